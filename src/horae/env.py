@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from random import Random, SystemRandom
 from typing import Protocol
 from uuid import UUID, SafeUUID
+from weakref import WeakSet
 
 Instant = int  # microseconds since the Unix epoch, UTC
 Micros = int  # a length of time in microseconds
@@ -180,7 +181,7 @@ class DrawnAhead(SystemRandom):
     def __init__(self) -> None:
         super().__init__()
         self._drawn: list[int] = []
-        os.register_at_fork(after_in_child=self._drawn.clear)
+        _ALL_DRAWN.add(self)
 
     def getrandbits(self, k: int, /) -> int:
         if k > WIDTH:
@@ -189,6 +190,17 @@ class DrawnAhead(SystemRandom):
             block = memoryview(os.urandom(AHEAD * WIDTH // 8))
             self._drawn += [int.from_bytes(block[at : at + WIDTH // 8]) for at in range(0, len(block), WIDTH // 8)]
         return self._drawn.pop() >> (WIDTH - k)
+
+
+_ALL_DRAWN: WeakSet[DrawnAhead] = WeakSet()
+
+
+def _forget_drawn() -> None:
+    for each in _ALL_DRAWN:
+        each._drawn.clear()
+
+
+os.register_at_fork(after_in_child=_forget_drawn)
 
 
 def system_env() -> Env:

@@ -1,11 +1,13 @@
 """The sync face: the same methods, blocking."""
 
 import asyncio
+import copy
 
 import pytest
 
+from horae import App, EmbeddedTransport, step
 from horae.client.client import Client
-from horae.client.sync import SyncClient
+from horae.client.sync import SyncClient, portal
 from horae.errors import NotFound
 from tests.client.fakes import client_of, ok, problem
 from tests.client.test_executions import lines
@@ -63,7 +65,7 @@ def test_its_own_loop_refuses_to_wait_for_itself():
             sync.jobs.get("a")
 
         with pytest.raises(RuntimeError, match="await the async one"):
-            sync._portal.wait(inside())
+            portal().wait(inside())
 
 
 def test_it_works_beside_a_running_loop():
@@ -74,3 +76,67 @@ def test_it_works_beside_a_running_loop():
 
     assert asyncio.run(outside()) == "1"
     client.sync.close()
+
+
+def test_code_from_elsewhere_is_told_what_to_write():
+    job, flow = App().job(named), App().workflow(calling)
+    with pytest.raises(
+        AttributeError, match=r"no \.delay\(\.\.\.\)\. Write `await named\.submit\(\.\.\.\)`, or `named\."
+    ):
+        _ = job.delay
+    with pytest.raises(AttributeError, match=r"countdown= is delay="):
+        _ = flow.apply_async
+    with pytest.raises(AttributeError, match="no attribute 'frobnicate'"):
+        _ = job.frobnicate
+    assert not hasattr(copy.copy(job), "enqueue")
+
+
+async def test_a_blocking_call_on_the_loop_of_an_embedded_server_says_what_to_do():
+    async def application(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b'{"jobId": "1"}'})
+
+    client = Client(key="k", transport=EmbeddedTransport(application))
+    with pytest.raises(RuntimeError, match="Await the asynchronous method instead"):
+        client.sync.jobs.get("a")
+    assert (await asyncio.to_thread(client.sync.jobs.get, "a")).job_id == "1"
+
+
+async def test_streams_of_an_embedded_server_reach_other_threads():
+    async def application(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for piece in (b"one", b"two"):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body"})
+
+    client = Client(key="k", transport=EmbeddedTransport(application))
+    pieces = await asyncio.to_thread(lambda: list(client.sync.backup()))
+    assert b"".join(pieces) == b"onetwo"
+
+
+def test_wrong_params_are_refused_when_they_are_given():
+    with pytest.raises(TypeError, match="named has no use for 'tto'; its params are to"):
+        App().job(named).submit(tto="a")
+
+
+def test_a_submission_may_be_a_task_or_run_on_its_own():
+    client, _, _ = client_of(ok({"executionId": "e"}))
+    app = App(client=client)
+    job = app.job(named)
+
+    async def main():
+        task = asyncio.create_task(job.submit(to="a"))
+        gathered = await asyncio.gather(job.submit(to="b"), asyncio.wait_for(job.submit(to="c"), 60))
+        return [one.id for one in (await task, *gathered)]
+
+    assert asyncio.run(main()) == ["e", "e", "e"]
+    assert asyncio.run(job.submit(to="d")).id == "e"
+    assert asyncio.run(asyncio.wait_for(job.submit(to="d"), 60)).id == "e"
+    assert asyncio.run(job.submit_many([])) == []
+
+
+def named(to: str) -> None: ...
+
+
+def calling(day: str) -> None:
+    step.command("true")

@@ -3,6 +3,7 @@
 from typing import Any, assert_type
 
 from horae import App, Context
+from horae.client.views import Execution, Submitted
 
 app = App()
 
@@ -20,6 +21,10 @@ def transform(ctx: Context, part: int, factor: int = 1) -> int:
 
 @app.job
 def load(rows: int) -> None: ...
+
+
+@app.job(batch={"size": 10})
+def index(items: list[dict[str, Any]]) -> None: ...
 
 
 @app.job(name="clean-up")
@@ -44,4 +49,21 @@ async def here_and_now(ctx: Context) -> None:
     assert_type(await extract(ctx, "2026-11-15"), dict[str, Any])
     assert_type(transform(ctx, 3, factor=2), int)
     assert_type(await clean("2026-11-15"), int)
-    await extract.submit(day="2026-11-15", delay="10m")
+    assert_type(await extract.submit(day="2026-11-15", delay="10m"), Execution)
+    assert_type(await extract.submit("2026-11-15"), Execution)
+    assert_type(await load.submit_many([{"rows": 1}]), list[Submitted])
+    assert_type(await etl.submit(day="2026-11-15"), Execution)
+    await extract.submit(3)  # type: ignore[call-overload]
+    await load.submit()  # type: ignore[call-overload]
+    await load.submit(rows=1, delay=[])  # type: ignore[call-overload]
+
+
+def without_a_loop() -> None:
+    assert_type(extract.sync.submit("2026-11-15"), Execution)
+    assert_type(transform.sync.submit(part=3, factor=2, key="a"), Execution)
+    assert_type(load.sync.submit_many([{"rows": 1}]), list[Submitted])
+    assert_type(etl.sync.submit("2026-11-15"), Execution)
+    index.sync.submit(document=17)
+    extract.sync.submit(3)  # type: ignore[call-overload]
+    load.sync.submit("x")  # type: ignore[call-overload]
+    clean.sync.submit(days="x")  # type: ignore[call-overload]

@@ -6,21 +6,22 @@
     async def digest(day: date): ...
 
     await digest.submit(day=date.today(), delay="10m", key="digest-2026-11-15")
+    digest.sync.submit(day=date.today())  # without an event loop
 
 Registering defines nothing on a server: `horae apply --app module:app` (or `horae up --app`) does.
 """
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property, update_wrapper
+from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
-
-from msgspec import NODEFAULT
 
 from horae.client import job_options
 from horae.client.job_options import plain
+from horae.client.loops import NO_FORK
 from horae.client.spelling import camel, process_limits
+from horae.client.submitting import Submittable
 from horae.client.workflow import BUILDING, Node, StepOptions, WorkflowFunction, described
 from horae.errors import BadInput
 from horae.model.dependency import Late
@@ -36,18 +37,12 @@ P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 S = TypeVar("S")
-F_co = TypeVar("F_co", covariant=True)
-
-
-class Of(Generic[F_co]):
-    """What is made of a function; type checkers see by it which functions get the context first."""
 
 
 # A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
 RetryFunction = Callable[[int, BaseException], Span | bool | None]
 
 RULED_RETRIES = 100  # how often a job with a rule of its own is tried again unless it says otherwise
-OPTIONS = ("delay", "at", "key", "key_for", "priority", "deadline", "within", "tags")
 _MOST_DESCRIPTION = 4096
 
 
@@ -74,8 +69,8 @@ def _trigger(**parts: Any) -> dict[str, Any]:
     return {name: part if name == "params" else plain(part, name) for name, part in named.items()}
 
 
-class JobFunction(Of[Callable[P, R]], Generic[P, R]):
-    """A function that is a job. Calling it runs it here and now; `submit` has a worker run it."""
+class JobFunction(Submittable[Callable[P, R]], Generic[P, R]):
+    """A function that is a job. Calling it runs it here and now; `submit` and `sync.submit` have a worker run it."""
 
     def __init__(self, app: "App", function: Callable[P, R], name: str, document: dict[str, Any], retry: Any) -> None:
         self.app = app
@@ -92,11 +87,13 @@ class JobFunction(Of[Callable[P, R]], Generic[P, R]):
     # A workflow calls it without the context, and what it gets stands for the result.
     @overload
     def __call__(
-        self: "Of[Callable[Concatenate[Context, Q], Coroutine[Any, Any, Any]]]", *args: Q.args, **kwargs: Q.kwargs
-    ) -> Any: ...  # fmt: skip
+        self: "Submittable[Callable[Concatenate[Context, Q], Coroutine[Any, Any, Any]]]",
+        *args: Q.args,
+        **kwargs: Q.kwargs,
+    ) -> Any: ...
 
     @overload
-    def __call__(self: "Of[Callable[Concatenate[Context, Q], S]]", *args: Q.args, **kwargs: Q.kwargs) -> S: ...
+    def __call__(self: "Submittable[Callable[Concatenate[Context, Q], S]]", *args: Q.args, **kwargs: Q.kwargs) -> S: ...
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if BUILDING.get() is None:
@@ -118,45 +115,6 @@ class JobFunction(Of[Callable[P, R]], Generic[P, R]):
         """The job as POST /api/v1/jobs takes it."""
         return {**self._document, "schema": self.signature.schema}
 
-    async def submit(self, *args: Any, **named: Any) -> Any:
-        """Submit one execution with these params; `delay`, `at`, `key`, `key_for`, `priority`, `deadline`,
-        `within` and `tags` say how.
-
-        An option whose name the function uses for a parameter is that parameter; then say how by `app.client.submit`.
-        """
-        params, options = self._call(args, named)
-        return await self.app.client.submit(self.name, params, **options)
-
-    async def submit_many(self, items: Iterable[Mapping[str, Any]], **options: Any) -> Any:
-        """Submit one execution per item of params."""
-        return await self.app.client.submit_many(self.name, items, **options)
-
-    def _call(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        return told_apart(self.name, self.signature, self._document, args, named)
-
-
-def told_apart(
-    job: str, signature: Signature, document: Mapping[str, Any], args: tuple[Any, ...], named: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Tell params from options; what the function cannot take, or needs, is a TypeError as in a plain call."""
-    names = [parameter.name for parameter in signature.parameters]
-    if "batch" in document and not args:  # what is submitted is an item of what the function gets
-        options = {name: named.pop(name) for name in OPTIONS if name in named}
-        return named, options
-    if len(args) > len(names):
-        raise TypeError(f"{job} takes {len(names)} params, but {len(args)} were given")
-    options = {name: named.pop(name) for name in OPTIONS if name in named and name not in names}
-    twice = [name for name in names[: len(args)] if name in named]
-    unknown = [] if signature.rest else [name for name in named if name not in names]
-    if twice or unknown:
-        raise TypeError(f"{job} has no use for {(twice or unknown)[0]!r}; its params are {', '.join(names)}")
-    params = {**dict(zip(names, args, strict=False)), **named}
-    known = {**document.get("params", {}), **params}
-    missing = [p.name for p in signature.parameters if p.default is NODEFAULT and p.name not in known]
-    if missing:
-        raise TypeError(f"{job} needs {missing[0]!r}")
-    return params, options
-
 
 class App:
     """A collection of jobs, and the way to the server they are submitted to."""
@@ -165,18 +123,29 @@ class App:
         self.name = name
         self.jobs: dict[str, JobFunction[Any, Any]] = {}
         self.workflows: dict[str, WorkflowFunction] = {}
-        if client is not None:
-            self.client = client
+        self._client = client
 
-    @cached_property
+    @property
     def client(self) -> "Client":
         """Where submissions go: HORAE_URL, or the server on this machine. May be set."""
-        from horae.client.client import Client
+        if self._client is None:
+            with NO_FORK:
+                from horae.client.client import Client
+            self._client = Client()
+        return self._client
 
-        return Client()
+    @client.setter
+    def client(self, client: "Client") -> None:
+        self._client = client
 
     @overload
     def job(self, name: Callable[P, R], /) -> JobFunction[P, R]: ...
+
+    # What is submitted to a batch is an item, not what the function takes.
+    @overload
+    def job(
+        self, name: str | None = None, *, batch: Mapping[str, Any], **options: Any
+    ) -> Callable[[Callable[..., R]], JobFunction[..., R]]: ...
 
     @overload
     def job(
@@ -222,7 +191,7 @@ class App:
         sequence: str | None = ...,
         unique: bool | Mapping[str, Any] | None = ...,
         debounce: Mapping[str, Any] | None = ...,
-        batch: Mapping[str, Any] | None = ...,
+        batch: None = ...,
         cache: Mapping[str, Any] | None = ...,
         description: str | None = ...,
     ) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +20,7 @@ from horae.client.http import HttpTransport
 from horae.client.jobs import Jobs
 from horae.client.keys import Keys
 from horae.client.local import chosen_namespace, resolve
+from horae.client.loops import NO_FORK
 from horae.client.namespaces import Namespaces
 from horae.client.queues import Queues
 from horae.client.resources import Audit, DeadLetters, Listing, ServerClock, Workers
@@ -60,6 +60,7 @@ class Client:
     ) -> None:
         urls, found = ([], key or "") if transport else resolve(url, key)
         self._env = env or system_env()
+        self._sync: SyncClient | None = None
         chosen = namespace or "" if transport else chosen_namespace(namespace)
         self._caller = Caller(transport or HttpTransport(urls), found, self._env, patience or Patience(), chosen)
         self.jobs = Jobs(self._caller)
@@ -85,12 +86,14 @@ class Client:
         self.clock = ServerClock(self._caller)
         self.audit = Audit(self._caller)
 
-    @cached_property
+    @property
     def sync(self) -> "SyncClient":
         """The same client for code without an event loop: every call blocks until it is done."""
-        from horae.client.sync import SyncClient
-
-        return SyncClient(self)
+        if self._sync is None:
+            with NO_FORK:
+                from horae.client.sync import SyncClient
+            self._sync = SyncClient(self)
+        return self._sync
 
     async def submit(
         self,

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import unquote
 
+from horae.client.loops import Loop, at_home, running_loop
 from horae.client.transport import Call, Opened, Reply, Unanswered
 
 Message = MutableMapping[str, Any]
@@ -13,16 +14,24 @@ Asgi = Callable[[Any, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[No
 
 
 class EmbeddedTransport:
-    """Calls an ASGI application; the caller starts and stops it."""
+    """Calls an ASGI application; the caller starts and stops it.
+
+    The application runs on the event loop where the transport was made; calls from other loops and threads go there.
+    """
 
     def __init__(self, app: Asgi) -> None:
         self._app = app
+        self._home = running_loop()
 
     @property
     def place(self) -> str:
         return "the embedded server"
 
     async def send(self, call: Call) -> Reply:
+        reply: Reply = await at_home(self._home, self._send(call))
+        return reply
+
+    async def _send(self, call: Call) -> Reply:
         exchange = _Exchange(call)
         try:
             await self._app(exchange.scope, exchange.receive, exchange.send)
@@ -35,6 +44,16 @@ class EmbeddedTransport:
 
     @asynccontextmanager
     async def open(self, call: Call) -> AsyncIterator[Opened]:
+        there = self._open(call)
+        opened = await at_home(self._home, there.__aenter__())
+        chunks = _from_home(self._home, opened.chunks)
+        try:
+            yield Opened(status=opened.status, headers=opened.headers, chunks=chunks)
+        finally:
+            await at_home(self._home, there.__aexit__(None, None, None))
+
+    @asynccontextmanager
+    async def _open(self, call: Call) -> AsyncIterator[Opened]:
         exchange = _Exchange(call)
         running = asyncio.ensure_future(self._app(exchange.scope, exchange.receive, exchange.send))
         running.add_done_callback(exchange.end)
@@ -115,3 +134,13 @@ async def _chunks(exchange: _Exchange, running: "asyncio.Future[None]") -> Async
         yield part
     if running.done() and not running.cancelled() and (error := running.exception()):
         raise Unanswered(f"{type(error).__name__}: {error}", sent=True)
+
+
+async def _from_home(home: Loop | None, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    with suppress(StopAsyncIteration):
+        while True:
+            yield await at_home(home, _next(chunks))
+
+
+async def _next(chunks: AsyncIterator[bytes]) -> bytes:
+    return await anext(chunks)

@@ -3,10 +3,11 @@
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from horae.client.local import is_loopback
+from horae.client.loops import NO_FORK, PerLoop
 from horae.client.transport import Call, Opened, Reply, Unanswered
 from horae.client.trust import trust
 
@@ -17,40 +18,50 @@ CONNECT_TIMEOUT = 5.0
 
 
 class HttpTransport:
-    """Sends to one URL until it fails to answer, then to the next one. Connections are kept open."""
+    """Sends to one URL until it fails to answer, then to the next one. Each event loop keeps its own connections."""
 
     def __init__(self, urls: Sequence[str], trusting: Callable[[], ssl.SSLContext] = trust) -> None:
         self._urls, self._trust = [url.rstrip("/") for url in urls], trusting
         self._at = 0
+        self._trusted: ssl.SSLContext | bool | None = None
+        self._http = PerLoop(self._connect, _disconnect)
 
     @property
     def place(self) -> str:
         return self._urls[self._at]
 
-    @cached_property
-    def _http(self) -> "httpx2.AsyncClient":
-        """Made when first used: importing httpx2 and reading certificates take longer than many a call."""
-        import httpx2
+    def _verify(self) -> ssl.SSLContext | bool:
+        """Return the certificates to trust, which all loops share: reading them takes longer than many calls."""
+        if self._trusted is None:
+            self._trusted = self._trust() if any(url.startswith("https:") for url in self._urls) else False
+        return self._trusted
 
+    def _connect(self) -> "httpx2.AsyncClient":
+        """Importing httpx2 takes long, so the first call does it, with all that httpx2 loads later."""
+        with NO_FORK:
+            import httpx2
+
+            for module in ("httpcore2", "httpcore2._backends.anyio", "anyio._backends._asyncio"):
+                import_module(module)
         return httpx2.AsyncClient(
-            verify=self._trust() if any(url.startswith("https:") for url in self._urls) else False,
+            verify=self._verify(),
             trust_env=not all(map(is_loopback, self._urls)),  # a proxy never leads back to this machine
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
         )
 
     async def send(self, call: Call) -> Reply:
-        request = self._request(call)
+        http = await self._http.here()
         try:
-            response = await self._http.send(request)
+            response = await http.send(self._request(http, call))
         except Exception as error:
             raise self._unanswered(error) from error
         return Reply(status=response.status_code, headers=dict(response.headers), body=response.content)
 
     @asynccontextmanager
     async def open(self, call: Call) -> AsyncIterator[Opened]:
-        request = self._request(call)
+        http = await self._http.here()
         try:
-            response = await self._http.send(request, stream=True)
+            response = await http.send(self._request(http, call), stream=True)
         except Exception as error:
             raise self._unanswered(error) from error
         try:
@@ -60,14 +71,13 @@ class HttpTransport:
             await response.aclose()
 
     async def close(self) -> None:
-        if "_http" in self.__dict__:
-            await self._http.aclose()
+        await self._http.close()
 
-    def _request(self, call: Call) -> "httpx2.Request":
+    def _request(self, http: "httpx2.AsyncClient", call: Call) -> "httpx2.Request":
         import httpx2
 
         timeout = httpx2.Timeout(call.timeout, connect=CONNECT_TIMEOUT)
-        return self._http.build_request(
+        return http.build_request(
             call.method, self.place + call.path, headers=call.headers, content=call.body or None, timeout=timeout
         )
 
@@ -87,3 +97,7 @@ class HttpTransport:
         self._at = (self._at + 1) % len(self._urls)
         sent = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
         return Unanswered(str(error) or type(error).__name__, sent=sent)
+
+
+async def _disconnect(http: "httpx2.AsyncClient") -> None:
+    await http.aclose()

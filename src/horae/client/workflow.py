@@ -23,6 +23,7 @@ import msgspec
 from horae.client.encode import encode
 from horae.client.expression import Expression, written
 from horae.client.spelling import camel, policy, spelled, timeouts
+from horae.client.submitting import Submittable
 from horae.errors import BadInput
 from horae.model.signature import Signature, signature_of
 
@@ -217,7 +218,7 @@ def plain(value: Any) -> Any:
     return value.name if hasattr(value, "signature") else value
 
 
-class WorkflowFunction:
+class WorkflowFunction(Submittable[Callable[..., Any]]):
     """A workflow as its function defines it. `submit` has the servers run it; inside another workflow it is a step."""
 
     def __init__(self, app: "App", function: Callable[..., Any], name: str, document: dict[str, Any]) -> None:
@@ -240,7 +241,10 @@ class WorkflowFunction:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         if BUILDING.get() is None:
-            raise TypeError(f"{self.name} is a workflow, which servers run: await {self.name}.submit(...)")
+            raise TypeError(
+                f"{self.name} is a workflow, which servers run: await {self._said}.submit(...),"
+                f" or {self._said}.sync.submit(...)"
+            )
         return self.step()(*args, **named)
 
     def step(self, **options: Any) -> StepOptions:
@@ -271,20 +275,6 @@ class WorkflowFunction:
         if self._output is not None:
             flow["output"] = written(self._output)
         return {**document, "workflow": flow, "schema": self.signature.schema}
-
-    async def submit(self, *args: Any, **named: Any) -> Any:
-        """Submit one execution with these params and options, as that of a job."""
-        params, options = self._call(args, named)
-        return await self.app.client.submit(self.name, params, **options)
-
-    async def submit_many(self, items: Iterable[Mapping[str, Any]], **options: Any) -> Any:
-        """Submit one execution per item of params."""
-        return await self.app.client.submit_many(self.name, items, **options)
-
-    def _call(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        from horae.client.app import told_apart
-
-        return told_apart(self.name, self.signature, self._document, args, named)
 
     def _handle(self, phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
         known: dict[str, Expression] = {p.name: Expression(f"params.{p.name}") for p in self.signature.parameters}

@@ -1,0 +1,92 @@
+"""Values that belong to one event loop, such as open connections, for code that runs on many loops."""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+T = TypeVar("T")
+Loop = asyncio.AbstractEventLoop
+
+# The loops whose threads wait for a blocking call that the current task serves.
+BLOCKED: ContextVar[tuple[Loop, ...]] = ContextVar("horae_blocked", default=())
+
+# Held while modules are loaded and threads started. A fork waits for it: a child that inherits the lock of a module
+# which another thread of its parent was loading waits for ever.
+NO_FORK = threading.RLock()
+os.register_at_fork(before=NO_FORK.acquire, after_in_parent=NO_FORK.release, after_in_child=NO_FORK.release)
+
+
+class _Held(Struct, Generic[T], frozen=True):
+    value: T
+    keeper: AsyncGenerator[T, None]
+
+
+class PerLoop(Generic[T]):
+    """One value for each process and running event loop: made on first use, closed with the loop.
+
+    A forked child makes its own values and never touches the parent's. `asyncio.run` and its like close what is open
+    because a loop closes its asynchronous generators before it ends, and a generator keeps each value.
+    """
+
+    def __init__(self, make: Callable[[], T], close: Callable[[T], Awaitable[None]]) -> None:
+        self._make, self._close = make, close
+        self._held: dict[tuple[int, Loop], _Held[T]] = {}
+
+    async def here(self) -> T:
+        """Return the value of the running loop."""
+        key = os.getpid(), asyncio.get_running_loop()
+        held = self._held.get(key)
+        if held is None:
+            self._forget_closed(key[0])
+            keeper = self._keep(key)
+            held = self._held[key] = _Held(await anext(keeper), keeper)
+        return held.value
+
+    async def close(self) -> None:
+        """Close the running loop's value, and ask every other loop that runs to close its own."""
+        pid, here = os.getpid(), asyncio.get_running_loop()
+        for (owner, loop), held in list(self._held.items()):
+            if owner == pid and loop is here:
+                await held.keeper.aclose()
+            elif owner == pid and loop.is_running():
+                asyncio.run_coroutine_threadsafe(held.keeper.aclose(), loop)
+
+    async def _keep(self, key: tuple[int, Loop]) -> AsyncGenerator[T, None]:
+        value = self._make()
+        try:
+            yield value
+        finally:
+            self._held.pop(key, None)
+            if os.getpid() == key[0]:  # the parent of a forked process still uses these sockets
+                await self._close(value)
+
+    def _forget_closed(self, pid: int) -> None:
+        """Drop the values of loops that ended without closing their generators."""
+        for key in [key for key in list(self._held) if key[0] == pid and key[1].is_closed()]:
+            self._held.pop(key, None)
+
+
+def running_loop() -> Loop | None:
+    """Return the event loop that runs in this thread, if any."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+async def at_home(home: Loop | None, work: Any) -> Any:
+    """Await a coroutine on the loop that its objects belong to, from whichever loop runs here."""
+    if home is None or home.is_closed() or home is asyncio.get_running_loop():
+        return await work
+    if home in BLOCKED.get():
+        work.close()
+        raise RuntimeError(
+            "This blocking call stops the event loop that the embedded server runs on, so no answer can come."
+            " Await the asynchronous method instead, or make the call in a thread: await asyncio.to_thread(...)."
+        )
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, home))

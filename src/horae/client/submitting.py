@@ -1,0 +1,206 @@
+"""Submitting a job by its function: `await job.submit(...)`, or `job.sync.submit(...)` without an event loop."""
+
+import warnings
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, overload
+
+from msgspec import NODEFAULT
+
+from horae.client.places import caller
+from horae.client.views import Execution, Submitted
+from horae.model.signals import Span
+from horae.model.signature import Signature
+
+if TYPE_CHECKING:
+    from horae.client.client import Client
+    from horae.worker.context import Context
+
+Q = ParamSpec("Q")
+T = TypeVar("T")
+F_co = TypeVar("F_co", covariant=True)
+A_co = TypeVar("A_co", covariant=True)
+A = TypeVar("A")
+
+OPTIONS = ("delay", "at", "key", "key_for", "priority", "deadline", "within", "tags")
+ELSEWHERE = {  # how other libraries call it
+    **dict.fromkeys(("apply_async", "si", "s"), "countdown= is delay=, eta= is at=."),
+    **dict.fromkeys(("delay", "send", "send_with_options", "enqueue", "kiq", "defer", "remote", "apply"), ""),
+}
+
+
+class NotSubmitted(RuntimeWarning):
+    """A call of `submit` whose answer was never awaited: nothing was submitted."""
+
+
+class Pending(Coroutine[Any, Any, T]):
+    """A submission that begins when it is awaited. Dropped before, it warns with the line that made it."""
+
+    def __init__(self, call: str, work: Coroutine[Any, Any, T]) -> None:
+        self._call, self._work, self._place, self._begun = call, work, caller(), False
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        self._begun = True
+        return self._work.__await__()
+
+    def send(self, value: Any) -> Any:
+        self._begun = True
+        return self._work.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        self._begun = True
+        return self._work.throw(*error)
+
+    def close(self) -> None:
+        self._begun = True
+        self._work.close()
+
+    def __repr__(self) -> str:
+        return f"<{self._call}(...), begun>" if self._begun else f"<{self._remedy()}>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith(("_", "cr_")):
+            raise AttributeError(name)
+        raise AttributeError(f"There is no {name!r} yet: {self._remedy()}")
+
+    def __del__(self) -> None:
+        if self._begun:
+            return
+        with suppress(AttributeError, ImportError):  # modules go away when Python ends
+            self._work.close()
+            warnings.warn_explicit(self._remedy(), NotSubmitted, *self._place, registry={})  # each time, not once
+
+    def _remedy(self) -> str:
+        job, _, method = self._call.rpartition(".")
+        return (
+            f"{self._call}(...) was not awaited, so nothing was submitted. Write `await {self._call}(...)`,"
+            f" or `{job}.sync.{method}(...)` in code without async"
+        )
+
+
+class Submitting(Generic[F_co, A_co]):
+    """The typed call of `submit`: the function's own params, or any of them beside an option."""
+
+    @overload
+    def submit(
+        self: "Submitting[Callable[Concatenate[Context, Q], Any], A]", *args: Q.args, **named: Q.kwargs
+    ) -> A: ...
+
+    @overload
+    def submit(self: "Submitting[Callable[Q, Any], A]", *args: Q.args, **named: Q.kwargs) -> A: ...
+
+    @overload
+    def submit(self, *args: Any, delay: Span, **named: Any) -> A_co: ...
+
+    @overload
+    def submit(self, *args: Any, at: datetime | str, **named: Any) -> A_co: ...
+
+    @overload
+    def submit(self, *args: Any, key: str, **named: Any) -> A_co: ...
+
+    @overload
+    def submit(self, *args: Any, priority: int, **named: Any) -> A_co: ...
+
+    @overload
+    def submit(self, *args: Any, deadline: datetime | str, **named: Any) -> A_co: ...
+
+    @overload
+    def submit(self, *args: Any, within: Span, **named: Any) -> A_co: ...
+
+    @overload
+    def submit(self, *args: Any, tags: dict[str, str], **named: Any) -> A_co: ...
+
+    def submit(self, *args: Any, **named: Any) -> Any:
+        """Submit one execution with these params; `delay`, `at`, `key`, `key_for`, `priority`, `deadline`,
+        `within` and `tags` say how.
+
+        An option whose name the function uses for a parameter is that parameter; then say how by `app.client.submit`.
+        """
+        return self._submit(args, named)
+
+    def _submit(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+
+class Submittable(Submitting[F_co, Pending[Execution]]):
+    """A job or a workflow that has its name, its function's signature and an app."""
+
+    app: Any
+    name: str
+    signature: Signature
+    _document: dict[str, Any]
+
+    @property
+    def sync(self) -> "SyncSubmit[F_co]":
+        """Submit from code without an event loop: each call blocks until the submission is on disk."""
+        return SyncSubmit(self)
+
+    def submit_many(self, items: Iterable[Mapping[str, Any]], **options: Any) -> Pending[list[Submitted]]:
+        """Submit one execution per item of params."""
+        return Pending(f"{self._said}.submit_many", self.app.client.submit_many(self.name, items, **options))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if (hint := ELSEWHERE.get(name)) is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise AttributeError(
+            f"A job of Horae has no .{name}(...). Write `await {self._said}.submit(...)`,"
+            f" or `{self._said}.sync.submit(...)` in code without async. {hint}".rstrip()
+        )
+
+    @property
+    def _said(self) -> str:
+        """How the user's code calls it."""
+        return str(self.__dict__.get("__name__", self.name))
+
+    def _submit(self, args: tuple[Any, ...], named: dict[str, Any]) -> Pending[Execution]:
+        params, options = self._call(args, named)
+        return Pending(f"{self._said}.submit", self.app.client.submit(self.name, params, **options))
+
+    def _call(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        return told_apart(self.name, self.signature, self._document, args, named)
+
+
+class SyncSubmit(Submitting[F_co, Execution]):
+    """`job.sync`: the same submissions, blocking. It works in any thread, after a fork, and beside a running loop."""
+
+    def __init__(self, job: Submittable[F_co]) -> None:
+        self._job = job
+
+    def submit_many(self, items: Iterable[Mapping[str, Any]], **options: Any) -> list[Submitted]:
+        """Submit one execution per item of params."""
+        done: list[Submitted] = self._client.sync.submit_many(self._job.name, items, **options)
+        return done
+
+    def _submit(self, args: tuple[Any, ...], named: dict[str, Any]) -> Execution:
+        params, options = self._job._call(args, named)
+        execution: Execution = self._client.sync.submit(self._job.name, params, **options)
+        return execution
+
+    @property
+    def _client(self) -> "Client":
+        client: Client = self._job.app.client
+        return client
+
+
+def told_apart(
+    job: str, signature: Signature, document: Mapping[str, Any], args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tell params from options; what the function cannot take, or needs, is a TypeError as in a plain call."""
+    names = [parameter.name for parameter in signature.parameters]
+    if "batch" in document and not args:  # what is submitted is an item of what the function gets
+        options = {name: named.pop(name) for name in OPTIONS if name in named}
+        return named, options
+    if len(args) > len(names):
+        raise TypeError(f"{job} takes {len(names)} params, but {len(args)} were given")
+    options = {name: named.pop(name) for name in OPTIONS if name in named and name not in names}
+    twice = [name for name in names[: len(args)] if name in named]
+    unknown = [] if signature.rest else [name for name in named if name not in names]
+    if twice or unknown:
+        raise TypeError(f"{job} has no use for {(twice or unknown)[0]!r}; its params are {', '.join(names)}")
+    params = {**dict(zip(names, args, strict=False)), **named}
+    known = {**document.get("params", {}), **params}
+    missing = [p.name for p in signature.parameters if p.default is NODEFAULT and p.name not in known]
+    if missing:
+        raise TypeError(f"{job} needs {missing[0]!r}")
+    return params, options

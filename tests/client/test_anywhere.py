@@ -1,0 +1,305 @@
+"""The SDK in scripts, threads, notebooks, servers that fork, and several event loops: real processes, a real server."""
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.test_up import Up, running
+
+SHOP = """
+from horae import App
+
+app = App()
+
+
+@app.job
+def send_email(to: str, subject: str = "hello") -> str:
+    return f"{subject} to {to}"
+"""
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory) -> Iterator[Up]:
+    folder = tmp_path_factory.mktemp("anywhere")
+    (folder / "shop.py").write_text(SHOP)
+    with running(folder, "--app", "shop:app") as started:
+        yield started
+
+
+def script(up: Up, body: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end; one that hangs is killed and fails the test."""
+    path = up.folder / "script.py"
+    path.write_text("import asyncio, os, sys, threading\nfrom shop import app, send_email\n\n" + textwrap.dedent(body))
+    line = [sys.executable, "-W", "always", *options, str(path)]
+    env = {"HORAE_URL": up.url, "HORAE_DATA": str(up.folder)}
+    return subprocess.run(line, cwd=up.folder, env=env, capture_output=True, text=True, timeout=100, check=False)
+
+
+def said(up: Up, body: str) -> list[str]:
+    """Return the lines that a program prints; it warns of nothing and ends well."""
+    done = script(up, body)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def test_each_of_many_loops_submits(up):
+    body = """
+        ids = {asyncio.run(send_email.submit(to=str(n))).id for n in range(200)}
+        print(len(ids), len(app.client._caller._transport._http._held))
+    """
+    assert said(up, body) == ["200 0"]
+
+
+def test_loops_that_are_closed_by_hand_leave_nothing_behind(up):
+    body = """
+        import gc, warnings
+
+        for n in range(50):
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(send_email.submit(to=str(n)))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+        warnings.simplefilter("ignore", ResourceWarning)  # Python's own, of a loop that is closed with connections
+        for n in range(50):
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(send_email.submit(to=str(n)))
+            loop.close()
+        gc.collect()
+        print(len(app.client._caller._transport._http._held), len(os.listdir("/proc/self/fd")) < 20)
+    """
+    assert said(up, body) == ["1 True"]
+
+
+def test_sync_and_async_calls_mix(up):
+    body = """
+        one = app.client.sync.submit("send_email", {"to": "a"})
+        two = asyncio.run(send_email.submit(to="b"))
+        three = send_email.sync.submit(to="c", key="k")
+        four = asyncio.run(send_email.submit("c", key="k"))
+        many = send_email.sync.submit_many({"to": str(n)} for n in range(3))
+        print(three.id == four.id, four.deduplicated)
+        ends = app.client.sync.executions.wait_all([e.id for e in (one, two, three, *many)], timeout=60)
+        print([e.result for e in ends])
+    """
+    results = [f"hello to {to}" for to in "abc012"]
+    assert said(up, body) == ["True True", str(results)]
+
+
+def test_several_loops_run_at_once_in_threads(up):
+    body = """
+        ids, errors = set(), []
+
+        async def many():
+            return await asyncio.gather(*(send_email.submit(to=str(n)) for n in range(10)))
+
+        def asynchronous():
+            for execution in asyncio.run(many()):
+                ids.add(execution.id)
+
+        def blocking():
+            for n in range(10):
+                ids.add(send_email.sync.submit(to=str(n)).id)
+
+        threading.excepthook = lambda about: errors.append(about.exc_value)
+        threads = [threading.Thread(target=work) for work in (asynchronous, blocking) * 4]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        print(len(ids), errors)
+    """
+    assert said(up, body) == ["80 []"]
+
+
+def test_a_blocking_call_works_beside_a_running_loop(up):
+    body = """
+        async def cell():
+            first = await send_email.submit(to="a")
+            second = send_email.sync.submit(to="b")
+            ended = app.client.sync.executions.wait(second.id, timeout=60)
+            return [ended.result, (await app.client.executions.wait(first.id, timeout=60)).result]
+
+        print(asyncio.run(cell()))
+    """
+    assert said(up, body) == ["['hello to b', 'hello to a']"]
+
+
+FORKED = """
+import signal
+
+def used_before():
+    send_email.sync.submit(to="parent")
+    asyncio.run(send_email.submit(to="parent"))
+
+def child(n):
+    ids = [send_email.sync.submit(to=str(n)).id, asyncio.run(send_email.submit(to=str(n))).id]
+    return ids + [one.id for one in send_email.sync.submit_many([{"to": str(n)}] * 2)]
+"""
+
+
+@pytest.mark.parametrize("before", ["used_before()", ""])
+def test_forked_children_submit_for_themselves_and_so_does_their_parent(up, before):
+    body = f"""
+        {before}
+        read, write = os.pipe()
+        children = []
+        for n in range(4):
+            if (pid := os.fork()) == 0:
+                os.write(write, (" ".join(child(n)) + "\\n").encode())
+                os._exit(0)
+            children.append(pid)
+        mine = child("parent")
+        print([os.waitpid(pid, 0)[1] for pid in children])
+        os.close(write)
+        with open(read) as told:
+            print(len({{*mine, *told.read().split()}}))
+    """
+    assert said(up, FORKED + textwrap.dedent(body)) == ["[0, 0, 0, 0]", "20"]
+
+
+def test_a_fork_beside_busy_threads_does_not_hang(up):
+    body = """
+        ended = threading.Event()
+
+        def busy():
+            while not ended.is_set():
+                send_email.sync.submit(to="busy")
+
+        threads = [threading.Thread(target=busy) for _ in range(3)]
+        [thread.start() for thread in threads]
+        codes = []
+        for n in range(10):
+            if (pid := os.fork()) == 0:
+                child(n)
+                os._exit(0)
+            codes.append(os.waitpid(pid, 0)[1])
+        ended.set()
+        [thread.join() for thread in threads]
+        print(codes)
+    """
+    assert said(up, FORKED + textwrap.dedent(body)) == [str([0] * 10)]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_processes_of_multiprocessing_submit(up, method):
+    body = f"""
+        import multiprocessing
+
+        if __name__ == "__main__":
+            used_before()
+            with multiprocessing.get_context({method!r}).Pool(2) as pool:
+                print(len({{id for ids in pool.map(child, range(4)) for id in ids}}))
+                pool.close()
+                pool.join()
+    """
+    assert said(up, FORKED + textwrap.dedent(body)) == ["16"]
+
+
+def test_an_iterator_of_the_parent_says_so_in_a_child(up):
+    body = """
+        ended = threading.Event()
+
+        def busy():
+            while not ended.is_set():
+                send_email.sync.submit(to="busy")
+
+        thread = threading.Thread(target=busy)
+        thread.start()
+        events = app.client.sync.stream("executions")
+        next(events)
+        ended.set()
+        thread.join()
+        if (pid := os.fork()) == 0:
+            try:
+                next(events)
+            except RuntimeError as error:
+                print(error, flush=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        events.close()
+    """
+    assert said(up, body) == ["This iterator belongs to the process that this one was forked from. Begin a new one."]
+
+
+def test_a_closed_client_opens_again(up):
+    body = """
+        with app.client.sync as client:
+            client.submit("send_email", {"to": "a"})
+        send_email.sync.submit(to="b")
+
+        async def main():
+            async with app.client:
+                await send_email.submit(to="c")
+            await send_email.submit(to="d")
+
+        asyncio.run(main())
+        asyncio.run(main())
+        print("fine")
+    """
+    assert said(up, body) == ["fine"]
+
+
+def test_a_prefork_server_with_threads_submits_in_every_request(up):
+    body = """
+        import urllib.request
+        from concurrent.futures import ThreadPoolExecutor
+        from socketserver import ForkingMixIn, ThreadingMixIn
+        from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+        class Quiet(WSGIRequestHandler):
+            def log_message(self, *_): ...
+
+        class Forks(ForkingMixIn, WSGIServer): ...
+
+        class Threads(ThreadingMixIn, WSGIServer): ...
+
+        def wsgi(environ, start_response):
+            start_response("200 OK", [])
+            blocking = send_email.sync.submit(to="a")
+            return [f"{blocking.id} {asyncio.run(send_email.submit(to='b')).id}".encode()]
+
+        def ask(server):
+            with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}", timeout=60) as answer:
+                return answer.read().decode().split()
+
+        send_email.sync.submit(to="preload")
+        for kind in (Forks, Threads):
+            server = make_server("127.0.0.1", 0, wsgi, kind, Quiet)
+            serving = threading.Thread(target=server.serve_forever)
+            serving.start()
+            with ThreadPoolExecutor(4) as pool:
+                answers = list(pool.map(ask, [server] * 8))
+            server.shutdown()
+            serving.join()
+            server.server_close()
+            print(len({id for ids in answers for id in ids}))
+    """
+    assert said(up, body) == ["16", "16"]
+
+
+def test_a_submission_that_nobody_awaits_warns_with_its_line(up):
+    body = """
+        def handle():
+            send_email.submit(to="a")
+
+        handle()
+        handle()
+        execution = send_email.submit(to="a")
+        try:
+            print(execution.id)
+        except AttributeError as error:
+            print(error)
+        print(execution)
+        execution.close()
+    """
+    done = script(up, body)
+    lines = done.stderr.splitlines()
+    remedy = (
+        "send_email.submit(...) was not awaited, so nothing was submitted. Write `await send_email.submit(...)`,"
+        " or `send_email.sync.submit(...)` in code without async"
+    )
+    assert lines[0] == lines[2] == f"{up.folder}/script.py:6: NotSubmitted: {remedy}"
+    assert len(lines) == 4
+    assert done.stdout.splitlines() == [f"There is no 'id' yet: {remedy}", f"<{remedy}>"]
