@@ -31,6 +31,18 @@ class BadInput(HoraeError):
     status, slug, title, exit_code = 400, "bad-input", "The request is not valid", 2
 
 
+class OutcomeRefused(BadInput):
+    """One outcome of an exchange is not valid; nothing of the exchange counts. `index` says which outcome."""
+
+    slug, title = "outcome-refused", "One outcome of this exchange is not valid"
+
+
+class ExchangeNumber(BadInput):
+    """An exchange leaves numbers of its channel out. `expected` is the number that comes next."""
+
+    slug, title = "exchange-number", "This exchange has the wrong number"
+
+
 class Unauthorized(HoraeError):
     status, slug, title = 401, "unauthorized", "A credential is needed"
 

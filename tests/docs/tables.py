@@ -62,8 +62,7 @@ def _roles(route: Route) -> str:
     may = ACCESS[route.name]
     if may in (EVERYBODY, ANYBODY):
         return "everybody" if may is EVERYBODY else "any credential"
-    least = next(role for role in ROLES if role in may.roles)
-    return f"{least}, `{may.permission}`" if may.permission else least
+    return f"{may.least}, `{may.permission}`" if may.permission else may.least
 
 
 def metrics() -> str:

@@ -108,7 +108,7 @@ def failure_types() -> set[str]:
                 continue
             if call.func.id == "failed" and call.args:
                 found.add(call.args[0])
-            elif call.func.id == "Failure":
+            elif call.func.id in ("Failure", "ToldFailure"):
                 found |= {keyword.value for keyword in call.keywords if keyword.arg == "type"}
     return {node.value for node in found if isinstance(node, ast.Constant)}
 

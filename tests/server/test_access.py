@@ -159,3 +159,11 @@ async def test_a_server_that_runs_a_part_says_so_where_the_rest_is_asked_for(nod
         answer = await client.get("/api/v1/jobs", headers={"authorization": f"Bearer {key}"})
     assert answer.status_code == 404
     assert "runs only gateway" in answer.json()["remedy"]
+
+
+async def test_a_key_that_may_not_register_is_told_to_take_a_workers(node: Node, connect: Connect):
+    viewer = connect(authorization=f"Bearer {await key_for(node, 'viewer')}")
+    answer = await viewer.post("/api/v1/sessions", json={"protocol": 2, "worker": "w"})
+    assert answer.status_code == 403
+    assert 'takes the role "worker"' in answer.json()["detail"]
+    assert "--role worker" in answer.json()["remedy"]

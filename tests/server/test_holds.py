@@ -1,5 +1,7 @@
 """The routes of holds and maintenance windows: opened, released, listed, and refused with a remedy."""
 
+import pytest
+
 from horae.engine.node import Node
 from horae.env import SECOND
 from tests.server.conftest import Api, Connect, key_for
@@ -111,10 +113,16 @@ async def test_what_makes_no_sense_is_refused_with_a_remedy(api: Api):
         assert (refused.status_code, told in refused.json()["detail"]) == (400, True), refused.json()
         assert refused.json()["remedy"]
     nowhere = await api.put("/api/v1/queues/default/windows/nights", json={})
-    assert (nowhere.status_code, 'no calendar named "nights"' in nowhere.json()["detail"]) == (400, True)
+    assert (nowhere.status_code, 'no calendar named "nights"' in nowhere.json()["detail"]) == (404, True)
 
 
 async def test_only_administrators_hold(connect: Connect, node: Node, api: Api):
     await with_queue(api)
     worker = connect(authorization=f"Bearer {await key_for(node, 'worker')}")
     assert (await worker.post(URL, json={"for": "30m"})).status_code == 403
+
+
+@pytest.mark.parametrize("of", ["", "/queues/default"])
+async def test_a_window_by_a_calendar_that_is_not_there_is_404(api: Api, of: str):
+    answer = await api.put(f"/api/v1{of}/windows/nightly", json={})
+    assert (answer.status_code, "nightly" in answer.json()["detail"]) == (404, True)

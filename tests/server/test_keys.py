@@ -42,7 +42,7 @@ async def test_a_key_found_beside_a_new_store_becomes_its_first_one(node: Node):
 async def test_a_revoked_key_does_not_come_back_by_its_file(node: Node):
     found = await node.keys.ensure_admin_key()
     [known] = await node.keys.list(1)
-    await node.keys.revoke(1, known.id)
+    await node.keys.revoke(1, known.id, force=True)
     again = await node.keys.ensure_admin_key(found=found)
     assert again not in (None, found)
 
@@ -266,3 +266,14 @@ async def test_a_sign_in_is_listed_and_can_be_revoked(connect: Connect, node: No
     me = (await browser.get("/api/v1/me")).json()
     await api.delete(f"/api/v1/keys/{me['keyId']}")
     assert (await browser.get("/api/v1/me")).status_code == 401
+
+
+async def test_the_last_key_of_an_administrator_is_revoked_only_by_force(api: Api, node: Node):
+    me = api.headers["authorization"].split("_")[1]
+
+    refused = await api.delete(f"/api/v1/keys/{me}")
+    assert (refused.status_code, "--role admin" in refused.json()["remedy"]) == (409, True)
+    assert (await api.get("/api/v1/me")).status_code == 200
+    second = await node.keys.create(1, "second", "admin", permissions=("installation",))
+    assert (await api.delete(f"/api/v1/keys/{second.stored.id}")).status_code == 204
+    assert (await api.delete(f"/api/v1/keys/{me}?force=true")).status_code == 204

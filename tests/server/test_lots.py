@@ -106,3 +106,39 @@ async def test_a_repeated_lot_gives_the_same_executions(api: Api):
     assert len({item["executionId"] for item in first.json()["items"]}) == 1500
     counted = (await api.get(f"{EXECUTIONS}/counts")).json()
     assert counted["queued"] == 1500
+
+
+@pytest.mark.parametrize("job", [{}, {"unique": {"key": "${params.i}"}}], ids=["lot", "each"])
+async def test_items_that_look_like_submissions_are_refused_with_the_right_form(api: Api, job: dict):
+    await create(api, **job)
+    items = [{"i": 1}, {"params": {"i": 1}, "tags": {"a": "b"}}, {"params": {"i": 3}}, {"params": {}, "job": "report"}]
+
+    answer = await api.post(EXECUTIONS, json={"job": "report", "items": items})
+    whole = await api.post(EXECUTIONS, json={"job": "report", "items": items, "atomic": True})
+
+    told = [item.get("error", {}) for item in answer.json()["items"]]
+    assert (answer.status_code, [error.get("field") for error in told]) == (207, [None, "items", "items", "items"])
+    assert '{"items": [{"job": "report", "params": {...}}]}' in told[1]["remedy"]
+    assert (whole.status_code, whole.json()["index"]) == (400, 1)
+
+
+async def test_items_with_terms_of_their_own_may_have_any_params(api: Api):
+    await create(api)
+    answer = await api.post(EXECUTIONS, json={"items": [{"job": "report", "params": {"params": {"i": 1}}}]})
+    assert answer.status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("job", "item"),
+    [
+        ({"schema": {"type": "object", "properties": {"params": {"type": "object"}}}}, {"params": {"i": 1}}),
+        ({"params": {"params": {}}}, {"params": {"i": 1}, "key": "a"}),
+        ({}, {"params": {"i": 1}, "model": "large"}),
+        ({}, {"params": 7}),
+        ({}, {"key": "a", "tags": {}}),
+    ],
+)
+async def test_params_may_be_called_like_fields_of_a_submission(api: Api, job: dict, item: dict):
+    await create(api, **job)
+    answer = await api.post(EXECUTIONS, json={"job": "report", "items": [item]})
+    assert answer.status_code == 201, answer.text

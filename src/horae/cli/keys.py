@@ -103,10 +103,11 @@ def _scope(key: dict[str, Any]) -> str:
 
 @keys.command(examples=("horae keys revoke 3f2a9c",))
 @click.argument("key_id")
+@click.option("--force", is_flag=True, help="Also the last key that administers the installation.")
 @remote
-async def revoke(api: Api, key_id: str) -> None:
+async def revoke(api: Api, key_id: str, force: bool) -> None:
     """Revoke a key by its id: at once here, within seconds on other servers."""
-    await api.client.keys.delete(key_id)
+    await api.client.keys.delete(key_id, force=force)
     if not api.out.is_for_people:
         return api.out.document({"keyId": key_id, "revoked": True})
     api.out.say(f"Revoked {key_id}.")

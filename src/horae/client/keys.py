@@ -45,9 +45,12 @@ class Keys:
         """Keys, with when they were used last; those that have ended included."""
         return page_of(View, await self._caller.get(path_of("keys"), {"limit": limit, "cursor": cursor}))
 
-    async def delete(self, id: str) -> None:
-        """Revoke a key: it stops working within five seconds on every server."""
-        await self._caller.delete(path_of("keys", id))
+    async def delete(self, id: str, *, force: bool = False) -> None:
+        """Revoke a key: it stops working within five seconds on every server.
+
+        The last key that administers the installation is only revoked with `force`.
+        """
+        await self._caller.delete(path_of("keys", id), {"force": force or None})
 
     async def sign_in_link(self) -> View:
         """A link that signs one browser in, once, for what this client's key may: its `url` and when it ends."""

@@ -121,9 +121,10 @@ class Answers:
         known = definitions.get((e.job, e.version))
         if known is not None and known.sensitive and self.seals is not None:
             items, problem = self.seals.granted(e.job, items)
+        token = epoch << 32 | s.attempt
         return Grant(
             parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, version=e.version, attempt=s.attempt,
-            token=epoch << 32 | s.attempt, failures=s.failures, due_at=e.due_at, deadline=e.deadline,
+            token=token, token_text=str(token), failures=s.failures, due_at=e.due_at, deadline=e.deadline,
             priority=e.priority, parent=e.parent, items=[Raw(item) for item in items], problem=problem,
             extras=self._extras(parcel, s, "" if known is None else known.name),
         )  # fmt: skip

@@ -4,10 +4,12 @@ An exchange's outcomes are committed at once, together with those of other sessi
 same transaction; otherwise it parks, and the server claims once for all parked exchanges when a lane gets something.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
+import msgspec
 from msgspec import structs
 
 from horae.engine.answers import Answers
@@ -25,8 +27,19 @@ from horae.engine.sealed import Seals
 from horae.engine.settings import DAY, EngineSettings
 from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
-from horae.env import SECOND, Env
-from horae.errors import BadInput, Busy, HoraeError, NotFound, OverQuota, ProtocolMismatch, SessionEnded
+from horae.env import SECOND, Env, Instant
+from horae.errors import (
+    BadInput,
+    Busy,
+    ExchangeNumber,
+    HoraeError,
+    KeyReused,
+    NotFound,
+    OutcomeRefused,
+    OverQuota,
+    ProtocolMismatch,
+    SessionEnded,
+)
 from horae.model.buckets import Buckets
 from horae.model.controls import refuse_controls
 from horae.model.deal import capacity
@@ -37,6 +50,7 @@ from horae.model.protocol import (
     PROTOCOL,
     ChildSubmit,
     Exchange,
+    Outcome,
     Range,
     Register,
     Registered,
@@ -49,13 +63,14 @@ from horae.store.moves import sessions, steps
 from horae.store.moves.exchange import Head, Reply, is_quiet, want_of
 from horae.store.moves.log_lines import ATTEMPTS_KEPT, pack_all
 from horae.store.moves.report import Asked
-from horae.store.moves.submission import Receipt
+from horae.store.moves.submission import Idempotency, Receipt
 
 CROWD = 32  # parked exchanges from which on waits end together: one transaction for many heartbeats
 TOGETHER = 0.1  # seconds
 MOST_LINES = 100_000_000  # of an attempt
 MOST_PIECES = 100  # of the log of one attempt in one exchange: each is a statement
 KNOWN_FOR = 7 * DAY  # how long a repeated call of an execution finds its children
+CALL_KNOWN_FOR = DAY // 12  # how long such a call is refused when it names other jobs
 MOST_READ = 512  # sessions that are looked up, or told of, by one statement
 FIRST_WAIT = (0.1, 0.5)  # of its wait: how long a session waits first that comes from another server
 
@@ -143,9 +158,11 @@ class Gateway:
                 self._forget(session)
                 raise _ended()
             case "gap":
-                raise BadInput(
+                raise ExchangeNumber(
                     f"Exchange {up.n} on channel {up.channel} leaves numbers out: the next is {reply.seen + 1}.",
                     "Number exchanges 1, 2, 3, ... on each channel, and repeat an unanswered one with its number.",
+                    field="n",
+                    expected=reply.seen + 1,
                 )
             case "park":
                 return await self._park(known, head, reply)
@@ -261,7 +278,13 @@ class Gateway:
         for request in body.submissions:
             check_key(request)
         requests = [_keyed(request, parent, body.call, i) for i, request in enumerate(body.submissions)]
-        receipts = await self._submitter.submit(namespace, requests, origin="child", parent=parent)
+        call = _call_of(namespace, parent, body, self._env.now() + CALL_KNOWN_FOR)
+        submit = self._submitter.submit
+        try:
+            receipts = await submit(namespace, requests, origin="child", parent=parent, idempotency=call)
+        except KeyReused:
+            said = f'Call "{body.call[:60]}" of this execution submitted other jobs before.'
+            raise KeyReused(said, "Give each call a name of its own; count them.", field="call") from None
         return [receipt for receipt in receipts if not isinstance(receipt, HoraeError)]
 
     async def _held(self, session: UUID, parcel: UUID, item: int, attempt: int) -> None:
@@ -304,6 +327,12 @@ def _keyed(request: Submit, parent: UUID, call: str, index: int) -> Submit:
     return structs.replace(request, key=f"{parent}:{call}:{index}", key_for=KNOWN_FOR)
 
 
+def _call_of(namespace: int, parent: UUID, body: ChildSubmit, until: Instant) -> Idempotency:
+    """What a call of an execution is known by: the same call submits the same jobs, whatever their params."""
+    jobs = hashlib.sha256(msgspec.json.encode([request.job for request in body.submissions]))
+    return Idempotency(namespace, "sessions.submit", f"{parent}:{body.call}", jobs.digest(), until)
+
+
 def _check_presence(presence: Register) -> None:
     if not max(FIRST_PROTOCOL, PROTOCOL - 1) <= presence.protocol <= PROTOCOL:
         raise ProtocolMismatch(
@@ -335,16 +364,22 @@ def _check_exchange(up: Exchange) -> None:
     for log in up.logs:
         if log.seq + len(log.lines) > MOST_LINES:
             raise BadInput(f"A log has no line {log.seq}.", f"Lines of an attempt are 0 to {MOST_LINES}.", field="seq")
-    for outcome in up.outcomes:
-        size = outcome.hi - outcome.lo
-        if size < 1 or (outcome.results and len(outcome.results) != size):
-            raise BadInput(
-                f"An outcome names items {outcome.lo} to {outcome.hi} with {len(outcome.results)} results.",
-                "Send one result per item, or none when all are null.",
-            )
-        for times in (outcome.started_at, outcome.ended_at):
-            if len(times) > 1 and len(times) != size:
-                raise BadInput(
-                    f"An outcome names items {outcome.lo} to {outcome.hi} with {len(times)} times.",
-                    "Send one time per item, one for all, or none.",
-                )
+    for i, outcome in enumerate(up.outcomes):
+        try:
+            _check_outcome(outcome)
+        except BadInput as error:
+            fields = {"field": f"outcomes[{i}].{error.fields['field']}", "index": i}
+            raise OutcomeRefused(f"Outcome {i}: {error.detail}", error.remedy, **fields) from None
+
+
+def _check_outcome(outcome: Outcome) -> None:
+    size, items = outcome.hi - outcome.lo, f"It names items {outcome.lo} to {outcome.hi}"
+    if size < 1:
+        raise BadInput(f"{items}: none.", "Send an `hi` above `lo`.", field="hi")
+    if outcome.results and len(outcome.results) != size:
+        remedy = "Send one result per item, or none when all are null."
+        raise BadInput(f"{items} with {len(outcome.results)} results.", remedy, field="results")
+    for name, times in (("startedAt", outcome.started_at), ("endedAt", outcome.ended_at)):
+        if len(times) > 1 and len(times) != size:
+            remedy = "Send one time per item, one for all, or none."
+            raise BadInput(f"{items} with {len(times)} times.", remedy, field=name)

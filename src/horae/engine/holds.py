@@ -103,7 +103,10 @@ class Holds:
     async def put_window(
         self, namespace: int, queue: str | None, calendar: str, *, drain: bool, reason: str, by: str
     ) -> HoldView:
-        """Hold starts while a calendar is open, from now on. Raises BadInput when it never opens, or never closes."""
+        """Hold starts while a calendar is open, from now on.
+
+        Raises NotFound, or BadInput when it never opens or closes.
+        """
         now = self._env.now()
         hold = Hold(
             id=self._env.new_id(), namespace=namespace, queue=await self._queue(namespace, queue), calendar=calendar,
@@ -173,7 +176,8 @@ def _attach(hold: Hold, now: Instant) -> Script[Hold]:
     yield calendars.lock(hold.namespace)
     known = yield from calendars.definitions(hold.namespace)
     if name not in known:
-        raise no_such_calendar(name, known)
+        missing = no_such_calendar(name, known)
+        raise NotFound(missing.detail, missing.remedy)
     begin, end = check_window(name, present(name, known), now)
     return (yield from moves.open_hold(structs.replace(hold, from_at=begin, until_at=end)))
 

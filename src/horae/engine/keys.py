@@ -190,9 +190,18 @@ class Keys:
         refuse_more(by, stored.grant.permissions)
         return stored
 
-    async def revoke(self, namespace: int, id: str, by: Principal = LOCAL) -> None:
-        """End a key: at once here, within `CACHED` seconds on the other servers."""
+    async def revoke(self, namespace: int, id: str, by: Principal = LOCAL, *, force: bool = False) -> None:
+        """End a key: at once here, within `CACHED` seconds on the other servers.
+
+        Raises Conflict for the last key that administers the installation, unless forced.
+        """
         old, now = await self._own(namespace, id, by), self._env.now()
+        if not force and await self._store.read(lambda: keys.is_last_admin(old.id)):
+            raise Conflict(
+                "This is the last key that administers the installation.",
+                "Make another one first: `horae keys create NAME --role admin --permission installation`; or send"
+                " `force`: a server makes a new key when it starts without any.",
+            )
         await self._store.write(lambda: keys.revoke(namespace, old.id, now))
         self.forget()
 

@@ -16,6 +16,7 @@ from horae.model.buckets import Buckets
 from horae.model.protocol import (
     MAX_CHECKPOINT,
     MAX_RESULT,
+    OWN_STEPS,
     Await,
     Awaited,
     KnownSteps,
@@ -53,7 +54,7 @@ class Memory:
         """Keep the results of steps before the code goes on; those that its session does not hold are refused."""
         await self._sessions.get(namespace, session)
         for step in told.steps:
-            _check_size(step)
+            _check_step(step)
         return Remembered(steps=await self._batcher.do((session, told.steps)))
 
     async def _commit(self, calls: Sequence[Call]) -> Sequence[list[StepRemembered]]:
@@ -74,6 +75,7 @@ class Memory:
     async def wait(self, namespace: int, session: UUID, body: Await) -> Awaited:
         """A step waits for a signal: what came of it, or until when it waits."""
         await self._sessions.get(namespace, session)
+        _check_name(body.step, "step")
         if body.filter is not None:
             compile_wait(body.filter)
         now = self._env.now()
@@ -87,14 +89,21 @@ class Memory:
         await self._batcher.close()
 
 
-def _check_size(step: Step) -> None:
+def _check_step(step: Step) -> None:
     size = len(bytes(step.result))
     if step.name == steps.CHECKPOINT and size > MAX_CHECKPOINT:
         raise TooLarge(f"A checkpoint has {size} bytes.", f"{MAX_CHECKPOINT} are allowed; keep a reference in it.")
     if size > MAX_RESULT:
         raise TooLarge(f"The result of step {step.name!r} has {size} bytes.", f"{MAX_RESULT} are allowed.")
-    if "\0" in step.name:
-        raise BadInput("A step's name holds a NUL.", "Name it otherwise.", field="name")
+    _check_name(step.name, "name")
+
+
+def _check_name(name: str, field: str) -> None:
+    if "\0" in name:
+        raise BadInput("A step's name holds a NUL.", "Name it otherwise.", field=field)
+    if name.startswith("@") and not OWN_STEPS.fullmatch(name):
+        remedy = 'Names that begin with "@" are Horae\'s: @checkpoint, @sleep, @sleep#2, ... and @wait:SIGNAL.'
+        raise BadInput(f'"{name[:60]}" cannot name a step.', remedy, field=field)
 
 
 def _size(call: Call) -> int:

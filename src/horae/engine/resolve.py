@@ -21,6 +21,7 @@ from horae.model.circuit_key import by_circuit
 from horae.model.execution import Extra
 from horae.model.job import PRIORITIES
 from horae.model.limit_keys import is_keyed
+from horae.model.lot_items import refuse_submission
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.protocol import Submit
 from horae.model.rollout_key import by_rollout
@@ -93,11 +94,12 @@ class Resolver:
         stored = await self._job(wanted, terms)
         spec = stored.job.spec
         items = [self._opened(stored, item) for item in items] if spec.sensitive else items
+        odd = {i: error for i, item in enumerate(items) if (error := refuse_submission(bytes(item), spec))}
         keys = keys_of_lot(stored, items, terms) if is_keyed(spec) else None
         by_item = spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None)
         if spec.meets or keys is MIXED or by_item or stored.choice is not None:
-            return await self._shares.in_lanes(self._resolve_each(wanted, items, stored, refused, now))
-        wrong = self._params.check_all(items, stored.job)
+            return await self._shares.in_lanes(self._resolve_each(wanted, items, stored, refused, odd, now))
+        wrong = self._params.check_all(items, stored.job) | odd
         shares = self._shares.shares(stored, items, _extra(wanted, 0, terms), wrong)
         if wrong and refused is None:
             first = min(wrong)
@@ -125,6 +127,7 @@ class Resolver:
         items: Sequence[bytes],
         stored: StoredJob,
         refused: dict[int, HoraeError] | None,
+        odd: Mapping[int, HoraeError],
         now: Instant,
     ) -> Submission:
         """Items of a job whose submissions share something have keys of their own."""
@@ -132,6 +135,8 @@ class Resolver:
         for i, item in enumerate(items):
             request = structs.replace(wanted.requests[0], params=Raw(bytes(item)))
             try:
+                if i in odd:
+                    raise odd[i]
                 executions.append(self._execution(wanted, 0, request, stored, now))
             except HoraeError as error:
                 if refused is None:

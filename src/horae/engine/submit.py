@@ -205,7 +205,7 @@ class Submitter:
             return [
                 Conflict("The same request is under way.", "Wait for its answer, then repeat it with the same key.")
             ]
-        return [_answer(answer) for answer in done.answers]
+        return [_answer(answer, one.wanted) for answer, one in zip(done.answers, batch, strict=True)]
 
     async def _store_all(self, submissions: Sequence[Submission]) -> Submitted:
         """Have them stored, and handed over to whoever waits for them; tell of the rest."""
@@ -228,7 +228,7 @@ class Submitter:
             except HoraeError as error:
                 return error
             else:
-                return _answer(done.answers[0])
+                return _answer(done.answers[0], wanted)
         return NotFound("The job was changed again and again while this was submitted.", "Try again.")
 
     def _tell(self, done: Submitted) -> None:
@@ -267,7 +267,12 @@ def _bytes_of(asked: Asked) -> int:
     return len(asked.item) if isinstance(asked, NewExecution) else sum(map(len, asked.items))
 
 
-def _answer(answer: list[Receipt] | Repeated | Reused) -> list[Receipt] | BaseException:
+def _answer(answer: list[Receipt] | Repeated | Reused, wanted: Wanted) -> list[Receipt] | BaseException:
+    """A repeated request is answered as before; children that were submitted before are told as such."""
     if isinstance(answer, Reused):
         return KeyReused("This Idempotency-Key came with another body before.", "Use a new key for a new request.")
-    return answer.answer if isinstance(answer, Repeated) else answer
+    if not isinstance(answer, Repeated):
+        return answer
+    if wanted.origin == "child":
+        return [structs.replace(receipt, deduplicated=True) for receipt in answer.answer]
+    return answer.answer

@@ -4,6 +4,7 @@ Everything is JSON with camelCase names. Times are integer microseconds UTC by t
 its offset to `now` of the answers and corrects what it sends. No time a worker sends decides anything.
 """
 
+import re
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -41,6 +42,9 @@ Name = Annotated[str, Meta(min_length=1, max_length=128)]  # of a queue, a label
 OutcomeKind = Literal["success", "failed", "cancelled", "released", "suspended"]
 RequestKind = Literal["cancel", "timeout", "preempt", "startTimeout", "heartbeatTimeout", "totalTimeout"]
 FailureKind = Literal["error", "timeout", "lost", "platform"]
+ToldKind = Literal["error", "timeout", "platform"]  # only a server says that a worker is lost
+LogStream = Literal["stdout", "stderr", "log"]
+OWN_STEPS = re.compile(r"@(checkpoint|sleep(#\d+)?|wait:.+)", re.DOTALL)  # the steps whose names begin with "@"
 
 
 class Wire(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -102,6 +106,12 @@ class Failure(Wire, frozen=True, kw_only=True):
     status: Count | None = None  # of an HTTP answer
 
 
+class ToldFailure(Failure, frozen=True, kw_only=True):
+    """Why an attempt failed, as a worker tells it."""
+
+    kind: ToldKind = "error"
+
+
 class Outcome(Wire, frozen=True, kw_only=True):
     """What became of items lo..hi-1 of a slice the worker held.
 
@@ -119,13 +129,13 @@ class Outcome(Wire, frozen=True, kw_only=True):
     results: list[Raw] = []
     sensitive: bool = False  # the results are sealed before they are stored
     exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | None = None
-    error: Failure | None = None
+    error: ToldFailure | None = None
     wake_at: At | None = None  # suspended: when to look again
     waits: list[str] = []  # suspended: the steps that wait for a signal
 
 
 class Started(Wire, frozen=True, kw_only=True):
-    """Items that began to run and have outlived a heartbeat."""
+    """Items that began to run and have run for a second."""
 
     parcel: UUID
     lo: Count
@@ -157,9 +167,9 @@ class LogLines(Wire, frozen=True, kw_only=True):
     item: Count
     attempt: Count
     seq: Count
-    lines: list[tuple[At, str, str]]
+    lines: list[tuple[At, LogStream, str]]
     left_out: tuple[Count, Amount] | None = None
-    open: list[tuple[At, str, str]] | None = None
+    open: list[tuple[At, LogStream, str]] | None = None
 
 
 class Exchange(Wire, frozen=True, kw_only=True):
@@ -193,6 +203,7 @@ class Grant(Wire, frozen=True, kw_only=True):
     version: int
     attempt: int
     token: int  # epoch x 2^32 + attempt: the fencing token for user code
+    token_text: str = ""  # the same in decimal digits: a double cannot hold the number
     failures: int = 0
     due_at: Instant
     deadline: Instant | None = None

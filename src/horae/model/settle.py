@@ -75,6 +75,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     retry: RetryPolicy
     delivery: int
     due_at: Instant = 0
+    durable: bool = False  # whether it may wait without a worker; looked up for what is suspended
     tried: tuple[Failed, ...] = ()  # where classes of failures are counted each by itself
 
     @property

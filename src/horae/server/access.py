@@ -15,10 +15,16 @@ class Access(Struct, frozen=True):
     roles: frozenset[str]
     permission: Permission | None = None
 
+    @property
+    def least(self) -> str:
+        """The role that has to be given to somebody for this, and no more."""
+        return next((role for role in BY_MIGHT if role in self.roles), "admin")
+
     def admits(self, who: Principal) -> bool:
         return who.role in self.roles and (self.permission is None or self.permission in who.permissions)
 
 
+BY_MIGHT = ("viewer", "operator", "editor", "worker", "admin")
 EVERYBODY = Access(frozenset({"*"}))  # also without a credential
 ANYBODY = Access(frozenset(ROLES))  # whoever has a credential
 VIEW = Access(at_least("viewer"))  # reads
@@ -260,7 +266,7 @@ def authorise(who: Principal, route: Route) -> None:
     may = ACCESS.get(route.name, CLOSED)
     if may.admits(who):
         return
-    needed = next((role for role in ROLES if role in may.roles), "admin")
+    needed = may.least
     flag = f" --permission {may.permission}" if may.permission else ""
     beyond = f' and the permission "{may.permission}"' if may.permission else ""
     raise Forbidden(

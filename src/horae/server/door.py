@@ -7,6 +7,8 @@ document; nothing of an unforeseen exception leaves the process.
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import msgspec
+
 from horae.engine.node import PARTS, Node
 from horae.engine.permits import ACTING
 from horae.errors import BadInput, Forbidden, HoraeError, NotFound
@@ -21,6 +23,7 @@ from horae.server.recording import denied, is_recorded, recorded
 from horae.server.reply import Receive, Reply, Scope
 from horae.server.route import Route
 from horae.server.scopes import keep_within
+from horae.server.told import STRICT, decode_told
 
 BODIED = frozenset({"POST", "PUT", "PATCH"})
 
@@ -80,6 +83,12 @@ async def _admit(node: Node, route: Route, scope: Scope, headers: Mapping[bytes,
     return who
 
 
+def _body(call: Call, decoder: msgspec.json.Decoder[Any]) -> Any:
+    if call.route.tag == "sessions":
+        return decode_told(call.body, decoder, strict=call.headers.get(STRICT, b"0") != b"0")
+    return decode(call.body, decoder)
+
+
 async def _keep_within(call: Call, arguments: Mapping[str, Any]) -> None:
     try:
         await keep_within(call, arguments)
@@ -98,7 +107,7 @@ async def _perform(call: Call) -> Reply:
     if route.body is not None:
         if route.texts:
             refuse_nul(call.body)
-        arguments["body"] = decode(call.body, route.body)
+        arguments["body"] = _body(call, route.body)
     if call.who.scoped:
         await _keep_within(call, arguments)
 

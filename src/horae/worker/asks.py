@@ -7,7 +7,7 @@ from uuid import UUID
 from msgspec import Raw, Struct
 
 from horae.env import Micros
-from horae.model.protocol import Submit
+from horae.model.protocol import LogStream, Submit
 
 
 class Submitted(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -93,7 +93,7 @@ class Port(Protocol):
 
     def progress(self, percent: float, message: str) -> None: ...
 
-    def log(self, stream: str, text: str) -> None: ...
+    def log(self, stream: LogStream, text: str) -> None: ...
 
     def hide(self, text: str) -> str:
         """The text without the values of secrets that the execution was given."""

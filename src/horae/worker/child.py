@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from horae.model.protocol import LogStream
 from horae.model.redaction import Redactor
 from horae.model.signals import Cancelled
 from horae.model.signature import Bind, signature_of
@@ -67,7 +68,7 @@ class PipePort:
     def progress(self, percent: float, message: str) -> None:
         self._child.send(Progressed(percent, message))
 
-    def log(self, stream: str, text: str) -> None:
+    def log(self, stream: LogStream, text: str) -> None:
         self._child.send(Logged(stream, text))
 
     def hide(self, text: str) -> str:

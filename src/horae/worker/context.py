@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 
 from horae.env import Instant
 from horae.model.instant import parse_instant
+from horae.model.lot_items import is_submission
 from horae.model.protocol import Submit
 from horae.model.secret_refs import SCHEME
 from horae.model.signals import Cancelled, GiveUp, Span, micros_of
@@ -194,11 +195,12 @@ class Context:
         It is idempotent: the n-th submission of this execution is the same one in every attempt. `how` takes delay,
         at, key, priority and tags, and `call` to name the submission instead of counting it.
         """
-        return (await self.submit_many(job, [params or {}], **how))[0]
+        done: list[Submitted] = await self._ask(self._submissions(job, [params or {}], how))
+        return done[0]
 
     async def submit_many(self, job: Any, items: Sequence[Mapping[str, Any]], **how: Any) -> list[Submitted]:
         """Submit one execution per item, as one call."""
-        done: list[Submitted] = await self._ask(self._submissions(job, items, how))
+        done: list[Submitted] = await self._ask(self._many(job, items, how))
         return done
 
     def step(
@@ -274,6 +276,12 @@ class Context:
 
     async def _ask(self, ask: Ask) -> Any:
         return await asyncio.wrap_future(self._port.ask(ask))
+
+    def _many(self, job: Any, items: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> Submissions:
+        if any(is_submission(item) for item in items):
+            said = 'items are params; what is common to all goes beside them: submit_many(job, [{"a": 1}], tags={...})'
+            raise TypeError(said)
+        return self._submissions(job, items, how)
 
     def _submissions(self, job: Any, items: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> Submissions:
         self._calls += 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from horae.env import Micros
 from horae.model.artifact import MAX_BROUGHT
-from horae.model.protocol import MAX_INLINE_RESULT, Failure, FailureKind
+from horae.model.protocol import MAX_INLINE_RESULT, ToldFailure, ToldKind
 from horae.model.signals import Cancelled, GiveUp, Retry, Suspended, micros_of, waits_in_group
 from horae.model.signature import BadParams
 from horae.worker.holding import CANCELLED, RELEASED, Fate
@@ -34,10 +34,10 @@ def failed(
     *,
     permanent: bool = False,
     exit_code: int | None = None,
-    kind: FailureKind = "error",
+    kind: ToldKind = "error",
 ) -> Fate:
     """A failure that the worker itself found."""
-    error = Failure(type=type, message=shorten(clean(message), MAX_MESSAGE), permanent=permanent, kind=kind)
+    error = ToldFailure(type=type, message=shorten(clean(message), MAX_MESSAGE), permanent=permanent, kind=kind)
     return Fate(outcome="failed", error=error, exit_code=exit_code)
 
 
@@ -56,7 +56,7 @@ def fate_of(error: BaseException, retry: RetryFunction | None, failures: int) ->
     status, wished = asked_of(told)
     return Fate(
         outcome="failed",
-        error=Failure(
+        error=ToldFailure(
             type=type(told).__name__,
             message=shorten(clean(_message(told)), MAX_MESSAGE),
             traceback=trace(told),

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from horae.model.protocol import Awaited
+from horae.model.protocol import Awaited, LogStream
 from horae.worker.asks import Ask, Bring, Keep, Kept, Nap, Now, Recall, Submissions, Submitted, WaitFor
 from horae.worker.context import Facts
 from horae.worker.holding import Fate
@@ -61,7 +61,7 @@ class Progressed(Struct, frozen=True, tag=True):
 class Logged(Struct, frozen=True, tag=True):
     """Up: a log line."""
 
-    stream: str
+    stream: LogStream
     text: str
 
 

@@ -17,7 +17,7 @@ from horae.model.execution import Extra
 from horae.model.ids import execution_id
 from horae.model.job import Spec
 from horae.model.placement import PLAIN
-from horae.model.protocol import Failure, Grant, OutcomeKind
+from horae.model.protocol import Grant, OutcomeKind, ToldFailure
 from horae.worker.pace import may_fetch_ahead
 from horae.worker.secrets import Given, Held
 
@@ -26,7 +26,7 @@ class Fate(Struct, frozen=True, kw_only=True):
     """How an item ended, when it is more than a result."""
 
     outcome: OutcomeKind
-    error: Failure | None = None
+    error: ToldFailure | None = None
     exit_code: int | None = None
     result: bytes = b"null"
     wake_at: Instant | None = None

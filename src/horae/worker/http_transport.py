@@ -185,7 +185,8 @@ def rebuilt(reply: Reply) -> HoraeError:
     if issubclass(kind, Busy):
         after = reply.headers.get("retry-after", "")
         return kind(detail, remedy, retry_after=int(after) if after.isdecimal() else 1)
-    return kind(detail, remedy)
+    index = problem.get("index")
+    return kind(detail, remedy, index=index) if isinstance(index, int) else kind(detail, remedy)
 
 
 def _problem(reply: Reply) -> dict[str, Any]:

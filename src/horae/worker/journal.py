@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.log_chunk import LINE
+from horae.model.protocol import LogStream
 from horae.worker.failure import clean
 from horae.worker.holding import Begun
 from horae.worker.log_queue import Key, Line
@@ -27,7 +28,7 @@ class Block(Struct, frozen=True):
     """Lines that were written together and are kept back."""
 
     at: Instant
-    stream: str
+    stream: LogStream
     text: str | bytes
     lines: int
     size: int
@@ -58,7 +59,7 @@ class Journal:
         self._writing = RLock()  # what a finaliser logs in the midst of a line is written by the same thread
         self._lines: deque[Line] = deque()
         self._posted = self._ended = False
-        self._open: dict[str, Line] = {}  # how lines stand that have no end yet, by stream
+        self._open: dict[LogStream, Line] = {}  # how lines stand that have no end yet, by stream
         self._shows = False  # whether one of them has changed
         self._tail: deque[Block] = deque()
         self._tail_bytes = self._left_lines = self._left_bytes = 0
@@ -72,7 +73,7 @@ class Journal:
     def key(self) -> Key:
         return key_of(self._item)
 
-    def write(self, stream: str, text: str) -> None:
+    def write(self, stream: LogStream, text: str) -> None:
         """Add a text as lines."""
         if not self._takes():
             return
@@ -91,14 +92,14 @@ class Journal:
                 for start in range(0, max(1, len(line)), MAX_LINE):
                     self._add(at, stream, line[start : start + MAX_LINE])
 
-    def write_raw(self, stream: str, lines: list[bytes]) -> None:
+    def write_raw(self, stream: LogStream, lines: list[bytes]) -> None:
         """Add lines to a log that is full: they are looked at only if they are the last."""
         if self._takes():
             text = b"\n".join(lines)
             with self._writing:
                 self._hold(Block(self._now(), stream, text, len(lines), len(text) + LINE * len(lines)))
 
-    def show(self, stream: str, text: str | None) -> None:
+    def show(self, stream: LogStream, text: str | None) -> None:
         """Show how a line stands that has no end yet; None: it has one now. To be called on the loop's thread."""
         if text is None:
             self._open.pop(stream, None)
@@ -121,7 +122,7 @@ class Journal:
             return False
         return True
 
-    def _add(self, at: Instant, stream: str, line: str) -> None:
+    def _add(self, at: Instant, stream: LogStream, line: str) -> None:
         size = (len(line) if line.isascii() else len(line.encode())) + LINE
         if self._bytes > self._head_limit:
             return self._hold(Block(at, stream, line, 1, size))
@@ -133,7 +134,7 @@ class Journal:
             self._logs.tails[self.key] = self._end
         return None
 
-    def _put(self, at: Instant, stream: str, line: str) -> None:
+    def _put(self, at: Instant, stream: LogStream, line: str) -> None:
         self._lines.append((at, stream, line))
         if len(self._lines) >= UNTOLD:
             self._logs.room.clear()

@@ -5,6 +5,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 
+from horae.model.protocol import LogStream
 from horae.model.redaction import Stream
 from horae.worker.journal import MAX_LINE, Journal
 from horae.worker.log_queue import BACKLOG
@@ -40,7 +41,7 @@ class Meter:
 class Output:
     """One pipe from a child. `writer` is the child's end: hand it over, then close it with `handed_over`."""
 
-    def __init__(self, host: Host, session: Session, stream: str) -> None:
+    def __init__(self, host: Host, session: Session, stream: LogStream) -> None:
         self._host = host
         self._session = session
         self._stream = stream

@@ -10,10 +10,10 @@ from threading import Event, get_ident
 from uuid import UUID
 
 from horae.env import Instant
-from horae.model.protocol import LogLines
+from horae.model.protocol import LogLines, LogStream
 
 Key = tuple[UUID, int, int]  # parcel, item, attempt
-Line = tuple[Instant, str, str]  # at, stream, text
+Line = tuple[Instant, LogStream, str]  # at, stream, text
 
 LINE_BYTES = 40  # of JSON around a line
 LINES_BYTES = 120  # and around the lines of an attempt

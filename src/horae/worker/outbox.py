@@ -10,7 +10,7 @@ from itertools import islice
 from msgspec import Raw, Struct
 
 from horae.env import SECOND, Instant, Micros
-from horae.model.protocol import MAX_EXCHANGE, Failure, LogLines, Outcome, Progress, Started
+from horae.model.protocol import MAX_EXCHANGE, LogLines, Outcome, Progress, Started, ToldFailure
 from horae.worker.holding import Ending, Fate, Item
 from horae.worker.log_queue import Key, LogQueue
 
@@ -214,7 +214,7 @@ def _size(result: bytes | Fate) -> int:
     return ITEM_BYTES + len(result.result) + _text(result.error)
 
 
-def _text(error: Failure | None) -> int:
+def _text(error: ToldFailure | None) -> int:
     return len(error.message) + len(error.traceback) if error else 0
 
 

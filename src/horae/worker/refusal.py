@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from horae.model.protocol import Failure, LogLines, Outcome
+from horae.model.protocol import LogLines, Outcome, ToldFailure
 from horae.worker.outbox import Load
 
 REFUSED = "WARNING the server refused a line"
@@ -17,8 +17,15 @@ MOST_SAID = 300  # characters of its reason
 T = TypeVar("T")
 
 
-def lighten(load: Load, reason: str) -> tuple[Load, Load]:
-    """What to send now and what later; what is refused alone is replaced by word of it, or left out."""
+def lighten(load: Load, reason: str, index: int | None = None) -> tuple[Load, Load]:
+    """What to send now and what later; what is refused alone is replaced by word of it, or left out.
+
+    `index` is the outcome at fault, if the server names it: then nothing else has to wait.
+    """
+    if index is not None and 0 <= index < len(load.outcomes):
+        keep, back = halve(load.outcomes[index : index + 1], reason)
+        outcomes = [*load.outcomes[:index], *keep, *load.outcomes[index + 1 :]]
+        return structs.replace(load, outcomes=outcomes), Load(outcomes=back)
     if load.outcomes and (load.logs or load.progress or load.started):  # of others: no outcome is at fault for it
         return structs.replace(load, outcomes=[]), Load(outcomes=load.outcomes)
     if load.outcomes:
@@ -68,7 +75,9 @@ def halve(outcomes: list[Outcome], reason: str) -> tuple[list[Outcome], list[Out
     if outcome.hi - outcome.lo > 1:
         middle = (outcome.lo + outcome.hi) // 2
         return [_part(outcome, outcome.lo, middle)], [_part(outcome, middle, outcome.hi)]
-    error = Failure(type="OutcomeRefused", message=f"the server refused this outcome: {reason}"[:2000], permanent=True)
+    error = ToldFailure(
+        type="OutcomeRefused", message=f"the server refused this outcome: {reason}"[:2000], permanent=True
+    )
     return [structs.replace(outcome, outcome="failed", results=[], error=error, wake_at=None)], []
 
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.errors import BadInput
-from horae.model.protocol import Answer, Failure
+from horae.model.protocol import Answer, ToldFailure
 from horae.model.redaction import LEAST, MASK, Redactor
 from horae.model.secret_refs import MOST_VALUE
 from horae.worker.asks import Ask, Bring, Keep, Submissions, WaitFor
@@ -81,7 +81,7 @@ class Held:
             return outcome
         return structs.replace(outcome, result=result, error=error)
 
-    def _failure(self, error: Failure) -> Failure:
+    def _failure(self, error: ToldFailure) -> ToldFailure:
         covered = structs.replace(
             error,
             type=self.redactor.text(error.type),

@@ -127,10 +127,11 @@ class Session:
             self.drain()
         return [found for request in answer.requests if (found := self._act(request))]
 
-    def refused(self, exchange: Exchange, reason: str) -> Exchange | None:
+    def refused(self, exchange: Exchange, reason: str, index: int | None = None) -> Exchange | None:
         """The server will not read this exchange and nothing came of it: what to send instead under the same number.
 
-        It is halved until what is at fault stands alone: an outcome becomes a failure, a log line word of its refusal.
+        It is halved until what is at fault stands alone, unless the server names the `index` of an outcome: an outcome
+        becomes a failure, a log line word of its refusal.
         None when there is nothing left to leave out: the server and this session do not understand each other.
         """
         channel = self._channels[exchange.channel]
@@ -139,7 +140,7 @@ class Session:
         load = Load(exchange.outcomes, exchange.started, exchange.progress, exchange.logs)
         if not load:
             return None
-        keep, back = lighten(load, reason)
+        keep, back = lighten(load, reason, index)
         self.outbox.give_back(load, keep, back)
         channel.exchange = msgspec.structs.replace(
             exchange, outcomes=keep.outcomes, started=keep.started, progress=keep.progress, logs=keep.logs

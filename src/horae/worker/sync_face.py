@@ -21,10 +21,11 @@ class SyncFace:
         self._context = context
 
     def submit(self, job: Any, params: Mapping[str, Any] | None = None, **how: Any) -> Submitted:
-        return self.submit_many(job, [params or {}], **how)[0]
+        done: list[Submitted] = self._wait(self._context._submissions(job, [params or {}], how))
+        return done[0]
 
     def submit_many(self, job: Any, items: Sequence[Mapping[str, Any]], **how: Any) -> list[Submitted]:
-        done: list[Submitted] = self._wait(self._context._submissions(job, items, how))
+        done: list[Submitted] = self._wait(self._context._many(job, items, how))
         return done
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -13,7 +13,17 @@ import structlog
 from msgspec import Raw
 
 from horae.env import SECOND, Env, Micros
-from horae.errors import BadInput, Busy, Forbidden, HoraeError, NotFound, ProtocolMismatch, SessionEnded, Unauthorized
+from horae.errors import (
+    BadInput,
+    Busy,
+    ExchangeNumber,
+    Forbidden,
+    HoraeError,
+    NotFound,
+    ProtocolMismatch,
+    SessionEnded,
+    Unauthorized,
+)
 from horae.model.placement import Cost
 from horae.model.protocol import PROTOCOL, Exchange, Function, Register
 from horae.version import __version__
@@ -344,8 +354,8 @@ class Worker:
             except HoraeError as error:
                 broken += 1
                 if error.status < 500 or broken >= BROKEN_TRIES:
-                    smaller = session.refused(exchange, str(error))
-                    if smaller is None:
+                    smaller = session.refused(exchange, str(error), error.fields.get("index"))
+                    if smaller is None or isinstance(error, ExchangeNumber):
                         return self._lose(session)
                     exchange, broken = smaller, 0
                 wait = await self._back_off(wait)

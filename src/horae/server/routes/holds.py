@@ -102,7 +102,7 @@ async def remove_window(call: Call) -> Reply:
     return nothing()
 
 
-@put(f"{API}/windows/{{calendar}}", "holds.window", HoldView, refuses=(Conflict,))
+@put(f"{API}/windows/{{calendar}}", "holds.window", HoldView, refuses=(NotFound, Conflict))
 async def window_of_all(call: Call, body: WindowBody) -> Reply:
     """Make a calendar the maintenance window of all queues: while it is open, nothing is started."""
     view = await call.node.holds.put_window(

@@ -13,7 +13,7 @@ from horae.model.principal import Permission, Role
 from horae.model.view import Page, Time, View, shown_time
 from horae.server.bodies import Body, Duration, Name, When
 from horae.server.call import Call
-from horae.server.queries import Paged
+from horae.server.queries import Paged, Query
 from horae.server.reply import Reply, encode, nothing, ok
 from horae.server.route import API, delete, get, post
 from horae.store.moves.keys import StoredKey
@@ -113,8 +113,14 @@ def _told_once(call: Call, new: NewKey) -> Reply:
     return reply
 
 
-@delete(f"{API}/keys/{{id}}", "keys.revoke", refuses=(NotFound,))
-async def revoke(call: Call) -> Reply:
+class Revocation(Query, frozen=True, kw_only=True):
+    """How a key is ended."""
+
+    force: Annotated[bool, Meta(description="Also if it is the last key that administers the installation.")] = False
+
+
+@delete(f"{API}/keys/{{id}}", "keys.revoke", refuses=(NotFound, Conflict))
+async def revoke(call: Call, query: Revocation) -> Reply:
     """Revoke a key: it stops working within five seconds on every server, as do browsers that it signed in."""
-    await call.node.keys.revoke(call.namespace, call.path("id"), by=call.who)
+    await call.node.keys.revoke(call.namespace, call.path("id"), by=call.who, force=query.force)
     return nothing()

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import Meta
 
-from horae.errors import BadInput, Conflict, NotFound, OverQuota, ProtocolMismatch, SessionEnded, TooLarge
+from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, ProtocolMismatch, SessionEnded, TooLarge
 from horae.model.protocol import (
     MAX_STEP_NAME,
     Answer,
@@ -57,7 +57,7 @@ async def exchange(call: Call, body: Exchange) -> Reply:
 
 @post(
     f"{API}/sessions/{{id}}/executions", "sessions.submit", Page[Accepted], status=201, limit=LARGE_LIMIT,
-    repeats="by itself", refuses=(NotFound, Conflict, OverQuota),
+    repeats="by itself", refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def submit(call: Call, body: ChildSubmit) -> Reply:
     """Submit executions for a running one; a repeated `call` answers with the same executions."""

@@ -35,6 +35,12 @@ ADMINS = Statement(
     "SELECT id FROM keys WHERE role = 'admin' AND permissions LIKE '%installation%' AND revoked_at IS NULL"
     " AND expires_at IS NULL LIMIT 1",
 )
+LAST_ADMIN = Statement(
+    "is_last_admin_key",
+    "SELECT 1 FROM keys WHERE id = $1 AND role = 'admin' AND permissions LIKE '%installation%' AND revoked_at IS NULL"
+    " AND expires_at IS NULL AND NOT EXISTS (SELECT 1 FROM keys o WHERE o.id <> $1 AND o.role = 'admin'"
+    " AND o.permissions LIKE '%installation%' AND o.revoked_at IS NULL AND o.expires_at IS NULL)",
+)
 REVOKE = Statement(
     "revoke_key",
     "UPDATE keys SET revoked_at = $3 WHERE namespace = $1 AND id = $2 AND revoked_at IS NULL RETURNING id",
@@ -198,6 +204,11 @@ def row_of(grant: Grant) -> Row:
     """The same as it is written; the name of the namespace is not."""
     lists = (msgspec.json.encode(each).decode() for each in (grant.permissions, grant.queues, grant.jobs))
     return (grant.namespace, grant.role, *lists, grant.made_by)
+
+
+def is_last_admin(id: str) -> Script[bool]:
+    """Whether a key is the only one without an end that administers the installation."""
+    return bool((yield Fetch(LAST_ADMIN, (id,))))
 
 
 def revoke(namespace: int, id: str, now: Instant) -> Script[bool]:

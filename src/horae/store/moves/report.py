@@ -92,6 +92,10 @@ HANDED_BACK = Failure(
     type="HandedBack", message="The worker handed back an execution that had begun and may run at most once."
 )
 
+NOT_DURABLE = Failure(
+    type="NotDurable", message="The worker suspended an execution of a job that is not durable.", permanent=True
+)
+
 
 def settle(
     heads: Sequence["Head"],
@@ -245,7 +249,8 @@ def _settle_one(
     if not matched.hits:
         return
     ruled = {slice.parcel for slice, i, _, _ in matched.hits if _needs_rules(slice, outcomes[i])}
-    rules = (yield from _rules(ruled, policies)) if ruled else {}
+    suspended = {slice.parcel for slice, i, _, _ in matched.hits if outcomes[i].outcome == "suspended"}
+    rules = (yield from _rules(ruled, suspended, policies)) if ruled else {}
     stopped = any(outcomes[i].outcome != "success" for _, i, _, _ in matched.hits)
     stops = (yield from stops_of(head.session)) if stopped else NO_STOPS
     waiting = [(slice.parcel, item) for slice, i, lo, hi in matched.hits if outcomes[i].waits for item in range(lo, hi)]
@@ -266,11 +271,18 @@ def _needs_rules(slice: Running, outcome: Outcome) -> bool:
     return outcome.outcome in ("failed", "suspended") or (outcome.outcome == "released" and has_begun(slice, outcome))
 
 
-def _rules(parcels: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy]) -> Script[dict[UUID, Rules]]:
+def _rules(
+    parcels: set[UUID], suspended: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy]
+) -> Script[dict[UUID, Rules]]:
     """What decides about the failures in these parcels."""
     rows = yield ForEach(RULES, (("parcel", "uuid"),), [(parcel,) for parcel in sorted(parcels)])
     rules = {
-        parcel: Rules(retry=policies.get((job, version)) or policy_of(spec), delivery=delivery, due_at=due_at)
+        parcel: Rules(
+            retry=policies.get((job, version)) or policy_of(spec),
+            delivery=delivery,
+            due_at=due_at,
+            durable=parcel in suspended and is_durable(spec),
+        )
         for parcel, job, version, delivery, due_at, spec in rows
     }
     counted = sorted(parcel for parcel, rule in rules.items() if rule.retry.budgets.own)
@@ -278,6 +290,11 @@ def _rules(parcels: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy])
     for parcel, *failed in (yield ForEach(SPENT, (("parcel", "uuid"),), [(id,) for id in counted])) if counted else []:
         tried.setdefault(parcel, []).append(tuple(failed))
     return rules | {id: structs.replace(rules[id], tried=tuple(failed)) for id, failed in tried.items()}
+
+
+def is_durable(spec: str) -> bool:
+    """Whether executions of a version of a job may wait without a worker, from its stored text."""
+    return msgspec.json.decode(spec, type=Spec).durable
 
 
 def policy_of(spec: str) -> RetryPolicy:
@@ -310,6 +327,8 @@ def _go_on(settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome,
     once = rules.delivery == AT_MOST_ONCE
     if outcome.outcome == "failed":
         settler.fail(slice, lo, hi, outcome, rules)
+    elif outcome.outcome == "suspended" and not once and not rules.durable:
+        settler.give_up(slice, lo, hi, outcome, NOT_DURABLE, "permanent")
     elif outcome.outcome == "suspended" and not once:
         settler.suspend(slice, lo, hi, outcome)
     elif once and (outcome.outcome == "suspended" or has_begun(slice, outcome)):

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
+from horae.model.protocol import LogStream
 from horae.model.redaction import MASK
 from horae.model.trace import UNTRACED, Carried, trace_id_of
 from horae.worker.asks import Ask
@@ -227,7 +228,7 @@ class LocalPort:
         if not posted:
             self._run.host.post(self._flush)
 
-    def log(self, stream: str, text: str) -> None:
+    def log(self, stream: LogStream, text: str) -> None:
         self._journal.write(stream, text if self._secrets is None else self._secrets.text(text))
 
     def hide(self, text: str) -> str:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from horae.env import SECOND
 from horae.model.job import Http
-from horae.model.protocol import Failure
+from horae.model.protocol import ToldFailure
 from horae.model.signature import BadParams
 from horae.model.template import TemplateError, render, render_tree
 from horae.worker.context import Context
@@ -119,7 +119,7 @@ def judged(task: Http, request: Ask, response: "Answer", secrets: Held | None) -
     said = f"{request.method} {shown(request.url)} answered {response.status}, expected {', '.join(task.expect)}"
     body = response.body[:500] if secrets is None else secrets.redactor.data(response.body)[:500]
     words = clean(body.decode(errors="replace")).strip()
-    error = Failure(
+    error = ToldFailure(
         type="HttpStatus",
         message=f"{said}: {words}" if words else said,
         retry_after=retry_after(response.headers),

@@ -1,0 +1,155 @@
+"""Bodies that workers send: fields nobody knows are passed over, unless they look like a mistake.
+
+A worker may be newer than its server, so an unknown field is no error. But a field that resembles a known one is a
+misspelling, which would lose a result without a word: it is refused. With `Horae-Strict: 1` every unknown field is.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache, reduce
+from operator import or_
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT, Raw, Struct
+
+from horae.errors import BadInput, OutcomeRefused
+from horae.model.protocol import Exchange, Outcome
+from horae.server.reading import MIB, decode
+
+STRICT = b"horae-strict"
+ALIKE = 0.8  # of difflib: "resutls" is "results", "temperature" is nothing
+SYNONYMS = frozenset({"output", "outputs", "value", "values", "return", "returned", "data"})  # for a result
+MOST_SEARCHED = MIB  # of a body in which the outcome at fault is looked for
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_OUTCOME = msgspec.json.Decoder(Outcome)
+
+
+def decode_told(body: bytes, decoder: msgspec.json.Decoder[Any], *, strict: bool) -> Any:
+    """A worker's body as a value. Raises OutcomeRefused where one outcome is at fault, with its index."""
+    try:
+        return _closed_decoder(decoder.type).decode(body or b"{}")  # type: ignore[arg-type]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        value = decode(body, decoder)
+        _refuse_unknown(body, decoder.type, strict=strict)
+    except BadInput as error:
+        raise _of_outcome(body, decoder.type, error, strict=strict) from None
+    return value
+
+
+def _refuse_unknown(body: bytes, type: Any, *, strict: bool) -> None:
+    for place, name, known in _unknown(body, type):
+        meant = _meant(name, known)
+        if meant is None and not strict:
+            continue
+        field = f"{place}.{name}".removeprefix(".")
+        remedy = f"Did you mean {meant}?" if meant else "Leave it out, or send no Horae-Strict."
+        raise BadInput(f"{field} is not a field of this request.", remedy, field=field)
+
+
+def _meant(name: str, known: Mapping[str, Any]) -> str | None:
+    """The known field that an unknown one resembles."""
+    plain, told = {each.lower(): each for each in known}, name.lower().replace("_", "").replace("-", "")
+    swapped = [each for each in plain if sorted(each) == sorted(told)]
+    if found := swapped or get_close_matches(told, plain, 1, ALIKE):
+        return plain[found[0]]
+    return next((each for each in ("results", "result") if each in known), None) if name in SYNONYMS else None
+
+
+def _unknown(text: bytes | Raw, type: Any, place: str = "") -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """The fields that structs in a document do not have: where, their name, and those there are."""
+    struct = _struct_in(type)
+    if struct is None:
+        return
+    value = msgspec.json.decode(text, type=list[Raw] | dict[str, Raw] | None)
+    if isinstance(value, list):
+        for i, member in enumerate(value):
+            yield from _unknown(member, struct, f"{place}[{i}]")
+    elif isinstance(value, dict):
+        known = {field.encode_name: field.type for field in msgspec.structs.fields(struct)}
+        for name, member in value.items():
+            if name in known:
+                yield from _unknown(member, known[name], f"{place}.{name}")
+            else:
+                yield place, name, known
+
+
+def _struct_in(type: Any) -> type[Struct] | None:
+    """The struct that a type is, lists, or allows."""
+    if isinstance(type, _META) and issubclass(type, Struct):
+        return type
+    inner = (_struct_in(one) for one in get_args(type)) if get_origin(type) in (list, Union, Annotated, _UNION) else ()
+    return next(filter(None, inner), None)
+
+
+_META = type
+_UNION = type(int | None)
+
+
+@cache
+def _closed_decoder(type: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_closed(type))
+
+
+@cache
+def _closed(type: Any) -> Any:
+    """The same type, whose structs have no fields but their own."""
+    if isinstance(type, _META) and issubclass(type, Struct):
+        fields = [_redeclared(field) for field in msgspec.structs.fields(type)]
+        return msgspec.defstruct(
+            type.__name__, fields, bases=(type,), frozen=True, kw_only=True, rename="camel", omit_defaults=True,
+            forbid_unknown_fields=True,
+        )  # fmt: skip
+    origin, args = get_origin(type), get_args(type)
+    if origin is list:
+        return list[_closed(args[0])]  # type: ignore[misc]
+    if origin in (Union, _UNION):
+        return reduce(or_, map(_closed, args))
+    if origin is Annotated:
+        return Annotated[(_closed(args[0]), *args[1:])]
+    return type
+
+
+def _redeclared(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:
+    closed = _closed(field.type)
+    if field.default is not NODEFAULT:
+        return field.name, closed, field.default
+    if field.default_factory is not NODEFAULT:
+        return field.name, closed, msgspec.field(default_factory=field.default_factory)
+    return field.name, closed
+
+
+def _of_outcome(body: bytes, type: Any, error: BadInput, *, strict: bool) -> BadInput:
+    """The error with the index of the outcome that it is about, where it is about one."""
+    if type is not Exchange or len(body) > MOST_SEARCHED:
+        return error
+    for i, outcome in enumerate(_members(body, b'"outcomes"')):
+        try:
+            decode(outcome, _OUTCOME)
+            _refuse_unknown(outcome, Outcome, strict=strict)
+        except BadInput as found:
+            field = f"outcomes[{i}].{found.fields.get('field', '')}".removesuffix(".").removesuffix(".body")
+            return OutcomeRefused(f"Outcome {i}: {found.detail}", found.remedy, field=field, index=i)
+    return error
+
+
+def _members(body: bytes, field: bytes) -> Iterator[bytes]:
+    """The objects in a list that is a field of a document, as they are written, however deep or wrong they are."""
+    depth, start, last, inside = 0, 0, b"", False
+    for token in _TOKEN.finditer(body):
+        mark = token[0]
+        if mark in b"[{":
+            depth += 1
+            inside = inside or (depth == 2 and mark == b"[" and last == field)
+            if inside and depth == 3:
+                start = token.start()
+        elif mark in b"]}":
+            if inside and depth == 3:
+                yield body[start : token.end()]
+            depth -= 1
+            inside = inside and depth >= 2
+        elif depth == 1:
+            last = mark
