@@ -8,6 +8,8 @@ import pytest
 from horae.engine.node import Node
 from horae.model.protocol import Exchange
 from horae.server.told import _closed_decoder
+from horae.store.driver import one
+from horae.store.script import Statement
 from tests.server.conftest import Api
 from tests.server.test_jobs import create
 from tests.server.working import HandWorker
@@ -167,7 +169,7 @@ async def test_the_steps_that_workers_need_have_names(tell: Tell, name: str):
 
 
 async def test_a_token_is_text_too(api: Api, worker: Api, node: Node):
-    node.gateway.answers.epoch = 27_613_522
+    await node.store.write(one(Statement("restored", "UPDATE store SET value = '27613522' WHERE key = 'epoch'")))
     await create(api)
     await api.post("/api/v1/jobs/report/trigger")
     by_hand = await HandWorker.register(worker)
