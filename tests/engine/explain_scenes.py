@@ -10,7 +10,7 @@ from msgspec import Raw
 from horae.engine.holds import Asked
 from horae.env import SECOND
 from horae.model.explain_view import BlockerView
-from horae.model.protocol import Outcome
+from horae.model.protocol import Function, Outcome
 from tests.engine.explain_stage import Played, Stage
 from tests.store_contract.world import NAMESPACE
 
@@ -37,8 +37,8 @@ async def retry(stage: Stage) -> Played:
 
 
 async def sleep(stage: Stage) -> Played:
-    await stage.job()
-    worker = await stage.worker()
+    await stage.job(command=None, python="f", durable=True)
+    worker = await stage.worker(functions=(Function(name="f"),))
     id = await stage.submit()
     assert await stage.starts(id)
     (held,) = worker.holds

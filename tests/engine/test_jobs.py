@@ -416,7 +416,7 @@ async def test_deleting_may_let_the_queue_finish_and_ask_what_runs_to_stop(jobs,
 
 @pytest.mark.parametrize("queued", ["finish", "cancel"])
 async def test_deleting_stops_what_sleeps_without_a_worker_too(jobs, world, queued):
-    job = await submittable(world, (await create(jobs)).job_id)
+    job = await submittable(world, (await create(jobs, command=None, python="f", durable=True)).job_id)
     parcel = await world.parcel(job, 3)
     worker = await world.worker()
     [held] = await worker.claim(3)

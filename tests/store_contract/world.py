@@ -119,8 +119,8 @@ class World:
     # Jobs and submissions
 
     async def job(self, name: str = "job", *, queue: str = "default", **spec: Any) -> TestJob:
-        """A job; `retries` and the like go to its spec."""
-        made = Spec(name=name, task=Command(argv=("true",)), queue=queue, **spec)
+        """A job, durable unless it says otherwise; `retries` and the like go to its spec."""
+        made = Spec(name=name, task=Command(argv=("true",)), queue=queue, **{"durable": True, **spec})
         id, now = self.env.new_id(), self.now()
 
         def script() -> Script[TestJob]:

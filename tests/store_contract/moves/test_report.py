@@ -543,3 +543,10 @@ async def test_effects_tell_what_ended(world: World):
     (ended,) = w.effects.ended
     assert (ended.parcel, ended.lo, ended.hi, ended.job, ended.state) == (parcel, 0, 2, job.id, "success")
     assert w.effects.retried == 1
+
+
+async def test_what_is_not_durable_cannot_be_suspended(world: World):
+    _, parcel, w, slice = await held(world, 2, durable=False, retry=RetryPolicy(retries=3))
+    await w.report(suspended(slice, world.now() + SECOND))
+
+    assert await world.history(parcel) == [(0, 2, "failed", "permanent")]
