@@ -20,7 +20,7 @@ from horae.env import VirtualClock, system_env, virtual_env
 from horae.errors import BadInput, Busy, Forbidden
 from horae.model.protocol import PROTOCOL, Register
 from horae.server.crowd import Crowd
-from horae.server.http import PATIENCE, Connection
+from horae.server.http import PATIENCE, Answer, Connection
 from horae.server.listener import Listener
 from horae.server.reply import Reply
 from horae.server.run import Serving, serve
@@ -172,7 +172,7 @@ class Host:
     """What a connection belongs to, with a clock in hand."""
 
     def __init__(self) -> None:
-        self.answer = answers
+        self.answer: Answer = answers
         self.date, self.safety, self.now, self.stopping = b"", b"", 0.0, False
 
     def opened(self, connection: Connection) -> bool:
@@ -182,8 +182,13 @@ class Host:
     def closed(self, connection: Connection) -> None: ...
 
 
-async def connected() -> tuple[Host, socket.socket]:
+async def refuses(scope: Any, receive: Any) -> Reply:
+    return Reply(401)
+
+
+async def connected(answer: Answer = answers) -> tuple[Host, socket.socket]:
     host, (near, far) = Host(), socket.socketpair()
+    host.answer = answer
     far.setblocking(False)
     await asyncio.get_running_loop().connect_accepted_socket(lambda: Connection(host), near)
     return host, far
@@ -207,9 +212,9 @@ async def drip(host: Host, far: socket.socket, begun: bytes, seconds: int) -> bo
 @pytest.mark.parametrize(
     "begun",
     [
-        b"GET / HTTP/1.1\r\nx-slow: ",
-        b"POST / HTTP/1.1\r\ncontent-length: 100000\r\n\r\nx",
-        b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nffff\r\nx",
+        b"GET / HTTP/1.1\r\nHost: h\r\nx-slow: ",
+        b"POST / HTTP/1.1\r\nHost: h\r\ncontent-length: 100000\r\n\r\nx",
+        b"POST / HTTP/1.1\r\nHost: h\r\ntransfer-encoding: chunked\r\n\r\nffff\r\nx",
     ],
     ids=["head", "body", "chunks"],
 )
@@ -219,9 +224,30 @@ async def test_who_sends_a_byte_now_and_then_does_not_hold_a_connection(begun: b
     far.close()
 
 
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"content-length: 100000\r\n\r\nx",
+        b"transfer-encoding: chunked\r\n\r\n",
+        b"transfer-encoding: chunked\r\n\r\n1;",
+        b"transfer-encoding: chunked\r\n\r\n0\r\n",
+        b"\r\n\r\n",
+    ],
+    ids=["body", "chunks", "extension", "trailers", "empty-line"],
+)
+async def test_a_request_that_is_answered_before_it_is_whole_does_not_hold_a_connection(begun: bytes):
+    host, far = await connected(refuses)
+    loop = asyncio.get_running_loop()
+    await loop.sock_sendall(far, b"GET / HTTP/1.1\r\nhost: h\r\n" + begun)
+    assert (await loop.sock_recv(far, 65536)).startswith(b"HTTP/1.1 401")
+    await eventually(lambda: host.connection._task is None)
+    assert await drip(host, far, b"", 120)
+    far.close()
+
+
 async def test_who_does_not_read_its_answer_does_not_hold_a_connection():
     host, far = await connected()
-    await asyncio.get_running_loop().sock_sendall(far, b"GET / HTTP/1.1\r\n\r\n")
+    await asyncio.get_running_loop().sock_sendall(far, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
     await eventually(lambda: host.connection._drained is not None)
     assert not host.connection.is_late(host.now + 1)
     assert host.connection.is_late(host.now + PATIENCE + 1)

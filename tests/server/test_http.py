@@ -11,7 +11,8 @@ import pytest
 from horae.env import system_env
 from horae.server import http as speaking
 from horae.server import listener as listening
-from horae.server.http import MOST_AFTER, MOST_HEAD, MOST_HELD
+from horae.server.framing import MOST_HEAD
+from horae.server.http import MOST_AFTER, MOST_HELD
 from horae.server.listener import Listener
 from horae.server.reply import Reply
 from tests.waiting import eventually
@@ -23,12 +24,13 @@ Connect = Callable[[], Awaitable[Client]]
 class Stream(Reply):
     """An answer in parts that ends when it is told to, or with the client."""
 
-    def __init__(self, parts: list[bytes]) -> None:
+    def __init__(self, parts: list[bytes], length: int | None = None) -> None:
         super().__init__()
-        self.parts = parts
+        self.parts, self.length = parts, length
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.start(send, (b"content-type", b"text/plain"))
+        told = [] if self.length is None else [(b"content-length", b"%d" % self.length)]
+        await self.start(send, (b"content-type", b"text/plain"), *told)
         for part in self.parts:
             if part == b"fails":
                 raise RuntimeError("no")
@@ -77,6 +79,8 @@ READY: dict[str, Callable[[], Reply]] = {
     "/nothing": lambda: Reply(204),
     "/stream": lambda: Stream([b"a", b"bc"]),
     "/breaks": lambda: Stream([b"a", b"fails"]),
+    "/measured": lambda: Stream([b"ab", b"c"], 3),
+    "/short": lambda: Stream([b"ab", b"c"], 5),
     "/flood": lambda: Stream([b"x" * 65536] * 400),
 }
 
@@ -136,6 +140,10 @@ async def ask(client: Client, request: bytes) -> tuple[int, dict[str, str], byte
     return await answer_of(client[0])
 
 
+def get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
+
+
 async def is_closed(client: Client) -> bool:
     try:
         return await asyncio.wait_for(client[0].read(1), 30) == b""
@@ -159,7 +167,7 @@ async def test_a_connection_serves_one_request_after_another(connect: Connect, a
 
 async def test_requests_sent_ahead_are_answered_in_their_order(connect: Connect, answers: Answers):
     client = await connect()
-    client[1].write(b"GET /waits HTTP/1.1\r\n\r\n" + b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % n for n in range(40)))
+    client[1].write(b"".join(get(path) for path in ("/waits", *(f"/{n}" for n in range(40)))))
     await eventually(lambda: len(answers.scopes) == 1)
     answers.gate.set()
     found = [(await answer_of(client[0]))[2] for _ in range(41)]
@@ -170,8 +178,9 @@ async def test_requests_sent_ahead_are_answered_in_their_order(connect: Connect,
 async def test_bodies_come_whole_however_they_are_sent(connect: Connect, size: int):
     client = await connect()
     body = bytes(i % 251 for i in range(size))
-    assert (await ask(client, b"POST /p HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (size, body)))[2] == (body or b"/p")
-    client[1].write(b"POST /p HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+    whole = b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b" % (size, body)
+    assert (await ask(client, whole))[2] == (body or b"/p")
+    client[1].write(b"POST /p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
     for at in range(0, size, 70_000):
         part = body[at : at + 70_000]
         client[1].write(b"%x\r\n%b\r\n" % (len(part), part))
@@ -181,7 +190,7 @@ async def test_bodies_come_whole_however_they_are_sent(connect: Connect, size: i
 
 async def test_a_request_may_come_byte_by_byte(connect: Connect):
     client = await connect()
-    for byte in b"POST /p HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi":
+    for byte in b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi":
         client[1].write(bytes([byte]))
         await client[1].drain()
     assert (await answer_of(client[0]))[2] == b"hi"
@@ -190,7 +199,7 @@ async def test_a_request_may_come_byte_by_byte(connect: Connect):
 async def test_a_body_nobody_asks_for_is_not_held_in_memory(connect: Connect, answers: Answers):
     client = await connect()
     size = 40 * MOST_HELD
-    client[1].write(b"POST /slow HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size)
+    client[1].write(b"POST /slow HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % size)
     pouring = asyncio.ensure_future(_pour(client[1], size))
     await eventually(lambda: answers.read > 0)
     for _ in range(50):
@@ -212,20 +221,20 @@ async def _pour(writer: asyncio.StreamWriter, size: int) -> None:
 
 async def test_who_expects_it_is_told_to_continue(connect: Connect):
     client = await connect()
-    client[1].write(b"POST /p HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+    client[1].write(b"POST /p HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
     assert await client[0].readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
     assert (await ask(client, b"hi"))[2] == b"hi"
 
 
 async def test_a_refusal_before_the_body_keeps_the_connection(connect: Connect):
     client = await connect()
-    assert (await ask(client, b"POST /refuses HTTP/1.1\r\nContent-Length: 5\r\n\r\n"))[0] == 401
-    assert (await ask(client, b"12345GET /next HTTP/1.1\r\n\r\n"))[2] == b"/next"
+    assert (await ask(client, b"POST /refuses HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n"))[0] == 401
+    assert (await ask(client, b"12345GET /next HTTP/1.1\r\nHost: h\r\n\r\n"))[2] == b"/next"
 
 
 async def test_a_body_that_does_not_end_after_its_answer_ends_the_connection(connect: Connect):
     client = await connect()
-    assert (await ask(client, b"POST /refuses HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n"))[0] == 401
+    assert (await ask(client, b"POST /refuses HTTP/1.1\r\nHost: h\r\nContent-Length: 999999999\r\n\r\n"))[0] == 401
     with pytest.raises(ConnectionError):
         await _pour(client[1], 64 * MOST_AFTER)
 
@@ -233,14 +242,13 @@ async def test_a_body_that_does_not_end_after_its_answer_ends_the_connection(con
 @pytest.mark.parametrize(
     "request_text",
     [
-        b"GET /a HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
         b"GET /a HTTP/1.0\r\n\r\n",
-        b"GET /a HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
-        b"GET /fails HTTP/1.1\r\n\r\n",
+        b"GET /fails HTTP/1.1\r\nHost: h\r\n\r\n",
         b"nonsense\r\n\r\n",
-        b"GET /a HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"GET /a HTTP/1.1\r\nX: " + b"y" * (2 * MOST_HEAD) + b"\r\n\r\n",
-        b"GET /" + b"y" * (2 * MOST_HEAD) + b" HTTP/1.1\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nHost: h\r\nX: " + b"y" * (2 * MOST_HEAD) + b"\r\n\r\n",
+        b"GET /" + b"y" * (2 * MOST_HEAD) + b" HTTP/1.1\r\nHost: h\r\n\r\n",
     ],
 )
 async def test_what_ends_a_connection_is_answered_first(connect: Connect, request_text: bytes):
@@ -254,50 +262,70 @@ async def test_what_ends_a_connection_is_answered_first(connect: Connect, reques
 async def test_old_clients_may_ask_to_go_on(connect: Connect):
     client = await connect()
     for _ in range(2):
-        assert (await ask(client, b"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"))[0] == 200
+        status, headers, _ = await ask(client, b"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+        assert (status, headers["connection"]) == (200, "keep-alive")
 
 
 async def test_a_head_has_no_body(connect: Connect):
     client = await connect()
-    client[1].write(b"HEAD /a HTTP/1.1\r\n\r\n")
+    client[1].write(b"HEAD /a HTTP/1.1\r\nHost: h\r\n\r\n")
     assert b"content-length: 2" in await client[0].readuntil(b"\r\n\r\n")
-    assert (await ask(client, b"GET /nothing HTTP/1.1\r\n\r\n"))[0] == 204
-    assert (await ask(client, b"GET http://other.test/a?b HTTP/1.1\r\n\r\n"))[2] == b"/a"
+    assert (await ask(client, b"GET /nothing HTTP/1.1\r\nHost: h\r\n\r\n"))[0] == 204
+    assert (await ask(client, b"GET http://other.test/a?b HTTP/1.1\r\nHost: other.test\r\n\r\n"))[2] == b"/a"
 
 
 async def test_a_stream_comes_in_parts_and_the_connection_goes_on(connect: Connect):
     client = await connect()
-    assert (await ask(client, b"GET /stream HTTP/1.1\r\n\r\n"))[2] == b"abc"
-    assert (await ask(client, b"GET /a HTTP/1.1\r\n\r\n"))[2] == b"/a"
+    assert (await ask(client, b"GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"))[2] == b"abc"
+    assert (await ask(client, b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"))[2] == b"/a"
 
 
-async def test_a_stream_that_breaks_is_cut_off(connect: Connect):
+async def test_an_answer_has_one_length(connect: Connect):
     client = await connect()
-    client[1].write(b"GET /breaks HTTP/1.1\r\n\r\n")
+    _, headers, body = await ask(client, get("/measured"))
+    assert (headers["content-length"], body) == ("3", b"abc")
+    assert "transfer-encoding" not in headers
+    assert (await ask(client, get("/a")))[2] == b"/a"
+
+
+@pytest.mark.parametrize("path", ["/stream", "/measured"])
+async def test_a_head_of_a_stream_has_no_body(connect: Connect, path: str):
+    client = await connect()
+    client[1].write(f"HEAD {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+    assert (await client[0].readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    assert (await ask(client, get("/a")))[2] == b"/a"
+
+
+@pytest.mark.parametrize("path", ["/breaks", "/short"])
+async def test_a_stream_that_breaks_is_cut_off(connect: Connect, path: str):
+    client = await connect()
+    client[1].write(get(path))
     said = b""
     with suppress(ConnectionError):
         while part := await asyncio.wait_for(client[0].read(65536), 10):
             said += part
     assert said.count(b"HTTP/1.1") == 1
     assert not said.endswith(b"0\r\n\r\n"), "it is not whole"
+    assert path != "/short" or (b"content-length: 5\r\n" in said and said.endswith(b"\r\n\r\nabc"))
 
 
 async def test_what_came_before_nonsense_is_answered(connect: Connect, answers: Answers):
     client = await connect()
-    client[1].write(b"GET /waits HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\n\r\nnonsense\r\n\r\n")
+    client[1].write(b"GET /waits HTTP/1.1\r\nHost: h\r\n\r\nGET /a HTTP/1.1\r\nHost: h\r\n\r\nnonsense\r\n\r\n")
     await eventually(lambda: len(answers.scopes) == 1)
     answers.gate.set()
     assert [(await answer_of(client[0]))[2] for _ in range(2)] == [b"/waits", b"/a"]
     assert await is_closed(client)
 
 
-async def test_nonsense_inside_a_body_ends_the_connection(connect: Connect, answers: Answers):
+async def test_nonsense_inside_a_body_is_refused_and_ends_the_connection(connect: Connect, answers: Answers):
     client = await connect()
-    client[1].write(b"POST /p HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n")
+    client[1].write(b"POST /p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n")
     await eventually(lambda: len(answers.scopes) == 1)
     client[1].write(b"nonsense\r\n")
+    status, headers, _ = await answer_of(client[0])
+    assert (status, headers["connection"]) == (400, "close")
     assert await is_closed(client)
-    await eventually(lambda: answers.gone == 1)
 
 
 async def test_a_stream_for_an_old_client_ends_with_the_connection(connect: Connect):
@@ -309,14 +337,14 @@ async def test_a_stream_for_an_old_client_ends_with_the_connection(connect: Conn
 
 async def test_a_stream_waits_for_who_reads_it(connect: Connect, answers: Answers):
     client = await connect()
-    _, _, body = await ask(client, b"GET /flood HTTP/1.1\r\n\r\n")
+    _, _, body = await ask(client, b"GET /flood HTTP/1.1\r\nHost: h\r\n\r\n")
     assert len(body) == 400 * 65536
 
 
 async def test_a_client_that_leaves_is_noticed(connect: Connect, answers: Answers):
     for request in (
-        b"POST /p HTTP/1.1\r\nContent-Length: 5\r\n\r\n12",
-        b"POST /leaves HTTP/1.1\r\nContent-Length: 2\r\n\r\n12",
+        b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n12",
+        b"POST /leaves HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n12",
     ):
         client = await connect()
         client[1].write(request)
@@ -330,8 +358,8 @@ async def test_stopping_answers_what_is_under_way_and_closes_the_rest(answers: A
     listener = Listener(system_env(), answers.answer)
     async with bound(listener) as connect:
         idle, busy = await connect(), await connect()
-        await ask(idle, b"GET /a HTTP/1.1\r\n\r\n")
-        busy[1].write(b"GET /waits HTTP/1.1\r\n\r\n")
+        await ask(idle, b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n")
+        busy[1].write(b"GET /waits HTTP/1.1\r\nHost: h\r\n\r\n")
         await eventually(lambda: len(answers.scopes) == 2)
         stopping = asyncio.ensure_future(listener.stop(90))
         assert await is_closed(idle)
@@ -346,7 +374,7 @@ async def test_who_does_not_end_within_the_grace_is_cut_off(answers: Answers):
     listener = Listener(system_env(), answers.answer)
     async with bound(listener) as connect:
         busy = await connect()
-        busy[1].write(b"GET /waits HTTP/1.1\r\n\r\n")
+        busy[1].write(b"GET /waits HTTP/1.1\r\nHost: h\r\n\r\n")
         await eventually(lambda: len(answers.scopes) == 1)
         await listener.stop(0.05)
         assert await is_closed(busy)
@@ -359,9 +387,9 @@ async def test_silent_connections_are_ended(answers: Answers, monkeypatch: pytes
     listener = Listener(system_env(), answers.answer)
     async with bound(listener) as connect:
         idle, half, waiting = await connect(), await connect(), await connect()
-        await ask(idle, b"GET /a HTTP/1.1\r\n\r\n")
-        half[1].write(b"GET /a HTTP/1.1\r\nX: ")
-        waiting[1].write(b"GET /waits HTTP/1.1\r\n\r\n")
+        await ask(idle, b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n")
+        half[1].write(b"GET /a HTTP/1.1\r\nHost: h\r\nX: ")
+        waiting[1].write(b"GET /waits HTTP/1.1\r\nHost: h\r\n\r\n")
         assert await is_closed(idle)
         assert await is_closed(half)
         answers.gate.set()

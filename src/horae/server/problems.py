@@ -28,6 +28,12 @@ class MethodNotAllowed(HoraeError):
     status, slug, title, exit_code = 405, "method-not-allowed", "This path has no such method", 2
 
 
+class HeadTooLong(HoraeError):
+    """The request's line, headers or trailers are over their bound."""
+
+    status, slug, title, exit_code = 431, "head-too-long", "The request's headers are too long", 2
+
+
 class Broken(HoraeError):
     """Something nobody foresaw; the log has it, the answer does not."""
 
