@@ -16,6 +16,7 @@ from horae.store.epochs import BEGINNING
 from horae.store.open import open_store_driver
 from horae.store.postgres.driver import PostgresDriver
 from horae.store.postgres.faults import place_of
+from horae.store.postgres.place import Place
 from horae.store.script import Fetch, Op, Script, Statement
 from horae.testing.postgres import Postgres
 from tests.store_contract.test_driver import GET, PUT
@@ -256,7 +257,7 @@ async def test_an_unsafe_default_of_the_role_is_overruled(postgres: Postgres, mi
 
 
 async def test_another_timeline_begins_a_new_epoch(postgres_driver: Driver, migrated_url: str, env: Env):
-    await postgres_driver.write(one(Statement("old", "UPDATE store SET value = '0000FFFF' WHERE key = 'timeline'")))
+    await postgres_driver.write(one(Statement("old", "UPDATE store SET value = '0000FFFF' WHERE key = 'place'")))
 
     await postgres_driver.migrate()
     await postgres_driver.migrate()
@@ -266,8 +267,8 @@ async def test_another_timeline_begins_a_new_epoch(postgres_driver: Driver, migr
 
 
 async def test_a_failover_under_a_running_server_begins_a_new_epoch(postgres_driver: Any):
-    await postgres_driver.write(one(Statement("old", "UPDATE store SET value = '0000FFFF' WHERE key = 'timeline'")))
-    postgres_driver._connector._timeline = "0000FFFF"
+    await postgres_driver.write(one(Statement("old", "UPDATE store SET value = '0000FFFF' WHERE key = 'place'")))
+    postgres_driver._connector._place = Place("00000000", "", "")
     async with postgres_driver._connector.patient():
         pass
 

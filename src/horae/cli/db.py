@@ -225,6 +225,37 @@ async def restore(settings: "Settings", env: Any, out: Output, file: Path, repla
     return out.say(f"Restored {masked(url)} from {file}; it begins epoch {epoch}.")
 
 
+@db.command(
+    "new-epoch", examples=("horae db new-epoch", "horae db new-epoch --store postgresql://horae@db/horae --yes")
+)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@store_command
+async def new_epoch(settings: "Settings", env: Any, out: Output, yes: bool) -> None:
+    """Begin a new epoch in a store that went back in time, or was copied, behind Horae's back.
+
+    Horae sees failovers, dumps that were restored, and its own restores. It cannot see that a SQLite file or
+    PostgreSQL's files were copied or put back: run this then, before a server starts on them. Every worker's session
+    ends, its work is not charged, and no token given out before is valid again.
+    """
+    from horae.config.show import masked
+    from horae.store import epochs
+    from horae.store.open import open_store_driver
+
+    url = settings.direct_url
+    _refuse_absent(url)
+    if not yes:
+        click.confirm(f"The sessions of all workers of {masked(url)} end. Go on?", abort=True, err=True)
+    driver = await open_store_driver(url, env, "(horae db new-epoch)")
+    try:
+        await driver.migrate()
+        epoch = await driver.rewrite(lambda: epochs.renew(env.now()))
+    finally:
+        await driver.close()
+    if not out.is_for_people:
+        return out.document({"store": masked(url), "epoch": epoch})
+    return out.say(f"{masked(url)} begins epoch {epoch}.")
+
+
 def _refuse_absent(url: str) -> None:
     """Opening a SQLite store that is not there would make one."""
     from horae.cli.store_checks import sqlite_path

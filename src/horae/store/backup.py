@@ -145,7 +145,7 @@ async def _restore_file(path: Path, url: str, env: Env, replace: bool, above: in
             await transfer.refuse_occupied(driver, REPLACE)
         finally:
             await driver.close()
-    return put_in_place(path, Path(url.removeprefix("sqlite:///")), lambda: epochs.grow(env.now(), above))
+    return put_in_place(path, Path(url.removeprefix("sqlite:///")), lambda: epochs.renew(env.now(), above))
 
 
 async def _write(driver: Driver, path: Path, env: Env) -> None:
@@ -179,7 +179,7 @@ async def _read(path: Path, driver: Driver, now: Instant, replace: bool, above: 
                 yield Insert(table.name, transfer.kinds(table), [_row(table, row) for row in frame.rows])
         yield from transfer.settle_identities(driver.dialect)
         transfer.refuse_differing(sums, (yield from transfer.sums_of()))
-        return (yield from epochs.grow(now, above))
+        return (yield from epochs.renew(now, above))
 
     return await driver.rewrite(script)
 

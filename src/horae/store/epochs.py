@@ -17,11 +17,15 @@ _GROW = Statement(
     "UPDATE store SET value = CAST(1 + CASE WHEN CAST(value AS int) < $1 THEN $1 ELSE CAST(value AS int) END AS text)"
     " WHERE key = 'epoch' RETURNING value",
 )
-_TIMELINE = Statement("timeline", "SELECT value FROM store WHERE key = 'timeline' FOR UPDATE")
-_SET_TIMELINE = Statement(
-    "set_timeline",
-    "INSERT INTO store (key, value) VALUES ('timeline', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+# A row that was copied as a row, by pg_restore, was written by another transaction than the one it names.
+_PLACE = Statement("place", "SELECT value, xmin::text FROM store WHERE key = 'place' FOR UPDATE")
+_SET_PLACE = Statement(
+    "set_place",
+    "INSERT INTO store (key, value) VALUES ('place', $1::text || ' ' || pg_current_xact_id()::xid::text)"
+    " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
 )
+_FORGET_PLACE = Statement("forget_place", "DELETE FROM store WHERE key = 'place'")
+_FORGET_SERVERS = Statement("forget_servers", "DELETE FROM servers")
 
 
 def last() -> Script[int]:
@@ -36,13 +40,28 @@ def grow(now: Instant, above: int = 0) -> Script[int]:
     return epoch
 
 
-def on_timeline(timeline: str, now: Instant) -> Script[bool]:
-    """Remember PostgreSQL's timeline; another one than before (a failover, a restore) begins a new epoch."""
-    known = yield Fetch(_TIMELINE)
-    if known and known[0][0] == timeline:
+def renew(now: Instant, above: int = 0) -> Script[int]:
+    """Make a store of its own from one that was restored or copied; tell the epoch that it begins.
+
+    The servers that it names serve the store that it was copied from: workers must not be sent there.
+    """
+    yield Fetch(_FORGET_PLACE)
+    yield Fetch(_FORGET_SERVERS)
+    return (yield from grow(now, above))
+
+
+def on_place(timeline: str, database: str, now: Instant) -> Script[bool]:
+    """Remember PostgreSQL's timeline, its cluster and database; begin an epoch when they are others than before.
+
+    Another timeline is a failover or a restore of the cluster. Another cluster or database, or a row that another
+    transaction wrote, is a copy: a dump that was restored, or a database made from this one.
+    """
+    place = f"{timeline} {database}"
+    known = yield Fetch(_PLACE)
+    if known and known[0][0] == f"{place} {known[0][1]}":
         return False
-    yield Fetch(_SET_TIMELINE, (timeline,))
-    if not known:
-        return False
-    yield from grow(now)
-    return True
+    if known:
+        was_here = known[0][0].partition(" ")[2] == f"{database} {known[0][1]}"
+        yield from grow(now) if was_here else renew(now)
+    yield Fetch(_SET_PLACE, (place,))
+    return bool(known)

@@ -3,10 +3,13 @@
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from weakref import WeakKeyDictionary
 
 import asyncpg
 
 from horae.store.connections import DEFAULT, Connections
+from horae.store.postgres.hosts import Hosts, Unfit
+from horae.store.postgres.place import Place, locate
 from horae.store.postgres.pool import closed
 
 _COMMON = {"application_name": "horae", "jit": "off", "timezone": "UTC"}
@@ -27,9 +30,8 @@ _HOT = {
 # An acknowledged write is on disk, whatever the role's default; a stricter setting of theirs stays.
 _DURABLE = """
 SELECT set_config('synchronous_commit', 'on', {}) WHERE current_setting('synchronous_commit') IN ('off', 'local')"""
-_TIMELINE = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
 
-CONNECT = 3.0  # seconds for each step of a new connection
+CONNECT = 3.0  # seconds for each step of a new connection to one host
 # Packets that nobody acknowledges end a connection within seconds, whatever its statement is allowed to take.
 _WATCHED = (
     ("SOL_SOCKET", "SO_KEEPALIVE", 1),
@@ -39,23 +41,25 @@ _WATCHED = (
     ("IPPROTO_TCP", "TCP_USER_TIMEOUT", 3000),
 )
 
-Moved = Callable[[asyncpg.Connection, str], Awaitable[None]]
+Moved = Callable[[asyncpg.Connection, Place], Awaitable[None]]
 
 
 class Connector:
     """Opens connections to one database, and notices when it is no longer the same one.
 
+    A URL may name several hosts: connections go to the one that is the primary, wherever in the list it is.
     A pooler that gives every transaction another connection keeps no settings and no prepared statements between them:
     each transaction then says its settings (`begin`), and what needs a connection of its own goes past the pooler.
     """
 
     def __init__(self, url: str, moved: Moved, connections: Connections = DEFAULT) -> None:
-        self._url = url
-        self._direct = connections.direct or url
         self.is_shared = bool(connections.direct)
+        self._hosts = Hosts(url)
+        self._direct = Hosts(connections.direct) if connections.direct else self._hosts
         self._moved = moved
-        self._timeline: str | None = None
+        self._place: Place | None = None
         self._pooled = False
+        self._led: WeakKeyDictionary[asyncpg.Connection, str] = WeakKeyDictionary()  # to which host
 
     async def hot(self) -> asyncpg.Connection:
         """For the moves; what they wait for is bounded by seconds."""
@@ -85,41 +89,62 @@ class Connector:
         finally:
             await closed(connection)
 
+    async def plain(self) -> asyncpg.Connection:
+        """For migrations: as PostgreSQL makes it, with nothing set."""
+
+        async def attempt(url: str) -> asyncpg.Connection:
+            connection = await asyncpg.connect(url, timeout=CONNECT)
+            return await self._checked(connection, locate(connection, CONNECT))
+
+        return await self._direct.first(attempt)
+
     async def _connect(self, settings: dict[str, str], patience: float) -> asyncpg.Connection:
-        connection = await self._open({} if self._pooled else settings, patience)
-        try:
-            _watch(connection)
-            await connection.execute(
-                "; ".join([*_set("SET", settings if self._pooled else {}), _DURABLE.format("false")]), timeout=CONNECT
-            )
-            await self._compare(connection, await timeline_of(connection))
-        except BaseException:
-            connection.terminate()
-            raise
-        return connection
+        async def attempt(url: str) -> asyncpg.Connection:
+            connection = await self._open(url, {} if self._pooled else settings, patience)
+            self._led[connection] = url
+            return await self._checked(connection, self._prepare(connection, settings if self._pooled else {}))
+
+        return await self._direct.first(attempt)
 
     async def _connect_shared(self, patience: float) -> asyncpg.Connection:
-        connection = await asyncpg.connect(
-            self._url, timeout=CONNECT, command_timeout=patience, statement_cache_size=0
-        )  # fmt: skip
+        async def attempt(url: str) -> asyncpg.Connection:
+            connection = await asyncpg.connect(url, timeout=CONNECT, command_timeout=patience, statement_cache_size=0)
+            self._led[connection] = url
+            return await self._checked(connection, self._compare(connection, shared=True))
+
+        return await self._hosts.first(attempt)
+
+    async def _checked(self, connection: asyncpg.Connection, checks: Awaitable[object]) -> asyncpg.Connection:
+        """A connection that passed its checks; one that does not is cut off."""
         try:
             _watch(connection)
-            async with connection.transaction():
-                timeline = await timeline_of(connection)
-            await self._compare(connection, timeline)
+            await checks
         except BaseException:
             connection.terminate()
             raise
         return connection
 
-    async def probe(self) -> None:
-        """See whether anybody answers."""
-        await closed(await asyncpg.connect(self._url, timeout=CONNECT))
+    async def _prepare(self, connection: asyncpg.Connection, settings: dict[str, str]) -> None:
+        await connection.execute("; ".join([*_set("SET", settings), _DURABLE.format("false")]), timeout=CONNECT)
+        await self._compare(connection)
 
-    async def _open(self, settings: dict[str, str], patience: float) -> asyncpg.Connection:
+    def is_left(self, connection: asyncpg.Connection) -> bool:
+        """Whether a connection leads to another host than the one that serves now."""
+        return self._led.get(connection) != self._hosts.served
+
+    async def probe(self) -> None:
+        """See whether a primary answers; all hosts are asked at once."""
+
+        async def attempt(url: str) -> None:
+            connection = await asyncpg.connect(url, timeout=CONNECT, statement_cache_size=0)
+            await closed(await self._checked(connection, locate(connection, CONNECT, shared=self.is_shared)))
+
+        await self._hosts.any(attempt)
+
+    async def _open(self, url: str, settings: dict[str, str], patience: float) -> asyncpg.Connection:
         try:
             return await asyncpg.connect(
-                self._direct,
+                url,
                 timeout=CONNECT,
                 command_timeout=patience,
                 statement_cache_size=1000,
@@ -131,15 +156,18 @@ class Connector:
             if not settings:
                 raise
             self._pooled = True  # PgBouncer takes no settings with the greeting; a session's own it keeps
-            return await self._open({}, patience)
+            return await self._open(url, {}, patience)
 
-    async def _compare(self, connection: asyncpg.Connection, timeline: str | None) -> None:
-        """A failover between two connections moves the store to another timeline; nobody uses it untold."""
-        if timeline is None or timeline == self._timeline:
+    async def _compare(self, connection: asyncpg.Connection, *, shared: bool = False) -> None:
+        """Have it told when the store is elsewhere than before: nobody uses a connection to it until then."""
+        place = await locate(connection, CONNECT, shared=shared)
+        if place == self._place:
             return
-        if self._timeline is not None:
-            await self._moved(connection, timeline)
-        self._timeline = timeline
+        if self._place is not None:
+            if place.is_before(self._place):
+                raise Unfit("it is a former primary, which has been replaced")
+            await self._moved(connection, place)
+        self._place = place
 
 
 def _set(how: str, settings: dict[str, str]) -> list[str]:
@@ -154,12 +182,3 @@ def _watch(connection: asyncpg.Connection) -> None:
     for level, option, value in _WATCHED:
         if hasattr(socket, option):
             line.setsockopt(getattr(socket, level), getattr(socket, option), value)
-
-
-async def timeline_of(connection: asyncpg.Connection) -> str | None:
-    """PostgreSQL's timeline, where it tells."""
-    try:
-        timeline: str | None = await connection.fetchval(_TIMELINE, timeout=CONNECT)
-    except (asyncpg.FeatureNotSupportedError, asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedFunctionError):
-        return None
-    return timeline

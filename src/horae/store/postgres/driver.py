@@ -15,11 +15,12 @@ from horae.store import epochs, expiry, fire_expiry, seed
 from horae.store.connections import DEFAULT, Connections
 from horae.store.driver import REPEATS, Before, Read, alone, one, op_names, run_async
 from horae.store.postgres import migrate
-from horae.store.postgres.connect import CONNECT, Connector, timeline_of
+from horae.store.postgres.connect import CONNECT, Connector
 from horae.store.postgres.faults import BROKEN, RACES, reraise, translated, unopened, unreadable
 from horae.store.postgres.fire_partitions import DAYS, FireDays
 from horae.store.postgres.listener import Listener
 from horae.store.postgres.partitions import TABLES, Partitions
+from horae.store.postgres.place import Place, locate
 from horae.store.postgres.pool import Pool
 from horae.store.postgres.pulse import Pulse
 from horae.store.postgres.statements import execute
@@ -36,19 +37,18 @@ class PostgresDriver:
 
     def __init__(self, url: str, env: Env, connections: Connections = DEFAULT) -> None:
         self.url = url
-        self._direct = connections.direct or url
         self.before: Before | None = None
         self.retries = 0
         self.statements: Counter[str] = Counter()
         self.on_epoch: Callable[[], object] = lambda: None
         self._env = env
-        self._connector = connector = Connector(url, self._on_timeline, connections)
+        self._connector = connector = Connector(url, self._on_place, connections)
         self._hot = Pool(connector.hot, connections.hot)
         self._cold = Pool(connector.cold, connections.cold)
         self._partitions = Partitions(connector, env.clock)
         self._fire_days = FireDays(connector, env.clock)
         self._listener = Listener(connector.listening, env)
-        self._pulse = Pulse(connector.probe, (self._hot, self._cold), env.clock)
+        self._pulse = Pulse(connector.probe, (self._hot, self._cold), env.clock, connector.is_left)
 
     @classmethod
     async def open(cls, url: str, env: Env, connections: Connections = DEFAULT) -> "PostgresDriver":
@@ -177,17 +177,17 @@ class PostgresDriver:
 
     async def migrate(self) -> None:
         if await self.read(lambda: seed.needs_migration(self.dialect)):
-            await migrate.upgrade(self._direct)
+            await migrate.upgrade(self._connector.plain)
             await self.write(seed.first_rows(self._env))
         with translated():
             async with self._connector.patient() as connection:
-                if timeline := await timeline_of(connection):
-                    await self._on_timeline(connection, timeline)
+                await self._on_place(connection, await locate(connection, CONNECT))
         await self.ensure_partitions(await self.server_time())
 
-    async def _on_timeline(self, connection: asyncpg.Connection, timeline: str) -> None:
+    async def _on_place(self, connection: asyncpg.Connection, place: Place) -> None:
         async with connection.transaction():
-            begun = await run_async(epochs.on_timeline(timeline, self._env.now()), partial(execute, connection))
+            script = epochs.on_place(place.timeline, f"{place.system} {place.database}", self._env.now())
+            begun = await run_async(script, partial(execute, connection))
         if begun:
             self.on_epoch()
 

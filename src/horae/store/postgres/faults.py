@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 
 from horae.errors import BadInput, HoraeError, StoreUnavailable
+from horae.store.postgres.hosts import Unfit
 
 BROKEN = (
     OSError,
@@ -16,6 +17,7 @@ BROKEN = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # the server said goodbye while nobody listened
+    Unfit,
 )
 RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 REFUSED = (

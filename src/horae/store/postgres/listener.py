@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 
 from horae.env import Env
+from horae.store.postgres.faults import BROKEN
 from horae.store.postgres.pool import Connect
 
 CHANNEL = "horae"
@@ -42,7 +43,7 @@ class Listener:
 
     async def _stay(self) -> None:
         while True:
-            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncio.TimeoutError):
+            with suppress(*BROKEN, asyncpg.PostgresError):
                 await self._once()
             await self._clock.sleep(_PAUSE)
 

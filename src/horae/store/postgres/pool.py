@@ -57,13 +57,17 @@ class Pool:
     def silence(self, error: StoreUnavailable, waiting: Set[int]) -> None:
         """Nobody answers: cut off these uses and whatever is idle, and tell who waits, and who comes before `hear`."""
         self._silent = error
-        cut = [connection for connection, use in self._taken.items() if use in waiting]
-        for connection in (*cut, *self._idle):
-            connection.terminate()
+        self.cut(waiting)
         for turn in self._queue:
             if not turn.done():
                 turn.set_exception(StoreUnavailable(error.detail))
         self._queue.clear()
+
+    def cut(self, waiting: Set[int], which: Callable[[asyncpg.Connection], bool] = lambda connection: True) -> None:
+        """Cut off those of these uses, and of whatever is idle, that `which` names."""
+        used = [connection for connection, use in self._taken.items() if use in waiting]
+        for connection in filter(which, (*used, *self._idle)):
+            connection.terminate()
 
     def hear(self) -> None:
         """Somebody answers again."""

@@ -2,12 +2,15 @@
 
 A database that refuses is noticed at once. One whose packets are dropped says nothing at all, and what waits for it
 would wait as long as its slowest statement may take. So when a connection has been in use for long, a new one is tried:
-if that is not answered either, whatever waits is told, and whoever comes is, until somebody answers again.
+if that is not answered either, whatever waits is told, and whoever comes is, until somebody answers again. What
+waits for another host than the one that answers is told, too: that one was the primary before.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+
+import asyncpg
 
 from horae.env import Clock
 from horae.errors import StoreUnavailable
@@ -22,9 +25,15 @@ SILENT = "PostgreSQL does not answer: what is sent to it is lost on the way."
 class Pulse:
     """Tells its pools when nobody answers, and when somebody does again."""
 
-    def __init__(self, probe: Callable[[], Awaitable[None]], pools: Sequence[Pool], clock: Clock) -> None:
-        """`probe` opens a connection and lets go of it."""
-        self._probe, self._pools, self._clock = probe, pools, clock
+    def __init__(
+        self,
+        probe: Callable[[], Awaitable[None]],
+        pools: Sequence[Pool],
+        clock: Clock,
+        is_left: Callable[[asyncpg.Connection], bool] = lambda connection: False,
+    ) -> None:
+        """`probe` opens a connection and lets go of it; `is_left` tells what leads to a host that serves no more."""
+        self._probe, self._pools, self._clock, self._is_left = probe, pools, clock, is_left
         self._before: list[frozenset[int]] = [frozenset() for _ in pools]
         self._silent = False
         self._task: asyncio.Task[None] | None = None
@@ -53,14 +62,13 @@ class Pulse:
         self._before = uses
         if not waited and not self._silent:
             return
-        if await self._answers():
-            self._silent = False
-            for pool in self._pools:
-                pool.hear()
-            return
-        self._silent = True
+        self._silent = not await self._answers()
         for pool, waiting in zip(self._pools, uses, strict=True):
-            pool.silence(StoreUnavailable(SILENT), waiting)
+            if self._silent:
+                pool.silence(StoreUnavailable(SILENT), waiting)
+            else:
+                pool.cut(waiting, self._is_left)
+                pool.hear()
 
     async def _answers(self) -> bool:
         """Whether a new connection is answered, be it with a refusal. A stall of our own proves nothing."""

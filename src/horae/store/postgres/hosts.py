@@ -1,0 +1,99 @@
+"""The hosts that a URL names: each is tried within its own time, and the one that served last is tried first."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+
+T = TypeVar("T")
+Try = Callable[[str], Awaitable[T]]
+
+
+class Unfit(Exception):
+    """A host that answers and is not the primary."""
+
+
+def urls_of(url: str) -> list[str]:
+    """One URL for each host of a URL, in their order. What it says beside hosts and ports is the same in all."""
+    parts = urlsplit(url)
+    who, at, named = parts.netloc.rpartition("@")
+    if named:
+        return [urlunsplit(parts._replace(netloc=f"{who}{at}{host}")) for host in named.split(",")]
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    hosts = query.get("host", "").split(",")
+    ports = query.get("port", "").split(",")
+    if len(hosts) == 1 or len(ports) not in (1, len(hosts)):
+        return [url]
+    ports = ports if len(ports) == len(hosts) else ports * len(hosts)
+    each = [{**query, "host": host, "port": port} for host, port in zip(hosts, ports, strict=True)]
+    kept = [urlencode({name: value for name, value in one.items() if name != "port" or value}) for one in each]
+    return [f"{parts.scheme}://{parts.path}?{text}" for text in kept]
+
+
+class Hosts:
+    """The hosts of one URL, the one that served last first."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._urls: list[str] = []
+
+    @property
+    def served(self) -> str:
+        """The URL of the host that served last."""
+        return self._in_order()[0]
+
+    async def first(self, attempt: Try[T]) -> T:
+        """What the first host gives that serves, tried one after the other. Raises the most telling error of all."""
+        errors: list[Exception] = []
+        for url in self._in_order():
+            try:
+                found = await attempt(url)
+            except Exception as error:
+                errors.append(error)
+            else:
+                self._prefer(url)
+                return found
+        raise min(errors, key=_tells)
+
+    async def any(self, attempt: Try[object]) -> None:
+        """See that one of the hosts serves, all tried at once. Raises when a host that serves refuses, or all fail."""
+        tries = [asyncio.ensure_future(self._named(url, attempt)) for url in self._in_order()]
+        errors: list[Exception] = []
+        try:
+            for done in asyncio.as_completed(tries):
+                try:
+                    return self._prefer(await done)
+                except Exception as error:
+                    if _tells(error) == 0:
+                        raise
+                    errors.append(error)
+        finally:
+            for one in tries:
+                one.cancel()
+            await asyncio.gather(*tries, return_exceptions=True)
+        raise min(errors, key=_tells)
+
+    async def _named(self, url: str, attempt: Try[object]) -> str:
+        await attempt(url)
+        return url
+
+    def _in_order(self) -> list[str]:
+        if not self._urls:
+            self._urls = urls_of(self._url)  # raises ValueError for what is no URL, when it is first used
+        return list(self._urls)
+
+    def _prefer(self, url: str) -> None:
+        if self._urls[0] != url:
+            self._urls.remove(url)
+            self._urls.insert(0, url)
+
+
+def _tells(error: Exception) -> int:
+    """How little an error tells: a primary that refuses tells most, a standby that there is one elsewhere least."""
+    if isinstance(error, Unfit | asyncpg.exceptions.TargetServerAttributeNotMatched):
+        return 3
+    if isinstance(error, asyncpg.CannotConnectNowError):
+        return 1
+    return 2 if isinstance(error, OSError) else 0
