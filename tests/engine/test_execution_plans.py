@@ -43,7 +43,7 @@ async def fill(world: World, job: TestJob, other: TestJob) -> None:
     ]
     ended = [
         (id, 0, 1, j.id, j.queue, 1, 1, 0, 0, "failed" if i % 100 == 0 else "success", "", "w", now, now, now, None,
-         None, None, None, None)
+         None, None, None, None, 0)
         for i, (id, j) in enumerate(zip(ids, owners, strict=True))
     ]  # fmt: skip
 

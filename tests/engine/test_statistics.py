@@ -11,6 +11,8 @@ from horae.errors import StoreUnavailable
 from horae.model.tally import DAY, HOUR, JOB_SPANS, Counts, JobTally, begin_of
 from horae.model.trigger import Cron, Interval, Rules
 from horae.store.moves import statistics, statistics_reads
+from horae.store.moves.effects import Effects
+from horae.store.moves.told import Ended
 from tests.store_contract.world import NAMESPACE, World, add_trigger
 
 
@@ -94,6 +96,19 @@ async def test_a_write_whose_answer_was_lost_is_repeated_and_counts_once(world: 
     of_all = await world.store.read(lambda: statistics_reads.of_namespace(NAMESPACE, HOUR, at, at + 1, HOUR))
     assert of_all[at].cancelled == 3
     assert await world.rows("SELECT cancelled FROM job_minutes") == [(3,)]
+
+
+async def test_a_workflow_that_failed_counts_once_in_its_namespace(world: World):
+    flow, job, now = await world.job("flow"), await world.job(), world.now()
+    kept = Statistics(world.env, world.store, world.env.new_id())
+    for one, steps in ((job, True), (job, True), (flow, False)):
+        ended = Ended(world.env.new_id(), 0, 1, one.id, NAMESPACE, "failed", 0, step=steps)
+        kept.add(Effects(ended=[ended]))
+    await kept.close()
+    spans = await world.store.read(lambda: statistics_reads.of_namespace(NAMESPACE, HOUR, 0, now + SECOND, HOUR))
+    assert sum(tally.failed for tally in spans.values()) == 1
+    (of_job,) = (await world.store.read(lambda: statistics_reads.of_jobs([job.id], 0))).values()
+    assert of_job.failed == 2, "a job counts all of its own"
 
 
 async def test_gauges_count_once_for_all_who_ask_within_a_moment(world: World):

@@ -151,7 +151,7 @@ class ApiFiller:
         return (
             parcel, 0, 1, job, queue, DEFAULT_NAMESPACE, 1, int(failed), 0, "failed" if failed else "success", "",
             "bench", at, at + SECOND, at + SECOND + took, None, None, None, None,
-            None if error is None else msgspec.json.encode(error).decode(),
+            None if error is None else msgspec.json.encode(error).decode(), 0,
         )  # fmt: skip
 
     async def _write(self, *rows: Insert) -> None:

@@ -65,6 +65,7 @@ async def list_(api: Api, **filters: Any) -> None:
         ("FAILED", lambda one: api.out.age(one["execution"].get("completedAt"))),
         ("ATTEMPTS", lambda one: one["execution"].get("attempt")),
         ("STATE", "state"),
+        ("STEPS", lambda one: ", ".join(step["step"] for step in one.get("steps", ()))),
         ("ERROR", lambda one: (one["execution"].get("errorMessage") or "").partition("\n")[0][:80]),
     ]
     api.out.list(page.raw, columns, "There are no dead letters.")
@@ -103,6 +104,9 @@ async def show(api: Api, execution: str) -> None:
     api.out.one(found.raw["execution"] | {n: v for n, v in shown.items() if v is not None}, leave_out=("error",))
     if found.execution.error and found.execution.error.traceback:
         click.echo(f"\n{found.execution.error.traceback.rstrip()}")
+    for one in found.steps:
+        said = "" if one.error is None else f": {one.error.message or one.error.type}"
+        click.echo(f'Step "{one.step}" failed{said}' + (f" ({one.execution_id})" if one.execution_id else ""))
     return None
 
 
@@ -119,7 +123,10 @@ async def retry(
     api: Api, execution: tuple[str, ...], everything: bool, yes: bool, param: tuple[str, ...], params: str | None,
     **filters: Any,
 ) -> None:  # fmt: skip
-    """Run dead letters again as new executions, by id or by filter; with other params, if some are given."""
+    """Run dead letters again as new executions, by id or by filter; with other params, if some are given.
+
+    A workflow goes on from what failed: steps that succeeded are taken over.
+    """
     chosen = _chosen(execution, everything, filters)
     await _bulk(api, "retry", execution, {**chosen, **_edited(param, params)}, yes)
 

@@ -50,6 +50,7 @@ class ExecutionError(View, frozen=True, kw_only=True):
     """Why an execution or an attempt failed."""
 
     type: str = ""
+    message: str = ""
     traceback: str = ""
 
 
@@ -91,6 +92,7 @@ class Execution(View, frozen=True, kw_only=True):
     error: ExecutionError | None = None
     last_heartbeat: datetime | None = None
     parent: str | None = None
+    step: str | None = None
     retry_of: str | None = None
     rerun_of: str | None = None
     tags: dict[str, str] = {}
@@ -131,12 +133,24 @@ class Signalled(View, frozen=True, kw_only=True):
     delivered: bool
 
 
+class FailedStep(View, frozen=True, kw_only=True):
+    """A step that failed, of a workflow that did."""
+
+    step: str
+    execution_id: str | None = None
+    error: ExecutionError | None = None
+
+
 class DeadLetter(View, frozen=True, kw_only=True):
-    """An execution that failed for good; open until it is retried (as `retried_as`) or discarded."""
+    """An execution that failed for good; open until it is retried (as `retried_as`) or discarded.
+
+    A failed workflow is one letter with the `steps` that failed; a retry goes on from these.
+    """
 
     execution: Execution
     state: str = "open"
     retried_as: str | None = None
+    steps: list[FailedStep] = []
     marked_at: datetime | None = None
 
     @property

@@ -68,7 +68,7 @@ class Counters:
         """Reports, or rescues, did this."""
         for ended in effects.ended:
             count = ended.hi - ended.lo
-            if ended.state == "failed":
+            if ended.state == "failed" and not ended.step:
                 self.dead[ended.namespace] += count
             if ended.lane and ended.state in self.runs:
                 self.runs[ended.state].add(ended.busy / count, count)

@@ -8,14 +8,16 @@ import msgspec
 from msgspec import Raw
 
 from horae.errors import BadInput, Conflict, NotFound, TooLarge
-from horae.model.execution import Execution, Extra
+from horae.model.execution import Execution, Extra, Rerun
 from horae.model.job import DAY
 from horae.model.merge import merge
 from horae.model.protocol import Submit
 from horae.model.sealed import is_sealed
 from horae.model.show import RETRY_KEY
+from horae.model.workflow.rerun import FAILED
 from horae.store.contract import Store
 from horae.store.moves import dead_letters as moves
+from horae.store.moves import flow_rows
 from horae.store.moves.submission import Receipt
 
 Params = dict[str, Any] | None  # a merge patch of a letter's params
@@ -45,8 +47,12 @@ class Retries:
     async def retry(
         self, namespace: int, letters: Sequence[Execution], caller: str, params: Params = None
     ) -> list[UUID]:
-        """Submit letters again and mark them; the new executions. `params` is what changes about theirs."""
-        extras = [_circumstances(letter) for letter in letters]
+        """Submit letters again and mark them; the new executions. `params` is what changes about theirs.
+
+        A workflow goes on from what failed, by its present definition.
+        """
+        flows = await self._store.read(lambda: flow_rows.flows_of([letter.id for letter in letters]))
+        extras = [_circumstances(letter, is_flow=letter.id in flows) for letter in letters]
         requests = [_again(letter, params) for letter in letters]
         receipts = await self._submit(namespace, requests, origin="retry", caller=caller, extras=extras)
         made = [receipt.execution_id for receipt in receipts]
@@ -80,11 +86,12 @@ def _by_job(letters: Iterable[Execution]) -> Iterable[list[Execution]]:
     return groups.values()
 
 
-def _circumstances(letter: Execution) -> Extra:
+def _circumstances(letter: Execution, *, is_flow: bool) -> Extra:
     """It is about the same data, so that jobs that depend on its job go on where its failure left them."""
     extra = letter.extra
     return Extra(
         retry_of=letter.id,
+        rerun=Rerun(of=letter.id, since=FAILED, latest=True) if is_flow else None,
         tags=extra.tags,
         interval=extra.interval,
         upstream=extra.upstream,

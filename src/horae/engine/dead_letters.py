@@ -14,19 +14,23 @@ from horae.engine.refs import execution_ref, find_job
 from horae.env import Env
 from horae.errors import Conflict, NotFound
 from horae.model.cursor import check_limit, make_cursor
-from horae.model.dead_letter_view import BulkView, DeadLetterGroups, DeadLetterView
+from horae.model.dead_letter_view import BulkView, DeadLetterGroups, DeadLetterView, FailedStepView
 from horae.model.execution import FAILED, Execution
 from horae.model.execution_view import ExecutionView
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.replay import Letters
+from horae.model.show import show_error
 from horae.model.view import Page, shown_time
+from horae.model.workflow.flow import StepRow
 from horae.store.contract import Store
 from horae.store.moves import dead_letters as moves
 from horae.store.moves import execution_lists as lists
 from horae.store.moves import execution_reads as reads
+from horae.store.moves import flow_reads, flow_rows
 from horae.store.moves.execution_lists import Mark, Place
 
 MOST_AT_ONCE = 10_000
+MOST_STEPS = 20  # failed steps that a letter tells of
 BATCH = 256  # letters of a bulk action that are read and submitted together
 
 
@@ -134,7 +138,8 @@ class DeadLetters:
         found = await self._store.read(lambda: lists.unfold(chosen, namespace))
         marks = await self._marks([f.execution.id for f in found])
         views = await self._executions.views(namespace, found)
-        items = [_letter(view, marks.get(view.execution_id)) for view in views]
+        steps = await self._failed_steps([view.execution_id for view in views])
+        items = [_letter(view, marks.get(view.execution_id), steps.get(view.execution_id)) for view in views]
         return Page(items=items, next_cursor=following and make_cursor(following))
 
     # How it is done
@@ -148,11 +153,26 @@ class DeadLetters:
         if found.execution.state != FAILED:
             detail = f"Execution {id} is {found.execution.state}, not failed."
             raise NotFound(detail, "Only failed executions are dead letters; list them with `horae dlq list`.")
+        if found.execution.extra.step is not None:
+            root = await self._root(found.execution)
+            detail = f'Execution {id} is the step "{found.execution.extra.step}" of the workflow {root}.'
+            remedy = f"A failed workflow is one dead letter: `horae dlq retry {root}` goes on from what failed of it."
+            raise NotFound(detail, remedy, workflow=str(root))
         return found
+
+    async def _root(self, step: Execution) -> UUID:
+        """The outermost workflow that a step belongs to."""
+        parent = step.parent or step.id
+        known = await self._store.read(lambda: flow_rows.flows_of([parent]))
+        return known[parent].flow.root if parent in known else parent
+
+    async def _failed_steps(self, ids: Sequence[UUID]) -> "dict[UUID, list_of[StepRow]]":
+        return await self._store.read(lambda: flow_reads.failed_steps(ids))
 
     async def _shown(self, namespace: int, found: reads.Found) -> DeadLetterView:
         (view,) = await self._executions.views(namespace, [found], brief=False)
-        return _letter(view, await self._mark_of(view.execution_id))
+        steps = await self._failed_steps([view.execution_id])
+        return _letter(view, await self._mark_of(view.execution_id), steps.get(view.execution_id))
 
     async def _mark_of(self, id: UUID) -> Mark | None:
         return (await self._marks([id])).get(id)
@@ -240,8 +260,14 @@ class Act(Protocol):
     async def __call__(self, batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]: ...
 
 
-def _letter(view: ExecutionView, mark: Mark | None) -> DeadLetterView:
+def _letter(view: ExecutionView, mark: Mark | None, rows: Sequence[StepRow] | None) -> DeadLetterView:
+    steps = [
+        FailedStepView(step=row.step, execution_id=row.execution, error=show_error(row.error, brief=True))
+        for row in (rows or ())[:MOST_STEPS]
+    ]
     if mark is None:
-        return DeadLetterView(execution=view)
+        return DeadLetterView(execution=view, steps=steps)
     state: Literal["retried", "discarded"] = "retried" if mark.kind == moves.RETRIED else "discarded"
-    return DeadLetterView(execution=view, state=state, retried_as=mark.execution, marked_at=shown_time(mark.at))
+    return DeadLetterView(
+        execution=view, state=state, retried_as=mark.execution, marked_at=shown_time(mark.at), steps=steps
+    )

@@ -62,6 +62,7 @@ def filter_of(letters: Letters, state: str = "open") -> ExecutionFilter:
         text=letters.text,
         low=FIRST if letters.since is None else first_id_at(letters.since),
         mark=MARKS[state],
+        letters=True,
     )
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from horae.engine.dead_letter_retries import edited
 from horae.engine.executions import Executions
+from horae.engine.letter_stories import letter_of
 from horae.engine.refs import nearest
 from horae.errors import BadInput, Conflict
 from horae.model.execution import FINAL, Extra, Rerun
@@ -15,7 +16,7 @@ from horae.model.protocol import Submit
 from horae.model.workflow.plan import Plan
 from horae.model.workflow.rerun import FAILED
 from horae.store.contract import Store
-from horae.store.moves import flow_reads
+from horae.store.moves import dead_letters, flow_reads
 from horae.store.moves.submission import Receipt
 
 SubmitAll = Callable[..., Awaitable[Sequence[Receipt]]]
@@ -57,10 +58,14 @@ class Reruns:
         rerun = Rerun(
             of=execution.id, since=wish.since, latest=wish.latest, breakpoints=wish.breakpoints, version=version
         )
-        told = Extra(rerun=rerun, tags=extra.tags, interval=extra.interval, propagate=extra.propagate)
+        letter = await letter_of(self._store, execution)
+        told = Extra(rerun=rerun, retry_of=letter, tags=extra.tags, interval=extra.interval, propagate=extra.propagate)
         params = execution.params if wish.params is None else edited(execution.params, wish.params)
         request = Submit(job=str(execution.job), params=params, priority=execution.priority, tags=extra.tags)
         (receipt,) = await self._submit(namespace, [request], origin="rerun", caller=caller, extras=[told])
+        if letter is not None:
+            again = [(letter, receipt.execution_id)]
+            await self._store.change(lambda now: dead_letters.mark(dead_letters.RETRIED, again, now))
         return receipt
 
 

@@ -84,6 +84,7 @@ class Statistics:
             job.add(state, count, ended.busy)
         if state == "failed":
             self._failed.add(ended.job)
+            job.steps_failed += count if ended.step else 0
         if ended.spans and state in TELLING:
             job.took(ended.spans, count)
         if ended.waited is not None:
@@ -182,11 +183,16 @@ class Statistics:
             self._of_job(job, unwritten.namespace, minute).join(unwritten)
 
     def _widen(self, counts: Mapping[tuple[UUID, int], JobTally]) -> None:
-        """Add what was counted of minutes to what is wider: hours and days of the job, and all of its namespace."""
+        """Add what was counted of minutes to what is wider: hours and days of the job, and all of its namespace.
+
+        A namespace counts a workflow that failed once: the steps that it failed by are left out.
+        """
         for (job, minute), happened in counts.items():
             self._job_spans.add(job, minute * MINUTE, happened)
             if happened.namespace:
-                Counts.join(self._of_namespace(happened.namespace, minute), happened)
+                total = self._of_namespace(happened.namespace, minute)
+                Counts.join(total, happened)
+                total.failed -= happened.steps_failed
             else:
                 self._unowned.append((job, minute, happened))
 

@@ -5,17 +5,29 @@ from uuid import UUID
 
 from msgspec import field
 
-from horae.model.execution_view import ExecutionView
+from horae.model.execution_view import ErrorView, ExecutionView
 from horae.model.view import Time, View
 
 
+class FailedStepView(View, frozen=True, kw_only=True):
+    """A step that failed, of a workflow that did; `executionId` is the step's, of a foreach the first."""
+
+    step: str
+    execution_id: UUID | None = None
+    error: ErrorView | None = None
+
+
 class DeadLetterView(View, frozen=True, kw_only=True):
-    """A failed execution; `state` is open, retried (then `retriedAs` names the new execution) or discarded."""
+    """A failed execution; `state` is open, retried (then `retriedAs` names the new execution) or discarded.
+
+    A failed workflow is one letter, with the `steps` that failed; these leave none of their own.
+    """
 
     execution: ExecutionView
     state: Literal["open", "retried", "discarded"] = "open"
     retried_as: UUID | None = None
     marked_at: Time | None = None
+    steps: list[FailedStepView] = []
 
 
 class DeadLetterGroup(View, frozen=True, kw_only=True):

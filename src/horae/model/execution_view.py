@@ -54,6 +54,7 @@ class ExecutionView(View, frozen=True, kw_only=True):
     params: Raw | str | UnsetType | None = None
     sensitive: bool = False  # they are sealed in the store, and shown to few
     parent: UUID | None = None
+    step: str | None = None  # of the workflow that is its parent
     retry_of: UUID | None = None
     rerun_of: UUID | None = None
     retried_as: UUID | None = None  # of a dead letter: what it was run again as

@@ -50,7 +50,7 @@ def show_execution(
         retry_count=retry_count(e), priority=e.priority, queue=queue, progress=percent,
         message=message, result=_sized(e.result, brief), exit_code=e.exit_code,
         error_message=e.error.message if e.error else None, error=show_error(e.error, brief=brief),
-        last_heartbeat=shown_time(e.last_seen), params=_sized(e.params, brief), parent=e.parent,
+        last_heartbeat=shown_time(e.last_seen), params=_sized(e.params, brief), parent=e.parent, step=e.extra.step,
         retry_of=e.extra.retry_of, rerun_of=None if e.extra.rerun is None else e.extra.rerun.of,
         tags=e.extra.tags, key=_key(e.extra.key), origin=e.extra.origin or None,
         interval=shown_interval(e.extra.interval), fire_at=shown_time(e.extra.fire_at),

@@ -70,6 +70,7 @@ class JobTally(Counts):
 
     durations: Histogram = field(default_factory=Histogram)
     namespace: int = 0  # whose it is, if that was told
+    steps_failed: int = 0  # of those that failed: steps of workflows, whose failure stands for theirs
 
     def took(self, spans: Sequence[Micros], count: int) -> None:
         """So many executions took so long; of many, some stand for all."""
@@ -85,6 +86,7 @@ class JobTally(Counts):
         if isinstance(other, JobTally):
             self.durations.join(other.durations)
             self.namespace = self.namespace or other.namespace
+            self.steps_failed += other.steps_failed
 
 
 class NamespaceTally(Counts):

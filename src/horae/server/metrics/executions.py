@@ -64,4 +64,6 @@ class Executions(Collector):
         told = "How long the last attempts of executions ran, by outcome; of those that ran together, their mean."
         yield histogram("execution_seconds", told, by(self._node.counters.runs), ["outcome"])
         dead = named(self._node.counters.dead, self._names)
-        yield counter("dead_letters", "Executions that failed for good.", by(dead), ["namespace"])
+        yield counter(
+            "dead_letters", "Executions that failed for good, without steps of workflows.", by(dead), ["namespace"]
+        )

@@ -20,7 +20,7 @@ from horae.model.settle import TOO_LARGE, Finished
 from horae.model.workflow import decide
 from horae.model.workflow.flow import End, Ended, Final
 from horae.model.workflow.plan import Plan
-from horae.store.moves import flow_locks, flow_results, flow_rows, flow_waits, shelves
+from horae.store.moves import dead_letters, flow_locks, flow_results, flow_rows, flow_waits, shelves
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.flow_course import Course, plans_of, with_secrets
 from horae.store.moves.flow_starts import Begun, begin_steps, changes_of
@@ -195,7 +195,15 @@ class Board:
                 )
             )  # fmt: skip
         self.moves.add(_ends(finished))
+        self.moves.add(self._letters(finished))
         return finished
+
+    def _letters(self, finished: Sequence[Finished]) -> list[Change]:
+        """Open the dead letters again that workflows which were cancelled ran again for."""
+        cancelled = [execution_id(f.slice.parcel, f.slice.lo) for f in finished if f.state == "cancelled"]
+        letters = [(self.courses[id].held.extra.retry_of, id) for id in cancelled]
+        opened = [(letter, id) for letter, id in letters if letter is not None]
+        return [dead_letters.reopened(opened)] if opened else []
 
 
 def _ends(finished: Sequence[Finished]) -> list[Change]:

@@ -6,6 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.keys import CHILD
 from horae.store.moves.execution_lists import (
     FIRST,
     HEAD,
@@ -40,6 +41,7 @@ class Letters(Struct, frozen=True):
     reason: str
     completed_at: Instant
     error_head: str | None
+    flags: int
     count: int
 
     @property
@@ -61,7 +63,7 @@ def _window(marked: str | None, by_job: bool, since: bool, head: int, size: int)
     where += [f"job = ${4 + since}"] if by_job else []
     return Statement(
         "letters_to_count",
-        f"SELECT parcel, lo, hi, job, queue, reason, completed_at, substr(error, 1, {head}), {many} FROM history"
+        f"SELECT parcel, lo, hi, job, queue, reason, completed_at, substr(error, 1, {head}), flags, {many} FROM history"
         f" WHERE {' AND '.join(where)} ORDER BY parcel DESC, lo DESC LIMIT {size}",
     )
 
@@ -84,7 +86,8 @@ def some(namespace: int, wanted: ExecutionFilter, before: Place) -> Script[tuple
 
 def _passes(letters: Letters, wanted: ExecutionFilter, queue: int | None) -> bool:
     return (
-        (queue is None or letters.queue == queue)
+        not (wanted.letters and letters.flags & CHILD)
+        and (queue is None or letters.queue == queue)
         and (wanted.reason is None or letters.reason == wanted.reason)
         and (wanted.error_type is None or letters.error_type == wanted.error_type)
         and says_text(letters.error_head, wanted.text)

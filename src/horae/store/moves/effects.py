@@ -196,8 +196,12 @@ def _ended(finished: Finished) -> Ended:
     began = finished.started_at
     busy, spans = time_worked(began, finished.completed_at, finished.timings)
     if not isinstance(s, Running):
-        return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, 0, spans, attempt=s.attempt)
+        return Ended(
+            s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, 0, spans, attempt=s.attempt,
+            step=is_step(s.flags),
+        )  # fmt: skip
     waited = None if began is None or s.started_at is not None else max(0, began - s.queued_at)
     return Ended(
-        s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, s.lane, spans, waited, None, s.attempt
+        s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, s.lane, spans, waited, None, s.attempt,
+        is_step(s.flags),
     )  # fmt: skip

@@ -74,7 +74,10 @@ def as_ended(finished: Finished) -> Ended:
     s, began_at, ended_at = finished.slice, finished.started_at, finished.completed_at
     _, spans = time_worked(began_at, ended_at, None)
     flow = None if began_at is None else FlowEnd(s.attempt, began_at, ended_at, finished.error)
-    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, 0, spans=spans, flow=flow, attempt=s.attempt)
+    return Ended(
+        s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, 0, spans=spans, flow=flow, attempt=s.attempt,
+        step=is_step(s.flags),
+    )  # fmt: skip
 
 
 def as_cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> Finished:

@@ -19,6 +19,7 @@ from msgspec import Raw, Struct, structs
 from horae.env import Instant
 from horae.model.execution import Execution, State
 from horae.model.ids import execution_id
+from horae.model.keys import CHILD
 from horae.model.packing import Packed
 from horae.model.parcel import extra_of, extras_of
 from horae.model.settle import timing_of
@@ -55,6 +56,7 @@ class ExecutionFilter(Struct, frozen=True, kw_only=True):
     text: str | None = None  # a part of the error's message, in any case
     low: UUID = FIRST  # the least parcel
     mark: str | None = None  # of dead letters: "" for those without one
+    letters: bool = False  # without steps of workflows: their failure is their workflow's
 
     @property
     def shelves(self) -> tuple[str, ...]:
@@ -96,6 +98,7 @@ class Listed(Struct, frozen=True):
     exit_code: int | None
     worker: str | None
     error_head: str | None
+    flags: int
     version: int
     priority: int
     due_at: Instant
@@ -148,8 +151,8 @@ def _window(
 def listing(slices: str) -> str:
     """These slices with what `Listed` tells of them, newest first."""
     return (
-        f"SELECT s.parcel, s.job, s.queue, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, p.version,"
-        " p.priority, p.due_at, p.parent, p.submitted_at, p.extras, j.name, j.state AS job_state,"
+        f"SELECT s.parcel, s.job, s.queue, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, s.flags,"
+        " p.version, p.priority, p.due_at, p.parent, p.submitted_at, p.extras, j.name, j.state AS job_state,"
         f" u.name AS queue_name, l.needs, c.last_seen FROM {slices} AS s"
         f" {_probe('parcels', 'p', 's.parcel')} {_probe('jobs', 'j', 's.job')} LEFT JOIN queues u ON u.id = s.queue"
         f" LEFT {_probe('lanes', 'l', 'p.lane')} LEFT JOIN sessions c ON c.id = s.session"
@@ -170,7 +173,7 @@ def ended(state: str) -> str:
 def told_by(shelf: str, head: int = HEAD) -> str:
     """The columns of a slice as a shelf has them."""
     error = f"substr(error, 1, {head})" if shelf == "history" else "NULL::text"
-    return f"parcel, job, queue, {says(shelf)}, {error} AS error_head"
+    return f"parcel, job, queue, {says(shelf)}, {error} AS error_head, flags"
 
 
 def _newest(shelf: str, by_job: bool, rare: str, since: bool, size: int, head: int, tenant: bool) -> str:
@@ -240,6 +243,8 @@ def _passes(slice: Listed, wanted: ExecutionFilter) -> bool:
         (wanted.error_type, slice.error_type),
         (wanted.reason, slice.reason),
     )
+    if wanted.letters and slice.flags & CHILD:
+        return False
     fits = all(asked is None or asked == has for asked, has in checks) and says_text(slice.error_head, wanted.text)
     return fits and (wanted.states is None or slice.status in wanted.states)
 

@@ -269,10 +269,10 @@ def _after(at: Instant, span: int | None) -> Instant | None:
 
 
 def _inherited(extra: Extra) -> Extra:
-    """What children have of their parent; and what it is a rerun of, which they have not."""
+    """What children have of their parent; and what it runs again, which they have not."""
     return Extra(
         trace=extra.trace, trace_state=extra.trace_state, origin="child", caller=extra.caller, tags=extra.tags,
-        interval=extra.interval, backfill=extra.backfill, rerun=extra.rerun,
+        interval=extra.interval, backfill=extra.backfill, rerun=extra.rerun, retry_of=extra.retry_of,
     )  # fmt: skip
 
 

@@ -1,19 +1,22 @@
 """Reading workflows for people: all of one, by a few statements whatever its steps have fanned out to."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from uuid import UUID
 
 import msgspec
 from msgspec import Struct
 
+from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.job import Spec
+from horae.model.workflow.flow import StepRow
 from horae.model.workflow.plan import Plan
 from horae.model.workflow.values import Wait, Workflow
 from horae.store.moves import flow_rows, flow_waits
 from horae.store.moves.flow_course import digest_of, plan_by, plans_of
 from horae.store.moves.flow_rows import Held, Pinned
 from horae.store.moves.jobs import definitions
-from horae.store.script import Among, Script, Statement
+from horae.store.moves.shelves import ITEM
+from horae.store.script import Among, ForEach, Script, Statement
 
 VERSIONS = Statement("present_versions", "SELECT id, version FROM jobs WHERE id = ANY($1)")
 NAMES = Statement("names_of_jobs", "SELECT id, name FROM jobs WHERE id = ANY($1)")
@@ -50,6 +53,15 @@ def whole(execution: UUID) -> Script[Whole | None]:
     names: dict[UUID, str] = dict((yield Among(NAMES, sorted(jobs))))
     waits = yield from _waits(held, steps)
     return Whole(held, plans[held.digest], steps, names, waits)
+
+
+def failed_steps(executions: Collection[UUID]) -> Script[dict[UUID, list[StepRow]]]:
+    """Return the steps that failed, by their workflow; executions that are no workflows have none."""
+    rows = yield ForEach(flow_rows.FAILED_STEPS, ITEM, sorted((parcel_of(id), index_of(id)) for id in executions))
+    found: dict[UUID, list[StepRow]] = {}
+    for row in rows:
+        found.setdefault(execution_id(row[0], row[1]), []).append(flow_rows.read_step(row)[0])
+    return found
 
 
 def _waits(held: Held, steps: Iterable[Pinned]) -> Script[dict[str, Wait]]:

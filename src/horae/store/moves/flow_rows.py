@@ -66,6 +66,7 @@ PINS = Statement("pins_of_flow", "SELECT f.pins FROM flows f WHERE f.parcel = $1
 _ALL_OF = f"SELECT {_STEP_HEAD}, NULL FROM given JOIN flow_steps s ON s.parcel = given.parcel AND s.item = given.item"
 EVERY_STEP = Statement("flow_steps_all", _ALL_OF)
 OPEN_STEPS = Statement("flow_steps_open", f"{_ALL_OF} WHERE s.state IN ('waiting', 'running')")
+FAILED_STEPS = Statement("flow_steps_failed", f"{_ALL_OF} WHERE s.state = 'failed' ORDER BY s.ended_seq")
 HELD_STEPS = Statement("flow_steps_held", f"{_ALL_OF} WHERE s.state = 'held'")
 _CHANGES = [name for name, _ in STEPS[len(STEP) + 2 : RESULT_AT]]
 SET_STEPS = Statement(

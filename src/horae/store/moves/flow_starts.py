@@ -148,7 +148,7 @@ def _refused(start: Start, error: Exception) -> Ended:
 def _asked(course: Course, start: Start, target: Target, lead: Lead, now: Instant) -> list[NewExecution]:
     """The executions of a step: one, or one that stands for all items, or where their keys differ one for each."""
     held = course.held
-    extra = structs.replace(held.extra, step=start.step, rerun=None)
+    extra = structs.replace(held.extra, step=start.step, rerun=None, retry_of=None)
     fits = checker_of(target.spec, "params")
     for item in start.items:
         if len(item) > MAX_ITEM:

@@ -30,6 +30,7 @@ HISTORY: Columns = (
     ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("state", "text"), ("reason", "text"),
     ("worker", "text"), ("queued_at", "bigint"), ("started_at", "bigint"), ("completed_at", "bigint"),
     ("exit_code", "int"), ("ends", "bytea"), ("results", "bytea"), ("timings", "bytea"), ("error", "text"),
+    ("flags", "smallint"),
 )  # fmt: skip
 ATTEMPTS: Columns = (
     ("parcel", "uuid"), ("lo", "int"), ("hi", "int"), ("attempt", "int"), ("worker", "text"), ("session", "uuid"),
@@ -107,6 +108,7 @@ def _history_row(f: Finished) -> tuple[object, ...]:
         s.parcel, s.lo, s.hi, s.job, s.queue, s.namespace, s.attempt, s.failures, s.losses, f.state, f.reason,
         f.worker, f.queued_at, f.started_at, f.completed_at, f.exit_code,
         results.ends if results else None, results.blob if results else None, f.timings, json_or_none(f.error),
+        s.flags,
     )  # fmt: skip
 
 

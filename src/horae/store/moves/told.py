@@ -33,6 +33,7 @@ class Ended(Struct, frozen=True):
     waited: Micros | None = None  # in the queue, unless their start was told before
     flow: FlowEnd | None = None  # if it is a workflow that had begun
     attempt: int = 0  # the last, if there was one
+    step: bool = False  # of a workflow, whose failure stands for theirs
 
 
 class Moved(Struct, frozen=True):

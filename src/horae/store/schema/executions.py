@@ -141,6 +141,7 @@ history = table(
     opt("results", BYTES),
     opt("timings", BYTES),
     opt("error", TEXT),
+    col("flags", SMALL, "0"),
     Index("history_job", "job", "parcel"),
     # What did not succeed is looked for by how it ended, of a namespace, or of a job that ran a million times and
     # failed twice. What did succeed pays nothing.

@@ -67,7 +67,7 @@ function Retry({ filter, said, onClose }) {
     done: (answer) => `${answer.total === null ? "Very many dead letters" : plural(answer.total, "dead letter")} run again${paced ? `, ${rate}` : ""}; it goes on by itself.`,
     see: () => link("/dead-letters", { tab: "replays" }), after: onClose,
   };
-  return html`<${FormDialog} title=${said === "1" ? "Retry a dead letter" : `Retry ${said} dead letters`} action=${action} submit=${action.title} onClose=${onClose} disabled=${paced && !/^\d+\/\w+$/.test(rate)}><p>Each runs again as a new execution with the same params. The servers go on with it by themselves.</p>
+  return html`<${FormDialog} title=${said === "1" ? "Retry a dead letter" : `Retry ${said} dead letters`} action=${action} submit=${action.title} onClose=${onClose} disabled=${paced && !/^\d+\/\w+$/.test(rate)}><p>Each runs again as a new execution with the same params; a workflow goes on from what failed, by its present definition. The servers go on with it by themselves.</p>
     <label class="line"><input type="checkbox" checked=${paced} onChange=${(event) => setPaced(event.target.checked)} /> at a pace</label>
     ${paced && html`<div class="field"><label for="rate">So many in a span</label><input id="rate" value=${rate} onInput=${(event) => setRate(event.target.value)} placeholder="10/1s" /></div>`}<//>`;
 }

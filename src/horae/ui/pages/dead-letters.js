@@ -33,7 +33,7 @@ export default function DeadLetters() {
     { id: "letters", title: "One by one", count: groups.data ? `${number(total)}${groups.data.complete ? "" : "+"}` : undefined, show: () => html`<${Letters} filter=${filter} after=${groups.reload} />` },
     { id: "replays", title: "Replays", show: () => html`<${Replays} />` },
   ];
-  return html`<${Page} title="Dead letters" lead="Executions that failed after their last try. They stay here until somebody retries or discards them." actions=${actions}>
+  return html`<${Page} title="Dead letters" lead="Executions that failed after their last try. They stay here until somebody retries or discards them. A failed workflow is one letter, whatever failed of it." actions=${actions}>
     <div class="chips"><${SearchBox} name="text" label="Search messages" /><${Chips} filters=${[
       { name: "job", label: "job", options: jobs.map((one) => [one]) }, { name: "errorType", label: "error", options: errors.map((one) => [one]) },
       { name: "olderThan", label: "older than", options: [["1h"], ["1d"], ["7d"], ["30d"]], all: "any" },
@@ -75,7 +75,7 @@ function Letters({ filter, after }) {
   const columns = [
     { title: "job", className: "execution-job", cell: (one) => one.execution.jobName },
     { title: "error", cell: (one) => one.execution.error?.type ?? one.execution.reason },
-    { title: "message", className: "execution-what", cell: (one) => html`<span title=${one.execution.errorMessage}>${one.execution.errorMessage}</span>` },
+    { title: "message", className: "execution-what", cell: (one) => html`<span title=${one.execution.errorMessage}>${one.steps.length > 0 && html`<b>${one.steps.map((step) => step.step).join(", ")}</b>: `}${one.execution.errorMessage}</span>` },
     { title: "tries", className: "number", cell: (one) => number(one.execution.attempt) },
     { title: "ended", cell: (one) => html`<${Time} at=${one.execution.completedAt} ago />` },
   ];

@@ -17,7 +17,7 @@ export function Actions({ execution, job, graph, explanation, reload }) {
   const id = execution.executionId;
   const signals = hasEnded(execution) ? null : signalsOf({ execution, job, graph, explanation });
   if (!hasEnded(execution)) return html`${signals && html`<${SignalButton} id=${id} names=${signals} kind=${signals.length ? "primary" : ""} reload=${reload} />`}${graph && html`<${PauseButton} id=${id} paused=${graph.paused} reload=${reload} />`}<${ActionButton} action=${cancel(execution, reload)} />`;
-  const isStep = Boolean(job?.owner && execution.parent); // alone it would give its workflow nothing
+  const isStep = Boolean(execution.step); // alone it would give its workflow nothing
   const letter = execution.status === "failed" && !execution.retriedAs && !graph && !isStep;
   return html`${isStep && html`<a class="button ${execution.status === "failed" ? "primary" : ""}" href=${link(executionPath(execution.parent))}>To its workflow</a>`}${letter && html`<${ActionButton} action=${retry(id)} kind="primary" />`}
     <button type="button" class=${graph && execution.status === "failed" ? "primary" : ""} disabled=${!can("operator")} onClick=${() => setAsking(true)}>Run again …</button>

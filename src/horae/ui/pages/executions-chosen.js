@@ -11,7 +11,7 @@ import { retryEach } from "./dead-letters-bulk.js";
 const AT_ONCE = 4;
 const MOST_NAMED = 8;
 const goesOn = (one) => ["waiting", "queued", "running"].includes(one.status);
-const isFailed = (one) => one.status === "failed";
+const isFailed = (one) => one.status === "failed" && !one.step; // a step runs again with its workflow
 
 async function* cancelled(executions, failed, ns) {
   for (const part of cut(executions, AT_ONCE)) {

@@ -45,7 +45,7 @@ function Group({ group, since, until, after }) {
   const action = {
     title: "Retry", path: "/dlq/retry", body: { filter }, after,
     cli: ["dlq", "retry", "--job", group.jobName, "--error-type", group.errorType, "--since", since, ...(until ? ["--until", until] : []), "--yes"],
-    confirm: group.count > 1 && { title: `Retry ${plural(group.count, "dead letter")} of ${group.jobName}?`, body: `Each that failed with ${group.errorType} runs again as a new execution with the same params.`, action: `Retry ${number(group.count)}` },
+    confirm: group.count > 1 && { title: `Retry ${plural(group.count, "dead letter")} of ${group.jobName}?`, body: `Each that failed with ${group.errorType} runs again as a new execution with the same params; a workflow goes on from what failed.`, action: `Retry ${number(group.count)}` },
     done: (answer) => `${plural(answer.done, "dead letter")} of ${group.jobName} ${answer.done === 1 ? "runs" : "run"} again${answer.more ? "; there are more" : ""}.`,
   };
   return html`<li><${State} of="failed" quiet /><div class="grow"><p><a href=${link(jobPath(group.jobName))}>${group.jobName}</a> <b class="tone-failed">${number(group.count)}×</b> <span class="soft">${group.errorType}</span></p>

@@ -555,6 +555,7 @@ CREATE TABLE history (
     results BYTEA,
     timings BYTEA,
     error TEXT,
+    flags SMALLINT DEFAULT 0 NOT NULL,
     PRIMARY KEY (parcel, lo)
 )
  PARTITION BY RANGE (parcel);

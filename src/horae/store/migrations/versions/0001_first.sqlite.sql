@@ -569,6 +569,7 @@ CREATE TABLE history (
     results BLOB,
     timings BLOB,
     error TEXT,
+    flags SMALLINT DEFAULT 0 NOT NULL,
     PRIMARY KEY (parcel, lo)
 );
 
