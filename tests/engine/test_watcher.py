@@ -11,8 +11,10 @@ from obstore.store import LocalStore, MemoryStore
 
 from horae.engine.directory import Directory
 from horae.engine.event_intake import EventIntake
+from horae.engine.fair_access import FairAccess
 from horae.engine.hints import Hints
 from horae.engine.quotas import Quotas
+from horae.engine.settings import EngineSettings
 from horae.engine.watching import bucket, folder
 from horae.engine.watching.listed import Listed
 from horae.engine.watching.watcher import COUNTED_EVERY, Places, Watcher
@@ -51,7 +53,9 @@ def watcher(world: World, places: Places) -> Watcher:
     hints = Hints(env, store, env.new_id())
     directory = Directory(env, store, hints)
     clock = SimpleNamespace(trusted=True)
-    check = EventIntake(env, store, directory, hints, Quotas(env, store, directory, hints, env.new_id())).check
+    access = FairAccess(env, directory.weight, EngineSettings())
+    quotas = Quotas(env, store, directory, hints, env.new_id(), access)
+    check = EventIntake(env, store, directory, hints, quotas).check
     return Watcher(env, store, directory, hints, clock, check, places)
 
 

@@ -31,16 +31,19 @@ def engine_settings(settings: Settings) -> EngineSettings:
         session_life=int(settings.session_life),
         oidc=_oidc(settings),
         outbound_allow=settings.outbound_allow,
-        request_rate=_request_rate(settings.request_rate),
         sessions_per_key=settings.sessions_per_key,
+        request_rate=_rate(settings.request_rate, "request_rate"),
+        namespace_request_rate=_rate(settings.namespace_request_rate, "namespace_request_rate"),
+        namespace_submit_rate=_rate(settings.namespace_submit_rate, "namespace_submit_rate"),
+        namespace_streams=settings.namespace_streams,
         url=settings.public_url if settings.port or settings.advertise else "",  # port 0: known when it listens
     )
 
 
-def _request_rate(text: str) -> Rate | None:
+def _rate(text: str, field: str) -> Rate | None:
     if not text:
         return None
-    rate = parse_rate(text, "request_rate")
+    rate = parse_rate(text, field)
     return replace(rate, burst=rate.count)
 
 

@@ -102,6 +102,23 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sessions_per_key: Annotated[
         int, Meta(ge=1), _about("Workers that are there with one key, at most; others are refused until some leave.")
     ] = 5_000
+    namespace_request_rate: Annotated[
+        str,
+        _about(
+            "Requests of one namespace to each server, at most, while other namespaces use that server. Exchanges of"
+            " workers do not count. Empty: no bound."
+        ),
+    ] = "1000/1s"
+    namespace_submit_rate: Annotated[
+        str,
+        _about(
+            "Executions that one namespace submits to each server, at most, while other namespaces use that server and"
+            " it has no quota `submissionsPerSecond`. An event counts as ten. Empty: no bound."
+        ),
+    ] = "10000/1s"
+    namespace_streams: Annotated[
+        int, Meta(ge=1), _about("Streams of events that one namespace may follow on each server, at most.")
+    ] = 1000
     advertise: Annotated[
         str, _about("The URL at which workers and other servers reach this one. Empty: made from `host` and `port`.")
     ] = ""

@@ -28,6 +28,7 @@ from horae.store.moves.events import Taken
 from horae.store.moves.refusals import Room
 from horae.store.moves.targets import Target
 
+COSTS = 10  # executions: as much as an event costs a server
 MOST_SHOWN = 4096  # bytes of a payload in a list
 
 
@@ -54,6 +55,7 @@ class EventIntake:
 
     async def send(self, namespace: int, given: Sequence[NewEvent]) -> list[EventView]:
         """Take events of the API. Raises Conflict when an id came before with another payload."""
+        self._quotas.keep_pace(namespace, COSTS * len(given))
         try:
             taken = await self._batcher(namespace).do(given)
         except events.OtherPayload as other:

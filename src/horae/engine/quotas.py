@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from horae.engine.directory import Directory
+from horae.engine.fair_access import FairAccess
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
@@ -34,8 +35,11 @@ class Quotas:
 
     name = "quotas"
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, node: UUID) -> None:
+    def __init__(
+        self, env: Env, store: Store, directory: Directory, hints: Hints, node: UUID, fair_access: FairAccess
+    ) -> None:
         self._env, self._store, self._directory, self._hints, self._node = env, store, directory, hints, node
+        self._fair_access = fair_access
         self.known: dict[int, Quota] = {}
         self._uses: dict[tuple[int, int], Use] = {}  # not written yet, by namespace and day
         self._told: dict[int, Use] = {}  # what all servers had written of this day
@@ -77,6 +81,12 @@ class Quotas:
         """Count executions that a quota refused."""
         self._use(namespace, day_of(self._env.now())).refused += count
 
+    def keep_pace(self, namespace: int, count: int) -> None:
+        """Count submissions of a namespace without a rate of its own. Raises OverQuota when it crowds out others."""
+        quota = self.known.get(namespace)
+        if quota is None or quota.rate is None:
+            self._fair_access.count_submissions(namespace, count)
+
     async def patiently(self, place: Place, count: int, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask for so many, and again for a while when there is no room and the quota says that it is waited for."""
         clock = self._env.clock
@@ -93,7 +103,8 @@ class Quotas:
                     raise
             self.held += 1
             try:
-                await clock.sleep(AGAIN)
+                async with self._fair_access.aside(place[0]):
+                    await clock.sleep(AGAIN)
             finally:
                 self.held -= 1
 

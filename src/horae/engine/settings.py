@@ -51,4 +51,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     outbound_allow: tuple[str, ...] = ()  # what notices of alerts may reach beside public addresses
     request_rate: Rate | None = None  # of each credential that has none of its own
     sessions_per_key: int = 5_000  # of workers that are there
+    namespace_request_rate: Rate | None = None  # of each namespace, beside others
+    namespace_submit_rate: Rate | None = None  # of executions of each namespace, beside others
+    namespace_streams: int = 1000  # streams of events that a namespace may follow at a time
     url: str = ""  # where other servers' workers reach this one

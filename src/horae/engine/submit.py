@@ -167,6 +167,8 @@ class Submitter:
         return self._pending.get(namespace, 0) >= most * weight(namespace) / together
 
     async def _commit_soon(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+        if self.quotas is not None:
+            self.quotas.keep_pace(wanted.namespace, wanted.count)
         submission = await self._resolver.resolve(wanted, refused)
         if not submission.executions:
             return []

@@ -10,6 +10,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.engine import job_changes as changes
+from horae.engine.fair_access import Compute, at_once
 from horae.engine.jobs import TRIES, Jobs
 from horae.engine.refs import find_job, in_quotes, nearest
 from horae.engine.trigger_calendars import calendar_of
@@ -44,9 +45,13 @@ class Triggers:
         jobs: Jobs,
         on_change: Callable[[UUID], object] = lambda job: None,
         fire_due: Callable[[], Awaitable[object]] | None = None,
+        compute: Compute = at_once,
     ) -> None:
-        """`on_change` is told of jobs whose timers changed; `fire_due` decides what is due before a pause."""
-        self._env, self._store, self._jobs = env, store, jobs
+        """`on_change` is told of jobs whose timers changed; `fire_due` decides what is due before a pause.
+
+        `compute` does long pure work where it keeps nobody waiting.
+        """
+        self._env, self._store, self._jobs, self._compute = env, store, jobs, compute
         self._on_change, self._fire_due = on_change, fire_due
 
     async def of_job(self, namespace: int, ref: str) -> list[TriggerView]:
@@ -168,7 +173,9 @@ class Triggers:
         if ref is None:
             known = await self._store.read(lambda: calendars.definitions(namespace))
             namespace_name = await self._namespace(namespace)
-            return show_preview(given, after, count, namespace_name, by=lambda rules: calendar_of(rules, known))
+            return await self._compute(
+                lambda: show_preview(given, after, count, namespace_name, by=lambda rules: calendar_of(rules, known))
+            )
         if given:
             remedy = "Leave the others out: what the trigger says is shown."
             raise BadInput(f"job names a trigger: {next(iter(given))} has no place.", remedy, field="job")
@@ -177,7 +184,7 @@ class Triggers:
         timer = shown.timer
         left = fires_left(timer.trigger, timer.rules, timer.fired, timer.decided_through, after)
         when = structs.replace(timer.when, rules=structs.replace(timer.rules, max_fires=left))
-        return show_coming(when, after, count, by=lambda rules: calendar_of(rules, known))
+        return await self._compute(lambda: show_coming(when, after, count, by=lambda rules: calendar_of(rules, known)))
 
     # How it is done
 

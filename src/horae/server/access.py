@@ -256,6 +256,11 @@ def is_counted(route: Route) -> bool:
     return route.tag != "sessions"
 
 
+def takes_turn(route: Route) -> bool:
+    """Return whether a request waits for its namespace's turn. Exchanges that wait for work do not, nor uploads."""
+    return not (is_public(route) or is_watching(route) or route.streams or route.name == "sessions.exchange")
+
+
 def is_watching(route: Route) -> bool:
     """Whether a route tells of this server itself, also while the store is away."""
     return route.tag == "metrics"

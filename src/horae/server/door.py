@@ -13,7 +13,7 @@ from horae.engine.node import PARTS, Node
 from horae.engine.permits import ACTING
 from horae.errors import BadInput, Forbidden, HoraeError, NotFound
 from horae.model.principal import Principal
-from horae.server.access import authorise, is_counted, is_public, is_watching
+from horae.server.access import authorise, is_counted, is_public, is_watching, takes_turn
 from horae.server.auth import authenticate, authenticate_watcher
 from horae.server.call import NOBODY, Call
 from horae.server.once import once
@@ -38,7 +38,7 @@ async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Re
             body = await read_body(receive, headers.get(b"content-length"), route.limit)
         before = ACTING.set(who)
         try:
-            return await _perform(Call(node, route, scope, headers, who, body, receive))
+            return await _in_turn(Call(node, route, scope, headers, who, body, receive))
         finally:
             ACTING.reset(before)
     except HoraeError as error:
@@ -73,8 +73,10 @@ async def unmatched(node: Node, scope: Scope, allow: str | None, parts: Collecti
 async def _admit(node: Node, route: Route, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> Principal:
     ask = authenticate_watcher if is_watching(route) else authenticate
     who = await ask(node.keys, route.method, headers)
+    node.fair_access.heard(who.namespace)
     if is_counted(route):
         node.request_rates.take(who)
+        node.fair_access.count_request(who.namespace)
     try:
         authorise(who, route)
     except Forbidden as error:
@@ -95,6 +97,17 @@ async def _keep_within(call: Call, arguments: Mapping[str, Any]) -> None:
     except Forbidden as error:
         await denied(call, error)
         raise
+
+
+async def _in_turn(call: Call) -> Reply:
+    """Perform a call when it is its namespace's turn."""
+    if not takes_turn(call.route):
+        return await _perform(call)
+    try:
+        await call.node.fair_access.enter(call.who.namespace)
+        return await _perform(call)
+    finally:
+        call.node.fair_access.leave(call.who.namespace)
 
 
 async def _perform(call: Call) -> Reply:

@@ -1,10 +1,12 @@
 """Server-sent events: what changed, as it changes. They are hints; whoever missed some reads again."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from horae.engine.node import Node
+from horae.errors import TooOften
 from horae.server.gathering import Gathering, Reader, Wanted, Writer
 from horae.server.reply import UNCACHED, Receive, Reply, Scope, Send
 
@@ -20,6 +22,14 @@ class Streams:
         self._node = node
         self._write = Writer()
         self._gatherings: dict[tuple[int, Wanted], tuple[Gathering, ExitStack]] = {}
+        self._followed: Counter[int] = Counter()  # streams, by namespace
+
+    def refuse_more(self, namespace: int) -> None:
+        """Raise TooOften when a namespace follows as many streams as it may."""
+        most = self._node.settings.namespace_streams
+        if self._followed[namespace] >= most:
+            remedy = "Close some, share one between several readers, or have the setting namespace_streams raised."
+            raise TooOften(f"This namespace follows {most} streams of this server already.", remedy, retryAfter=5)
 
     @contextmanager
     def follow(self, namespace: int, wanted: Wanted) -> Iterator[Reader]:
@@ -32,9 +42,11 @@ class Streams:
             self._gatherings[key] = made, stack
         gathering, stack = self._gatherings[key]
         gathering.add(reader)
+        self._followed[namespace] += 1
         try:
             yield reader
         finally:
+            self._followed[namespace] -= 1
             gathering.remove(reader)
             if not gathering.is_followed:
                 del self._gatherings[key]

@@ -51,7 +51,10 @@ class Defining(Moving):
         self.rollouts = Rollouts(env, store, self.id, self.hints, self.jobs)
         self.statistics.on_trials = self.rollouts.add
         self.templates = Templates(env, store, self.jobs)
-        self.triggers = Triggers(env, store, self.jobs, on_change=self._job_changed, fire_due=self.scheduler.step)
+        self.triggers = Triggers(
+            env, store, self.jobs, on_change=self._job_changed, fire_due=self.scheduler.step,
+            compute=self.fair_access.compute,
+        )  # fmt: skip
         self.calendars = Calendars(env, store, on_change=self._calendar_changed, fire_due=self.scheduler.step)
         self.dependencies = Dependencies(store, self.directory, self.hints)
 

@@ -35,7 +35,7 @@ class Gates(Ground):
         self.circuits = Circuits(env, store, self.id, directory, hints, self.clock)
         self.circuit_breakers = CircuitBreakers(env, store, self.circuits)
         self.statistics.on_attempted = self.circuits.add
-        self.quotas = Quotas(env, store, directory, hints, self.id)
+        self.quotas = Quotas(env, store, directory, hints, self.id, self.fair_access)
         self.limits = Limits(env, store, hints)
         self.fleet = Fleet(env, store)
         self.placer = Placer(env, store, directory, hints, self.fleet, self.clock)

@@ -7,6 +7,7 @@ from horae.engine.clockwatch import ClockWatch
 from horae.engine.counters import Counters
 from horae.engine.directory import Directory
 from horae.engine.events import Events
+from horae.engine.fair_access import FairAccess
 from horae.engine.hints import Hint, Hints
 from horae.engine.sealed import Seals
 from horae.engine.sealing import Sealer
@@ -43,6 +44,7 @@ class Ground:
         self.events = Events(self.hints)
         self.statistics.listened = lambda: self.events.wanted
         self.counters = Counters()
+        self.fair_access = FairAccess(env, self.directory.weight, settings)
         self.outbound = Outbound(Allowed.read(settings.outbound_allow))
 
     def services(self, parts: Collection[str]) -> list[Service]:

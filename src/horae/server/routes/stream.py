@@ -14,7 +14,7 @@ from horae.server.gathering import Wanted
 from horae.server.queries import Query
 from horae.server.reply import Reply
 from horae.server.route import API, get
-from horae.server.stream import Stream
+from horae.server.stream import Stream, Streams
 
 
 class Topics(Query, frozen=True, kw_only=True):
@@ -33,7 +33,10 @@ class Topics(Query, frozen=True, kw_only=True):
     ) = None
 
 
-LEAST, MOST = SECOND // 10, 60 * SECOND  # between events of counts
+# Microseconds between events of counts. Streams that ask for a time in between are told more often, so that few
+# gatherings serve many streams.
+PACES = tuple(tenths * SECOND // 10 for tenths in (1, 2, 5, 10, 20, 50, 100, 200, 300, 600))
+LEAST, MOST = PACES[0], PACES[-1]
 KINDS = {
     "executions": "execution",
     "steps": "step",
@@ -61,16 +64,20 @@ async def follow(call: Call, query: Topics) -> Reply:
         except HoraeError:
             return False
 
-    wanted = _wanted(query)
-    if wanted.execution is not None:
-        await call.node.executions.find(call.namespace, wanted.execution)
-    return Stream(call.scope["app"].streams, call.namespace, wanted, admitted)
+    streams: Streams = call.scope["app"].streams
+    streams.refuse_more(call.namespace)
+    asked = wanted(query)
+    if asked.execution is not None:
+        await call.node.executions.find(call.namespace, asked.execution)
+    return Stream(streams, call.namespace, asked, admitted)
 
 
-def _wanted(query: Topics) -> Wanted:
+def wanted(query: Topics) -> Wanted:
+    """Read what a stream is to carry."""
     every = 0 if query.every is None else parse_duration(query.every, field="every")
     if query.every is not None and not LEAST <= every <= MOST:
         raise BadInput(f"every cannot be {query.every}.", "It runs from 100ms to 1m.", field="every")
+    every = max((pace for pace in PACES if pace <= every), default=0)
     if query.execution is None:
         return Wanted(frozenset(KINDS[topic] for topic in query.topics or KINDS), None, every)
     try:

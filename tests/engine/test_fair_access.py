@@ -1,0 +1,193 @@
+"""Fair access: namespaces that use a server at the same time do not crowd one another out."""
+
+import asyncio
+
+import pytest
+
+from horae.engine.fair_access import AT_ONCE, FairAccess
+from horae.engine.settings import EngineSettings
+from horae.env import SECOND, VirtualClock, virtual_env
+from horae.errors import OverQuota, TooOften
+from horae.model.rate import Rate
+
+ALPHA, BETA = 7, 8
+SETTINGS = EngineSettings(namespace_request_rate=Rate(5, SECOND, 5), namespace_submit_rate=Rate(100, SECOND, 100))
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def access(clock: VirtualClock) -> FairAccess:
+    return FairAccess(virtual_env(clock=clock), lambda namespace: 1.0, SETTINGS)
+
+
+class Requests:
+    """Requests of one namespace, each in work from its turn until it is ended."""
+
+    def __init__(self, access: FairAccess, namespace: int) -> None:
+        self.access, self.namespace = access, namespace
+        self.begun: list[int] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        self.ends: list[asyncio.Event] = []
+
+    async def send(self, count: int) -> None:
+        for _ in range(count):
+            self.ends.append(asyncio.Event())
+            self.tasks.append(asyncio.create_task(self._run(len(self.tasks))))
+        await settle()
+
+    async def end(self, number: int) -> None:
+        self.ends[number].set()
+        await settle()
+
+    async def _run(self, number: int) -> None:
+        self.access.heard(self.namespace)
+        try:
+            await self.access.enter(self.namespace)
+            self.begun.append(number)
+            await self.ends[number].wait()
+        finally:
+            self.access.leave(self.namespace)
+
+
+async def settle() -> None:
+    for _ in range(60):
+        await asyncio.sleep(0)
+
+
+async def test_a_namespace_alone_has_all_its_requests_in_work(access):
+    alpha = Requests(access, ALPHA)
+    await alpha.send(50)
+
+    assert len(alpha.begun) == 50
+
+
+async def test_beside_another_a_namespace_has_few_in_work_and_the_rest_in_order(access):
+    access.heard(BETA)
+    alpha, beta = Requests(access, ALPHA), Requests(access, BETA)
+    await alpha.send(20)
+    assert alpha.begun == list(range(AT_ONCE))
+
+    await beta.send(1)
+    assert beta.begun == [0]
+
+    await alpha.end(2)
+    assert alpha.begun == list(range(AT_ONCE + 1))
+
+
+async def test_waiting_requests_begin_once_the_other_namespace_is_calm(access, clock):
+    access.heard(BETA)
+    alpha = Requests(access, ALPHA)
+    await alpha.send(20)
+    clock.advance(2 * SECOND)
+
+    await alpha.end(0)
+
+    assert alpha.begun == list(range(20))
+
+
+async def test_a_heavy_namespace_has_more_in_work(clock):
+    access = FairAccess(virtual_env(clock=clock), lambda namespace: 2.0 if namespace == ALPHA else 0.1, SETTINGS)
+    alpha, beta = Requests(access, ALPHA), Requests(access, BETA)
+    access.heard(BETA)
+    await alpha.send(20)
+    await beta.send(5)
+
+    assert len(alpha.begun) == 2 * AT_ONCE
+    assert len(beta.begun) == 1
+
+
+@pytest.mark.parametrize("number", [AT_ONCE, AT_ONCE + 1])
+async def test_a_request_that_is_cancelled_while_it_waits_leaves_its_turn_to_the_next(access, number):
+    access.heard(BETA)
+    alpha = Requests(access, ALPHA)
+    await alpha.send(AT_ONCE + 2)
+    alpha.tasks[number].cancel()
+    await settle()
+
+    for done in range(AT_ONCE):
+        await alpha.end(done)
+
+    assert len(alpha.begun) == AT_ONCE + 1
+    for end in alpha.ends:
+        end.set()
+    await asyncio.gather(*alpha.tasks, return_exceptions=True)
+    later = Requests(access, ALPHA)
+    access.heard(BETA)
+    await later.send(AT_ONCE + 1)
+    assert len(later.begun) == AT_ONCE
+
+
+async def test_a_request_that_is_cancelled_as_its_turn_comes_gives_it_to_the_next(access):
+    access.heard(BETA)
+    alpha = Requests(access, ALPHA)
+    await alpha.send(AT_ONCE + 2)
+
+    alpha.ends[0].set()
+    for _ in range(20):
+        if len(access._waiting[ALPHA]) == 2:
+            await asyncio.sleep(0)
+    assert AT_ONCE not in alpha.begun  # its turn has come, and its task has not run yet
+    alpha.tasks[AT_ONCE].cancel()
+    await settle()
+
+    assert alpha.begun[-1] == AT_ONCE + 1
+    for end in alpha.ends:
+        end.set()
+    await asyncio.gather(*alpha.tasks, return_exceptions=True)
+    assert ALPHA not in access._working
+
+
+async def test_a_request_that_only_waits_gives_its_turn_back(access):
+    access.heard(BETA)
+    alpha = Requests(access, ALPHA)
+    release = asyncio.Event()
+
+    async def wait() -> None:
+        await access.enter(ALPHA)
+        async with access.aside(ALPHA):
+            await release.wait()
+        access.leave(ALPHA)
+
+    waits = [asyncio.create_task(wait()) for _ in range(AT_ONCE)]
+    await settle()
+    await alpha.send(1)
+    assert alpha.begun == [0]
+
+    release.set()
+    await alpha.end(0)
+    await asyncio.gather(*waits)
+
+
+async def test_only_a_namespace_beside_others_is_bounded_by_rates(access, clock):
+    for _ in range(100):
+        access.heard(ALPHA)
+        access.count_request(ALPHA)
+    access.heard(BETA)
+    for _ in range(5):
+        access.count_request(ALPHA)
+
+    with pytest.raises(TooOften) as refused:
+        access.count_request(ALPHA)
+
+    assert refused.value.fields["retryAfter"] == 1
+    access.count_request(BETA)
+    clock.advance(SECOND // 5)
+    access.count_request(ALPHA)
+
+
+async def test_a_large_submission_is_let_in_and_paid_for_afterwards(access, clock):
+    access.heard(BETA)
+    access.count_submissions(ALPHA, 250)
+
+    with pytest.raises(OverQuota) as refused:
+        access.count_submissions(ALPHA, 1)
+
+    assert refused.value.fields == {"retryAfter": 2, "quota": "submissionsPerSecond"}
+    access.count_submissions(BETA, 1)
+    clock.advance(2 * SECOND)
+    access.heard(BETA)
+    access.count_submissions(ALPHA, 1)
