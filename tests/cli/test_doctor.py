@@ -59,6 +59,17 @@ def test_a_clock_that_jumped_is_told_and_can_be_accepted():
     assert run(accepted, "doctor", "--accept-clock").exit_code == 0
 
 
+def test_warnings_are_counted():
+    told = {
+        "GET /healthz": answer(), "GET /readyz": HEALTH, "GET /store": STORE, "GET /workers": page(),
+        "GET /servers": page(), "GET /clock": CLOCK,
+    }  # fmt: skip
+    result = run(FakeApi(told), "doctor")
+    assert result.exit_code == 0
+    assert "Nothing is wrong" not in result.stdout
+    assert result.stdout.rstrip().endswith("1 warning.")
+
+
 def test_a_healthy_server():
     worker = {"workerId": "w", "status": "live"}
     api = FakeApi(

@@ -1,9 +1,11 @@
 """Asking again: what is repeated, how often, and what never is."""
 
+import re
+
 import pytest
 
 from horae.client.calls import Patience
-from horae.client.problems import Unreachable
+from horae.client.problems import Unreachable, unreachable
 from horae.client.transport import Unanswered
 from horae.errors import (
     BadInput,
@@ -101,10 +103,40 @@ async def test_a_guarded_edit_of_unknown_outcome_is_not_repeated():
 
 
 async def test_a_person_is_told_at_once_when_nobody_listens():
-    client, _, clock = client_of(REFUSED, patience=Patience(refused=False))
+    client, _, clock = client_of(REFUSED, patience=Patience(refusals=1))
     with pytest.raises(Unreachable, match="horae up"):
         await client.jobs.get("a")
     assert clock.slept == []
+
+
+async def test_a_person_is_told_when_each_server_was_asked_once():
+    client, server, _ = client_of(REFUSED, ok(JOB), patience=Patience(refusals=2))
+    assert (await client.jobs.get("a")).name == "a"
+    assert len(server.calls) == 2
+
+    client, server, _ = client_of(REFUSED, REFUSED, ok(JOB), patience=Patience(refusals=2))
+    with pytest.raises(Unreachable):
+        await client.jobs.get("a")
+    assert len(server.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "lost", "method", "remedy"),
+    [
+        (
+            "https://a",
+            Unanswered("CERTIFICATE_VERIFY_FAILED", sent=False),
+            "GET",
+            "HORAE_CA",
+        ),
+        ("https://a", Unanswered("[SSL: WRONG_VERSION_NUMBER] wrong version number", sent=False), "POST", "http://"),
+        ("http://a", REFUSED, "GET", "`horae up`"),
+        ("http://a", Unanswered("Server disconnected", sent=True), "GET", "Repeat it: it changes nothing. .*https://a"),
+        ("https://a", Unanswered("Server disconnected", sent=True), "POST", "look before you repeat it.$"),
+    ],
+)
+def test_a_remedy_fits_what_went_wrong(place, lost, method, remedy):
+    assert re.search(remedy, unreachable(place, lost, method).remedy)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from horae.cli.remote import World, connect
 from horae.client.client import Client
 from horae.client.http import HttpTransport as ClientTransport
+from horae.client.problems import Unreachable
 from horae.client.trust import trust
 from horae.config import Settings
 from horae.engine.node import Node
@@ -91,6 +92,16 @@ async def test_clients_that_do_not_trust_it_say_nothing_to_it(private: tuple[Ser
     async with httpx2.AsyncClient() as client:
         with pytest.raises(httpx2.ConnectError, match=r"(?i)certificate"):
             await client.get(f"{private[0].url}/healthz")
+
+
+async def test_commands_that_do_not_speak_the_servers_tls_say_what_to_do(private: tuple[Serving, str]):
+    serving, key = private
+    for url, remedy in ((serving.url, "HORAE_CA"), (serving.url.replace("https:", "http:"), "https://")):
+        client = connect(World(), system_env(), url, key)
+        with pytest.raises(Unreachable) as told:
+            await client.jobs.list()
+        assert remedy in told.value.remedy
+        await client.close()
 
 
 async def test_plain_http_is_not_answered_on_a_port_of_tls(private: tuple[Serving, str]):

@@ -105,8 +105,9 @@ async def test_a_full_disk_is_told_and_got_over(file_driver: FileDriver):
     pages = raw.execute("PRAGMA page_count").fetchone()[0]
     raw.execute(f"PRAGMA max_page_count = {pages + 2}")
 
-    with pytest.raises(StoreUnavailable, match="full disk"):
+    with pytest.raises(StoreUnavailable, match="full disk") as told:
         await file_driver.write(one(PUT, "a", "x" * 100_000))
+    assert "Make room" in told.value.remedy
     await file_driver.write(one(PUT, "b", "small"))
 
     raw.execute("PRAGMA max_page_count = 1000000")

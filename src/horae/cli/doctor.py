@@ -53,17 +53,23 @@ def doctor(
     found = local_checks(settings)
     found += asyncio.run(store_checks(settings, env) if offline else server_checks(settings, env, world))
     out = Output(output, env.now)  # type: ignore[arg-type]
-    failed = sum(check.state == "fail" for check in found)
+    failed, doubtful = (sum(check.state == state for check in found) for state in ("fail", "warn"))
     if out.is_for_people:
         out.table([check.row for check in found], [("STATE", "state"), ("CHECK", "name"), ("", "detail")])
         for check in found:
             if check.remedy:
                 click.echo(f"\n{check.name}: {check.remedy}")
-        click.echo(f"\n{failed} wrong." if failed else "\nNothing is wrong.")
+        click.echo(f"\n{_summary(failed, doubtful)}")
     else:
         out.document({"items": [check.row for check in found]})
     if failed:
         click.get_current_context().exit(1)
+
+
+def _summary(failed: int, doubtful: int) -> str:
+    counts = ((failed, "check failed", "checks failed"), (doubtful, "warning", "warnings"))
+    parts = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
+    return f"{', '.join(parts)}." if parts else "Nothing is wrong."
 
 
 async def _accept_clock(settings: "Settings", env: "Env", world: World) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from horae.cli.output import Output
 from horae.client.calls import Patience
@@ -109,11 +110,12 @@ def connect(
     namespace: str | None = None,
     config: Path | None = None,
 ) -> Client:
-    """A client that tells at once when nobody listens: a person waits."""
-    patience = Patience(total=10.0, refused=False)
+    """Make a client that asks each server once and gives up when none listens: a person waits."""
+    patience = Patience(total=10.0, refusals=1)
     if world.transport is not None:
         return Client(key=key or "", namespace=namespace, transport=world.transport, env=env, patience=patience)
     settings = load({"url": server, "key": key, "namespace": namespace}, file=config).settings
     urls, found = where(None, settings), settings.namespace
+    patience = replace(patience, refusals=len(urls))
     over = HttpTransport(urls, partial(trust, settings))
     return Client(key=find_key(urls, settings), namespace=found, transport=over, env=env, patience=patience)

@@ -86,6 +86,8 @@ async def _greet(node: "Node", serving: "Serving", settings: "Settings", key: st
         click.echo(f"  remote   {serving.remote}")
     click.echo(f"  store    {masked(settings.store_url)}")
     click.echo(f"  key      {key}")
+    if settings.secret_key_path.exists() and not settings.secret_key:
+        click.echo(f"  secrets  {settings.secret_key_path} seals them: back it up, and keep it out of version control")
     click.echo(
         f"\nThree things to try next, in another terminal{' in this folder' if settings.data == Path() else ''}:"
     )

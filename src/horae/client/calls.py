@@ -27,7 +27,7 @@ class Patience(Struct, frozen=True, kw_only=True):
     total: float = 30.0  # seconds from the first try
     pause: float = 0.1
     longest: float = 5.0
-    refused: bool = True  # also when nobody listens there at all
+    refusals: int | None = None  # servers that may refuse a connection before it gives up; None: any number
 
     def wait(self, tries: int, chance: float) -> float:
         return min(self.longest, self.pause * 2.0 ** min(tries - 1, 16)) * (0.5 + chance / 2)
@@ -111,7 +111,7 @@ class Caller:
                     raise rebuild(Reply(status=opened.status, headers=opened.headers, body=body))
                 yield opened
         except Unanswered as lost:
-            raise unreachable(place, lost) from lost
+            raise unreachable(place, lost, "GET") from lost
 
     async def close(self) -> None:
         await self._transport.close()
@@ -122,8 +122,9 @@ class Caller:
         try:
             reply = await self._transport.send(call)
         except Unanswered as lost:
-            again = "if-match" not in call.headers if lost.sent else self._patience.refused
-            return unreachable(place, lost), again, 0.0
+            refusals = self._patience.refusals
+            again = "if-match" not in call.headers if lost.sent else refusals is None or tries < refusals
+            return unreachable(place, lost, call.method), again, 0.0
         if reply.status < 400:
             return reply, False, 0.0
         return rebuild(reply), _is_later(reply, call, tries), retry_after(reply) or 0.0

@@ -42,13 +42,29 @@ def retry_after(reply: Reply) -> float | None:
     return float(text) if text.isdecimal() else None
 
 
-def unreachable(place: str, lost: Unanswered) -> Unreachable:
-    """What to tell a person when nobody answers."""
+def unreachable(place: str, lost: Unanswered, method: str) -> Unreachable:
+    """Return the error to raise when no server answers."""
     if lost.sent:
-        remedy = "Look whether it was done before asking again; nobody said that it was not."
+        remedy = _CHANGED_NOTHING if method in ("GET", "HEAD") else _MAY_BE_DONE
+        if place.startswith("http:"):
+            remedy += f" If the server speaks TLS, name it as https:{place.removeprefix('http:')}."
         return Unreachable(f"{place} did not answer ({lost.reason}).", remedy)
-    remedy = "Start one with `horae up`, or name the right one with HORAE_URL."
+    remedy = next((text for mark, text in _TLS if mark in lost.reason), _NOBODY)
     return Unreachable(f"No Horae server answers at {place} ({lost.reason}).", remedy)
+
+
+_CHANGED_NOTHING = "Repeat it: it changes nothing."
+_MAY_BE_DONE = "It may have been done: look before you repeat it."
+_NOBODY = "Start one with `horae up`, or name the right one with HORAE_URL."
+_UNTRUSTED = (
+    "Nobody that this machine trusts signed the server's certificate, or not for this name. Name the file of the"
+    " authority that did with HORAE_CA, and the server as its certificate does."
+)
+_TLS = (
+    ("CERTIFICATE_VERIFY_FAILED", _UNTRUSTED),
+    ("WRONG_VERSION_NUMBER", "No TLS is spoken there. Name the server as http://..."),
+    ("RECORD_LAYER_FAILURE", "No TLS is spoken there. Name the server as http://..."),
+)
 
 
 def _document(reply: Reply) -> dict[str, Any]:

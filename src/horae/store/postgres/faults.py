@@ -40,6 +40,7 @@ _UNAVAILABLE = (
 
 
 _REFUSED = "Check the URL's user, password and database (--store, HORAE_STORE); 'createdb horae' makes a database."
+_ROOM = "Make room on PostgreSQL's disk; Horae goes on by itself then. Nothing was changed."
 _DIRECT = "Name PostgreSQL's own URL too (HORAE_STORE_DIRECT), let the pooler pool by session, or go past it."
 _SILENT = (
     "Check the URL's host and port (--store, HORAE_STORE), that PostgreSQL runs there, and that it and its firewall let"
@@ -98,4 +99,4 @@ def in_our_words(error: BaseException, committing: bool = False) -> BaseExceptio
     detail = f"PostgreSQL is not available ({type(error).__name__}: {error})."
     if committing and isinstance(error, (*BROKEN, asyncpg.OperatorInterventionError)):
         return StoreUnavailable(detail, "Repeat with the same idempotency key: it may have been done.", unknown=True)
-    return StoreUnavailable(detail)
+    return StoreUnavailable(detail, _ROOM if isinstance(error, asyncpg.DiskFullError) else "")

@@ -14,7 +14,9 @@ _UNAVAILABLE = {
     14: "cannot be opened",
     26: "is something else",
 }
-_IO_ERROR, _INTERRUPTED = 10, 9
+_IO_ERROR, _INTERRUPTED, _FULL, _READ_ONLY = 10, 9, 13, 8
+_ROOM = "Make room on the disk; Horae goes on by itself then. Nothing was changed."
+_WRITABLE = "Let Horae's account write the file and its folder. Nothing was changed."
 _DAMAGED = {11, 26}
 
 
@@ -38,4 +40,4 @@ def in_our_words(error: BaseException, committing: bool = False) -> BaseExceptio
         return StoreUnavailable(detail, "Repeat with the same idempotency key: it may have been done.", unknown=True)
     if code in _DAMAGED:
         return StoreUnavailable(detail, "Put a backup in its place with `horae db restore`, or name another file.")
-    return StoreUnavailable(detail)
+    return StoreUnavailable(detail, {_FULL: _ROOM, _READ_ONLY: _WRITABLE}.get(code, ""))
