@@ -48,10 +48,10 @@ async def opened(url: str = "sqlite://", env: Env | None = None) -> AsyncIterato
                 await one.aclose()
 
 
-def client(node: Node, key: str = "", **headers: str) -> Api:
-    """Who comes with a key, or with none, from an address."""
+def client(node: Node, key: str = "", address: str = "10.1.2.3", **headers: str) -> Api:
+    """Make a client with a key, or with none, at an address."""
     own = {"authorization": f"Bearer {key}"} if key else {}
-    transport = httpx2.ASGITransport(app=Application(node), client=("10.1.2.3", 5))
+    transport = httpx2.ASGITransport(app=Application(node), client=(address, 5))
     return Api(transport=transport, base_url="http://horae.test", headers={**own, **headers})
 
 

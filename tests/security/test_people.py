@@ -83,12 +83,14 @@ async def test_somebody_signs_in_and_may_what_their_role_says(node: Node, admin:
     await api.aclose()
 
 
-async def test_cookies_are_hidden_from_scripts_and_other_sites(node: Node, admin: Api):
+@pytest.mark.parametrize(("proxy", "secure"), [("127.0.0.1", True), ("10.1.2.3", False)])
+async def test_cookies_are_hidden_from_scripts_and_other_sites(node: Node, admin: Api, proxy: str, secure: bool):
     await let_in(admin)
-    api = browser(node, **{"x-forwarded-proto": "https"})
+    api = browser(node, address=proxy, **{"x-forwarded-proto": "https"})
     answer = await api.post("/api/v1/sign-in/password", json={"name": "ada", "password": PASSWORD})
     parts = {part.strip().lower() for part in answer.headers["set-cookie"].split(";")}
-    assert {"secure", "httponly", "samesite=lax", "path=/"} <= parts
+    assert {"httponly", "samesite=lax", "path=/"} <= parts
+    assert ("secure" in parts) == secure, "only a trusted proxy is believed"
     await api.aclose()
 
 

@@ -6,8 +6,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from horae.env import system_env
+from horae.server.access import is_public
+from horae.server.door import BODIED
 from horae.server.http import MOST_AFTER, MOST_LINED_UP
 from horae.server.listener import Listener
+from horae.server.reading import LIMIT, SMALL_LIMIT
+from horae.server.routes import ROUTES
 from tests.server.test_http import Answers, Client, answer_of, ask, bound, get, is_closed
 from tests.waiting import eventually
 
@@ -203,3 +207,11 @@ async def test_a_flood_of_trailers_keeps_no_other_client_waiting(answers: Answer
         assert (await asyncio.wait_for(ask(other, get("/a")), 30))[2] == b"/a"
         assert await is_closed(hostile)
     await listener.stop(0.1)
+
+
+def test_routes_that_are_open_to_everybody_take_small_bodies():
+    limits = {route.name: route.limit for route in ROUTES if is_public(route) and route.method in BODIED}
+    assert {"me.sign-in", "me.sign-in-with-password", "enrolments.redeem"} <= limits.keys()
+    unknown = limits.keys() - {"hooks.receive", "callbacks.receive"}  # a token in their path is the credential
+    assert {limits[name] for name in unknown} == {SMALL_LIMIT}
+    assert max(limits.values()) < LIMIT

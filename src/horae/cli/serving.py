@@ -18,6 +18,7 @@ from horae.env import Env
 from horae.errors import BadInput
 from horae.server.address import is_loopback
 from horae.server.crowd import Crowd
+from horae.server.proxies import Proxies
 from horae.server.run import Serving, remote_url, serve
 from horae.server.tls import Tls
 
@@ -75,10 +76,12 @@ def tls_of(settings: Settings) -> Tls | None:
 async def listen(node: Node, settings: Settings, parts: Collection[str], command: str) -> Serving:
     """Begin to serve. Whoever sets another host has asked for other machines to be let in."""
     remote = not is_loopback(settings.host)
-    crowd = Crowd(settings.max_connections, settings.max_connections_per_address)
+    proxies = Proxies(settings.trusted_proxies, settings.proxy_hops, settings.allowed_hosts)
+    crowd = Crowd(settings.max_connections, settings.max_connections_per_address, proxies)
     serving = await serve(
-        node, settings.host, settings.port, parts=parts, allow_remote=remote, tls=tls_of(settings), crowd=crowd
-    )
+        node, settings.host, settings.port, parts=parts, allow_remote=remote, tls=tls_of(settings), crowd=crowd,
+        proxies=proxies,
+    )  # fmt: skip
     tell_owner = getattr(node.store.driver, "tell_owner", None)
     if tell_owner is not None:
         tell_owner(f"({command}, {serving.url})")  # what others do with the file, they ask for there

@@ -90,8 +90,24 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ""
     max_connections: Annotated[int, Meta(ge=1), _about("Connections to a server, at most.")] = 20_000
     max_connections_per_address: Annotated[
-        int, Meta(ge=1), _about("Connections from one address, at most; from this machine, as many as in all.")
-    ] = 5_000
+        int, Meta(ge=1), _about("Connections from one address, at most; from a trusted proxy, as many as in all.")
+    ] = 1_000
+    trusted_proxies: Annotated[
+        tuple[str, ...],
+        _about(
+            "Addresses and networks of the proxies in front of this server: `X-Forwarded-For`, `-Proto` and `-Host` are"
+            " believed from them alone."
+        ),
+    ] = ("127.0.0.0/8", "::1")
+    proxy_hops: Annotated[
+        int,
+        Meta(ge=1, le=10),
+        _about("How many trusted proxies may stand in a row, so many entries of `X-Forwarded-For` are believed."),
+    ] = 1
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        _about("Names at which clients reach this server; others are refused, but for health checks. Empty: any."),
+    ] = ()
     request_rate: Annotated[
         str,
         _about(

@@ -5,10 +5,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from horae.engine.node import PARTS, Node
-from horae.errors import Forbidden
+from horae.errors import BadInput, Forbidden
 from horae.server.door import answer, unmatched
 from horae.server.metrics import Metrics
 from horae.server.problems import problem
+from horae.server.proxies import Proxies
 from horae.server.reply import Receive, Reply, Send
 from horae.server.route import Route
 from horae.server.router import Found, Router
@@ -19,9 +20,17 @@ from horae.server.stream import Streams
 class Application:
     """Serves some parts of a node; whoever made the node starts and stops it."""
 
-    def __init__(self, node: Node, parts: Collection[str] = PARTS, *, certified: bool = False) -> None:
+    def __init__(
+        self,
+        node: Node,
+        parts: Collection[str] = PARTS,
+        *,
+        certified: bool = False,
+        proxies: Proxies | None = None,
+    ) -> None:
         """With `certified`, workers must show a certificate."""
         self.node, self._parts, self._certified = node, parts, certified
+        self.proxies = proxies or Proxies()
         self.metrics = Metrics(node)
         self.streams = Streams(node)
         self._router = Router((route.method, route.path, route) for route in ROUTES if serves(parts, route))
@@ -40,6 +49,8 @@ class Application:
         if found is None or route is None:
             allow = None if found is None else ", ".join(found[0])
             return await unmatched(self.node, scope, allow, self._parts)
+        if self.proxies.hosts and route.tag != "health" and not self.proxies.is_here(scope):
+            return problem(elsewhere(), scope["path"])
         if self._certified and route.tag == "sessions" and not scope.get("certified"):
             return problem(uncertified(), scope["path"])
         scope["app"], scope["path_params"] = self, found[1]
@@ -58,6 +69,13 @@ class Application:
 def serves(parts: Collection[str], route: Route) -> bool:
     """Whether a server that runs these parts has this route; every server can be watched."""
     return route.tag in ("health", "metrics") or ("gateway" if route.tag == "sessions" else "api") in parts
+
+
+def elsewhere() -> BadInput:
+    """Return the refusal of a request for a name that is not this server's."""
+    return BadInput(
+        "This server has another name.", "Ask for a name that its setting allowed_hosts lists.", field="Host"
+    )
 
 
 def uncertified() -> Forbidden:

@@ -8,14 +8,13 @@ from horae.engine.node import Node
 from horae.errors import BadInput, NotFound
 from horae.model.principal import Principal
 from horae.model.trace import Carried
-from horae.server.address import is_address
+from horae.server.proxies import Proxies
 from horae.server.reading import read_pieces
 from horae.server.reply import Receive, Scope
 from horae.server.route import Route
 
 NOBODY = Principal(namespace=0, role="nobody", key="", name="")
 MOST_IDEMPOTENCY_KEY = 256
-LOCAL = ("127.0.0.1", "::1")
 
 
 class Call:
@@ -54,22 +53,25 @@ class Call:
         return self.who.key if self.who.kind == "user" else f"key:{self.who.key}"
 
     @property
+    def _proxies(self) -> Proxies:
+        proxies: Proxies = self.scope["app"].proxies
+        return proxies
+
+    @property
     def secure(self) -> bool:
-        """Whether the client's side is encrypted: by a proxy on this machine, for this server speaks plain HTTP."""
-        return bool(self.scope["scheme"] == "https") or self.headers.get(b"x-forwarded-proto") == b"https"
+        """Whether the client's side is encrypted, by this server or by a trusted proxy."""
+        return self._proxies.is_secure(self.scope, self.headers)
 
     @property
     def here(self) -> str:
         """This server's URL as the client spelled it, if it did."""
-        host = self.header(b"host")
+        host = self._proxies.host(self.scope, self.headers)
         return f"{'https' if self.secure else 'http'}://{host}" if host else self.node.presence.url
 
     @property
     def address(self) -> str:
-        """From where: the connection's other end; from a proxy on this machine, whom it speaks for."""
-        host: str = (self.scope.get("client") or ("",))[0]
-        spoken_for = self.headers.get(b"x-forwarded-for", b"").decode("latin-1").rpartition(",")[2].strip()
-        return spoken_for if host in LOCAL and is_address(spoken_for) else host
+        """The client's address, as the connection or trusted proxies tell it."""
+        return self._proxies.client(self.scope)
 
     def path(self, name: str) -> str:
         """A part of the path."""

@@ -17,6 +17,7 @@ from horae.server.reply import Receive
 
 MIB = 1024 * 1024
 LIMIT = MIB
+SMALL_LIMIT = 16 * 1024  # routes that are open to everybody: what a client sends is held before it is known
 LARGE_LIMIT = 8 * MIB  # bulk submissions and exchanges
 MOST_DISCARDED = 64 * MIB  # of a body that is refused: whoever still sends does not hear an answer
 MOST_PARAMETERS = 100

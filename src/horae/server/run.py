@@ -11,6 +11,7 @@ from horae.server.address import is_loopback
 from horae.server.app import Application
 from horae.server.crowd import Crowd
 from horae.server.listener import Listener
+from horae.server.proxies import Proxies
 from horae.server.tls import Tls
 
 EVERYWHERE = ("0.0.0.0", "::", "")
@@ -47,6 +48,7 @@ async def serve(
     grace: int = GRACE,
     tls: Tls | None = None,
     crowd: Crowd | None = None,
+    proxies: Proxies | None = None,
 ) -> Serving:
     """Start a node and serve it over HTTP; port 0 takes a free one.
 
@@ -57,7 +59,8 @@ async def serve(
     bound = _listen(host, port)
     try:
         port = bound.getsockname()[1]
-        listener = Listener(node.env, Application(node, parts, certified=_asks(tls)).answer, tls, crowd)
+        application = Application(node, parts, certified=_asks(tls), proxies=proxies)
+        listener = Listener(node.env, application.answer, tls, crowd)
         serving = Serving(node, listener, host, port, grace, is_private=tls is not None)
         node.presence.url = node.presence.url or serving.remote or serving.url
         await node.start(parts)

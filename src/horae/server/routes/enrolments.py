@@ -11,6 +11,7 @@ from horae.model.principal import Principal
 from horae.model.view import Time, View
 from horae.server.bodies import Body, Name
 from horae.server.call import Call
+from horae.server.reading import SMALL_LIMIT
 from horae.server.reply import UNCACHED, Reply, ok
 from horae.server.route import API, post
 from horae.server.routes.keys import KeyView
@@ -47,8 +48,9 @@ async def create(call: Call, body: EnrolmentBody) -> Reply:
 
 
 @post(
-    f"{API}/enrolments/redeem", "enrolments.redeem", KeyView, status=201, repeats="by itself", refuses=(Unauthorized,)
-)
+    f"{API}/enrolments/redeem", "enrolments.redeem", KeyView, status=201, repeats="by itself", limit=SMALL_LIMIT,
+    refuses=(Unauthorized,),
+)  # fmt: skip
 async def redeem(call: Call, body: RedeemBody) -> Reply:
     """Exchange a token for a worker's key, which is told this once.
 

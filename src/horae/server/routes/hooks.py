@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from horae.errors import BadInput, BadSignature, NotFound, TooLarge
 from horae.model.duration import parse_duration
+from horae.model.events.values import MOST_PAYLOAD
 from horae.model.events.view import Delivered, HookView
 from horae.server.bodies import Body, Duration
 from horae.server.call import Call
@@ -62,7 +63,7 @@ async def end(call: Call) -> Reply:
 
 @post(
     f"{API}/hooks/{{token}}", "hooks.receive", {202: Delivered, 200: Delivered}, repeats="by itself", headers=_SIGNED,
-    refuses=(NotFound, BadSignature, BadInput, TooLarge),
+    limit=2 * MOST_PAYLOAD, refuses=(NotFound, BadSignature, BadInput, TooLarge),
 )  # fmt: skip
 async def receive(call: Call) -> Reply:
     """Call a webhook: any JSON, or what S3, MinIO or Google Cloud Storage send.

@@ -13,6 +13,7 @@ from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.bodies import Body
 from horae.server.call import Call
 from horae.server.failed import failed
+from horae.server.reading import SMALL_LIMIT
 from horae.server.reply import UNCACHED, Reply, nothing, ok
 from horae.server.route import API, get, post
 
@@ -52,7 +53,7 @@ class Code(Body, frozen=True, kw_only=True):
     code: Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-@post(f"{API}/sign-in", "me.sign-in", Me, repeats="by itself", refuses=(Unauthorized, Forbidden))
+@post(f"{API}/sign-in", "me.sign-in", Me, repeats="by itself", limit=SMALL_LIMIT, refuses=(Unauthorized, Forbidden))
 async def sign_in(call: Call, body: Code) -> Reply:
     """Exchange the code of a sign-in link for a cookie.
 

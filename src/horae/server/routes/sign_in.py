@@ -16,6 +16,7 @@ from horae.server.bodies import Body
 from horae.server.call import Call
 from horae.server.failed import failed
 from horae.server.queries import Query, Text
+from horae.server.reading import SMALL_LIMIT
 from horae.server.reply import UNCACHED, Reply, nothing, ok
 from horae.server.route import API, get, post
 from horae.server.routes.me import Me
@@ -61,7 +62,7 @@ async def ways(call: Call) -> Reply:
 
 
 @post(
-    f"{API}/sign-in/password", "me.sign-in-with-password", Me, repeats="by itself",
+    f"{API}/sign-in/password", "me.sign-in-with-password", Me, repeats="by itself", limit=SMALL_LIMIT,
     refuses=(Unauthorized, Forbidden, TooOften),
 )  # fmt: skip
 async def with_password(call: Call, body: PasswordBody) -> Reply:

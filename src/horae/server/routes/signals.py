@@ -34,12 +34,10 @@ async def signal(call: Call, body: NewSignal) -> Reply:
 
 @post(
     f"{API}/callbacks/{{token}}", "callbacks.receive", SignalView, status=202, repeats="by itself",
-    refuses=(NotFound, Conflict, TooLarge),
+    limit=MAX_SIGNAL, refuses=(NotFound, Conflict, TooLarge),
 )  # fmt: skip
 async def called(call: Call) -> Reply:
     """Call the URL of a step that waits for it, with any JSON; the token is the credential. It counts once."""
-    if len(call.body) > MAX_SIGNAL:
-        raise TooLarge(f"The body has {len(call.body)} bytes.", f"{MAX_SIGNAL} are allowed; send a reference.")
     if call.body:
         check_item(b'{"body":' + call.body + b"}", "body")
     return ok(await call.node.callbacks.receive(call.path("token"), Raw(call.body)), 202)
