@@ -43,6 +43,12 @@ class ExchangeNumber(BadInput):
     slug, title = "exchange-number", "This exchange has the wrong number"
 
 
+class Costly(BadInput):
+    """An expression or a schema takes more work than it may; nothing changed."""
+
+    slug, title = "too-costly", "It takes too much work to compute"
+
+
 class Unauthorized(HoraeError):
     status, slug, title = 401, "unauthorized", "A credential is needed"
 

@@ -141,3 +141,22 @@ def test_the_check_sees_what_is_forbidden(text):
 )
 def test_the_check_lets_the_rest_be(name, text):
     assert wrong_in(name, text) == []
+
+
+def test_expressions_are_computed_and_schemas_checked_in_one_place_each():
+    """Only these modules bound the work, so nothing else may use what does it."""
+    allowed = {
+        "horae.model.cel.program": {"model/template.py"},
+        "horae.model.cel.parse": {"model/cel/program.py"},
+        "horae.model.cel.nodes": {"model/cel/program.py", "model/cel/parse.py", "model/cel/loops.py"},
+        "jsonschema_rs": {"model/schema.py", "model/log_search.py"},
+        "cel": set(),
+    }
+    wrong = [
+        f"{place(path)} imports {module}"
+        for path in python_files(PACKAGE)
+        for _, name in source.imports(path.read_text())
+        for module in allowed
+        if (name == module or name.startswith(f"{module}.")) and place(path) not in allowed[module]
+    ]
+    assert wrong == []

@@ -1,7 +1,5 @@
 """Events: what they may be, what filters and params make of them, and what becomes of each."""
 
-import time
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -11,7 +9,7 @@ from horae.env import SECOND
 from horae.errors import BadInput, TooLarge
 from horae.model.calendar import Calendar, parse_times, present
 from horae.model.events.decide import Listening, decide_event
-from horae.model.events.filters import MOST_MEMBERS, compile_filter
+from horae.model.events.filters import compile_filter
 from horae.model.events.params import check_params, fill_params
 from horae.model.events.read import read_event
 from horae.model.events.values import MOST_PAYLOAD, NewEvent, event_scope
@@ -94,8 +92,7 @@ def test_a_filter_lets_an_event_pass_or_says_why_not(filter, payload, refusal):
         "x-${event.name}",
         "${true} ${true}",
         "",
-        "${event.payload.a.all(x, event.payload.b.all(y, x == y))}",
-        "${" + " && ".join(["event.payload.a.all(x, x > 0)"] * 9) + "}",
+        "${[1, 2, 3, 4, 5, 6, 7, 8, 9]" + ".map(x, [x] + [x])" * 3 + ".all(x, event.name.matches('('))}",
         "${'" + "x" * 5000 + "' == 'x'}",
     ],
 )
@@ -110,19 +107,12 @@ def test_quotes_are_not_taken_for_lists_that_are_gone_through():
     assert compile_filter("${event.name != '.all(x, .all(y, '}").refusal(scope({})) is None
 
 
-def test_an_event_with_very_many_members_is_not_gone_through():
-    large = {"xs": list(range(MOST_MEMBERS + 1))}
+def test_a_filter_that_goes_through_too_much_of_an_event_does_not_pass_and_says_so():
+    large = {"xs": list(range(20_000))}
 
-    assert "too many" in compile_filter("${event.payload.xs.all(x, x >= 0)}").refusal(scope(large))
+    assert "takes more than" in compile_filter("${event.payload.xs.all(x, x >= 0)}").refusal(scope(large))
     assert compile_filter("${event.payload.xs[3] == 3}").refusal(scope(large)) is None
-
-
-def test_the_dearest_filter_is_done_within_a_second():
-    dearest = " && ".join(["event.payload.xs.all(x, event.payload.xs.size() > x)"] * 8)
-    began = time.perf_counter()
-
-    assert compile_filter("${" + dearest + "}").refusal(scope({"xs": list(range(900))})) is None
-    assert time.perf_counter() - began < 5
+    assert compile_filter("${event.payload.xs.all(x, x >= 0)}").refusal(scope({"xs": list(range(1000))})) is None
 
 
 @given(JSON)
@@ -151,7 +141,7 @@ def test_params_that_cannot_be_filled_say_why():
         fill_params({"path": "${event.payload.key}"}, scope({}))
 
 
-@pytest.mark.parametrize("text", ["${params.day}", "${event.payload.a.map(x, event.payload.b.map(y, y))}", "${event."])
+@pytest.mark.parametrize("text", ["${params.day}", "${event.payload.a.sort()}", "${event."])
 def test_params_that_can_never_be_filled_are_refused(text):
     with pytest.raises(BadInput) as refused:
         check_params({"deep": [text]}, "triggers[0].params")

@@ -17,6 +17,7 @@ from horae.engine.trigger_calendars import check_calendars
 from horae.engine.trigger_checks import check_params, field_of, refuse_the_past
 from horae.env import Env, Instant
 from horae.errors import BadInput
+from horae.model.cel.meter import defining
 from horae.model.definition import Definition, merge_definition, parse_definition, parse_whens
 from horae.model.definition.job_template import patched_form
 from horae.model.job import Spec
@@ -62,8 +63,9 @@ class Drafts:
                 body = {**body, "queue": self._default_queue(namespace)}
         definition = parse_definition(body, namespace_name="" if own is None else own.name, created_at=created_at)
         _check_schema(definition.spec)
-        for when in definition.whens:
-            check_params(when, definition.spec, created_at)
+        with defining():
+            for when in definition.whens:
+                check_params(when, definition.spec, created_at)
         return definition if made is None else made.marked(definition)
 
     async def create(self, namespace: int, body: Any) -> Draft:

@@ -14,6 +14,7 @@ from horae.engine.permits import check_job, check_name, visible
 from horae.engine.refs import as_id, in_quotes, nearest
 from horae.engine.step_params import check_params
 from horae.errors import BadInput
+from horae.model.cel.meter import DEFINITION_STEPS, Meter, shared
 from horae.model.definition.owned import derive, with_calls
 from horae.model.definition.steps import of_step
 from horae.model.definition.workflow import inside, placed
@@ -137,6 +138,7 @@ class _Draft:
         jobs = await self._named(calls, steps)
         stored: dict[str, dict[str, Any]] = {}
         used = {job.job.id for job in jobs.values()}
+        meter = Meter(DEFINITION_STEPS)
         for name, call in calls.items():
             base = jobs.get(call.job)
             place, step = steps[name.partition(":")[0]]
@@ -144,7 +146,8 @@ class _Draft:
                 mine = await self._keep(owned_name(path, name), call, base, spec.queue, owner)
                 runs = mine.spec if mine is not None else base.job.spec if base is not None else None
                 if runs is not None:
-                    check_params(call, runs, each=isinstance(call, Step) and call.foreach is not None)
+                    with shared(meter):
+                        check_params(call, runs, each=isinstance(call, Step) and call.foreach is not None)
             stored[name] = {"job": "" if base is None else str(base.job.id), **_of_owned(mine, call)}
             if mine is not None and isinstance(mine.spec.task, Workflow):
                 used.add(mine.id)

@@ -17,6 +17,7 @@ from horae.engine.share_lanes import ShareLanes, split
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, NotFound
 from horae.model.affinity_key import by_affinity
+from horae.model.cel.meter import ITEM_STEPS, MOST_STEPS, Meter, shared
 from horae.model.circuit_key import by_circuit
 from horae.model.execution import Extra
 from horae.model.job import PRIORITIES
@@ -72,12 +73,14 @@ class Resolver:
             return await self._resolve_lot(wanted, wanted.items, refused, now)
         executions = []
         missing: dict[str, HoraeError] = {}  # looked for once, however many items name it
+        meter = Meter(MOST_STEPS + ITEM_STEPS * len(wanted.requests))
         for i, request in enumerate(wanted.requests):
             try:
                 if request.job in missing:
                     raise missing[request.job]
                 stored = await self._job(wanted, request)
-                executions.append(self._execution(wanted, i, request, stored, now))
+                with shared(meter):
+                    executions.append(self._execution(wanted, i, request, stored, now))
             except HoraeError as error:
                 if refused is None:
                     raise _placed(error, i, len(wanted.requests)) from None
@@ -95,12 +98,17 @@ class Resolver:
         spec = stored.job.spec
         items = [self._opened(stored, item) for item in items] if spec.sensitive else items
         odd = {i: error for i, item in enumerate(items) if (error := refuse_submission(bytes(item), spec))}
-        keys = keys_of_lot(stored, items, terms) if is_keyed(spec) else None
+        meter = Meter(MOST_STEPS + ITEM_STEPS * len(items))
+        with shared(meter):
+            keys = keys_of_lot(stored, items, terms) if is_keyed(spec) else None
         by_item = spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None)
         if spec.meets or keys is MIXED or by_item or stored.choice is not None:
-            return await self._shares.in_lanes(self._resolve_each(wanted, items, stored, refused, odd, now))
+            with shared(meter):
+                each = self._resolve_each(wanted, items, stored, refused, odd, now)
+            return await self._shares.in_lanes(each)
         wrong = self._params.check_all(items, stored.job) | odd
-        shares = self._shares.shares(stored, items, _extra(wanted, 0, terms), wrong)
+        with shared(meter):
+            shares = self._shares.shares(stored, items, _extra(wanted, 0, terms), wrong)
         if wrong and refused is None:
             first = min(wrong)
             raise _placed(wrong[first], first, len(items))
@@ -109,7 +117,8 @@ class Resolver:
         kept = [item for i, item in enumerate(items) if i not in wrong] if wrong else items
         envelope = self._envelope(wanted, terms, stored, now)
         envelope = envelope if keys is None else structs.replace(envelope, keys=keys)
-        envelope = by_circuit(envelope, spec, b"{}", terms.tags)
+        with shared(meter):
+            envelope = by_circuit(envelope, spec, b"{}", terms.tags)
         if spec.sensitive:
             kept = [self._stored(stored, item) for item in kept]
         lot = NewLot(

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.cel.meter import ITEM_STEPS, MOST_STEPS, Meter, shared
 from horae.model.events.filters import Filter, compile_filter
 
 SIGNAL_NAMES = frozenset({"signal"})
@@ -42,12 +43,14 @@ def compile_wait(filter: str) -> Filter:
 
 def taker(waits: Sequence[Wait], signal: Signal) -> Wait | None:
     """Who takes a signal, of those that wait for its name, the longest first."""
-    return next((wait for wait in waits if _passes(wait.filter, signal)), None)
+    with shared(Meter(MOST_STEPS + ITEM_STEPS * len(waits))):
+        return next((wait for wait in waits if _passes(wait.filter, signal)), None)
 
 
 def first_for(filter: str | None, signals: Sequence[Signal]) -> Signal | None:
     """What a wait takes of the signals that have come, oldest first."""
-    return next((signal for signal in signals if _passes(filter, signal)), None)
+    with shared(Meter(MOST_STEPS + ITEM_STEPS * len(signals))):
+        return next((signal for signal in signals if _passes(filter, signal)), None)
 
 
 def taken(signal: Signal) -> bytes:

@@ -16,10 +16,11 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import BadInput
+from horae.model.cel.meter import current, defining
 from horae.model.definition.patch import merge_definition
 from horae.model.made import Made
 from horae.model.schema import validator_of
-from horae.model.template import Expression, TemplateError, as_text, expression_end
+from horae.model.template import Expression, TemplateError, as_text, expression_end, paid
 
 SCOPE = frozenset({"with"})
 _SPEAKS = re.compile(r"(?<![\w.\"'])with\s*[.\[]")
@@ -73,7 +74,8 @@ class JobTemplate(Struct, frozen=True, kw_only=True, dict=True):
                 f"Its parameters: {', '.join(self.body.parameters) or 'none'}. See `horae templates show {self.name}`."
             )
             raise BadInput(f'Template "{self.name}": {where}: {error.message}.', remedy, field=where)
-        filled: dict[str, Any] = filled_in(self.body.job, {**self.body.defaults, **values}, "job")
+        with defining():
+            filled: dict[str, Any] = filled_in(self.body.job, {**self.body.defaults, **values}, "job")
         return filled
 
     def derive(self, name: str, values: dict[str, Any], own: dict[str, Any]) -> tuple[dict[str, Any], Made]:
@@ -141,7 +143,7 @@ def _expressions(text: str) -> Iterator[tuple[int, int]]:
 
 def _value(source: str, values: dict[str, Any], field: str) -> Any:
     try:
-        return Expression(source, field, SCOPE).value({"with": values})
+        return paid(Expression(source, field, SCOPE).value({"with": values}), current())
     except TemplateError as error:
         remedy = "Give the parameter that it speaks of, or a default for it."
         raise BadInput(f"{error}.", remedy, field=field) from None

@@ -39,18 +39,27 @@ def search_for(grep: str) -> Matches:
 
 
 def _pattern(pattern: str) -> Matches:
-    import jsonschema_rs
-
-    if not 0 < len(pattern) <= MOST:
+    if not pattern:
         raise BadInput("There is no pattern.", f"Give one of 1 to {MOST} characters after {PATTERN}", field="grep")
-    options = jsonschema_rs.RegexOptions(size_limit=MOST_COMPILED, dfa_size_limit=MOST_CACHED)
     try:
-        matches: Matches = jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=options).is_valid
-    except (jsonschema_rs.ValidationError, ValueError):
+        return pattern_matcher(pattern, MOST)
+    except ValueError:
         raise BadInput(
-            f"{pattern!r} is not a pattern that logs are searched by.",
-            "Close its brackets, do without lookaround and back references, and repeat nothing many hundred times;"
-            " or use a text with * for anything between, as in `timeout*ms`.",
+            f"{pattern!r:.200} is not a pattern that logs are searched by.",
+            f"Use at most {MOST} characters, close its brackets, do without lookaround and back references, and repeat"
+            " nothing many hundred times; or use a text with * for anything between, as in `timeout*ms`.",
             field="grep",
         ) from None
-    return matches
+
+
+def pattern_matcher(pattern: str, most: int) -> Matches:
+    """Whether a text has what a pattern describes. Raises ValueError when it is no pattern, or too large a one."""
+    import jsonschema_rs
+
+    if len(pattern) > most:
+        raise ValueError
+    options = jsonschema_rs.RegexOptions(size_limit=MOST_COMPILED, dfa_size_limit=MOST_CACHED)
+    try:
+        return jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=options).is_valid
+    except (jsonschema_rs.ValidationError, ValueError):
+        raise ValueError from None

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from horae.errors import BadInput
+from horae.errors import BadInput, Costly
 from horae.model.job import Spec
-from horae.model.template import Scope, TemplateError, compile_template, render
+from horae.model.template import Scope, TemplateError, TooCostly, compile_template, render_small
 
 KNOWN = frozenset({"params", "job", "tags"})
 MOST_KEY = 512  # characters of a key that was filled in
@@ -27,7 +27,10 @@ def fill(template: str, scope: Scope, field: str) -> str:
     if "${" not in template:
         return template
     try:
-        key = render(compile_template(template, field, KNOWN), scope)
+        key = render_small(compile_template(template, field, KNOWN), scope)
+    except TooCostly as error:
+        remedy = f'The job\'s {field} is "{template}": make it simpler, or give smaller params.'
+        raise Costly(f"The key of {field} cannot be filled in: {error}.", remedy, field=field) from None
     except TemplateError as error:
         remedy = f'The job\'s {field} is "{template}": give the params or tags that it speaks of.'
         raise BadInput(f"The key of {field} cannot be filled in: {error}.", remedy, field=field) from None

@@ -1,4 +1,4 @@
-"""What of a scope an expression speaks of: CEL converts all that it is given, so it is given no more than that."""
+"""The paths that an expression speaks of, and what lies at them in a scope."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -65,15 +65,6 @@ def _add(tree: Branches, path: Iterable[str]) -> None:
             return
         tree = below
     tree[last] = None
-
-
-def pruned(scope: Mapping[str, Any], tree: Branches) -> dict[str, Any]:
-    """The part of a scope that lies on these paths; what is not there is left out."""
-    return {
-        name: value if below is None or not isinstance(value, Mapping) else pruned(value, below)
-        for name, below in tree.items()
-        if (value := scope.get(name, MISSING)) is not MISSING
-    }
 
 
 def far_at(scope: Mapping[str, Any], tree: Branches) -> str | None:

@@ -10,7 +10,7 @@ import msgspec
 from horae.errors import BadInput
 from horae.model.job import Spec
 from horae.model.policy import Policy
-from horae.model.template import TemplateError, as_text, compile_template, render
+from horae.model.template import TemplateError, as_text, compile_template, render_small
 
 KNOWN = frozenset({"params", "job", "tags"})
 MOST_SHARE = 256  # characters
@@ -122,7 +122,7 @@ def _template_reader(by: str) -> Reader:
     def read(spec: Spec, params: Params, tags: Mapping[str, str], caller: str) -> str:
         scope = {"params": {**spec.params, **params}, "job": {"name": spec.name}, "tags": {**spec.tags, **tags}}
         try:
-            return render(template, scope)
+            return render_small(template, scope)
         except TemplateError as error:
             raise _unfilled(by, str(error)) from None
 

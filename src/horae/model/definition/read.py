@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 
 from horae.env import SECOND, Instant
 from horae.errors import BadInput
+from horae.model.cel.meter import defining
 from horae.model.definition.circuit import FIELDS as CIRCUITS
 from horae.model.definition.circuit import read_circuit
 from horae.model.definition.dependencies import read_dependencies
@@ -88,6 +89,11 @@ def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> 
 
     `created_at` is when the job was made: intervals count from there.
     """
+    with defining():
+        return _definition(body, namespace_name, created_at)
+
+
+def _definition(body: Any, namespace_name: str, created_at: Instant) -> Definition:
     given = an_object(body, "body", 'Send an object such as {"name": "report", "command": "python report.py"}.')
     shallow(given, "body")
     refuse_unknown(given, FIELDS, "A job")

@@ -125,7 +125,7 @@ def _expressions(field: str, value: Any, known: Names) -> Sequence[Expression]:
 
 def _check_items(expression: Expression, field: str) -> Expression:
     """What is known now, and is no list, is refused now."""
-    if not expression.program.variables():
+    if not expression.variables:
         value = expression.value({})
         if not isinstance(value, list):
             raise BadInput(f"foreach.items is always {value!r:.60}, which is no list.", _ITEMS, field=field)

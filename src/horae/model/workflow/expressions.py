@@ -29,7 +29,7 @@ CONDITION = 'Write a condition, as "${steps.extract.result.rows > 0}".'
 def condition_of(text: Any, field: str, known: Names) -> Expression:
     """A text that is one expression, which says yes or no. Raises BadInput."""
     expression = whole_expression(text, field, known, CONDITION)
-    if not expression.program.variables() and not isinstance(_constant(expression, field), bool):
+    if not expression.variables and not isinstance(_constant(expression, field), bool):
         raise BadInput(f"{field} is always {_constant(expression, field)!r}, no yes or no.", CONDITION, field=field)
     return expression
 
@@ -58,7 +58,7 @@ def expressions_in(value: Any, field: str, known: Names) -> Iterator[Expression]
     if isinstance(value, str):
         for part in parts_of(value, field, known) if "${" in value else ():
             if isinstance(part, Expression):
-                if not part.program.variables():
+                if not part.variables:
                     _constant(part, field)
                 yield part
     elif isinstance(value, dict):

@@ -96,4 +96,4 @@ def _seen_by(follower: str, step: Step, fates: Fates) -> Fates:
 def _always(condition: str) -> bool | None:
     """What a condition always says; None when that depends."""
     expression = condition_of(condition, "when", OF_ERROR)
-    return None if expression.program.variables() else bool(expression.value({}))
+    return None if expression.variables else bool(expression.value({}))

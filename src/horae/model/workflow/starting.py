@@ -8,6 +8,7 @@ from msgspec import structs
 
 from horae.env import Instant, Micros
 from horae.errors import HoraeError
+from horae.model.cel.meter import ITEM_STEPS, Meter, shared
 from horae.model.instant import parse_instant
 from horae.model.paths import Far
 from horae.model.protocol import Failure
@@ -29,9 +30,15 @@ class Starter:
     def __init__(self, plan: Plan, about: About, now: Instant) -> None:
         self._plan, self._about, self._now = plan, about, now
         self._base: Scope | None = None
+        self._meter = Meter()  # for all that is computed in one decision
 
     def launch(self, name: str, row: StepRow, rows: Rows, flow: Flow) -> Launch:
         """Begin a step. Raises TemplateError when an expression cannot be computed."""
+        with shared(self._meter):
+            return self._begin(name, row, rows, flow)
+
+    def _begin(self, name: str, row: StepRow, rows: Rows, flow: Flow) -> Launch:
+        self._meter.grant(ITEM_STEPS)
         if name.endswith(UNDO):
             return self._undo(name, name.removesuffix(UNDO), rows, flow)
         node = self._plan.nodes[name]
@@ -68,17 +75,20 @@ class Starter:
         scope = self._scope(node.speaks, rows, flow)
         scope = {**scope, "index": runs, "steps": {**scope["steps"], row.step: {**step_value(row), "state": "success"}}}
         try:
-            if holds(node.condition, scope) == loop.until:
-                return None
-            if runs >= loop.most:
-                return Ended(step=row.step, state="failed", result=row.result, reason=BOUND, error=_bound(loop.most))
-            return self._run(node, scope, iteration=runs, delay=loop.every)
+            with shared(self._meter):
+                if holds(node.condition, scope) == loop.until:
+                    return None
+                if runs >= loop.most:
+                    bound = _bound(loop.most)
+                    return Ended(step=row.step, state="failed", result=row.result, reason=BOUND, error=bound)
+                return self._run(node, scope, iteration=runs, delay=loop.every)
         except TemplateError as error:
             return Ended(step=row.step, state="failed", result=row.result, reason=FAULT, error=fault(error))
 
     def rendered(self, tree: Any, speaks: frozenset[str], rows: Rows) -> Any:
         """A value with its expressions computed. Raises TemplateError."""
-        return render_tree(tree, self._scope(speaks, rows, None))
+        with shared(self._meter):
+            return render_tree(tree, self._scope(speaks, rows, None))
 
     def _scope(self, speaks: frozenset[str], rows: Rows, flow: Flow | None) -> Scope:
         if self._base is None:
@@ -124,6 +134,7 @@ class Starter:
                 f"foreach.items gave {len(items)} items; at most {self._about.most_items} are allowed: give each"
                 " execution several of them"
             )
+        self._meter.grant(ITEM_STEPS * len(items))
         return items
 
     def _each(self, node: Node, scope: Scope) -> Launch:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from horae.model.cel.meter import ASKED_STEPS, within
 from horae.model.principal import includes
 from horae.model.protocol import Failure
 from horae.model.workflow.expressions import OF_EVENT, condition_of, scope_of, step_value
@@ -107,6 +108,7 @@ def passes(node: Node, about: About, event: dict[str, Any]) -> Deciding[bool]:
     rows = yield Ask(results=node.speaks)
     scope = {**scope_of(about, {}), "steps": {name: step_value(rows.get(name)) for name in node.speaks}}
     try:
-        return filter.value({**scope, "event": event}) is True
+        with within(ASKED_STEPS) as meter:
+            return filter.value({**scope, "event": event}, meter) is True
     except ValueError:
         return False

@@ -10,6 +10,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.cel.meter import ITEM_STEPS, Meter, shared
 from horae.model.events.values import NewEvent, event_scope
 from horae.model.parcel import Parcel
 from horae.model.trigger.external import Event
@@ -190,12 +191,15 @@ def _decide(
         trigger = one.timer.trigger
         by_name.setdefault(trigger.event if isinstance(trigger, Event) else None, []).append(one)
     decided: list[Decided] = []
+    meter = Meter()
     for id, event in events:
         hearing = listeners if alone else by_name.get(event.name, [])
         if hearing:
             told = event.id or str(id)
             scope = {"event": event_scope(event, told, now)}
-            decided += [decide_at(one, id, told, scope, lead, check, now) for one in hearing]
+            meter.grant(ITEM_STEPS * len(hearing))
+            with shared(meter):
+                decided += [decide_at(one, id, told, scope, lead, check, now) for one in hearing]
     return decided
 
 

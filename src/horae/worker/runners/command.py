@@ -29,6 +29,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import SECOND
+from horae.model.cel.meter import shared
 from horae.model.confines import FREE, Confines
 from horae.model.instant import format_instant
 from horae.model.job import Command
@@ -149,11 +150,15 @@ class CommandRunner(TaskRunner):
         params = run.plan.params(begun[0].item(begun[1]))
         scope = {"params": params}
         user = self._user(task)
-        argv = ["/bin/sh", "-c", task.shell] if task.shell is not None else [render(a, scope) for a in run.plan.argv]
+        with shared():
+            shell = task.shell
+            argv = ["/bin/sh", "-c", shell] if shell is not None else [render(part, scope) for part in run.plan.argv]
+            cwd = None if run.plan.cwd is None else render(run.plan.cwd, scope)
+            env = self._environment(run.plan_of(begun), context, params, folder, user)
         launch = Launch(
             argv=argv,
-            env=self._environment(run.plan_of(begun), context, params, folder, user),
-            cwd=None if run.plan.cwd is None else render(run.plan.cwd, scope),
+            env=env,
+            cwd=cwd,
             bounds=(bounds := self._bounds(run.plan.limits)),
             frame=bounds.frame() | ({} if user is None else {"user": (user.uid, user.gid)}),
         )

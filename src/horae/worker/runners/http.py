@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from horae.env import SECOND
+from horae.model.cel.meter import shared
 from horae.model.job import Http
 from horae.model.protocol import ToldFailure
 from horae.model.signature import BadParams
@@ -46,7 +47,8 @@ class HttpRunner(TaskRunner):
     async def one(self, run: Run, begun: Begun) -> bytes | Fate:
         context = run.context_of(begun)
         try:
-            request = self._request(run, begun, context)
+            with shared():
+                request = self._request(run, begun, context)
         except (BadParams, TemplateError) as error:
             return failed("BadParams", str(error), permanent=True)
         try:
