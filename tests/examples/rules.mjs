@@ -1,0 +1,26 @@
+// Functions that try the rules of the worker protocol.
+import { setTimeout as sleep } from "node:timers/promises";
+
+const released = {};
+export default {
+  echo: (ctx) => ({ token: ctx.token, attempt: ctx.attempt }),
+  nap: (ctx) => sleep(600_000, null, { signal: ctx.signal }),
+  brief: () => sleep(1500),
+  deaf: () => sleep(600_000),
+  "deaf-a-while": async (ctx) => {
+    await new Promise((wake) => ctx.signal.addEventListener("abort", () => setTimeout(wake, 400)));
+    released.deaf = true;
+    return 1;
+  },
+  "is-released": () => released.deaf ?? false,
+  silent: () => sleep(600_000),
+  lively: async (ctx) => {
+    for (let i = 0; i < 12; i++) [await sleep(100), ctx.heartbeat()];
+    return "alive";
+  },
+  writes: (ctx) => ["one", "two", "three", "four"].forEach((line) => ctx.log(line)),
+  floods: (ctx) => {
+    for (let i = 0; i < 200; i++) ctx.log("0123456789");
+  },
+  wide: (ctx) => ctx.log("\u20ac".repeat(10_000)),
+};
