@@ -134,8 +134,9 @@ class DeadLetters:
         check_limit(limit)
         letters = await self.read(namespace, which)
         wanted, before = filter_of(letters, state), _start(letters, cursor)
-        chosen, following = await self._store.read(lambda: lists.page(namespace, wanted, before, limit))
-        found = await self._store.read(lambda: lists.unfold(chosen, namespace))
+        found, following = await self._store.read(
+            lambda: lists.read(lists.page(namespace, wanted, before, limit), namespace)
+        )
         marks = await self._marks([f.execution.id for f in found])
         views = await self._executions.views(namespace, found)
         steps = await self._failed_steps([view.execution_id for view in views])
@@ -199,8 +200,9 @@ class DeadLetters:
     ) -> "tuple[Place | None, tuple[int, int, int], list_of[str]]":
         """Retry the next letters before a place: where to go on, how many there were, were retried and not, and why."""
         wanted = filter_of(letters)
-        chosen, following = await self._store.read(lambda: lists.page(namespace, wanted, place, limit))
-        found = await self._store.read(lambda: lists.unfold(chosen, namespace))
+        found, following = await self._store.read(
+            lambda: lists.read(lists.page(namespace, wanted, place, limit), namespace, whole=True)
+        )
         made, notes = await self._retries.retry_each(namespace, [f.execution for f in found], caller, params)
         return following, (len(found), len(made), len(found) - len(made)), notes
 
@@ -216,8 +218,9 @@ class DeadLetters:
         matched, done, notes = 0, list_of[UUID](), list_of[str]()
         while place is not None and matched < limit:
             before, room = place, min(BATCH, limit - matched)
-            chosen, place = await self._store.read(lambda: lists.page(namespace, wanted, before, room))  # noqa: B023
-            found = await self._store.read(lambda: lists.unfold(chosen, namespace))  # noqa: B023
+            found, place = await self._store.read(
+                lambda: lists.read(lists.page(namespace, wanted, before, room), namespace, whole=True)  # noqa: B023
+            )
             ids, said = await act([f.execution for f in found])
             matched, done = matched + len(found), done + ids
             notes += [note for note in said if note not in notes]

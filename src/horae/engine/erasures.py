@@ -41,8 +41,10 @@ class Erasures:
         job = None if which.job is None else (await find_job(self._store, namespace, which.job)).job.id
         wanted = ExecutionFilter(job=job, tag=tag_ref(which.tag))
         place = start(None, cursor)
-        chosen, following = await self._store.read(lambda: lists.page(namespace, wanted, place, check_limit(limit)))
-        found = await self._store.read(lambda: lists.unfold(chosen, namespace))
+        check_limit(limit)
+        found, following = await self._store.read(
+            lambda: lists.read(lists.page(namespace, wanted, place, limit), namespace, whole=True)
+        )
         erased, live, unread = set[UUID](), list[UUID](), list[UUID]()
         for one in found:
             meant = self._is_meant(one, which)
@@ -127,10 +129,10 @@ class Erasures:
         wanted, place = ExecutionFilter(parent=parent), END
         found: list[Found] = []
         while True:
-            chosen, following = await self._store.read(
-                lambda: child_lists.page(namespace, wanted, place, CHILDREN)  # noqa: B023
+            some, following = await self._store.read(
+                lambda: lists.read(child_lists.page(namespace, wanted, place, CHILDREN), namespace)  # noqa: B023
             )
-            found += await self._store.read(lambda: lists.unfold(chosen, namespace))  # noqa: B023
+            found += some
             if following is None:
                 return found
             place = following

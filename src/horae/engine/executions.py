@@ -138,8 +138,8 @@ class Executions:
         )
         before = start(until, cursor)
         page = lists.page if above is None else child_lists.page
-        chosen, following = await self._store.read(lambda: page(namespace, wanted, before, check_limit(limit)))
-        found = await self._store.read(lambda: lists.unfold(chosen, namespace))
+        check_limit(limit)
+        found, following = await self._store.read(lambda: lists.read(page(namespace, wanted, before, limit), namespace))
         return Page(items=await self.views(namespace, found), next_cursor=following and make_cursor(following))
 
     async def views(

@@ -34,9 +34,8 @@ class Packed(Struct, frozen=True, gc=False):
         """The string at an index, without a look at the others."""
         if not self.ends:
             return self.blob
-        at = 4 * index
-        start = int.from_bytes(self.ends[at - 4 : at], "little") if index else 0
-        return self.blob[start : int.from_bytes(self.ends[at : at + 4], "little")]
+        start, size = span_of(self.ends, len(self.blob), index)
+        return self.blob[start : start + size]
 
     def part(self, lo: int, hi: int) -> list[bytes]:
         """The strings lo..hi-1."""
@@ -49,6 +48,15 @@ class Packed(Struct, frozen=True, gc=False):
             parts.append(self.blob[start:end])
             start = end
         return parts
+
+
+def span_of(ends: bytes, size: int, index: int) -> tuple[int, int]:
+    """Return where the string at an index begins, and how long it is, in a blob of so many bytes."""
+    if not ends:
+        return 0, size
+    at = 4 * index
+    start = int.from_bytes(ends[at - 4 : at], "little") if index else 0
+    return start, int.from_bytes(ends[at : at + 4], "little") - start
 
 
 def pack(parts: Sequence[bytes]) -> Packed:

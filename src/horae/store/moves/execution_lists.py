@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import islice
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -20,12 +19,11 @@ from horae.env import Instant
 from horae.model.execution import Execution, State
 from horae.model.ids import execution_id
 from horae.model.keys import CHILD
-from horae.model.packing import Packed
 from horae.model.parcel import extra_of, extras_of
 from horae.model.settle import timing_of
-from horae.model.show import read_failure, status_of
-from horae.store.moves import beginnings
-from horae.store.moves.execution_reads import HAS, SAYS, Found, needs_of, result_of, says
+from horae.model.show import MOST_SHOWN, read_failure, status_of
+from horae.store.moves import beginnings, item_parts
+from horae.store.moves.execution_reads import HAS, SAYS, Found, needs_of, says
 from horae.store.moves.job_reads import ITEM, PROGRESS
 from horae.store.moves.shelves import SPAN
 from horae.store.script import Fetch, ForEach, Script, Statement
@@ -295,54 +293,47 @@ def _marked(slices: Sequence[Listed], kind: str | None) -> Script[Callable[[List
     return keep
 
 
-ITEMS = Statement(
-    "items_of", "SELECT p.id, p.ends, p.items FROM given JOIN parcels p ON p.id = given.id"
-)  # fmt: skip
-RESULTS = Statement(
-    "results_of",
-    "SELECT h.parcel, h.lo, h.ends, h.results, h.timings, h.error FROM given"
-    " JOIN history h ON h.parcel = given.parcel AND h.lo = given.lo",
-)
+def read(
+    page: Script[tuple[list[Chosen], Place | None]], namespace: int, *, whole: bool = False
+) -> Script[tuple[list[Found], Place | None]]:
+    """Return the executions of a page with their params, results and errors, and where to go on.
 
-
-class _Beside(Struct, frozen=True):
-    """What the chosen items have beside their slices."""
-
-    items: dict[UUID, Packed]
-    ended: dict[Place, tuple[Any, ...]]
-    progress: dict[tuple[UUID, int, int], tuple[float, str]]
-
-
-def unfold(chosen: Sequence[Chosen], namespace: int) -> Script[list[Found]]:
-    """The chosen items as executions, with their params, results and errors."""
-    parcels = dict.fromkeys(slice.parcel for slice, _ in chosen)
-    items = yield ForEach(ITEMS, (("id", "uuid"),), [(parcel,) for parcel in parcels])
-    ended = dict.fromkeys((s.parcel, s.lo) for s, _ in chosen if s.completed_at is not None)
-    results = yield ForEach(RESULTS, SPAN, list(ended))
+    A page ends early, and goes on with the next, where it has `item_parts.MOST_BYTES`. Unless they are read as a
+    `whole`, large params and results are left empty.
+    """
+    chosen, following = yield from page
+    items = [item_parts.Item(s.parcel, s.lo, item, s.completed_at is not None) for s, item in chosen]
+    sizes = yield from item_parts.measure(items, None if whole else MOST_SHOWN)
+    count = item_parts.affordable(items, sizes)
+    if count < len(items):
+        chosen, items, following = chosen[:count], items[:count], (items[count - 1].parcel, items[count - 1].item)
+    parts = yield from item_parts.read(items, sizes)
     noted = yield ForEach(PROGRESS, ITEM, [(s.parcel, item) for s, item in chosen if s.session is not None])
-    beside = _Beside(
-        {id: Packed(ends, blob) for id, ends, blob in items},
-        {(row[0], row[1]): row[2:] for row in results},
-        {(parcel, item, attempt): (percent, message) for parcel, item, attempt, percent, message in noted},
-    )
-    found = [_execution(slice, item, namespace, beside) for slice, item in chosen]
+    progress = {(parcel, item, attempt): (percent, message) for parcel, item, attempt, percent, message in noted}
+    found = [
+        _execution(slice, item, namespace, sizes, parts, progress)
+        for (slice, _), item in zip(chosen, items, strict=True)
+    ]
     starts = yield from beginnings.of(one.execution for one in found)
-    return [structs.replace(one, execution=beginnings.since(one.execution, starts)) for one in found]
+    return [structs.replace(one, execution=beginnings.since(one.execution, starts)) for one in found], following
 
 
-def _execution(s: Listed, item: int, namespace: int, beside: _Beside) -> Found:
-    ends, results, timings, error = beside.ended.get((s.parcel, s.lo), (None, None, None, None))
-    started, completed = timing_of(timings, item - s.lo, s.started_at, s.completed_at or 0)
-    percent, message = beside.progress.get((s.parcel, item, s.attempt), (None, ""))
-    packed = beside.items.get(s.parcel)
+def _execution(
+    s: Listed, which: item_parts.Item, namespace: int, sizes: item_parts.Sizes, parts: item_parts.Parts,
+    notes: dict[tuple[UUID, int, int], tuple[float, str]],
+) -> Found:  # fmt: skip
+    item, ended, result = which.item, sizes.ended.get((s.parcel, s.lo)), parts.results[which]
+    started, completed = timing_of(ended.timings if ended else None, item - s.lo, s.started_at, s.completed_at or 0)
+    percent, message = notes.get((s.parcel, item, s.attempt), (None, ""))
     execution = Execution(
         id=execution_id(s.parcel, item), job=s.job, version=s.version, namespace=namespace, queue=s.queue,
         state=s.status, due_at=s.due_at, priority=s.priority, attempt=s.attempt, failures=s.failures, losses=s.losses,
         submitted_at=s.submitted_at, queued_at=s.queued_at, started_at=started,
         completed_at=completed if s.completed_at is not None else None, wake_at=s.wake_at, reason=s.reason,
-        session=s.session, worker=s.worker, last_seen=s.last_seen, result=result_of(ends, results, item - s.lo),
-        exit_code=s.exit_code, error=read_failure(error), parent=s.parent, percent=percent, message=message,
-        params=Raw(packed.one(item)) if packed else Raw(b"null"), extra=extra_of(s.extras, item),
+        session=s.session, worker=s.worker, last_seen=s.last_seen, result=None if result is None else Raw(result),
+        exit_code=s.exit_code, error=read_failure(parts.errors.get((s.parcel, s.lo))),
+        parent=s.parent, percent=percent, message=message,
+        params=Raw(parts.params[which]) if s.parcel in sizes.items else Raw(b"null"), extra=extra_of(s.extras, item),
     )  # fmt: skip
     return Found(
         execution=execution,
