@@ -9,6 +9,7 @@ import pytest
 from msgspec import Raw
 
 from horae.engine.archive import archiver as archiving
+from horae.engine.archive import reader as reading
 from horae.engine.archive import writing
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
@@ -53,6 +54,31 @@ async def round_of(node: Node) -> None:
         pass
     node.archiver._walk_at.clear()
     node.archiver._again_at = 0.0
+
+
+async def test_a_file_is_written_and_read_in_bounded_pieces(node: Node, monkeypatch):
+    read = []
+    by_ids = writing.reads.by_ids
+    monkeypatch.setattr(writing.reads, "by_ids", lambda some: read.append(len(some)) or by_ids(some))
+    monkeypatch.setattr(writing, "MOST_BYTES", 25_000)
+    monkeypatch.setattr(reading, "MOST_BYTES", 25_000)
+    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await archive_all(node)
+    ids = []
+    for _ in range(5):
+        node.env.clock.advance(SECOND)
+        ids += await ended(node, "x" * 10_000)
+    node.env.clock.advance(11 * DAY)
+    await round_of(node)
+
+    pages, cursor = [], None
+    while not pages or cursor is not None:
+        page = await node.archive.list(1, cursor=cursor)
+        pages.append([str(one.execution_id) for one in page.items])
+        cursor = page.next_cursor
+    assert [id for page in pages for id in page] == sorted(ids, reverse=True)
+    assert [len(page) for page in pages if page] == [3, 2]
+    assert max(read) == 2
 
 
 async def archived(node: Node, **filters) -> list[str]:

@@ -389,3 +389,20 @@ async def test_a_clock_that_jumped_is_accepted(api: Api, node: Node):
     told = (await api.get("/api/v1/clock")).json()
     assert (told["trusted"], told["jumpSeconds"]) == (False, -600.0)
     assert (await api.post("/api/v1/clock/accept")).json()["trusted"] is True
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"type": "x" * 513},
+        {"type": "T", "message": "x" * 16_385},
+        {"type": "T", "traceback": "x" * 65_537},
+        {"type": "T", "names": ["x"] * 101},
+        {"type": "T", "names": ["x" * 513]},
+    ],
+    ids=lambda error: next(reversed(error)),
+)
+async def test_an_error_without_bound_is_refused(error: dict[str, object], worker: Api):
+    session = (await register(worker)).session_id
+    outcome = {**SPAN, "outcome": "failed", "error": error}
+    await refused(worker, f"/api/v1/sessions/{session}/exchange", {"channel": 0, "n": 1, "outcomes": [outcome]})

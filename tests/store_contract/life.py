@@ -79,7 +79,7 @@ RARE_MOVES = {
     *("sealing", "secrets"),
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
     *("adoption", "autoscale", "circuit_reads", "dead_letter_reads", "explain_reads"),
-    *("approval_reads", "grid_reads", "live_reads", "statistics_reads"),
+    *("approval_reads", "grid_reads", "item_parts", "live_reads", "statistics_reads"),
     *("child_lists", "execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),
 }
 RARE = {
@@ -102,6 +102,7 @@ RARE = {
     *RARE_ALERTS,
     *RARE_FAILURES,
     *RARE_FLOWS,
+    "execution_sizes",
     *("adopt_session", "ask_drain", "end_old_epoch", "lock_old_epoch", "orphans", "server_gone", "sessions"),
 }
 

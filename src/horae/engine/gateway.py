@@ -47,9 +47,14 @@ from horae.model.ids import execution_id
 from horae.model.protocol import (
     CHANNELS,
     FIRST_PROTOCOL,
+    MAX_ERROR_NAME,
+    MAX_MESSAGE,
+    MAX_TRACEBACK,
+    MOST_ERROR_NAMES,
     PROTOCOL,
     ChildSubmit,
     Exchange,
+    Failure,
     Outcome,
     Range,
     Register,
@@ -355,6 +360,22 @@ def _check_presence(presence: Register) -> None:
             refuse_controls(text, field)
 
 
+def _check_error(error: Failure) -> None:
+    """Refuse an error that would fill the pages that show it."""
+    for field, text, most in (
+        ("type", error.type, MAX_ERROR_NAME),
+        ("message", error.message, MAX_MESSAGE),
+        ("traceback", error.traceback, MAX_TRACEBACK),
+        ("names", max(error.names, key=len, default=""), MAX_ERROR_NAME),
+    ):
+        if len(text) > most:
+            said = f"The {field} of its error has {len(text)} characters."
+            raise BadInput(said, f"{most} are allowed: shorten it.", field=f"error.{field}")
+    if len(error.names) > MOST_ERROR_NAMES:
+        said = f"Its error has {len(error.names)} names."
+        raise BadInput(said, f"{MOST_ERROR_NAMES} are allowed.", field="error.names")
+
+
 def _check_exchange(up: Exchange) -> None:
     if up.channel >= CHANNELS:
         raise BadInput(f"channel {up.channel} is out of range.", f"Channels are 0 to {CHANNELS - 1}.", field="channel")
@@ -373,6 +394,8 @@ def _check_exchange(up: Exchange) -> None:
 
 
 def _check_outcome(outcome: Outcome) -> None:
+    if outcome.error is not None:
+        _check_error(outcome.error)
     size, items = outcome.hi - outcome.lo, f"It names items {outcome.lo} to {outcome.hi}"
     if size < 1:
         raise BadInput(f"{items}: none.", "Send an `hi` above `lo`.", field="hi")

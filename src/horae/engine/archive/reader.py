@@ -22,6 +22,7 @@ from horae.store.moves import archives, artifacts
 from horae.store.moves.archives import ANY, BITS, LAST, Archive, Sought
 
 FILES = 20  # looked through for one page
+MOST_BYTES = 4 * 1024 * 1024  # of a page, give or take its last execution
 TOGETHER = 500  # lines that are read without a pause
 log = structlog.get_logger("horae.archive")
 _NULL = Raw(b"null")
@@ -35,7 +36,12 @@ class ArchivedView(ExecutionView, frozen=True, kw_only=True):
     result: Raw = _NULL
 
 
-Found = list[ExecutionView]
+class Found(list[ExecutionView]):
+    """The executions of a page, and how many bytes they have."""
+
+    size = 0
+
+
 Meant = Callable[[ExecutionView], bool]
 list_of = list  # the class has a method of that name
 UNREADABLE = (Damaged, OSError, msgspec.DecodeError)  # one file, not the place it is at
@@ -90,11 +96,12 @@ class ArchiveReader:
         """Add what is wanted of a file from a line on; where to go on if the page is full."""
         number = 0
         try:
-            async for view, _ in self._views(archive):
+            async for view, line in self._views(archive):
                 number += 1
                 if number > first and wanted(view):
                     found.append(view)
-                    if len(found) == limit:
+                    found.size += len(line)
+                    if len(found) == limit or found.size >= MOST_BYTES:
                         return number
         except UNREADABLE as error:
             now = await self._again(archive)

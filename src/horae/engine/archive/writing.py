@@ -16,7 +16,7 @@ from horae.store.contract import Store
 from horae.store.moves import execution_reads as reads
 from horae.store.moves.archives import BITS, Archive
 
-TOGETHER = 500  # executions read by one statement
+TOGETHER, MOST_BYTES = 500, 16 * 1024 * 1024  # executions read by one statement, unless the first has more
 
 
 class Writing:
@@ -39,8 +39,8 @@ class Writing:
         """The file. Raises LookupError when something cannot be read: what is not in it must not be forgotten."""
         packer, newest_first = Packer(), self._ids[::-1]
         try:
-            for at in range(0, len(newest_first), TOGETHER):
-                views = await self._views(newest_first[at : at + TOGETHER])
+            async for some in self._batches(newest_first):
+                views = await self._views(some)
                 if piece := await asyncio.to_thread(packer.add, map(msgspec.json.encode, views)):
                     self._bytes += len(piece)
                     yield piece
@@ -50,6 +50,20 @@ class Writing:
         last = packer.end()
         self._bytes += len(last)
         yield last
+
+    async def _batches(self, ids: list[UUID]) -> AsyncIterator[list[UUID]]:
+        """Cut ids so that what one statement reads of them is bounded."""
+        for at in range(0, len(ids), TOGETHER):
+            some = ids[at : at + TOGETHER]
+            sizes = await self._store.read(lambda: reads.sizes(some))  # noqa: B023
+            batch, total = list[UUID](), 0
+            for id in some:
+                total += sizes.get(id, 0)
+                if batch and total > MOST_BYTES:
+                    yield batch
+                    batch, total = [], sizes.get(id, 0)
+                batch.append(id)
+            yield batch
 
     async def _views(self, ids: list[UUID]) -> list[ExecutionView]:
         some = [(self._namespace, id) for id in ids]

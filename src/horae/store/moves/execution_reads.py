@@ -86,6 +86,13 @@ MANY = Statement(
     " LEFT JOIN progress g ON g.parcel = given.parcel AND g.item = given.item"
     " LEFT JOIN blobs b ON b.parcel = given.parcel AND b.item = given.item",
 )
+SIZES = Statement(
+    "execution_sizes",
+    "SELECT given.parcel, given.item, length(p.items) + coalesce((SELECT length(h.results) FROM history h"
+    " WHERE h.parcel = given.parcel AND h.lo <= given.item AND h.hi > given.item), 0) + coalesce(length(b.content), 0)"
+    " FROM given JOIN parcels p ON p.id = given.parcel"
+    " LEFT JOIN blobs b ON b.parcel = given.parcel AND b.item = given.item",
+)
 GIVEN: Columns = (("parcel", "uuid"), ("item", "int"), ("namespace", "int"))
 OLDEST = Statement(
     "oldest_parcel",
@@ -124,6 +131,12 @@ def by_ids(refs: Sequence[Ref]) -> Script[dict[Ref, Found]]:
     if starts:
         found = [structs.replace(one, execution=beginnings.since(one.execution, starts)) for one in found]
     return {(one.execution.namespace, one.execution.id): one for one in found}
+
+
+def sizes(ids: Sequence[UUID]) -> Script[dict[UUID, int]]:
+    """Return how many bytes of params and results `by_ids` reads for executions."""
+    rows = yield ForEach(SIZES, GIVEN[:2], [(parcel_of(id), index_of(id)) for id in ids])
+    return {execution_id(parcel, item): int(size) for parcel, item, size in rows}
 
 
 def by_id(id: UUID, namespace: int) -> Script[Found | None]:
