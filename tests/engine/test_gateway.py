@@ -5,9 +5,10 @@ import asyncio
 import pytest
 from msgspec import Raw, json
 
-from horae.engine.gateway import CROWD, MOST_PIECES
+from horae.engine.gateway import CROWD
 from horae.engine.hints import Hint
 from horae.engine.node import Node
+from horae.engine.protocol_checks import MOST_PIECES
 from horae.env import SECOND, virtual_env
 from horae.errors import BadInput, StoreUnavailable
 from horae.model.protocol import MAX_EXCHANGE, Answer, ChildSubmit, Exchange, LogLines, Outcome, Register, Submit

@@ -14,7 +14,9 @@ from horae.engine.audit_log import MOST_FAILED
 from horae.engine.keys import CACHED
 from horae.engine.node import Node
 from horae.engine.settings import DAY, EngineSettings, OidcSettings
-from horae.env import SECOND, VirtualClock
+from horae.engine.throttle import MOST, Throttle, Trickle
+from horae.env import SECOND, VirtualClock, virtual_env
+from horae.errors import HoraeError
 from horae.model.user import read_mapping
 from horae.store.driver import one
 from horae.store.script import Statement
@@ -120,6 +122,60 @@ async def test_who_guesses_is_slowed_down_and_the_right_one_waits_too(node: Node
     assert int(right.headers["retry-after"]) >= 1
     clock.advance(2 * SECOND)
     assert (await sign_in(node))[1].status_code == 200
+
+
+async def guess(node: Node, address: str, password: str = "wrong", name: str = "ada") -> int:
+    """Sign in from an address and return the status of the answer."""
+    try:
+        signed = await node.sign_ins.with_password(name, password, address)
+    except HoraeError as error:
+        return error.status
+    assert signed.who.name == name
+    return 200
+
+
+async def test_guesses_from_elsewhere_keep_nobody_out(node: Node, admin: Api):
+    await let_in(admin)
+    for at in range(60):
+        await guess(node, f"203.0.113.{at % 4}")  # one network, again and again
+        await guess(node, f"2001:db8::{at:x}")
+
+    assert await guess(node, "203.0.113.200") == 429  # a neighbour of those who guess
+    assert await guess(node, "2001:db8::ffff") == 429
+    assert await guess(node, "198.51.100.7", PASSWORD) == 200
+    assert await guess(node, "2001:db8:0:1::1", PASSWORD) == 200
+
+
+@both
+async def test_guesses_from_everywhere_are_slow_and_known_places_pass(node: Node, admin: Api, clock: VirtualClock):
+    await let_in(admin)
+    assert await guess(node, "198.51.100.7", PASSWORD) == 200
+    answers = [await guess(node, f"10.{at >> 8}.{at & 255}.1") for at in range(300)]
+    assert answers.count(401) in range(95, 106)
+    assert set(answers[110:]) == {429}
+
+    assert await guess(node, "192.0.2.1", PASSWORD) == 429  # never seen here
+    assert await guess(node, "198.51.100.99", PASSWORD) == 200  # the network of the first sign-in
+    node.sign_ins._been.clear()  # as at another server
+    assert await guess(node, "198.51.100.99", PASSWORD) == 200
+    clock.advance(61 * SECOND)
+    assert [await guess(node, f"10.9.{at}.1") for at in range(5)].count(401) <= 2
+    assert await guess(node, "192.0.2.1", name="eve") == 401  # others are not slowed down
+
+
+async def test_a_known_place_guesses_slowly_too(node: Node, admin: Api):
+    await let_in(admin)
+    assert await guess(node, "198.51.100.7", PASSWORD) == 200
+    assert [await guess(node, "198.51.100.7") for _ in range(7)] == [401] * 5 + [429] * 2
+
+
+def test_what_is_remembered_of_guesses_is_bounded():
+    env = virtual_env()
+    throttle, trickle = Throttle(env, 5), Trickle(env, 5, 1.0)
+    for at in range(3 * MOST):
+        throttle.guess(str(at))
+        trickle.guess(str(at))
+    assert len(throttle._wrong) == len(trickle._paid) == MOST
 
 
 async def test_one_address_does_not_try_many_names_for_ever(node: Node):

@@ -9,7 +9,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from horae.engine.keys import SIGNED_IN_FOR
-from horae.engine.sign_ins import FREE_OF_ADDRESS, FREE_OF_NAME
+from horae.engine.sign_ins import FREE_OF_ADDRESS, FREE_OF_PLACE
 from horae.env import SECOND
 from horae.store.moves.sweep import forget_expired
 from tests.security.people import Api, People, done, opened
@@ -134,15 +134,15 @@ def guess(api: Api, name: str = "ada", password: str = "wrong") -> Awaitable[htt
 async def test_guesses_that_come_together_are_counted_one_by_one(people: People):
     await let_in(await people.a("admin", "installation"), "ada", "viewer")
     answers = await asyncio.gather(*(guess(far(people, f"10.0.0.{n}")) for n in range(30)))
-    assert Counter(answer.status_code for answer in answers) == {401: FREE_OF_NAME, 429: 30 - FREE_OF_NAME}
+    assert Counter(answer.status_code for answer in answers) == {401: FREE_OF_PLACE, 429: 30 - FREE_OF_PLACE}
 
 
 async def test_who_has_a_browser_does_not_guess_the_password_behind_it(people: People):
     await let_in(await people.a("admin", "installation"), "ada", "viewer")
     stolen = await signed_in(people, "ada")
     body = {"current": "wrong", "password": "a new long password"}
-    answers = [(await stolen.post("/api/v1/me/password", json=body)).status_code for _ in range(FREE_OF_NAME + 1)]
-    assert answers == [403] * FREE_OF_NAME + [429]
+    answers = [(await stolen.post("/api/v1/me/password", json=body)).status_code for _ in range(FREE_OF_PLACE + 1)]
+    assert answers == [403] * FREE_OF_PLACE + [429]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ same transaction; otherwise it parks, and the server claims once for all parked 
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -22,6 +21,7 @@ from horae.engine.lookup import Lookup
 from horae.engine.memory import Memory, not_held
 from horae.engine.parking import ParkingLot
 from horae.engine.places import Parked
+from horae.engine.protocol_checks import check_exchange, check_presence
 from horae.engine.resolve import check_key
 from horae.engine.sealed import Seals
 from horae.engine.settings import DAY, EngineSettings
@@ -29,33 +29,20 @@ from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
 from horae.env import SECOND, Env, Instant
 from horae.errors import (
-    BadInput,
     Busy,
     ExchangeNumber,
     HoraeError,
     KeyReused,
     NotFound,
-    OutcomeRefused,
     OverQuota,
-    ProtocolMismatch,
     SessionEnded,
 )
 from horae.model.buckets import Buckets
-from horae.model.controls import refuse_controls
 from horae.model.deal import capacity
 from horae.model.ids import execution_id
 from horae.model.protocol import (
-    CHANNELS,
-    FIRST_PROTOCOL,
-    MAX_ERROR_NAME,
-    MAX_MESSAGE,
-    MAX_TRACEBACK,
-    MOST_ERROR_NAMES,
-    PROTOCOL,
     ChildSubmit,
     Exchange,
-    Failure,
-    Outcome,
     Range,
     Register,
     Registered,
@@ -72,8 +59,6 @@ from horae.store.moves.submission import Idempotency, Receipt
 
 CROWD = 32  # parked exchanges from which on waits end together: one transaction for many heartbeats
 TOGETHER = 0.1  # seconds
-MOST_LINES = 100_000_000  # of an attempt
-MOST_PIECES = 100  # of the log of one attempt in one exchange: each is a statement
 KNOWN_FOR = 7 * DAY  # how long a repeated call of an execution finds its children
 CALL_KNOWN_FOR = DAY // 12  # how long such a call is refused when it names other jobs
 MOST_READ = 512  # sessions that are looked up, or told of, by one statement
@@ -116,7 +101,7 @@ class Gateway:
         self, namespace: int, presence: Register, namespace_name: str = "default", key: str = ""
     ) -> Registered:
         """Give a worker a session, counted with those of its key. Raises OverQuota."""
-        _check_presence(presence)
+        check_presence(presence)
         await self._refuse_too_many(key)
         session = await self._store.register(namespace, presence, key)
         self._asked.difference_update(self.sessions.add(session))
@@ -138,7 +123,7 @@ class Gateway:
 
     async def exchange(self, namespace: int, session: UUID, up: Exchange) -> bytes:
         """Settle, claim, or wait for work; the encoded answer."""
-        _check_exchange(up)
+        check_exchange(up)
         if up.outcomes:
             self.lot.counters.reported.add(sum(outcome.hi - outcome.lo for outcome in up.outcomes))
         if self.seals is not None:
@@ -336,73 +321,3 @@ def _call_of(namespace: int, parent: UUID, body: ChildSubmit, until: Instant) ->
     """What a call of an execution is known by: the same call submits the same jobs, whatever their params."""
     jobs = hashlib.sha256(msgspec.json.encode([request.job for request in body.submissions]))
     return Idempotency(namespace, "sessions.submit", f"{parent}:{body.call}", jobs.digest(), until)
-
-
-def _check_presence(presence: Register) -> None:
-    if not max(FIRST_PROTOCOL, PROTOCOL - 1) <= presence.protocol <= PROTOCOL:
-        raise ProtocolMismatch(
-            f"The worker speaks protocol {presence.protocol}, this server {PROTOCOL}.",
-            "Upgrade the older of the two; a server also accepts the version before its own, if there is one.",
-        )
-    if not 0 < presence.concurrency <= 100_000:
-        raise BadInput("concurrency must be a number from 1 to 100000.", "Correct it.", field="concurrency")
-    for field, texts in (
-        ("worker", [presence.worker]),
-        ("host", [presence.host]),
-        ("version", [presence.version]),
-        ("labels", [*presence.labels, *presence.labels.values()]),
-        ("queues", [*presence.queues, *presence.weights]),
-        ("resources", presence.resources),
-        ("kinds", presence.kinds),
-        ("functions", [function.name for function in presence.functions]),
-    ):
-        for text in texts:
-            refuse_controls(text, field)
-
-
-def _check_error(error: Failure) -> None:
-    """Refuse an error that would fill the pages that show it."""
-    for field, text, most in (
-        ("type", error.type, MAX_ERROR_NAME),
-        ("message", error.message, MAX_MESSAGE),
-        ("traceback", error.traceback, MAX_TRACEBACK),
-        ("names", max(error.names, key=len, default=""), MAX_ERROR_NAME),
-    ):
-        if len(text) > most:
-            said = f"The {field} of its error has {len(text)} characters."
-            raise BadInput(said, f"{most} are allowed: shorten it.", field=f"error.{field}")
-    if len(error.names) > MOST_ERROR_NAMES:
-        said = f"Its error has {len(error.names)} names."
-        raise BadInput(said, f"{MOST_ERROR_NAMES} are allowed.", field="error.names")
-
-
-def _check_exchange(up: Exchange) -> None:
-    if up.channel >= CHANNELS:
-        raise BadInput(f"channel {up.channel} is out of range.", f"Channels are 0 to {CHANNELS - 1}.", field="channel")
-    if len(up.logs) > MOST_PIECES and max(Counter((log.parcel, log.item) for log in up.logs).values()) > MOST_PIECES:
-        remedy = "Send consecutive lines of an attempt together."
-        raise BadInput(f"There are more than {MOST_PIECES} pieces of one log.", remedy, field="logs")
-    for log in up.logs:
-        if log.seq + len(log.lines) > MOST_LINES:
-            raise BadInput(f"A log has no line {log.seq}.", f"Lines of an attempt are 0 to {MOST_LINES}.", field="seq")
-    for i, outcome in enumerate(up.outcomes):
-        try:
-            _check_outcome(outcome)
-        except BadInput as error:
-            fields = {"field": f"outcomes[{i}].{error.fields['field']}", "index": i}
-            raise OutcomeRefused(f"Outcome {i}: {error.detail}", error.remedy, **fields) from None
-
-
-def _check_outcome(outcome: Outcome) -> None:
-    if outcome.error is not None:
-        _check_error(outcome.error)
-    size, items = outcome.hi - outcome.lo, f"It names items {outcome.lo} to {outcome.hi}"
-    if size < 1:
-        raise BadInput(f"{items}: none.", "Send an `hi` above `lo`.", field="hi")
-    if outcome.results and len(outcome.results) != size:
-        remedy = "Send one result per item, or none when all are null."
-        raise BadInput(f"{items} with {len(outcome.results)} results.", remedy, field="results")
-    for name, times in (("startedAt", outcome.started_at), ("endedAt", outcome.ended_at)):
-        if len(times) > 1 and len(times) != size:
-            remedy = "Send one time per item, one for all, or none."
-            raise BadInput(f"{items} with {len(times)} times.", remedy, field=name)

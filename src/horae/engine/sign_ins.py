@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from horae.engine.keys import CACHED, MOST_CACHED, NOTED_EVERY, PERSONAL, SignedIn
 from horae.engine.passwords import Passwords
-from horae.engine.throttle import Throttle, neighbourhood
+from horae.engine.throttle import Throttle, Trickle, neighbourhood
 from horae.engine.tokens import digest_of, new_cookie
 from horae.env import Env, Instant, Micros
 from horae.errors import Forbidden, NotFound, StoreUnavailable, TooOften, Unauthorized
@@ -20,7 +20,10 @@ from horae.model.user import LONGEST, Member, User, home_of, principal_of
 from horae.store.contract import Store
 from horae.store.moves import people, quotas
 
-FREE_OF_NAME, FREE_OF_ADDRESS = 5, 20  # wrong guesses before each costs a wait
+FREE_OF_PLACE, FREE_OF_ADDRESS = 5, 20  # wrong guesses for a name from one network, or from an address, without a wait
+FREE_OF_NAME, PACE_OF_NAME = 100, 60.0  # wrong guesses for a name from anywhere, and then one in so many seconds
+NETWORK = 24  # bits of an IPv4 address that people near each other share
+MOST_PLACES = 10_000  # networks that people signed in from, which are remembered
 
 
 class Known(Struct, frozen=True):
@@ -37,7 +40,9 @@ class SignIns:
     def __init__(self, env: Env, store: Store, passwords: Passwords, idle: Micros, life: Micros) -> None:
         self._env, self._store, self._passwords = env, store, passwords
         self._idle, self._life = idle, life
-        self._names, self._addresses = Throttle(env, FREE_OF_NAME), Throttle(env, FREE_OF_ADDRESS)
+        self._places, self._addresses = Throttle(env, FREE_OF_PLACE), Throttle(env, FREE_OF_ADDRESS)
+        self._names = Trickle(env, FREE_OF_NAME, PACE_OF_NAME)
+        self._been: dict[tuple[str, str], None] = {}  # who signed in from which network, the latest last
         self._known: dict[bytes, Known] = {}
         self._members: dict[str, tuple[Member, ...]] = {}  # of these, by their CSRF tokens
 
@@ -49,25 +54,47 @@ class SignIns:
         if found[1] is not None and self._passwords.is_old(found[1]):
             kept = await self._passwords.hash(password)
             await self._store.write(lambda: people.keep_password(name, kept))
-        return await self.open(name, found[0].members, None)
+        return await self.open(name, found[0].members, None, neighbourhood(address, NETWORK))
 
     async def prove(self, name: str, password: str, address: str) -> tuple[User, str | None] | None:
-        """Who is called this, knows the password and is let in; with the hash of it. Raises TooOften."""
-        where = neighbourhood(address)
-        wait = max(self._names.wait(name), self._addresses.wait(where))
+        """Return the user of this name who knows the password and is let in, with its hash. Raises TooOften.
+
+        Guesses are counted by name and network, so that nobody keeps others out from elsewhere. All networks together
+        guess a name at a slow pace, which holds for those only from which its user has not signed in before.
+        """
+        where, network = neighbourhood(address), neighbourhood(address, NETWORK)
+        place = f"{network} {name}"
+        is_known = self._names.wait(name) > 0 and await self._has_been(name, network)
+        # From here to the count nothing is awaited: guesses that come together do not pass together.
+        wait = max(self._places.wait(place), self._addresses.wait(where), 0 if is_known else self._names.wait(name))
         if wait:
             raise TooOften("Too many wrong passwords.", f"Try again in {wait:.0f} seconds.", retryAfter=int(wait) + 1)
+        self._places.guess(place)
         self._names.guess(name)
         self._addresses.guess(where)
         found = await self._store.read(lambda: people.one(name))
         is_right = len(password) <= LONGEST and await self._passwords.is_right(found[1] if found else None, password)
         if found is None or not is_right or not found[0].is_active:
             return None
-        self._names.right(name)
+        self._places.right(place)
+        self._names.take_back(name)
         self._addresses.take_back(where)
+        self._been.pop((name, network), None)
+        self._been[name, network] = None
+        if len(self._been) > MOST_PLACES:
+            del self._been[next(iter(self._been))]
         return found
 
-    async def open(self, name: str, members: tuple[Member, ...], said: tuple[Member, ...] | None) -> SignedIn:
+    async def _has_been(self, name: str, network: str) -> bool:
+        """Return whether somebody signed in from a network before, here or, if they still are, at another server."""
+        now = self._env.now()
+        if (name, network) in self._been:
+            return True
+        return await self._store.read(lambda: people.is_signed_in_from(name, network, now))
+
+    async def open(
+        self, name: str, members: tuple[Member, ...], said: tuple[Member, ...] | None, network: str | None = None
+    ) -> SignedIn:
         """Open a session for somebody who has shown who they are; `said` is what an identity provider says of them."""
         home = home_of(members)
         if home is None:
@@ -78,7 +105,7 @@ class SignIns:
         cookie, csrf = new_cookie()
         text, now = PERSONAL + cookie, self._env.now()
         until = now + self._life
-        await self._store.write(lambda: people.sign_in(digest_of(text), name, csrf, until, now, said))
+        await self._store.write(lambda: people.sign_in(digest_of(text), name, csrf, until, now, said, network))
         return SignedIn(text, until, principal_of(name, home, csrf))
 
     async def check(self, text: str) -> Principal | None:

@@ -1,6 +1,6 @@
-"""Who guesses is slowed down: each wrong guess after the first few doubles the wait for the next."""
+"""Bounds on guesses: one place guesses more and more slowly, and all places together guess at a slow pace."""
 
-from ipaddress import IPv4Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
 
 from horae.env import Env
 
@@ -10,7 +10,7 @@ MOST = 10_000  # who is remembered
 
 
 class Throttle:
-    """Counts wrong guesses by what they were for, and from where. Each server counts its own."""
+    """Doubles the wait after each wrong guess but the first few, by a key. Each server counts its own."""
 
     def __init__(self, env: Env, free: int) -> None:
         self._env, self._free = env, free
@@ -46,12 +46,38 @@ class Throttle:
             self._wrong[what] = (count - 1, last)
 
 
-def neighbourhood(address: str) -> str:
-    """From where guesses count as one: an address; of IPv6 the network, in which everybody has any number of them."""
+class Trickle:
+    """Lets some wrong guesses pass at once, by a key, and then one at a time. Each server counts its own."""
+
+    def __init__(self, env: Env, free: int, every: float) -> None:
+        """`every` is in seconds."""
+        self._env, self._free, self._every = env, free, every
+        self._paid: dict[str, float] = {}  # until when its guesses are paid off
+
+    def wait(self, what: str) -> float:
+        """Return the seconds until the next guess is looked at; 0 for now."""
+        ahead = self._paid.get(what, 0.0) - self._env.clock.monotonic()
+        return max(0.0, ahead - (self._free - 1) * self._every)
+
+    def guess(self, what: str) -> None:
+        """Count a guess, wrong until it turns out right; forget the key whose last guess was longest ago."""
+        self._paid[what] = max(self._paid.pop(what, 0.0), self._env.clock.monotonic()) + self._every
+        if len(self._paid) > MOST:
+            del self._paid[next(iter(self._paid))]
+
+    def take_back(self, what: str) -> None:
+        """Forget one guess: it was right."""
+        if what in self._paid:
+            self._paid[what] -= self._every
+
+
+def neighbourhood(address: str, bits: int = 32) -> str:
+    """Return the network from which guesses count as one: an IPv4 address, or so many bits of it; of IPv6 the /64."""
     try:
         parsed = ip_address(address)
     except ValueError:
         return address
+    parsed = getattr(parsed, "ipv4_mapped", None) or parsed
     if isinstance(parsed, IPv4Address):
-        return address
-    return str(parsed.ipv4_mapped or IPv6Network((int(parsed) >> 64 << 64, 64)))
+        return str(parsed) if bits == 32 else str(IPv4Network((parsed, bits), strict=False))
+    return str(IPv6Network((int(parsed) >> 64 << 64, 64)))

@@ -41,12 +41,15 @@ LEAVE = Statement("leave_namespace", "DELETE FROM members WHERE user_name = $1 A
 LEAVE_ALL = Statement("leave_namespaces", "DELETE FROM members WHERE user_name = $1")
 ADD_SIGN_IN = Statement(
     "add_sign_in",
-    "INSERT INTO sign_ins (hash, user_name, csrf, created_at, seen_at, until, members)"
-    " VALUES ($1, $2, $3, $4, $4, $5, $6)",
+    "INSERT INTO sign_ins (hash, user_name, csrf, created_at, seen_at, until, members, network)"
+    " VALUES ($1, $2, $3, $4, $4, $5, $6, $7)",
 )
 OLD = Statement("old_sign_ins", "DELETE FROM sign_ins WHERE until <= $1")
 SIGN_IN = Statement("sign_in_of", "SELECT user_name, csrf, seen_at, until, members FROM sign_ins WHERE hash = $1")
 SEE = Statement("see_sign_in", "UPDATE sign_ins SET seen_at = $2 WHERE hash = $1 AND seen_at <= $3")
+FROM_NETWORK = Statement(
+    "sign_ins_from", "SELECT 1 FROM sign_ins WHERE user_name = $1 AND network = $2 AND until > $3 LIMIT 1"
+)
 END = Statement("end_sign_in", "DELETE FROM sign_ins WHERE hash = $1")
 END_ALL = Statement("end_sign_ins", "DELETE FROM sign_ins WHERE user_name = $1 AND hash <> $2")
 OLD_FLOWS = Statement("old_oidc_flows", "DELETE FROM oidc_flows WHERE until <= $1")
@@ -152,13 +155,25 @@ def _let_go(name: str) -> Script[None]:
 
 
 def sign_in(
-    hash: bytes, name: str, csrf: str, until: Instant, now: Instant, said: tuple[Member, ...] | None
+    hash: bytes,
+    name: str,
+    csrf: str,
+    until: Instant,
+    now: Instant,
+    said: tuple[Member, ...] | None,
+    network: str | None = None,
 ) -> Script[None]:
     """Keep a browser that somebody signed in with, and forget those whose time is over."""
     yield Fetch(OLD, (now,))
     yield Fetch(SEEN, (name, now))
     members = None if said is None else msgspec.json.encode(said).decode()
-    yield Fetch(ADD_SIGN_IN, (hash, name, csrf, now, until, members))
+    yield Fetch(ADD_SIGN_IN, (hash, name, csrf, now, until, members, network))
+
+
+def is_signed_in_from(name: str, network: str, now: Instant) -> Script[bool]:
+    """Return whether a browser of somebody that signed in from this network is still signed in."""
+    rows = yield Fetch(FROM_NETWORK, (name, network, now))
+    return bool(rows)
 
 
 def signed_in(hash: bytes) -> Script[SignIn | None]:

@@ -32,6 +32,7 @@ sign_ins = table(
     col("seen_at", BIG),
     col("until", BIG),
     opt("members", TEXT),  # what an identity provider said; else the user's own count
+    opt("network", TEXT),  # from where; none for who came by an identity provider
     Index("sign_ins_user", "user_name"),
 )
 

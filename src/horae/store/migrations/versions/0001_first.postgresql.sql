@@ -1151,6 +1151,7 @@ CREATE TABLE sign_ins (
     seen_at BIGINT NOT NULL,
     until BIGINT NOT NULL,
     members TEXT,
+    network TEXT,
     PRIMARY KEY (hash)
 );
 
