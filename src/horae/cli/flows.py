@@ -37,7 +37,8 @@ def depths(graph: Mapping[str, Any]) -> dict[str, int]:
 def note_of(node: Mapping[str, Any]) -> str:
     """What there is to say of a step beside its state."""
     if items := node.get("items"):
-        return f"{items['success'] + items['failed']} of {items['total']}, {items['failed']} failed"
+        taken = f", {items['takenOver']} taken over" if items.get("takenOver") else ""
+        return f"{items['success'] + items['failed']} of {items['total']}, {items['failed']} failed{taken}"
     if node.get("error"):
         return str(node["error"].get("message") or node["error"].get("type"))[:80]
     if node["status"] == "waiting":

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from horae.store.expiry import FORGET, PARENT_PARCEL, live
+from horae.store.expiry import FORGET, PARENT_PARCEL, live, needed
 from horae.store.script import ColumnType, Fetch, ForEach, Insert, Script, ScriptFactory, Statement
 
 _PAGE = (
@@ -22,9 +22,9 @@ FREE = {
     dialect: Statement(
         "parcels_to_erase",
         f"SELECT p.id, p.n FROM given JOIN parcels p ON p.id = given.id WHERE NOT {live('p.id')}"
-        f" AND (p.parent IS NULL OR NOT {live(parent)})",
+        f" AND NOT {needed(dialect)}",
     )
-    for dialect, parent in PARENT_PARCEL.items()
+    for dialect in PARENT_PARCEL
 }
 FILES = Statement(
     "files_of_parcels", "SELECT a.location FROM given JOIN artifacts a ON a.parcel = given.id", at_once=True

@@ -29,12 +29,18 @@ def live(parcel: str) -> str:
     return "(" + " OR ".join(f"EXISTS (SELECT 1 FROM {s} WHERE {s}.parcel = {parcel})" for s in SHELVES) + ")"
 
 
+def needed(dialect: str) -> str:
+    """The condition that a live workflow needs a parcel: its parent, or a rerun that took over some of its items."""
+    taken = f"SELECT 1 FROM flow_parcels c WHERE c.taken AND c.child = p.id AND {live('c.parcel')}"
+    return f"((p.parent IS NOT NULL AND {live(PARENT_PARCEL[dialect])}) OR EXISTS ({taken}))"
+
+
 def _old(dialect: str) -> Statement:
     suffix = _SUFFIX[dialect]
     return Statement(
         "old_parcels",
         f"SELECT p.id FROM parcels{suffix} p WHERE p.id < $1 AND NOT {live('p.id')}"
-        f" AND (p.parent IS NULL OR NOT {live(PARENT_PARCEL[dialect])}) AND NOT EXISTS"
+        f" AND NOT {needed(dialect)} AND NOT EXISTS"
         f" (SELECT 1 FROM history{suffix} h WHERE h.parcel = p.id AND h.completed_at >= $2) ORDER BY p.id LIMIT $3",
     )
 
@@ -71,7 +77,7 @@ _FREE = {
     dialect: Statement(
         "parcels_nobody_needs",
         f"SELECT p.id FROM given JOIN parcels p ON p.id = given.id WHERE NOT {live('p.id')}"
-        f" AND (p.parent IS NULL OR NOT {live(PARENT_PARCEL[dialect])})"
+        f" AND NOT {needed(dialect)}"
         " AND NOT EXISTS (SELECT 1 FROM history h WHERE h.parcel = p.id AND h.completed_at > given.newest)",
     )
     for dialect in _SUFFIX

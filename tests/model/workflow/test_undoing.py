@@ -61,7 +61,7 @@ def test_a_rerun_does_again_what_was_undone():
     memory.done("c:undo", state="failed")
     memory.done("b:undo")
     assert memory.end.state == "failed"
-    assert kept_steps(memory.plan, memory.rows, "failed") == ["a"]
+    assert kept_steps(memory.plan, memory.rows, "failed").whole == ["a"]
 
 
 def fanned(**undo):

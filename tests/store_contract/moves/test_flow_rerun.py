@@ -31,11 +31,13 @@ def giving(value):
     return lambda slice: success(slice, results=[msgspec.json.encode(value)])
 
 
-async def rerun(world: World, flow, of: UUID, **how) -> UUID:
+async def rerun(world: World, flow, of: UUID, params=None, **how) -> UUID:
     """Submit a rerun, and begin it."""
-    extra = Extra(rerun=Rerun(of=of, **how))
     (wanted,) = world.wanted(flow)
-    await world.store.submit([Submission(executions=[msgspec.structs.replace(wanted, extra=extra)])])
+    wanted = msgspec.structs.replace(wanted, extra=Extra(rerun=Rerun(of=of, **how)))
+    if params is not None:
+        wanted = msgspec.structs.replace(wanted, item=msgspec.json.encode(params))
+    await world.store.submit([Submission(executions=[wanted])])
     (execution,) = await open_all(world)
     return execution
 

@@ -87,6 +87,7 @@ class StepRow(Struct, frozen=True, kw_only=True):
     total: int = 0  # of a foreach: items, and what became of them
     ok: int = 0
     bad: int = 0
+    taken: int = 0  # of those that succeeded, the ones that a rerun took over
     began_at: Instant | None = None
     ended_at: Instant | None = None
     ended_seq: int | None = None
@@ -130,6 +131,7 @@ class Start(Struct, frozen=True, kw_only=True):
     step: str  # of an undoing, its `undo_name`
     items: Sequence[bytes]  # params as JSON
     foreach: bool = False
+    places: Sequence[int] | None = None  # of the items among all, where a rerun takes the others over
     concurrency: int | None = None  # how many of a foreach may be on the way at once
     ordered: bool = False  # one after another, each after the end of the one before it
     iteration: int = 0

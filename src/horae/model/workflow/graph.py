@@ -26,12 +26,16 @@ NO_WAITS: Mapping[str, Wait] = {}
 
 
 class Items(View, frozen=True, kw_only=True):
-    """What the executions of a step that fans out came to so far."""
+    """What the executions of a step that fans out came to so far.
+
+    Of those that succeeded, a rerun took over `takenOver`: they ran in the execution that it is a rerun of.
+    """
 
     total: int
     success: int
     failed: int
     left: int
+    taken_over: int = 0
 
 
 class GraphWait(View, frozen=True, kw_only=True):
@@ -177,7 +181,8 @@ def _node(
     if kind == "loop":
         more["run"] = row.iteration + 1 if row.began_at is not None else 0
     if row.total:
-        more["items"] = Items(total=row.total, success=row.ok, failed=row.bad, left=row.total - row.ok - row.bad)
+        left = row.total - row.ok - row.bad
+        more["items"] = Items(total=row.total, success=row.ok, failed=row.bad, left=left, taken_over=row.taken)
     if wait is not None:
         more["waits_for"] = _wait(wait)
     taken = None if row.began_at is None else ((row.ended_at or now) - row.began_at) / 1_000_000

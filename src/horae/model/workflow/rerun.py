@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Mapping
 
+from msgspec import Struct
+
 from horae.model.execution import Rerun
 from horae.model.workflow.flow import Ended, StepRow
 from horae.model.workflow.plan import Plan
@@ -11,23 +13,33 @@ FAILED = "failed"  # from whatever did not succeed on
 _AS_IT_WAS = frozenset({"pending", "held", "skipped", "cancelled"})  # of an undoing: it did nothing
 
 
-def kept_steps(plan: Plan, rows: Mapping[str, StepRow], since: str) -> list[str]:
-    """The steps whose results a rerun takes over, upstreams first.
+class Kept(Struct, frozen=True):
+    """The steps that a rerun takes over, upstreams first: as a whole, or the items that succeeded of a foreach."""
 
-    Those that succeeded, unless they were undone, are `since`, or come after something that runs again; from the
-    beginning, none. What was skipped is decided anew, from the same results.
+    whole: list[str] = []
+    in_part: list[str] = []
+
+
+def kept_steps(plan: Plan, rows: Mapping[str, StepRow], since: str) -> Kept:
+    """Find the steps whose results a rerun takes over.
+
+    Steps that succeeded, unless they were undone, are `since`, or come after a step that runs again; from the
+    beginning, none. A step that was skipped is decided anew, from the same results.
     """
+    kept = Kept([], [])
     if not since:
-        return []
+        return kept
     again: set[str] = set()
-    kept: list[str] = []
     for name in plan.order["main"]:
         row = rows.get(name)
-        upstreams = plan.nodes[name].upstreams
-        fine = row is not None and row.state == "success" and name != since and not _is_undone(name, rows)
-        if fine and not again.intersection(upstreams):
-            kept.append(name)
-        elif row is None or row.state != "skipped" or again.intersection(upstreams) or name == since:
+        after_another = not again.isdisjoint(plan.nodes[name].upstreams)
+        stays = row is not None and name != since and not after_another and not _is_undone(name, rows)
+        if stays and row is not None and row.state == "success":
+            kept.whole.append(name)
+            continue
+        if stays and row is not None and row.ok:
+            kept.in_part.append(name)
+        if row is None or row.state != "skipped" or after_another or name == since:
             again.add(name)
     return kept
 

@@ -220,6 +220,11 @@ class Course:
         """The first child of a step has this id."""
         self._put(step, structs.replace(self.rows[step], execution=execution), fresh=step in self._fresh)
 
+    def takes_over(self, step: str, count: int) -> None:
+        """So many items of a foreach are taken over by this rerun."""
+        row = structs.replace(self.rows[step], ok=count, taken=count)
+        self._put(step, row, fresh=step in self._fresh)
+
     def stands(self, now: Instant) -> Held:
         """As it is to be written."""
         in_time = self.flow.phase == "main" and self.flow.verdict == "success"

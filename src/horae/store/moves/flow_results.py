@@ -101,10 +101,15 @@ def large(places: Mapping[Place, bytes]) -> Script[dict[Place, bytes]]:
     }
 
 
+def children_of(place: Place, step: str) -> Script[list[tuple[UUID, int]]]:
+    """The parcels of what a step fanned out to, with how many items each has; taken-over ones included."""
+    return [(child, count) for child, count in (yield Fetch(CHILDREN, (*place, step)))]
+
+
 def of_foreach(place: Place, row: StepRow) -> Script[bytes]:
     """What the children of a step came to, in the order of its items; null for those that did not succeed."""
     results: list[bytes] = [NULL] * row.total
-    children = [(child,) for child, _ in (yield Fetch(CHILDREN, (*place, row.step)))]
+    children = [(child,) for child, _ in (yield from children_of(place, row.step))]
     total = sum(int(length) for _, length in (yield ForEach(LENGTH, CHILD, children)))
     if total > MOST_COLLECTED:
         return too_much(total, MOST_COLLECTED)
@@ -129,7 +134,7 @@ def of_foreach(place: Place, row: StepRow) -> Script[bytes]:
 
 def succeeded(place: Place, row: StepRow) -> Script[tuple[int, ...] | None]:
     """Which items of a foreach succeeded; None when its children are not its own: a rerun took it over."""
-    children = [(child,) for child, _ in (yield Fetch(CHILDREN, (*place, row.step)))]
+    children = [(child,) for child, _ in (yield from children_of(place, row.step))]
     if not children:
         return None
     rows = yield ForEach(WELL, CHILD, children)

@@ -34,7 +34,7 @@ STEP: Columns = (*ITEM, ("step", "text"))
 STEPS: Columns = (
     *STEP, ("job", "uuid"), ("version", "int"), ("phase", "text"), ("state", "text"), ("missing", "int"),
     ("succeeded", "int"), ("failed", "int"), ("skipped", "int"), ("execution", "uuid"), ("iteration", "int"),
-    ("total", "int"), ("ok", "int"), ("bad", "int"), ("began_at", "bigint"), ("ended_at", "bigint"),
+    ("total", "int"), ("ok", "int"), ("bad", "int"), ("taken", "int"), ("began_at", "bigint"), ("ended_at", "bigint"),
     ("ended_seq", "int"), ("error", "text"), ("reason", "text"), ("wake_at", "bigint"), ("result", "bytea"),
 )  # fmt: skip
 RESULT_AT = len(STEPS) - 1
@@ -162,13 +162,13 @@ def read_step(row: Row) -> tuple[StepRow, Pin | None]:
     """A step, and what it runs."""
     (
         _, _, step, job, version, phase, state, missing, succeeded, failed, skipped, execution, iteration, total, ok,
-        bad, began_at, ended_at, ended_seq, error, reason, wake_at, result,
+        bad, taken, began_at, ended_at, ended_seq, error, reason, wake_at, result,
     ) = row[: len(STEPS)]  # fmt: skip
     stands = StepRow(
         step=step, phase=phase, state=state, missing=missing, succeeded=succeeded, failed=failed, skipped=skipped,
-        execution=execution, iteration=iteration, total=total, ok=ok, bad=bad, began_at=began_at, ended_at=ended_at,
-        ended_seq=ended_seq, result=result, error=None if error is None else _read_failure(error), reason=reason,
-        wake_at=wake_at,
+        execution=execution, iteration=iteration, total=total, ok=ok, bad=bad, taken=taken, began_at=began_at,
+        ended_at=ended_at, ended_seq=ended_seq, result=result, reason=reason, wake_at=wake_at,
+        error=None if error is None else _read_failure(error),
     )  # fmt: skip
     return stands, None if job is None else Pin(job, version)
 
@@ -219,8 +219,8 @@ def _stepping(row: StepRow) -> tuple[Any, ...]:
     result = None if is_large and (row.execution is not None or row.total) else row.result
     return (
         row.phase, row.state, row.missing, row.succeeded, row.failed, row.skipped, row.execution, row.iteration,
-        row.total, row.ok, row.bad, row.began_at, row.ended_at, row.ended_seq, json_or_none(row.error), row.reason,
-        row.wake_at, result,
+        row.total, row.ok, row.bad, row.taken, row.began_at, row.ended_at, row.ended_seq, json_or_none(row.error),
+        row.reason, row.wake_at, result,
     )  # fmt: skip
 
 

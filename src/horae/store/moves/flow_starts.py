@@ -19,7 +19,7 @@ from horae.model.protocol import Failure
 from horae.model.schema import checker_of
 from horae.model.slice import Queued, Slice, Waiting
 from horae.model.workflow.flow import Ended, Pin, Start
-from horae.store.moves import shelves
+from horae.store.moves import flow_rerun, shelves
 from horae.store.moves.bounds import bounded
 from horae.store.moves.deferred import Change
 from horae.store.moves.flow_course import Course
@@ -33,7 +33,7 @@ from horae.store.moves.submission import NewExecution
 from horae.store.moves.targets import Lead, Target, execution_of
 from horae.store.script import Insert, Script
 
-FANNED: shelves.Columns = (*STEP, ("child", "uuid"), ("count", "int"))
+FANNED: shelves.Columns = (*STEP, ("child", "uuid"), ("count", "int"), ("taken", "bool"))
 
 
 class Begun(Struct):
@@ -41,7 +41,7 @@ class Begun(Struct):
 
     parcels: list[tuple[Parcel, int]] = []
     paused: set[UUID] = set()  # workflows whose children wait until they are resumed
-    fanned: list[tuple[UUID, int, str, UUID, int]] = []
+    fanned: list[tuple[UUID, int, str, UUID, int, bool]] = []
     refused: list[tuple[Course, Ended]] = []
 
 
@@ -54,7 +54,8 @@ def begin_steps(courses: Collection[Course], terms: Terms, new_id: NewId, now: I
     yield from terms.look_up({pin for course, start in wanted if (pin := course.pins.get(start.step))}, now)
     lead = yield from terms.lead(now)
     single: list[tuple[Course, Start, NewExecution]] = []
-    for course, start in wanted:
+    for course, whole in wanted:
+        start = (yield from _without_taken(course, whole, begun)) if whole.foreach else whole
         try:
             target = _target(course, start, terms.targets)
             asked = _asked(course, start, target, lead, now)
@@ -70,6 +71,17 @@ def begin_steps(courses: Collection[Course], terms: Terms, new_id: NewId, now: I
     for course in courses:
         course.starts.clear()
     return begun
+
+
+def _without_taken(course: Course, start: Start, begun: Begun) -> Script[Start]:
+    """A foreach without the items that a rerun takes over: their results are read where they lie."""
+    taken = yield from flow_rerun.items_of(course, start)
+    if taken is None:
+        return start
+    course.takes_over(start.step, len(taken.places))
+    begun.fanned += [(*course.held.place, start.step, parcel, count, True) for parcel, count in taken.parcels]
+    places = [at for at in range(len(start.items)) if at not in taken.places]
+    return structs.replace(start, items=[start.items[at] for at in places], places=places)
 
 
 def changes_of(begun: Begun, now: Instant, done: Started) -> list[Change]:
@@ -155,9 +167,10 @@ def _asked(course: Course, start: Start, target: Target, lead: Lead, now: Instan
             remedy = f"Keep them under {MAX_ITEM} bytes; pass a reference instead."
             raise TooLarge(f'The params of the step "{start.step}" have {len(item)} bytes.', remedy)
         fits(item)
-    alike = start.foreach and not _differ(target, lead)
+    alike = start.foreach and start.places is None and not _differ(target, lead)
     asked = []
-    for i, item in enumerate(start.items[:1] if alike else start.items):
+    places = range(len(start.items)) if start.places is None else start.places
+    for i, item in list(zip(places, start.items, strict=True))[: 1 if alike else None]:
         mine = structs.replace(extra, index=i) if start.foreach else extra
         priority = held.priority if start.priority is None else start.priority
         due_at = now + start.delay if start.delay else 0
@@ -202,12 +215,12 @@ def _fan_out(
 ) -> Script[None]:
     """Lay the children of a foreach in as few parcels as can be."""
     asked = yield from in_their_lanes(asked, now)
-    if len(asked) == len(start.items):
+    if start.places is not None or len(asked) == len(start.items):
         _, parcels = place(asked, {}, new_id, now)
     else:
         parcels = list(_lots(start.items, asked[0], new_id, now))
     begun.parcels += parcels
-    begun.fanned += [(*course.held.place, start.step, parcel.id, len(parcel)) for parcel, _ in parcels]
+    begun.fanned += [(*course.held.place, start.step, parcel.id, len(parcel), False) for parcel, _ in parcels]
     course.began(start.step, parcels[0][0].id)
 
 

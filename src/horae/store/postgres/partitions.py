@@ -17,7 +17,7 @@ from msgspec import Struct
 from horae.env import SECOND, Clock, Instant
 from horae.model.ids import first_id_at
 from horae.model.namespace import Longer
-from horae.store.expiry import PARENT_PARCEL, live
+from horae.store.expiry import needed
 from horae.store.postgres.connect import Connector
 from horae.store.script import Statement
 from horae.store.tables import BESIDE, PARTITIONED, SHELVES
@@ -162,7 +162,7 @@ async def _kept_for_longer(connection: asyncpg.Connection, day: Day, longer: Seq
 async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day, longer: list[UUID]) -> int:
     """Detach a day's tables, keep what is needed, drop the rest and what lies beside it."""
     held: int = await connection.fetchval(f"SELECT count(*) FROM {day.table('parcels')}")
-    children = [*longer, *await _with_open_parents(connection, day)]
+    children = [*longer, *await _needed(connection, day)]
     kept = await patiently(connection, clock, partial(_detach, connection, day, children))
     await _drop_detached(connection)
     for name in BESIDE:
@@ -175,11 +175,9 @@ async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day, longer
     return held - kept
 
 
-async def _with_open_parents(connection: asyncpg.Connection, day: Day) -> list[UUID]:
-    """Parcels whose parent is not finished. Asked before the locks: an open parent may end, but none opens again."""
-    found = await connection.fetch(
-        f"SELECT p.id FROM {day.table('parcels')} p WHERE p.parent IS NOT NULL AND {live(PARENT_PARCEL['postgresql'])}",
-    )
+async def _needed(connection: asyncpg.Connection, day: Day) -> list[UUID]:
+    """Parcels that a live workflow needs. Asked before the locks: a workflow may end, but none opens again."""
+    found = await connection.fetch(f"SELECT p.id FROM {day.table('parcels')} p WHERE {needed('postgresql')}")
     return [id for (id,) in found]
 
 

@@ -66,6 +66,7 @@ flow_steps = table(
     col("total", INT),  # of a foreach: children, those that succeeded, and those that did not
     col("ok", INT),
     col("bad", INT),
+    col("taken", INT, "0"),  # of those that succeeded, the ones that a rerun took over
     opt("began_at", BIG),
     opt("ended_at", BIG),
     opt("ended_seq", INT),
@@ -83,5 +84,7 @@ flow_parcels = table(
     key("step", TEXT),
     key("child", ID),
     col("count", INT),
+    col("taken", BOOL, "false"),  # children of another workflow, whose items a rerun took over
+    partial("flow_parcels_taken", "child", where="taken"),
     small=True,
 )

@@ -454,9 +454,12 @@ CREATE TABLE flow_parcels (
     step TEXT NOT NULL,
     child UUID NOT NULL,
     count INTEGER NOT NULL,
+    taken BOOLEAN DEFAULT false NOT NULL,
     PRIMARY KEY (parcel, item, step, child)
 )
  WITHOUT ROWID;
+
+CREATE INDEX flow_parcels_taken ON flow_parcels (child) WHERE taken;
 
 CREATE TABLE flow_steps (
     parcel UUID NOT NULL,
@@ -475,6 +478,7 @@ CREATE TABLE flow_steps (
     total INTEGER NOT NULL,
     ok INTEGER NOT NULL,
     bad INTEGER NOT NULL,
+    taken INTEGER DEFAULT 0 NOT NULL,
     began_at BIGINT,
     ended_at BIGINT,
     ended_seq INTEGER,
