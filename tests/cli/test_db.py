@@ -62,6 +62,13 @@ def test_everything_moves_to_postgresql(postgres_url):
     assert "namespaces" in moved.stdout
 
 
+def test_the_store_of_the_settings_is_filled_when_no_other_is_named(postgres_url):
+    run(None, "db", "upgrade")
+    moved = run(None, "db", "migrate", "--from", "sqlite:///horae.db", env={"HORAE_STORE": postgres_url})
+    assert "both stores hold the same" in moved.stdout
+    assert run(None, "db", "migrate", "--from", "sqlite:///horae.db").exit_code == 2
+
+
 def test_moving_from_nowhere_makes_nothing(tmp_path):
     assert run(None, "db", "migrate", "--from", "sqlite:///gone.db", "--to", "sqlite:///new.db").exit_code == 3
     assert list(tmp_path.iterdir()) == []

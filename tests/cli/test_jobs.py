@@ -226,6 +226,21 @@ def test_delete_says_how_to_undo_it():
     assert api.requests[0].query == {"queued": "finish"}
 
 
+def test_jobs_are_deleted_by_their_tag():
+    api = FakeApi({"GET /jobs": page(JOB), "DELETE /jobs/daily": {**JOB, "state": "deleted"}})
+
+    refused = run(api, "jobs", "delete", "--tag", "demo", input="n\n")
+    assert refused.exit_code == 1
+    assert [request.method for request in api.requests] == ["GET"]
+
+    assert "Deleted daily" in run(api, "jobs", "delete", "--tag", "demo", "--yes").stdout
+    assert api.requests[-2].query == {"tag": "demo", "limit": "1000"}
+
+    assert run(api, "jobs", "delete").exit_code == 2
+    assert run(api, "jobs", "delete", "daily", "--tag", "demo").exit_code == 2
+    assert run(FakeApi({"GET /jobs": page()}), "jobs", "delete", "--tag", "dem").exit_code == 3
+
+
 def test_a_dry_run_tells_and_writes_nothing():
     plan = {"dryRun": True, "name": "daily", "version": 4, "scheduleText": "every 5m", "notes": ["It is noted."]}
     change = {"path": "retries", "kind": "changed", "before": 3, "after": 5}

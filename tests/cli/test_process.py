@@ -12,8 +12,9 @@ from horae.cli.apps import load_app
 from horae.cli.firstkey import ensure_key, make_folder, write_private
 from horae.cli.process import Signals, signals, unless_aborted, work_until_told
 from horae.cli.serving import reachable
-from horae.cli.worker import worker_settings
-from horae.config import load
+from horae.cli.worker import NoFunctions, unserved, worker_settings
+from horae.client.app import App
+from horae.config import Settings, load
 from horae.env import SECOND, VirtualClock
 from horae.errors import BadInput, NotFound
 from tests.cli.fake_api import run
@@ -68,6 +69,20 @@ def test_signals_that_come_together_are_one(capsys):
     clock.advance(SECOND)
     taken()
     assert taken.abort.is_set()
+
+
+def test_a_worker_says_which_queues_of_its_app_it_does_not_serve():
+    app = App()
+    app.job("letter", queue="mail")(lambda: None)
+    app.job("report")(lambda: None)
+
+    told = unserved(Settings(), app)
+
+    assert "mail (letter)" in told
+    assert "--queue default --queue mail" in told
+    assert "report" not in told
+    assert unserved(Settings(queues=("mail=2", "default=1")), app) == ""
+    assert unserved(Settings(), NoFunctions()) == ""
 
 
 async def test_a_worker_that_ends_by_itself_tells_how():

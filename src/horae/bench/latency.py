@@ -48,10 +48,11 @@ async def latency(samples: int, calibrate: int, store: str | None, concurrency: 
     """How soon what is submitted begins to run, at rest and under half load.
 
     From sending the request to the first line of the python function, by the one clock that all processes of a machine
-    share. Executions are submitted one at a time after a moment of quiet, over a kept connection; nothing else is asked
-    until all have run. "Acknowledged" is the answer to the submission: it is on disk. "Disk" is what this machine takes
-    to sync 4 KiB, tried before each submission: an acknowledgement needs one sync, a start two. "Half load" is the same
-    while no-ops are submitted in bulk at half of the rate of whole lives that was measured just before.
+    share. Executions are submitted one at a time after a moment of quiet, over a kept connection and each with an
+    Idempotency-Key, as the SDK sends it; nothing else is asked until all have run. "Acknowledged" is the answer to the
+    submission: it is on disk. "Disk" is what this machine takes to sync 4 KiB, tried before each submission: an
+    acknowledgement needs one sync, a start two. "Half load" is the same while no-ops are submitted in bulk at half of
+    the rate of whole lives that was measured just before.
     """
     from horae.bench.stage import staged
     from horae.bench.stores import sources
@@ -104,7 +105,7 @@ async def _samples(stage: "Stage", count: int, steps: Steps) -> list[Sample]:
 async def _one(stage: "Stage", client: "Clients") -> tuple[str, int, float, float]:
     """Submit once: its id, when it was sent, how long the answer took, and a sync."""
     env = stage.env
-    request = stage.request("POST", "/executions", b'{"job":"bench-stamp"}')
+    request = stage.request("POST", "/executions", b'{"job":"bench-stamp"}', once=str(env.new_id()))
     await env.clock.sleep(env.rng.uniform(LEAST_PAUSE, MOST_PAUSE))
     synced = _sync(stage.folder / "sync")
     await env.clock.sleep(LEAST_PAUSE)

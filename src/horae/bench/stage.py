@@ -126,9 +126,9 @@ class Stage:
     def worker(self) -> Process | None:
         return self.workers[0] if self.workers else None
 
-    def request(self, method: str, path: str, body: bytes = b"", server: int = 0) -> bytes:
-        """A whole request to a server's API, ready to be sent."""
-        return build(self.urls[server], self.key, method, f"/api/v1{path}", body)
+    def request(self, method: str, path: str, body: bytes = b"", server: int = 0, once: str = "") -> bytes:
+        """Make a whole request to a server's API, ready to be sent; `once` is its Idempotency-Key."""
+        return build(self.urls[server], self.key, method, f"/api/v1{path}", body, once)
 
     async def start_worker(self, concurrency: int, count: int = 1) -> None:
         """Start workers and wait until the server knows all of them."""

@@ -22,11 +22,12 @@ TICK = 0.002  # seconds between looks at what is due
 Then = Callable[[int, bytes], None]
 
 
-def build(url: str, key: str, method: str, path: str, body: bytes = b"") -> bytes:
-    """A whole request."""
+def build(url: str, key: str, method: str, path: str, body: bytes = b"", once: str = "") -> bytes:
+    """Make a whole request; `once` is its Idempotency-Key."""
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: {urlsplit(url).netloc}\r\nAuthorization: Bearer {key}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        f"{f'Idempotency-Key: {once}{chr(13)}{chr(10)}' if once else ''}\r\n"
     )
     return head.encode("latin-1") + body
 

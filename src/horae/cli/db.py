@@ -121,18 +121,22 @@ def _owner(owned: "StoreInUse", settings: "Settings", env: Any) -> "Client":
 
 
 @db.command(
-    examples=("horae db migrate --from sqlite:///horae.db --to postgresql://horae:secret@db/horae",),
+    examples=("horae db migrate --from sqlite:///horae.db --to postgresql://horae@db/horae",),
 )
 @click.option("--from", "source", metavar="URL", required=True, help="The store to read; stop its servers first.")
-@click.option("--to", "target", metavar="URL", required=True, help="The store to fill; it must be a new one.")
+@click.option("--to", "target", metavar="URL", help="The store to fill; it must be a new one.  [env: HORAE_STORE]")
 @output_option
-def migrate(source: str, target: str, output: str) -> None:
+def migrate(source: str, target: str | None, output: str) -> None:
     """Copy everything into another store, verified by counts and checksums."""
+    from horae.config import load
     from horae.config.show import masked
     from horae.env import system_env
     from horae.store.transfer import migrate as copy
 
     _refuse_absent(source)
+    target = target or load({}).settings.store
+    if not target:
+        raise click.UsageError("Name the store to fill with --to or HORAE_STORE.")
     env = system_env()
     sums = asyncio.run(copy(source, target, env))
     out = Output(output, env.now)  # type: ignore[arg-type]

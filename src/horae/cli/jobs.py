@@ -163,8 +163,16 @@ async def resume(api: Api, job: str) -> None:
     _done(api, resumed.raw, f"Resumed {resumed.name}, {resumed.status}.")
 
 
-@jobs.command(examples=("horae jobs delete daily-report", "horae jobs delete daily-report --queued finish"))
-@click.argument("job")
+@jobs.command(
+    examples=(
+        "horae jobs delete daily-report",
+        "horae jobs delete daily-report --queued finish",
+        "horae jobs delete --tag demo --yes",
+    )
+)
+@click.argument("job", nargs=-1)
+@click.option("--tag", metavar="NAME[=VALUE]", help="All jobs with this tag, as those of the demo have `demo`.")
+@click.option("--yes", is_flag=True, help="Do not ask before jobs are deleted by their tag.")
 @click.option(
     "--queued", type=click.Choice(["cancel", "finish"]), help="What becomes of queued executions; cancel otherwise."
 )
@@ -173,10 +181,27 @@ async def resume(api: Api, job: str) -> None:
 )
 @click.option("--force", is_flag=True, default=None, help="Also if workflows run it.")
 @remote
-async def delete(api: Api, job: str, queued: str | None, running: str | None, force: bool | None) -> None:
-    """Delete a job: its triggers stop at once, its history stays, its name is free again."""
-    deleted = await api.client.jobs.delete(job, queued=queued, running=running, force=force)
-    _done(api, deleted.raw, f"Deleted {deleted.name}. Undo it with: horae jobs restore {deleted.job_id}")
+async def delete(api: Api, job: tuple[str, ...], tag: str | None, yes: bool, **how: Any) -> None:
+    """Delete jobs: their triggers stop at once, their history stays, their names are free again."""
+    if bool(job) == bool(tag):
+        raise click.UsageError("Name the jobs to delete, or give --tag.")
+    for one in job if tag is None else await _tagged(api, tag, yes):
+        deleted = await api.client.jobs.delete(one, **how)
+        _done(api, deleted.raw, f"Deleted {deleted.name}. Undo it with: horae jobs restore {deleted.job_id}")
+
+
+async def _tagged(api: Api, tag: str, yes: bool) -> list[str]:
+    """Find the jobs with a tag, and ask whether they are to be deleted."""
+    page = await api.client.jobs.list(tag=tag, limit=1000)
+    names = [found.name for found in page]
+    while page.next_cursor:
+        page = await api.client.jobs.list(tag=tag, limit=1000, cursor=page.next_cursor)
+        names += [found.name for found in page]
+    if not names:
+        raise NotFound(f"No job has the tag {tag!r}.", "See `horae jobs list`.")
+    if not yes:
+        click.confirm(f"Delete {', '.join(names)}?", abort=True, err=True)
+    return names
 
 
 @jobs.command(examples=("horae jobs restore daily-report",))

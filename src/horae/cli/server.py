@@ -14,8 +14,8 @@ PARTS = ("api", "gateway", "scheduler")
 @click.command(
     cls=Command,
     examples=(
-        "horae server --store postgresql://horae:secret@db/horae --host 0.0.0.0",
-        "horae server --store postgresql://horae:secret@db/horae --only api --only gateway",
+        "horae server --store postgresql://horae@db/horae --host 0.0.0.0",
+        "horae server --store postgresql://horae@db/horae --only api --only gateway",
     ),
 )
 @click.option("--store", metavar="URL", help="The store.  [env: HORAE_STORE; default: horae.db in --data]")

@@ -29,6 +29,9 @@ class NoFunctions:
 
     jobs: dict[str, Any] = {}  # noqa: RUF012
 
+    def definitions(self) -> list[dict[str, Any]]:
+        return []
+
 
 @click.command(
     cls=Command,
@@ -95,6 +98,8 @@ async def _work(settings: "Settings") -> str:
     if sink is not None:
         trace_attempts(made, sink)
     click.echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
+    if said := unserved(settings, registry):
+        click.echo(said, err=True)
     try:
         with signals(env.clock) as taken, noticing(made, env.clock, settings):
             return await work_until_told(made, taken)
@@ -176,6 +181,22 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
         "verbose": settings.log_level == "debug",
     }
     return WorkerSettings(**{**chosen, **changes})
+
+
+def unserved(settings: "Settings", registry: Any) -> str:
+    """Return a warning of the app's queues that this worker does not serve; empty if it serves all."""
+    from horae.model.queue import DEFAULT_QUEUE, read_served
+
+    served = read_served(settings.queues).queues
+    jobs: dict[str, list[str]] = {}
+    for document in registry.definitions():
+        if (queue := document.get("queue") or DEFAULT_QUEUE) not in served:
+            jobs.setdefault(queue, []).append(document["name"])
+    if not jobs:
+        return ""
+    told = "; ".join(f"{queue} ({', '.join(names)})" for queue, names in sorted(jobs.items()))
+    flags = " ".join(f"--queue {queue}" for queue in (*served, *sorted(jobs)))
+    return f"This worker does not serve all queues of its app: {told}. To serve them, start it with {flags}."
 
 
 def about(settings: "Settings", registry: Any) -> str:
