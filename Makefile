@@ -84,6 +84,7 @@ browser:
 	@tools/browser
 	@tools/node
 	@tools/pgbouncer
+	@tools/proxies
 
 # Each stamp records that the environment holds what its prerequisites say, so a second run installs nothing.
 install: $(VENV)/.locked $(VENV)/.package
