@@ -91,6 +91,23 @@ class Rules(Struct, frozen=True, kw_only=True):
         cuts = sorted({lo, hi, *bounds})
         return [(a, b, self._spent(a)) for a, b in pairwise(cuts)]
 
+    def decide(
+        self,
+        failures: int,
+        failure: Failure,
+        now: Instant,
+        rng: Random,
+        *,
+        spent: Spent,
+        exit_code: int | None = None,
+    ) -> RetryAt | GiveUp:
+        """Decide what follows a failure; `failures` counts it, `spent` the earlier ones by their class."""
+        if self.delivery == AT_MOST_ONCE:
+            return GiveUp("delivery")
+        return after_failure(
+            failures, failure, self.retry, now, rng, exit_code=exit_code, spent=spent, ends_at=self.ends_at
+        )
+
     def _spent(self, item: int) -> Spent:
         counts: Counter[str] = Counter()
         for lo, hi, kind, times in self.tried:
@@ -188,12 +205,8 @@ class Settler:
         self, slice: Running, outcome: Outcome, failure: Failure, rules: Rules, spent: Spent
     ) -> RetryAt | GiveUp:
         """Neighbours that fail in one report under one policy share one jittered time."""
-        if rules.delivery == AT_MOST_ONCE:
-            return GiveUp("delivery")
-        decision = after_failure(
-            slice.failures + 1, failure, rules.retry, self.now, self.rng,
-            exit_code=outcome.exit_code, spent=spent, ends_at=rules.ends_at,
-        )  # fmt: skip
+        exit_code = outcome.exit_code
+        decision = rules.decide(slice.failures + 1, failure, self.now, self.rng, spent=spent, exit_code=exit_code)
         if failure.retry_after is None and isinstance(decision, RetryAt):
             return self._waits.setdefault((slice.job, slice.failures, rules.retry), decision)
         return decision

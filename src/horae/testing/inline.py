@@ -4,8 +4,9 @@
     run.signal("decision", {"approved": True})
     assert await run.finish() == "receipt 1: 900"
 
-No server, no worker and no waiting; what the function remembers lies in this object. `crash_after=n` lets the process
-die, as it were, right after the n-th thing was remembered; the execution goes on in its next attempt.
+No server, no worker and no waiting: retries, delays and timeouts follow the engine's own rules. The steps that the
+function remembers lie in this object. `crash_after=n` kills the attempt's process, as it were, right after the n-th
+thing was remembered; the execution goes on in its next attempt.
 """
 
 import asyncio
@@ -24,10 +25,14 @@ from msgspec import Raw, Struct
 from horae.env import SECOND, Instant, virtual_env
 from horae.model.awaits import TIMED_OUT, Signal, first_for, taken
 from horae.model.protocol import Awaited, Submit
-from horae.model.signals import Cancelled, GiveUp, Suspended
+from horae.model.retry import GiveUp as Ends
+from horae.model.signals import BadResult, Cancelled, ResultTooLarge, Suspended
+from horae.testing.judge import Judge, TimedOut
 from horae.worker.asks import Ask, Bring, Keep, Kept, Nap, Now, Recall, Submissions, Submitted, WaitFor
 from horae.worker.context import CURRENT, Context, Facts
 from horae.worker.durable import CHECKPOINT
+from horae.worker.holding import Fate
+from horae.worker.runners.outcome import encoded
 
 MOST_ATTEMPTS = 10_000  # one that is suspended so often waits for nothing
 
@@ -63,6 +68,7 @@ class Inline:
         self._crash_after = crash_after
         self._began = self._env.now()
         self._now = self._began
+        self._judge = Judge(job, self._began)
         self._signals: list[Signal] = []
         self._deadlines: dict[str, Instant | None] = {}
         self._calls: dict[str, list[Submitted]] = {}
@@ -72,6 +78,7 @@ class Inline:
         self.artifacts: dict[str, bytes] = {}
         self.attempts: list[Attempt] = []
         self.failures = 0
+        self.reason = ""
         self.log: list[str] = []
         self.cancelled = False
 
@@ -96,27 +103,48 @@ class Inline:
     async def finish(self) -> Any:
         """Run attempts until the execution has ended; its result, or the error that it failed with.
 
-        Failures are tried again as often as the job's `retries` say. Raises Waits when nothing can wake it.
+        Failures, timeouts and crashes are tried again by the job's own rules; the clock jumps over the waits between.
+        `reason` then says why nothing was tried any more. Raises Waits when nothing can wake it.
         """
-        retries = int(self._job.definition().get("retries", 0)) if hasattr(self._job, "definition") else 0
         for _ in range(MOST_ATTEMPTS):
             try:
                 return await self.attempt()
-            except Crash:
-                continue
-            except Exception as error:
-                if isinstance(error, GiveUp | Waits | Cancelled) or self.failures > retries:
-                    raise
             except Suspended:
-                continue
+                await self._check_total()
+            except (Waits, Cancelled):
+                raise
+            except Crash:
+                lost = self._judge.after_crash()
+                if lost is not None:
+                    self.reason = lost.reason
+                    raise
+            except Exception as error:
+                self._go_on(error)
         raise Waits(f"it was suspended {MOST_ATTEMPTS} times")
+
+    def _go_on(self, error: Exception) -> None:
+        """Wait for the next attempt after a failure, or raise the error that ends the execution."""
+        decision = self._judge.after_failure(error, self.failures, self._now)
+        if isinstance(decision, Ends):
+            self.reason = decision.reason
+            raise error
+        self._now = max(self._now, decision.at)
+
+    async def _check_total(self) -> None:
+        """End an execution that waits for longer than `timeouts.total`."""
+        ends_at = self._judge.rules.ends_at
+        if ends_at is not None and self._now >= ends_at:
+            self._now = ends_at
+            error = TimedOut("total")
+            self._failed(error)
+            self._go_on(error)
 
     async def attempt(self) -> Any:
         """Run one attempt; raises Suspended when it waits (the clock then stands where it wakes), and Crash."""
-        port = _InlinePort(self)
+        port = _InlinePort(self, self._judge.limit(self._now))
         context = Context(self._facts(), port, self._secrets)
         try:
-            result = await self._call(context)
+            result = await self._call(context, port)
             context._check_done()
         except Crash:
             self.attempts.append(Attempt(outcome="crashed"))
@@ -126,21 +154,36 @@ class Inline:
             self._wake(waits.wake_at, waits.waits)
             raise
         except BaseException as error:
-            self.failures += 1
-            self.attempts.append(Attempt(outcome="failed", error=error))
+            self._failed(error)
             raise
+        finally:
+            port.ended = True
         self.attempts.append(Attempt(outcome="success"))
-        return msgspec.json.decode(msgspec.json.encode(result))
+        return result
 
-    async def _call(self, context: Context) -> Any:
+    def _failed(self, error: BaseException) -> None:
+        self.failures += 1
+        self.attempts.append(Attempt(outcome="failed", error=error))
+
+    async def _call(self, context: Context, port: "_InlinePort") -> Any:
+        """Call the function; real time counts, too, so one that hangs is left when its time is over."""
         entry = self._job
         function = getattr(entry, "function", entry)
         bind = entry.signature.binder(entry.definition().get("params", {}))
         args, kwargs = bind(Raw(msgspec.json.encode(self._params)), context)
         CURRENT.set(lambda: context)
-        if inspect.iscoroutinefunction(inspect.unwrap(function)):
-            return await function(*args, **kwargs)
-        return await asyncio.to_thread(function, *args, **kwargs)
+        try:
+            async with asyncio.timeout(port.seconds_left()) as real:
+                if inspect.iscoroutinefunction(inspect.unwrap(function)):
+                    result = await function(*args, **kwargs)
+                else:
+                    result = await asyncio.to_thread(function, *args, **kwargs)
+        except BaseException:
+            if not (port.timed_out or real.expired()):
+                raise
+        if port.timed_out or real.expired():
+            raise port.time_out() from None
+        return _through_json(result)
 
     def _facts(self) -> Facts:
         definition: Mapping[str, Any] = self._job.definition()
@@ -225,12 +268,35 @@ class Inline:
         return self._calls[ask.call]
 
 
+def _through_json(value: Any) -> Any:
+    """Return a result as a reader of the execution gets it."""
+    told = encoded(value)
+    if isinstance(told, Fate) and told.error is not None:
+        raise {"ResultTooLarge": ResultTooLarge}.get(told.error.type, BadResult)(told.error.message)
+    return msgspec.json.decode(told.result if isinstance(told, Fate) else told)
+
+
+class _Stop(BaseException):
+    """Leaves a function whose time is over; no Exception, so that code which handles failures lets it pass."""
+
+
 class _InlinePort:
     """The way from the function to its runner: answers are there at once."""
 
-    def __init__(self, run: Inline) -> None:
-        self._run = run
+    def __init__(self, run: Inline, limit: tuple[Instant, str] | None) -> None:
+        self._run, self._limit = run, limit
         self._crashed = False
+        self.timed_out = False
+        self.ended = False  # a thread that outlives its attempt gets no more answers
+
+    def seconds_left(self) -> float | None:
+        return None if self._limit is None else (self._limit[0] - self._run._now) / SECOND
+
+    def time_out(self) -> TimedOut:
+        """Move the clock to where the time is over."""
+        at, kind = self._limit or (self._run._now, "timeout")
+        self._run._now = at
+        return TimedOut(kind)
 
     @property
     def interrupted(self) -> str | None:
@@ -248,11 +314,14 @@ class _InlinePort:
 
     def ask(self, ask: Ask) -> "Future[Any]":
         answer: Future[Any] = Future()
-        if self._crashed:
+        if self._crashed or self.ended:
             raise Crash
         try:
             answer.set_result(self._run.answer(ask))
         except Crash:
             self._crashed = True
             raise
+        if self._limit is not None and self._run._now > self._limit[0]:
+            self.timed_out = True
+            raise _Stop
         return answer

@@ -1,0 +1,68 @@
+"""What follows an attempt of the inline runner, decided by the engine's own rules."""
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+from horae.env import Instant
+from horae.model.definition.read import parse_definition
+from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE
+from horae.model.protocol import Failure
+from horae.model.retry import GiveUp, RetryAt, after_loss
+from horae.model.settle import Rules
+from horae.worker.failure import TIMED_OUT, fate_of
+
+
+class TimedOut(TimeoutError):
+    """An attempt, or all of them together, took longer than the job allows."""
+
+    def __init__(self, kind: str) -> None:
+        self.failure = TIMED_OUT[kind].error
+        super().__init__("" if self.failure is None else self.failure.message)
+
+
+class _Middle(Random):
+    """Chance that always takes the middle, so that the waits of a test are those that its job names."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return (a + b) / 2
+
+
+class Judge:
+    """One execution's rules, and how often it failed by which class."""
+
+    def __init__(self, job: Any, began: Instant) -> None:
+        spec = parse_definition(job.definition(), namespace_name="default", created_at=began).spec
+        self._retry_function = getattr(job, "retry_function", None)
+        self._began, self._timeout, self._retry = began, spec.timeout, spec.retry
+        self._delivery = AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE
+        self._failed: Counter[str] = Counter()
+        self._losses = 0
+
+    @property
+    def rules(self) -> Rules:
+        tried = tuple((0, 1, kind, times) for kind, times in self._failed.items())
+        return Rules(retry=self._retry, delivery=self._delivery, due_at=self._began, tried=tried)
+
+    def limit(self, now: Instant) -> tuple[Instant, str] | None:
+        """Return when an attempt that begins now must have ended, and the timeout that says so."""
+        run = [] if self._timeout is None else [(now + self._timeout, "timeout")]
+        total = self.rules.ends_at
+        return min([*run, *([] if total is None else [(total, "total")])], default=None)
+
+    def after_failure(self, error: BaseException, failures: int, now: Instant) -> RetryAt | GiveUp:
+        """Decide about an attempt that failed; `failures` counts it."""
+        failure = self._told(error, failures)
+        [(_, _, spent)] = self.rules.spent(0, 1)
+        decision = self.rules.decide(failures, failure, now, _Middle(), spent=spent)
+        self._failed[failure.kind] += 1
+        return decision
+
+    def after_crash(self) -> GiveUp | None:
+        """Decide about an attempt whose process died; None means another try."""
+        self._losses += 1
+        return after_loss(self._losses, self._delivery == AT_MOST_ONCE, self._retry.budgets.lost)
+
+    def _told(self, error: BaseException, failures: int) -> Failure:
+        told = error.failure if isinstance(error, TimedOut) else fate_of(error, self._retry_function, failures).error
+        return told or Failure(type=type(error).__name__)
