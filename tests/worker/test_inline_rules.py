@@ -42,13 +42,13 @@ async def unserializable() -> Any:
 
 async def slow() -> None:
     CALLS.append("")
-    await asyncio.sleep(60)
+    await asyncio.Event().wait()
 
 
 async def deaf() -> str:
     CALLS.append("")
     try:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
     except asyncio.CancelledError:
         return "done all the same"
     return "done"
