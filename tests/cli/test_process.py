@@ -190,12 +190,39 @@ def test_an_app_that_is_not_there_is_told(place, kind, said):
         load_app(place)
 
 
+APP = "from horae import App, step\n\napp = App()\n"
+FLOW = APP + "@app.workflow\ndef flow(url='http://x'):\n"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
         ("lacks", "import nothing_there", r"lacks cannot be loaded: ModuleNotFoundError: .*lacks.py, line 1\)"),
         ("raises", "\n1 / 0", r"raises cannot be loaded: ZeroDivisionError: .*raises.py, line 2\)"),
         ("unreadable", "def f(:", r"unreadable cannot be loaded: SyntaxError: .*unreadable.py, line 1\)\.$"),
+        (
+            "typo",
+            APP + "\n@app.job(retrys=3)\ndef f(): ...",
+            r".*'retrys'.* 'retries'\? \(.*typo.py, line 5\)",
+        ),
+        ("camel", APP + "\n@app.job(giveUp=3)\ndef f(): ...", r".*no option 'giveUp'.*\(.*camel.py, line 5\)"),
+        ("flow_typo", APP + "\n@app.workflow(on_eror='x')\ndef f(): ...", r".*'on_error'\? \(.*flow_typo.py, line 5\)"),
+        ("twice", APP + "\n@app.job('a b')\ndef f(): ...", r".*cannot be the name.*\(.*twice.py, line 5\)"),
+        ("step_typo", FLOW + "    step.http('http://x', retrys=3)", r".*step.http.*'retries'\? \(.*, line 6\)"),
+        ("looping", FLOW + "    for part in url: pass", r".*say job.map.*\(.*looping.py, line 6\)"),
+        ("within", FLOW + "    'a' in url", r".*say .contains.*\(.*within.py, line 6\)"),
+        ("attribute", FLOW + "    url.host", r".*write \[\"host\"\].*\(.*attribute.py, line 6\)"),
+        ("no_steps", FLOW + "    pass", r".*has no steps.*\(.*no_steps.py, line 4\)"),
+        (
+            "sends",
+            FLOW + "    step.http(url)",
+            r"""sends .*step.http\({"url": "\${params.url}"}, params={"url": url}\) \(.*sends.py, line 6\)\.$""",
+        ),
+        (
+            "runs",
+            FLOW + "    got = step.command('ls')\n    step.command(['cat', got])",
+            r"""runs .*step.command\(.*, params={"path": command}\) \(.*runs.py, line 7\)\.$""",
+        ),
     ],
 )
 def test_a_mistake_in_the_users_module_is_theirs(tmp_path, monkeypatch, name, text, said):

@@ -1,5 +1,6 @@
 """The client's statistics against a real server in the same process."""
 
+from horae.client.views import Execution, View
 from tests.client.test_real import embedded
 
 
@@ -16,3 +17,10 @@ async def test_a_namespace_and_a_job_tell_how_they_fare():
         assert [item["executionId"] for item in grid.raw["items"]] == [done.id]
         assert [day["day"] for day in days.raw["days"]] == ["2026-01-01", "2026-01-02"]
         assert [one["executionId"] for one in double.raw["statistics"]["recent"]] == [done.id]
+
+
+def test_an_answer_shows_its_content():
+    assert repr(View.of({"rows": [1, 2], "total": 0})) == "View({'rows': [1, 2], 'total': 0})"
+    assert len(repr(View.of({"rows": ["x" * 50] * 1000}))) < 3000
+    execution = Execution.of({"executionId": "e", "status": "running", "attempt": 0, "tags": {}, "upstream": []})
+    assert repr(execution) == "Execution(execution_id='e', status='running', attempt=0)"

@@ -32,6 +32,23 @@ def test_the_programs_run(tmp_path):
     assert plain[3].startswith('No job named "clean-up"')
 
 
+@pytest.mark.timeout(120)
+def test_a_workflow_chooses_runs_a_program_and_sends_a_request(tmp_path):
+    (tmp_path / "shipping.py").write_text(PROGRAMS["shipping.py"])
+    (tmp_path / "ask.py").write_text(
+        "from shipping import app, ship\n"
+        "done = app.client.sync.executions.wait(ship.sync.submit(order=2).id, timeout=60)\n"
+        "graph = app.client.sync.executions.graph(done.id)\n"
+        "print(done.status, done.result, sorted((node['step'], node['status']) for node in graph['nodes']))\n"
+    )
+    folder = Folder(tmp_path)
+    with folder.up("horae up --app shipping:app"):
+        said = folder.run("python ask.py").strip()
+    states = {"by_post": "skipped", "by_truck": "success", "command": "success", "health": "failed"}
+    states |= {"switch": "success", "weigh": "success"}
+    assert said == f"success {{'kilos': 60}} {sorted(states.items())}"
+
+
 def public(thing: object) -> list[str]:
     return [name for name in dir(thing) if not name.startswith("_")]
 

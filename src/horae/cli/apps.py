@@ -2,9 +2,9 @@
 
 import sys
 from importlib import import_module
-from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
+from horae.client.places import raised_at
 from horae.errors import BadInput, HoraeError, NotFound
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def _module(name: str) -> Any:
 
 
 def _broken(name: str, error: Exception) -> HoraeError:
-    """The user's own mistake, with the last line of theirs that it went through."""
-    frames = [frame for frame in extract_tb(error.__traceback__) if "importlib" not in frame.filename][1:]
-    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    """Name the user's own mistake, with the last line of their code that it passed through."""
+    found = raised_at(error.__traceback__)
+    place = "" if found is None else f" ({found[0]}, line {found[1]})"
     remedy = f'Correct it; `python -c "import {name}"` shows the whole traceback.'
     return BadInput(f"{name} cannot be loaded: {type(error).__name__}: {error}{place}.", remedy)
 

@@ -101,6 +101,14 @@ class Expression:
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(f"{self!r} is known when the workflow runs, not now: say job.map(...) instead of a loop")
 
+    def __contains__(self, part: object) -> NoReturn:
+        raise TypeError(f"{self!r} is known when the workflow runs, not now: say .contains(...) instead of `in`")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(f'{self!r} has no attribute {name!r}: write ["{name}"] for a part of the value')
+
     def __len__(self) -> NoReturn:
         raise TypeError(f"{self!r} is known when the workflow runs, not now: say .size() instead of len()")
 

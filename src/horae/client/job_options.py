@@ -5,17 +5,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from horae.client import spelling
-from horae.client.spelling import camel, policy, spelled
+from horae.client.spelling import camel, policy, refuse_unknown, spelled
 from horae.errors import BadInput
 
 Spell = Callable[[Any], Any]
 
 
 def described(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that are given, by the names of REST. One that there is not is a TypeError, as in any call."""
-    unknown = next((name for name in options if name not in SPELLED), None)
-    if unknown is not None:
-        raise TypeError(f"@app.job has no option {unknown!r}")
+    """Return the given options by their names in REST. An unknown one is a TypeError, as in any call."""
+    refuse_unknown(options, (*SPELLED, *OF_DECORATOR), "@app.job")
     return {camel(name): SPELLED[name](value) for name, value in options.items() if value is not None}
 
 
@@ -80,6 +78,7 @@ _PLAIN = (
     *("resources", "spread", "on_dependency_timeout", "tags", "delivery", "params", "concurrency", "rate", "burst"),
     *("sequence", "sensitive"),
 )
+OF_DECORATOR = ("name", "description", "isolation", "process_limits")  # options that the decorator itself takes
 SPELLED: Mapping[str, Spell] = {
     **dict.fromkeys(_PLAIN, _as_is),
     **dict.fromkeys(("timeout", "grace", "dependency_timeout", "key_for"), spelled),

@@ -1,16 +1,17 @@
 """Where in the user's code something happened: the nearest frame that is not Horae's."""
 
+import importlib
 import sys
 from pathlib import Path
 from types import TracebackType
 
 Place = tuple[str, int]  # a file and a line
-_HORAE = str(Path(__file__).parents[1]) + "/"
+_OTHERS = (str(Path(__file__).parents[1]) + "/", str(Path(importlib.__file__).parent) + "/", "<frozen importlib")
 
 
 def is_users(file: str) -> bool:
     """Tell whether a file is neither Horae's nor part of the import machinery."""
-    return not file.startswith((_HORAE, "<frozen importlib"))
+    return not file.startswith(_OTHERS)
 
 
 def caller() -> Place:

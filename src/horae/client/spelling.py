@@ -1,7 +1,8 @@
 """How Python's values are spelled in a job's definition: spans, policies of retries, exceptions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any
 
 from horae.env import SECOND
@@ -14,6 +15,21 @@ _RULES = ("retryOn", "giveUpOn")
 def camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(part.title() for part in rest)
+
+
+def refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Raise a TypeError for an option that does not exist, with the nearest one that does."""
+    names = tuple(dict.fromkeys(known))
+    for name in given:
+        if name not in names:
+            near = get_close_matches(snake(name), names, n=2)
+            remedy = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {', '.join(names)}"
+            raise TypeError(f"{what} has no option {name!r}: {remedy}")
+
+
+def snake(name: str) -> str:
+    """Spell a name of REST as Python does."""
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
 
 
 def spelled(span: Span | None) -> str | float | None:

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from horae.client.expression import Expression, written
-from horae.client.spelling import camel, spelled
-from horae.client.workflow import INDEX, ITEM, Node, Steps, _option, building
+from horae.client.spelling import spelled
+from horae.client.workflow import INDEX, ITEM, Node, Steps, building
 from horae.model.signals import Span
 
 # Typed as Any, so that they may be given for whatever parameter a job has.
@@ -24,13 +24,15 @@ def job(ref: str, /, params: Mapping[str, Any] | None = None, **options: Any) ->
 
 
 def command(line: str | Sequence[str] | Mapping[str, Any], **options: Any) -> Node:
-    """Run a program."""
+    """Run a program. A value of the workflow reaches it as a param: `step.command("ls ${params.at}", params={...})`."""
+    _fixed(line, f'step.command(["ls", "${{params.path}}"], params={{"path": {_spoken(line)}}})')
     what = line if isinstance(line, str) else dict(line) if isinstance(line, Mapping) else list(line)
     return _make("command", {"command": what}, options)
 
 
 def http(request: str | Mapping[str, Any], **options: Any) -> Node:
-    """Send a request."""
+    """Send a request. A value of the workflow reaches it as a param: `step.http("${params.url}", params={...})`."""
+    _fixed(request, f'step.http({{"url": "${{params.url}}"}}, params={{"url": {_spoken(request)}}})')
     return _make("http", {"http": request if isinstance(request, str) else dict(request)}, options)
 
 
@@ -89,6 +91,20 @@ def _wait(kind: str, given: dict[str, Any], options: dict[str, Any]) -> Node:
 def _make(wanted: str, document: dict[str, Any], options: dict[str, Any]) -> Node:
     steps: Steps = building()
     own = options.pop("name", None)
-    node = steps.add(wanted, document, own)
-    node.document |= {camel(name): _option(name, value, node) for name, value in options.items()}
-    return node
+    return steps.add(wanted, document, own).describe(options, f"step.{wanted}(...)")
+
+
+def _spoken(part: Any) -> str:
+    """Name the first value of the workflow in a task as the user's code might."""
+    if isinstance(part, Expression):
+        return part.name if isinstance(part, Node) else part._source.removeprefix("params.")
+    parts = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()
+    return next((spoken for each in parts if (spoken := _spoken(each))), "")
+
+
+def _fixed(part: Any, remedy: str) -> None:
+    """Refuse a value that only the running workflow knows, in a task that is sent as it stands."""
+    if isinstance(part, Expression):
+        raise TypeError(f"{part!r} is known when the workflow runs. Hand it to the step as a param: {remedy}")
+    for each in part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ():
+        _fixed(each, remedy)

@@ -14,6 +14,7 @@ Status = Literal["waiting", "queued", "running", "success", "failed", "cancelled
 FINAL: frozenset[str] = frozenset({"success", "failed", "cancelled", "skipped"})
 
 V = TypeVar("V", bound="View")
+MOST_SHOWN = 2_000  # characters of a document in its repr
 
 
 class View(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -27,8 +28,17 @@ class View(Struct, frozen=True, kw_only=True, rename="camel"):
         return view
 
     def __repr__(self) -> str:
-        known = ((name, getattr(self, name)) for name in self.__struct_fields__ if name != "raw")
-        return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in known if v not in (None, '', {}, False))})"
+        """Show the fields that have a value; a document without fields of its own shows all of it, within reason."""
+        known = {name: getattr(self, name) for name in self.__struct_fields__ if name != "raw"}
+        shown = ", ".join(f"{name}={value!r}" for name, value in known.items() if not _is_nothing(value))
+        if known:
+            return f"{type(self).__name__}({shown})"
+        text = repr(self.raw)
+        return f"{type(self).__name__}({text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + ' ...'})"
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value is False or value in ("", {}, [], ())
 
 
 class Page(list[V]):

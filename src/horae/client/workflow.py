@@ -22,9 +22,11 @@ import msgspec
 
 from horae.client.encode import encode
 from horae.client.expression import Expression, written
-from horae.client.spelling import camel, policy, spelled, timeouts
+from horae.client.job_options import SPELLED
+from horae.client.spelling import camel, policy, refuse_unknown, snake, spelled, timeouts
 from horae.client.submitting import Submittable
 from horae.errors import BadInput
+from horae.model.definition.steps import FIELDS, KINDS
 from horae.model.signature import Signature, signature_of
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPANS = frozenset({"timeout", "grace", "every"})
+# Fields of a step that may be said beside its call, in Python's spelling.
+_SAID = tuple(name for name in FIELDS if name not in {*KINDS, "foreach"})
+STEP_OPTIONS = tuple("while_" if name == "while" else snake(name) for name in _SAID)
 ITEM, INDEX = Expression("item"), Expression("index")
 BUILDING: ContextVar["Steps | None"] = ContextVar("horae_building", default=None)
 
@@ -68,6 +73,12 @@ class Node(Expression):
         return self
 
     __hash__ = Expression.__hash__
+
+    def describe(self, options: Mapping[str, Any], call: str) -> "Node":
+        """Add what is said about the step beside its call; an unknown option is refused where it stands."""
+        refuse_unknown((name for name in options if camel(name) not in _SAID), STEP_OPTIONS, call)
+        self.document |= {camel(name): _option(name, value, self) for name, value in options.items()}
+        return self
 
     def _follow(self, node: "Node") -> None:
         after = self.document.setdefault("after", [])
@@ -151,9 +162,7 @@ class StepOptions:
         document: dict[str, Any] = {"job": self._callee.name, "params": msgspec.json.decode(encode(written(params)))}
         if foreach is not None:
             document["foreach"] = foreach
-        node = building().add(self._callee.name, document, own)
-        node.document |= {camel(name): _option(name, value, node) for name, value in options.items()}
-        return node
+        return building().add(self._callee.name, document, own).describe(options, ".step(...)")
 
 
 def _others(names: Sequence[str], free: str) -> Iterable[str]:
@@ -202,6 +211,7 @@ def _undo(value: Any, node: Node) -> Any:
 
 def described(options: Mapping[str, Any]) -> dict[str, Any]:
     """What is said about a workflow as a job, in the API's spelling."""
+    refuse_unknown(options, (*SPELLED, "name", "description", "on_error"), "@app.workflow")
     given = {camel(name): plain(value) for name, value in options.items() if value is not None}
     own = {"onError": given.pop("onError")} if "onError" in given else {}
     return {**given, "workflow": own} if own else given
