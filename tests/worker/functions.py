@@ -378,3 +378,10 @@ async def traced_async(ctx: Context) -> list[str | None]:
 def _traces(ctx: Context) -> list[str | None]:
     current = current_trace()
     return [current.parent, ctx.trace, current.state, ctx.trace_state]
+
+
+@app.job
+def environment() -> list[bool]:
+    """Whether a variable is there, and whether /proc shows it."""
+    shown = Path("/proc/self/environ").read_bytes() if sys.platform == "linux" else b""
+    return [os.environ.get("HORAE_KEY") == "hk_secret", b"hk_secret" in shown]

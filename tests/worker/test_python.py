@@ -396,3 +396,9 @@ async def test_at_most_once_is_not_handed_back_once_it_has_begun(tmp_path):
         outcome = await it.outcome(parcel)
 
         assert (outcome.outcome, outcome.error.type) == ("failed", "Interrupted")
+
+
+async def test_a_function_in_its_own_process_has_variables_that_others_do_not_see(monkeypatch):
+    monkeypatch.setenv("HORAE_KEY", "hk_secret")
+    async with shop(app) as it:
+        assert result(await it.run(python("environment", "process"))) == [True, False]

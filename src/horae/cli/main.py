@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from horae.cli.hiding import hide
 from horae.cli.lazy import LazyGroup
 from horae.errors import HoraeError, Unauthorized
 from horae.version import __version__
@@ -95,6 +96,7 @@ def tell(detail: str, remedy: str = "") -> None:
 def main() -> None:
     """The console script. A defect shows one line; HORAE_DEBUG=1 shows its traceback."""
     try:
+        hide()
         cli.main(prog_name="horae")
     except Exception as error:
         if os.environ.get("HORAE_DEBUG"):

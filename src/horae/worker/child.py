@@ -195,6 +195,7 @@ class Child:
             self._settle(message)
         elif isinstance(message, Hello):
             sys.path[:] = message.path
+            os.environ.update(message.env)
             self.send(Ready())
         elif isinstance(message, Stop):
             self._stop(message.kind)

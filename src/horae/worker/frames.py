@@ -15,9 +15,10 @@ HEADER = struct.Struct("<I")
 
 
 class Hello(Struct, frozen=True, tag=True):
-    """Down, once: where the child finds the user's modules."""
+    """Down, once: where the child finds the user's modules, and the variables that /proc is not to show."""
 
     path: list[str]
+    env: dict[str, str]
 
 
 class Order(Struct, frozen=True, tag=True):

@@ -37,6 +37,7 @@ from horae.model.signature import BadParams
 from horae.model.template import TemplateError, render
 from horae.worker.bounds import Bounds
 from horae.worker.context import Context
+from horae.worker.environ import PASSED
 from horae.worker.failure import checked, failed
 from horae.worker.holding import Begun, Fate
 from horae.worker.lines import Meter, Output, reporter
@@ -50,19 +51,6 @@ from horae.worker.runners.tasks import TaskRunner
 from horae.worker.spawner import ChildProcess, GuardDied, SpawnFailed
 
 # What a command sees of the worker's own environment; `Settings.pass_env` names more.
-PASSED = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "TMPDIR",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-)
 UNBOUND = Bounds()
 LOOK = 0.25  # seconds between looks at HORAE_OUTPUT
 MAX_ENV_VALUE = 96 * 1024  # the kernel allows 128 KiB for one variable

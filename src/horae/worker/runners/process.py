@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from horae.env import SECOND
 from horae.model.confines import FREE, Confines
 from horae.worker.bounds import Bounds
+from horae.worker.environ import divide
 from horae.worker.failure import failed
 from horae.worker.frames import (
     HEADER,
@@ -69,16 +70,17 @@ class Kid:
         """Start it and wait until it takes orders. Raises when it cannot be."""
         self._sock, its = socket.socketpair()
         self._sock.setblocking(False)
+        opened, hidden = divide(os.environ)
         with its:
             fds = [output.writer for output in self._outputs]
             self._process = await self._host.spawner.spawn(
-                PROGRAM, dict(os.environ), None, [*fds, its.fileno()], self.bounds.frame()
+                PROGRAM, opened, None, [*fds, its.fileno()], self.bounds.frame()
             )
         for output in self._outputs:
             output.handed_over()
         self._reader, self._writer = await asyncio.open_connection(sock=self._sock)
         self.is_alive = True
-        self.send(Hello([entry or os.getcwd() for entry in sys.path]))
+        self.send(Hello([entry or os.getcwd() for entry in sys.path], hidden))
         async with asyncio.timeout(START):
             if not isinstance(await self.receive(), Ready):
                 raise GuardDied("the child process did not start")

@@ -1,0 +1,81 @@
+"""What a server or a worker was started with is not shown to other processes of its user."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from horae.cli.hiding import without_secrets
+from tests.acceptance.fleet import KEY, Fleet
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows it")
+PASSWORD = "a-password-for-jobs"
+# What a command finds in the beginnings of all processes above it.
+LOOK = r"""
+p=$PPID
+while [ "$p" -gt 1 ]; do
+    echo "process $p"
+    tr '\0' '\n' < /proc/$p/environ
+    tr '\0' '\n' < /proc/$p/cmdline
+    p=$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$p/status)
+done
+"""
+
+
+def test_a_command_finds_no_key_in_the_processes_above_it(tmp_path: Path):
+    fleet = Fleet(tmp_path, f"sqlite:///{tmp_path}/horae.db")
+    try:
+        fleet.add_server("s")
+        worker = fleet.add_worker("w", HORAE_SECRET_ENV="JOB_PASSWORD", JOB_PASSWORD=PASSWORD)
+        fleet.post("/jobs", {"name": "look", "command": {"shell": LOOK}})
+        id = fleet.submit("look")
+        assert fleet.until(id, "success", "failed")["status"] == "success"
+        told = [line["text"] for line in fleet.get(f"/executions/{id}/logs?limit=1000")["items"]]
+        server = Path(f"/proc/{fleet.servers['s'].pid}/environ").read_bytes()
+    finally:
+        fleet.close()
+
+    assert f"process {worker.pid}" in told
+    assert any(line.startswith("PATH=") for line in told)
+    assert [line for line in told if KEY in line or PASSWORD in line] == []
+    assert KEY.encode() not in server
+
+
+# A process without privileges that hides, and a child of it that looks into it.
+READ = """
+import os, sys
+from horae.cli import hiding
+from horae.worker.guard import prctl
+if os.getuid() == 0:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+    prctl(hiding.PR_SET_DUMPABLE, 1)
+hiding._start_anew = lambda: None
+file, sys.argv = sys.argv[1], ["horae", "worker"]
+hiding.hide()
+if os.fork() == 0:
+    try:
+        open(f"/proc/{os.getppid()}/{file}", "rb").close()
+    except PermissionError:
+        os._exit(13)
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+@pytest.mark.parametrize("file", ["environ", "maps", "mem", "fd/0"])
+def test_processes_of_the_same_user_do_not_look_into_it(file: str):
+    argv = [sys.executable, "-c", READ, file]
+
+    assert subprocess.run(argv, stdin=subprocess.DEVNULL).returncode == 13
+    if file in ("environ", "maps"):  # elsewhere kernels differ in what they refuse anyway
+        assert subprocess.run(argv, stdin=subprocess.DEVNULL, env=os.environ | {"HORAE_DEBUG": "1"}).returncode == 0
+
+
+def test_flags_with_secrets_become_variables():
+    argv = ["python", "horae", "worker", "--key", "k", "--name", "w", "--enrol=t=1"]
+    assert without_secrets(argv) == (
+        ["python", "horae", "worker", "--name", "w"], {"HORAE_KEY": "k", "HORAE_ENROL": "t=1"},
+    )  # fmt: skip
+    assert without_secrets(["horae", "worker", "--key"]) == (["horae", "worker", "--key"], {})
