@@ -1,5 +1,7 @@
 """Tallies: what is added up of what, and how a window is divided into points."""
 
+from uuid import UUID
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from horae.model.tally import (
     Counts,
     JobTally,
     NamespaceTally,
+    missing,
     points,
     span_for,
     step_of,
@@ -66,3 +69,20 @@ def test_tallies_join_with_all_that_they_hold():
     job = JobTally()
     job.took((1, 2, 3), 7)
     assert (job.durations.total, max(job.durations.counts.values())) == (7, 3)
+
+
+def test_what_is_missing_is_the_difference_of_all_minutes():
+    a, b = UUID(int=1), UUID(int=2)
+    found = {
+        (a, 1): JobTally(success=4, namespace=7),
+        (a, 2): JobTally(success=5, failed=1),
+        (b, 2): JobTally(failed=2),
+    }
+    known = {(a, 1): Counts(success=3), (a, 2): Counts(success=1), (a, 3): Counts(success=2), (b, 2): Counts(failed=2)}
+
+    lacking = missing(found, known)
+
+    assert {key: (tally.success, tally.failed) for key, tally in lacking.items()} == {(a, 2): (3, 1)}
+    assert missing(found, found) == {}
+    assert missing(found, {})[a, 1] == JobTally(success=4, namespace=7)
+    assert missing({}, known) == {}

@@ -103,6 +103,8 @@ RARE = {
     *RARE_FAILURES,
     *RARE_FLOWS,
     "execution_sizes",
+    *("ended_within", "known_of_minutes", "lost_servers", "newest_row_of_history", "row_of_history"),
+    "take_lost_server",
     *("adopt_session", "ask_drain", "end_old_epoch", "lock_old_epoch", "orphans", "server_gone", "sessions"),
 }
 

@@ -51,14 +51,15 @@ class Executions:
         on_event: Callable[[Event], object] = lambda event: None,
         waits: Callable[[Sequence[reads.Found]], Awaitable[dict[UUID, str]]] | None = None,
         held: Callable[[int, int, str], str | None] = lambda namespace, queue, name: None,
+        count: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         """`on_asked` is called with a session that was asked to stop something, `on_cancelled` with a job and how many
         of its executions were cancelled, `on_event` with what to tell people; `waits` tells in words what executions
-        wait for that wait for other jobs, `held` why nothing of a queue is started.
+        wait for that wait for other jobs, `held` why nothing of a queue is started; `count` writes what was counted.
         """
         self._env, self._store, self._retention = env, store, retention
         self._on_asked, self._on_cancelled, self._on_event = on_asked, on_cancelled, on_event
-        self._waits, self._held = waits, held
+        self._waits, self._held, self._count = waits, held, count
         self.traced = False  # whether each has a trace
         self._found: Lookup[reads.Ref, reads.Found] = Lookup(
             lambda refs: self._store.look_up(lambda: reads.by_ids(refs))
@@ -83,7 +84,9 @@ class Executions:
         return [*map(show_attempt, tried), *_latest(found.execution)]
 
     async def counts(self, namespace: int, job: str | None = None) -> CountsView:
-        """How many executions are in each state."""
+        """How many executions are in each state: those that this server ended are all counted."""
+        if self._count is not None:
+            await self._count()
         of = namespace if job is None else (await find_job(self._store, namespace, job)).job.id
         return CountsView(**await self._store.read(lambda: reads.counts(of)))
 

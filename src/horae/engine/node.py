@@ -70,6 +70,7 @@ class Node(Entering):
     async def prepare(self) -> None:
         """Learn what the store holds."""
         await self.epochs.step()
+        await self.recounter.prepare()
         await self.sealer.prepare()
         await self.callbacks.prepare()
         await self.clock.step()

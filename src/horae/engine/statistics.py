@@ -1,8 +1,10 @@
 """Statistics: each server adds up in memory, per job and per namespace, and writes its own rows every five seconds.
 
-What happens all day is counted once, by minute; hours and days are added up from that when it is written.
+What happens all day is counted once, by minute; hours and days are added up from that and written with it, in one
+transaction: either all of them know of an end, or none does, and then a recount finds it (recount.py).
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
@@ -20,10 +22,12 @@ from horae.store.contract import Store
 from horae.store.moves import statistics
 from horae.store.moves.effects import Effects
 from horae.store.moves.told import Ended
+from horae.store.script import Script
 
 FLUSH = 5.0
 MOST_TOLD, FEW_TOLD = 1000, 20  # events of one kind in a batch
 MINUTE = 60_000_000
+FARTHEST = 60 * MINUTE  # a report may come late
 TELLING = ("success", "failed")  # how long the others took tells nothing of a job
 
 
@@ -35,6 +39,7 @@ class Statistics:
     def __init__(self, env: Env, store: Store, node: UUID) -> None:
         self._env, self._store, self._node = env, store, node
         self._jobs: dict[tuple[UUID, int], JobTally] = {}  # by minute: since the last flush
+        self._minutes: dict[tuple[UUID, int], JobTally] = {}  # the same, in wider spans already and not written
         self._namespaces: dict[tuple[int, int], NamespaceTally] = {}
         self._unowned: list[tuple[UUID, int, JobTally]] = []  # of jobs whose namespace nobody told
         self._job_spans = Tallies(JOB_SPANS, JobTally, statistics.put_jobs, env.new_id)
@@ -47,6 +52,7 @@ class Statistics:
         self.listened: Callable[[], bool] = lambda: False  # whether anybody here wants to know each event
         self.on_effects: Callable[[Effects], object] = lambda effects: None  # told of all that is counted
         self.on_ended: Callable[[Sequence[Ended]], object] | None = None  # told of what is over, if anybody traces it
+        self._writing = asyncio.Lock()
         self.alarm = Alarm()
 
     def take_failed(self) -> set[UUID]:
@@ -60,9 +66,10 @@ class Statistics:
             self.on_trials(effects.trials)
         if effects.attempted:
             self.on_attempted(effects.attempted)
-        minute = self._env.now() // MINUTE
+        now = self._env.now()
+        minute = now // MINUTE
         for ended in effects.ended:
-            self._ended(ended, minute)
+            self._ended(ended, _minute_of(ended, now))
         for again in effects.repeats:
             self._of_job(again.job, again.namespace, minute).add(again.what, again.count)
             self.totals[again.what] += again.count
@@ -146,15 +153,13 @@ class Statistics:
         return told
 
     async def step(self) -> Wait:
-        """Write what was added up."""
-        await self._write_minutes()
-        await self._own()
-        taken, self._namespaces = self._namespaces, {}
-        for (namespace, minute), happened in taken.items():
-            self._namespace_spans.add(namespace, minute * MINUTE, happened)
-        now = self._env.now()
-        await self._namespace_spans.flush(self._store, now)
-        await self._job_spans.flush(self._store, now)
+        """Write what was added up; whoever wants to read it has it written before."""
+        async with self._writing:
+            await self._gather()
+            await self._write()
+            now = self._env.now()
+            await self._namespace_spans.flush(self._store, now)
+            await self._job_spans.flush(self._store, now)
         return FLUSH
 
     async def close(self) -> None:
@@ -163,24 +168,48 @@ class Statistics:
         while self._namespace_spans.is_behind or self._job_spans.is_behind:
             await self.step()
 
-    async def _write_minutes(self) -> None:
-        if not self._jobs:
-            return
+    async def _gather(self) -> None:
+        """Add what happened since the last flush to what is to be written."""
         counts, self._jobs = self._jobs, {}
-        try:
-            await self._store.write(lambda: statistics.add(self._node, counts))
-        except StoreUnavailable as error:
-            if not error.fields.get("unknown"):
-                self._keep(counts)
-                raise
-            self._widen(counts)
-            raise
+        for key, happened in counts.items():
+            if key in self._minutes:
+                self._minutes[key].join(happened)
+            else:
+                self._minutes[key] = happened
         self._widen(counts)
+        await self._own()
+        taken, self._namespaces = self._namespaces, {}
+        for (namespace, minute), tally in taken.items():
+            self._namespace_spans.add(namespace, minute * MINUTE, tally)
 
-    def _keep(self, counts: Mapping[tuple[UUID, int], JobTally]) -> None:
-        """Nothing of these was written: they go with the next."""
-        for (job, minute), unwritten in counts.items():
-            self._of_job(job, unwritten.namespace, minute).join(unwritten)
+    async def _write(self) -> None:
+        """Write the minutes and what they changed of wider spans, as far as one transaction takes it."""
+        minutes, wide, jobs = self._minutes, self._namespace_spans.some(), self._job_spans.some()
+
+        def script() -> Script[None]:
+            if minutes:
+                yield from statistics.add(self._node, minutes)
+            yield from self._namespace_spans.put(wide)
+            yield from self._job_spans.put(jobs)
+
+        if not minutes and not wide[1] and not jobs[1]:
+            return
+        try:
+            await self._store.write(script)
+        except StoreUnavailable as error:
+            if error.fields.get("unknown"):  # minutes are added to, so they are not written twice
+                self._minutes = {}
+            raise
+        self._minutes = {}
+        self._namespace_spans.wrote(wide)
+        self._job_spans.wrote(jobs)
+
+    def recounted(self, jobs: Mapping[UUID, Counts]) -> None:
+        """Look at jobs whose ends another server had heard of, which is gone."""
+        failed = {job for job, counts in jobs.items() if counts.failed}
+        self._failed |= failed
+        if failed:
+            self.on_failed()
 
     def _widen(self, counts: Mapping[tuple[UUID, int], JobTally]) -> None:
         """Add what was counted of minutes to what is wider: hours and days of the job, and all of its namespace.
@@ -206,3 +235,8 @@ class Statistics:
         for job, minute, happened in unowned:
             if job in owners:
                 Counts.join(self._of_namespace(owners[job], minute), happened)
+
+
+def _minute_of(ended: Ended, now: Instant) -> int:
+    """The minute in which history says that something ended, which no worker's clock puts far away."""
+    return max(now - FARTHEST, min(ended.at or now, now)) // MINUTE

@@ -22,6 +22,7 @@ AT_ONCE = 5_000  # rows of a flush
 Of = TypeVar("Of", bound=Hashable)
 Tally = TypeVar("Tally", bound=Counts)
 Key = tuple[Of, int, Instant]
+Some = tuple[UUID, list[tuple[Key[Of], Tally]]]
 
 
 class Tallies(Generic[Of, Tally]):
@@ -57,15 +58,28 @@ class Tallies(Generic[Of, Tally]):
     async def flush(self, store: Store, now: Instant) -> None:
         """Write what changed, at most so much: the rest comes with the next flush."""
         for _ in range(0, AT_ONCE, IN_ONE):
-            keys = list(islice(self._unwritten, IN_ONE))
-            if not keys:
+            if not self._unwritten:
                 break
-            writer = self._known[keys[0]][0]
-            rows = [(key, known) for key in keys for whose, known in [self._known[key]] if whose == writer]
-            await store.write(lambda: self._put(writer, rows))  # noqa: B023
-            for key, _ in rows:
-                del self._unwritten[key]
+            some = self.some()
+            await store.write(lambda: self.put(some))  # noqa: B023
+            self.wrote(some)
         self._forget(now)
+
+    def some(self) -> "Some[Of, Tally]":
+        """What was changed first, of one writer, as much as a transaction takes."""
+        keys = list(islice(self._unwritten, IN_ONE))
+        writer = self._known[keys[0]][0] if keys else self._writer
+        return writer, [(key, known) for key in keys for whose, known in [self._known[key]] if whose == writer]
+
+    def put(self, some: "Some[Of, Tally]") -> Script[None]:
+        """Write rows as they stand now."""
+        if some[1]:
+            yield from self._put(*some)
+
+    def wrote(self, some: "Some[Of, Tally]") -> None:
+        """These are written."""
+        for key, _ in some[1]:
+            self._unwritten.pop(key, None)
 
     def _forget(self, now: Instant) -> None:
         """Let go of spans that are over; of all that is written, when they are too many."""

@@ -1,6 +1,7 @@
 """Tallies: what happened within a span of time, of one job or of all of a namespace. They add up."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
 
 from msgspec import Struct, field
 
@@ -16,6 +17,7 @@ STEPS = (
     *(DAY, 2 * DAY, 7 * DAY, 28 * DAY),
 )
 MOST_POINTS = 120
+ENDS = ("success", "failed", "cancelled", "skipped")
 OUTCOMES = ("success", "failed", "cancelled", "skipped", "retried", "lost")
 SAMPLES = 8  # durations that are looked at of a slice's items, each standing for its neighbours
 
@@ -65,6 +67,10 @@ class Counts(Struct):
         return self.retried / judged if judged else None
 
 
+NOTHING = Counts()
+Minute = tuple[UUID, int]  # a job, and a minute since 1970
+
+
 class JobTally(Counts):
     """One job's, with how long its executions took."""
 
@@ -108,6 +114,28 @@ class NamespaceTally(Counts):
             self.waits.join(other.waits)
             self.lag_max = most(self.lag_max, other.lag_max)
             self.queued = most(self.queued, other.queued)
+
+
+def missing(found: Mapping[Minute, JobTally], known: Mapping[Minute, Counts]) -> dict[Minute, JobTally]:
+    """What history has of jobs and minutes and statistics have not.
+
+    A job's ends may be counted a moment, and so a minute, later than they happened: only what is missing of all these
+    minutes together is missing. The newest minutes come first: nobody was left to count them.
+    """
+    lacking: dict[Minute, JobTally] = {}
+    for name in ENDS:
+        left: dict[UUID, int] = {}
+        for tallies, sign in ((found, 1), (known, -1)):
+            for (job, _), tally in tallies.items():
+                left[job] = left.get(job, 0) + sign * getattr(tally, name)
+        for job, minute in sorted(found, key=lambda key: -key[1]):
+            tally = found[job, minute]
+            gap = getattr(tally, name) - getattr(known.get((job, minute), NOTHING), name)
+            count = min(gap, left[job])
+            if count > 0:
+                left[job] -= count
+                lacking.setdefault((job, minute), JobTally(namespace=tally.namespace)).add(name, count)
+    return lacking
 
 
 def most(*values: int | None) -> int | None:

@@ -28,6 +28,8 @@ SELECT lower(substr(hex(parcel), 1, 8) || '-' || substr(hex(parcel), 9, 4) || '-
        || substr(hex(parcel), 17, 4) || '-' || substr(hex(parcel), 21, 8)) || printf('%04x', item) AS id,
        parcel, item, {_COLUMNS}
 FROM slices JOIN indexes ON item >= lo AND item < hi"""
+# Rows come in the order in which executions end, so a range of times is a range of pages; on SQLite one of rowids.
+POSTGRES_ENDED = "CREATE INDEX history_ended ON history USING brin (completed_at) WITH (autosummarize = on)"
 
 
 def extras(dialect: str) -> list[str]:
@@ -35,4 +37,5 @@ def extras(dialect: str) -> list[str]:
     if dialect == "sqlite":
         return [SQLITE_VIEW]
     partitioned = (*PARTITIONED, "fires")
-    return [f"CREATE TABLE {name}_default PARTITION OF {name} DEFAULT" for name in partitioned] + [POSTGRES_VIEW]
+    defaults = [f"CREATE TABLE {name}_default PARTITION OF {name} DEFAULT" for name in partitioned]
+    return [*defaults, POSTGRES_ENDED, POSTGRES_VIEW]

@@ -40,6 +40,7 @@ class Handling(Defining):
             on_asked=self._session_asked,
             on_cancelled=self.statistics.cancelled,
             on_event=self._tell,
+            count=self.statistics.step,
         )
         self.logs = ExecutionLogs(store, self.executions, most=settings.log_limit * ATTEMPTS_KEPT)
         self.signals = Signals(env, store, self.executions, self.hints)

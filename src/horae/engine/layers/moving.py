@@ -13,6 +13,7 @@ from horae.engine.joins import Joiner
 from horae.engine.layers.gates import Gates
 from horae.engine.presence import Presence
 from horae.engine.promote import Promoter
+from horae.engine.recount import Recounter
 from horae.engine.rescue import Rescuer
 from horae.engine.service import Service
 from horae.engine.settings import EngineSettings
@@ -50,6 +51,7 @@ class Moving(Gates):
         self.rescuer = Rescuer(env, store, hints, settings, statistics, clock)
         self.timeouts = Timeouts(env, store, hints, settings, statistics, clock)
         self.streaks = Streaks(env, store, hints, statistics)
+        self.recounter = Recounter(env, store, self.id, statistics)
         self.deletions = Deletions(store, self._session_asked, statistics.cancelled)
         self.opener = Opener(env, store, directory, hints, self.limits.freed)
         self.flows = Flows(env, store, hints, clock, self._session_asked, statistics.cancelled)
@@ -81,7 +83,7 @@ class Moving(Gates):
             chosen += [self.gateway.lot, self.gateway.hand_backs]
         if "scheduler" in parts:
             chosen += [self.promoter, self.scheduler, self.turns, self.zones, self.joiner, self.rescuer, self.timeouts]
-            chosen += [self.streaks, self.opener, self.flows, self.sweeper]
+            chosen += [self.streaks, self.opener, self.flows, self.sweeper, self.recounter]
         return chosen
 
     def _settled(self, effects: Effects) -> None:

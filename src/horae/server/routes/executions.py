@@ -97,7 +97,11 @@ async def archived(call: Call, query: ArchiveList) -> Reply:
 
 @get(f"{API}/executions/counts", "executions.counts", CountsView)
 async def counts(call: Call) -> Reply:
-    """Count executions by status."""
+    """Count executions by status.
+
+    What has not ended is counted as it is. What has ended is counted by statistics: that of other servers is at most
+    five seconds behind, and after a server was killed up to two minutes.
+    """
     return ok(await call.node.executions.counts(call.namespace))
 
 

@@ -199,9 +199,11 @@ def _ended(finished: Finished) -> Ended:
         return Ended(
             s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, 0, spans, attempt=s.attempt,
             step=is_step(s.flags),
+            at=finished.completed_at,
         )  # fmt: skip
     waited = None if began is None or s.started_at is not None else max(0, began - s.queued_at)
     return Ended(
         s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, s.lane, spans, waited, None, s.attempt,
         is_step(s.flags),
+        finished.completed_at,
     )  # fmt: skip

@@ -77,6 +77,7 @@ def as_ended(finished: Finished) -> Ended:
     return Ended(
         s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, 0, spans=spans, flow=flow, attempt=s.attempt,
         step=is_step(s.flags),
+        at=ended_at,
     )  # fmt: skip
 
 

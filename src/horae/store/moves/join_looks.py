@@ -83,7 +83,8 @@ def look_with_effects(limit: int, new_id: NewId, now: Instant) -> Script[tuple[i
     effects = Effects()
     take_in(effects, looked.started)
     effects.ended += [
-        Ended(over.parcel, over.lo, over.hi, over.job, namespace, over.state, 0) for over, namespace in looked.over
+        Ended(over.parcel, over.lo, over.hi, over.job, namespace, over.state, 0, at=now)
+        for over, namespace in looked.over
     ]
     effects.freed |= looked.freed
     return looked.joins, effects

@@ -128,7 +128,7 @@ def _tell(ended: Sequence[Finished], new_id: NewId, now: Instant) -> Script[Effe
     if not ended:
         return effects
     slices = [f.slice for f in ended]
-    effects.ended += [Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, "failed", 0) for s in slices]
+    effects.ended += [Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, "failed", 0, at=now) for s in slices]
     done = Started()
     yield from tell(ended, new_id, now, done)
     take_in(effects, done)

@@ -34,6 +34,7 @@ class Ended(Struct, frozen=True):
     flow: FlowEnd | None = None  # if it is a workflow that had begun
     attempt: int = 0  # the last, if there was one
     step: bool = False  # of a workflow, whose failure stands for theirs
+    at: Instant = 0  # when they ended, as history says
 
 
 class Moved(Struct, frozen=True):

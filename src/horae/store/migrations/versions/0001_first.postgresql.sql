@@ -1411,6 +1411,8 @@ CREATE TABLE logs_default PARTITION OF logs DEFAULT;
 
 CREATE TABLE fires_default PARTITION OF fires DEFAULT;
 
+CREATE INDEX history_ended ON history USING brin (completed_at) WITH (autosummarize = on);
+
 CREATE VIEW executions AS
 SELECT left(parcel::text, 32) || lpad(to_hex(item), 4, '0') AS id, parcel, item, namespace, queue, job, attempt, failures, losses, state, reason, wake_at, queued_at, started_at, completed_at
 FROM (

@@ -1,0 +1,132 @@
+"""Recounts: a server that is killed takes nothing along of what is counted."""
+
+from uuid import UUID
+
+import pytest
+
+from horae.engine.recount import Recounter
+from horae.engine.statistics import Statistics
+from horae.env import SECOND
+from horae.store.moves import sessions
+from horae.store.moves.execution_reads import counts
+from tests.store_contract.world import NAMESPACE, World, failed, success
+
+
+@pytest.fixture(params=("memory", "postgres"))
+def store_url(request: pytest.FixtureRequest) -> str:
+    if request.param == "memory":
+        return "sqlite://"
+    request.getfixturevalue("wiper").wipe()
+    url: str = request.getfixturevalue("engine_database")
+    return url
+
+
+class Server:
+    """A server as far as it counts."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.id = world, world.env.new_id()
+        self.statistics = Statistics(world.env, world.store, self.id)
+        self.recounter = Recounter(world.env, world.store, self.id, self.statistics)
+
+    async def beat(self) -> None:
+        mine = sessions.Server(id=self.id, url="", host="h", pid=1, version="1", parts=())
+        await self.world.store.write(lambda: sessions.server_seen(mine, self.world.now()))
+
+    async def end(self, job, n: int, how=success) -> None:
+        """Have workers end executions, and hear of it."""
+        await self.world.submit(job, n)
+        w = await self.world.worker()
+        for slice in await w.claim(n):
+            await w.report(how(slice))
+            self.statistics.add(w.effects)
+
+
+async def ended(world: World, of: int | UUID) -> int:
+    found = await world.store.read(lambda: counts(of))
+    return found["success"] + found["failed"]
+
+
+async def test_what_a_killed_server_had_not_written_is_recounted(world: World):
+    killed, other = Server(world), Server(world)
+    job = await world.job()
+    await killed.beat()
+    await killed.end(job, 4)
+    await killed.statistics.step()
+    world.clock.advance(4 * SECOND)
+    await killed.beat()
+    await killed.end(job, 3)  # and then it is killed
+    await other.beat()
+    await other.end(job, 2)
+    for _ in range(16):
+        world.clock.advance(10 * SECOND)
+        await other.beat()
+        await other.end(job, 1, failed)
+        await other.statistics.step()
+        await other.recounter.step()
+
+    assert await ended(world, NAMESPACE) == await ended(world, job.id) == 4 + 3 + 2 + 16
+    assert other.statistics.take_failed() == {job.id}
+    assert await world.rows("SELECT count(*) FROM servers") == [(1,)]
+
+
+async def test_minutes_that_others_still_count_are_waited_for(world: World):
+    killed, other = Server(world), Server(world)
+    job = await world.job()
+    await killed.beat()
+    await killed.end(job, 3)
+    world.clock.advance(21 * SECOND)
+    await other.beat()
+    await other.end(job, 2)  # in the same minute, and not written yet
+    await other.recounter.step()
+    await other.statistics.step()
+    assert await ended(world, NAMESPACE) == 2
+
+    world.clock.advance(120 * SECOND)
+    await other.beat()
+    await other.recounter.step()
+    await other.recounter.step()
+
+    assert await ended(world, NAMESPACE) == 5
+
+
+async def test_jobs_of_which_something_failed_unheard_are_looked_at(world: World):
+    killed, other = Server(world), Server(world)
+    job = await world.job()
+    await killed.beat()
+    await killed.end(job, 1, failed)
+    world.clock.advance(600 * SECOND)
+    told = []
+    other.statistics.on_failed = lambda: told.append(None)
+
+    await other.recounter.step()
+
+    assert (told, other.statistics.take_failed()) == ([None], {job.id})
+
+
+async def test_a_store_of_one_process_is_recounted_before_that_one_counts(world: World):
+    killed, other = Server(world), Server(world)
+    job = await world.job()
+    await killed.beat()
+    await killed.end(job, 3)
+
+    await other.recounter.prepare()
+    await other.end(job, 2)
+    await other.statistics.step()
+
+    alone = world.store.driver.dialect == "sqlite"
+    assert await ended(world, NAMESPACE) == (5 if alone else 2)
+
+
+async def test_a_server_that_wrote_all_is_recounted_to_nothing(world: World):
+    stopped, other = Server(world), Server(world)
+    job = await world.job()
+    await stopped.beat()
+    await stopped.end(job, 3)
+    await stopped.statistics.close()
+    world.clock.advance(600 * SECOND)
+
+    await other.recounter.step()
+
+    assert await ended(world, NAMESPACE) == 3
+    assert await world.rows("SELECT count(*) FROM job_spans WHERE span = 86400") == [(1,)]
