@@ -125,7 +125,7 @@ class Life:
                 reading.decode(body, self._submission)
         with self._timed("engine: check params"):
             for lot in self._lots:
-                self._params.check_all(lot.items, self._stored.job)
+                await self._params.check_all(lot.items, self._stored.job)
         lots = [structs.replace(lot, envelope=_due(lot.envelope, now - i)) for i, lot in enumerate(self._lots)]
         with self._timed("store: form parcels"):
             place(lots, {}, self._node.env.new_id, now)

@@ -20,11 +20,13 @@ from horae.model.events.values import NewEvent
 from horae.model.events.view import EventFired, EventPlan, EventSkipped, EventView
 from horae.model.instant import format_instant
 from horae.model.job import Job
+from horae.model.schema import Spent
 from horae.model.view import Page
 from horae.store.contract import Store
 from horae.store.moves import event_reads, events
 from horae.store.moves.event_reads import StoredEvent
 from horae.store.moves.events import Taken
+from horae.store.moves.listeners import Check
 from horae.store.moves.refusals import Room
 from horae.store.moves.targets import Target
 
@@ -41,14 +43,19 @@ class EventIntake:
         self._together: dict[int, Batcher[Sequence[NewEvent], list[StoredEvent]]] = {}
         self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
 
-    def check(self, target: Target, item: bytes) -> str | None:
+    def checking(self) -> Check:
+        """What tells why an item cannot be the params of a job's execution, for all items of one transaction."""
+        spent = Spent()
+        return lambda target, item: self.check(target, item, spent)
+
+    def check(self, target: Target, item: bytes, spent: Spent | None = None) -> str | None:
         """Why an item cannot be the params of a job's execution."""
         job = Job(
             id=target.job, namespace=target.namespace, name=target.name, version=target.version, state=target.state,
             spec=target.spec, created_at=0, updated_at=0,
         )  # fmt: skip
         try:
-            self._params.check(item, job)
+            self._params.check(item, job, spent)
         except HoraeError as error:
             return error.detail
         return None
@@ -70,7 +77,7 @@ class EventIntake:
     async def plan(self, namespace: int, event: NewEvent) -> EventPlan:
         """What an event of the API would come to if it came now; nothing is kept."""
         lead, id, now = self._directory.lead, self._env.new_id(), self._env.now()
-        told, again = await self._store.read(lambda: events.plan(namespace, event, lead, self.check, id, now))
+        told, again = await self._store.read(lambda: events.plan(namespace, event, lead, self.checking(), id, now))
         note = "This id came before: nothing would fire again." if again else None
         if not told and note is None:
             note = await self._nobody(namespace, event.name, "it would be kept and fire nothing")
@@ -111,13 +118,13 @@ class EventIntake:
 
         Where a quota says that what goes over it waits, they wait for room as a request does, and are decided then.
         """
-        env, lead = self._env, self._directory.lead
+        env, lead, check = self._env, self._directory.lead, self.checking()
 
         async def take(*, patient: bool = True) -> Taken:
             room = Room(bounds=self._store.bounds, delays=self._directory.delays, patient=patient)
             return await self._store.change(
                 lambda now: events.take(
-                    namespace, given, lead, self.check, env.new_id, now, only=only, note=note, strict=strict, room=room
+                    namespace, given, lead, check, env.new_id, now, only=only, note=note, strict=strict, room=room
                 )
             )
 

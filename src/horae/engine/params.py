@@ -1,61 +1,80 @@
 """Params against what they may be: JSON objects within bounds, and the schema of the job's signature."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
-
-import msgspec
 
 from horae.errors import BadInput, HoraeError
 from horae.model.job import Job
 from horae.model.parcel import check_item, plain_objects
-from horae.model.schema import validator_of
+from horae.model.schema import Fit, Spent
+from horae.model.schema_cost import MOST_UNITS
 
 MOST_VALIDATORS = 1000
+TOGETHER = 500  # items that are decoded before they are checked
 
 
 class Params:
     """Checks items of jobs; what a schema is compiled to is kept, because a version never changes."""
 
     def __init__(self) -> None:
-        self._validators: OrderedDict[tuple[UUID, int], Any] = OrderedDict()
+        self._fits: OrderedDict[tuple[UUID, int], Fit] = OrderedDict()
+        self._spent = 0  # units since others had their turn
 
-    def check(self, item: bytes, job: Job) -> None:
+    def check(self, item: bytes, job: Job, spent: Spent | None = None) -> None:
         """Refuse an item that cannot be the params of an execution of this job."""
         check_item(item)
         if job.spec.schema is None:
             return
-        params = {**job.spec.params, **(msgspec.json.decode(item) or {})}
-        for error in self._validator(job).iter_errors(params):
-            where = ".".join(["params", *map(str, error.instance_path)])
-            detail = f'{where} of job "{job.spec.name}": {error.message}'
+        fit = self._fit(job)
+        units = fit.units(item)
+        self._spent += units
+        if spent is not None:
+            spent.take(units)
+        problem = fit.problem(item)
+        if problem is not None:
+            where = ".".join(["params", *problem.path])
+            detail = f'{where} of job "{job.spec.name}": {problem.message}'
             raise BadInput(detail, "See the job's `schema`.", field=where)
 
-    def check_all(self, items: Sequence[bytes], job: Job) -> dict[int, HoraeError]:
+    async def breathe(self) -> None:
+        """Let others have their turn if the checks since the last time took long."""
+        if self._spent > MOST_UNITS:
+            self._spent = 0
+            await asyncio.sleep(0)
+
+    async def check_all(self, items: Sequence[bytes], job: Job) -> dict[int, HoraeError]:
         """What is wrong with which of these items; usually nothing, which is found out quickly."""
-        values = plain_objects(items)
-        if values is not None and self._fit(values, job):
-            return {}
         wrong: dict[int, HoraeError] = {}
-        for i, item in enumerate(items):
-            try:
-                self.check(bytes(item), job)
-            except HoraeError as error:
-                wrong[i] = error
+        for begin in range(0, len(items), TOGETHER):
+            some = items[begin : begin + TOGETHER]
+            if not self._all_fit(some, job):
+                for i, item in enumerate(some, begin):
+                    await self.breathe()
+                    try:
+                        self.check(bytes(item), job)
+                    except HoraeError as error:
+                        wrong[i] = error
+            await self.breathe()
         return wrong
 
-    def _fit(self, values: Sequence[dict[str, Any]], job: Job) -> bool:
-        if job.spec.schema is None:
-            return True
-        is_valid, given = self._validator(job).is_valid, job.spec.params
-        return all(is_valid({**given, **value} if given else value) for value in values)
+    def _all_fit(self, items: Sequence[bytes], job: Job) -> bool:
+        """Whether items fit, if a quick look is enough to tell."""
+        values = plain_objects(items)
+        if values is None or job.spec.schema is None:
+            return values is not None
+        fit = self._fit(job)
+        units = [fit.units(bytes(item)) for item in items]
+        if sum(units) > MOST_UNITS:
+            return False
+        self._spent += sum(units)
+        return all(map(fit.fits, values, units))
 
-    def _validator(self, job: Job) -> Any:
-        found = self._validators.get((job.id, job.version))
+    def _fit(self, job: Job) -> Fit:
+        found = self._fits.get((job.id, job.version))
         if found is None:
-            found = validator_of(job.spec.schema or {})
-            self._validators[job.id, job.version] = found
-            if len(self._validators) > MOST_VALIDATORS:
-                self._validators.popitem(last=False)
+            found = self._fits[job.id, job.version] = Fit(job.spec)
+            if len(self._fits) > MOST_VALIDATORS:
+                self._fits.popitem(last=False)
         return found

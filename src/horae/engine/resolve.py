@@ -75,6 +75,7 @@ class Resolver:
         missing: dict[str, HoraeError] = {}  # looked for once, however many items name it
         meter = Meter(MOST_STEPS + ITEM_STEPS * len(wanted.requests))
         for i, request in enumerate(wanted.requests):
+            await self._params.breathe()
             try:
                 if request.job in missing:
                     raise missing[request.job]
@@ -103,10 +104,9 @@ class Resolver:
             keys = keys_of_lot(stored, items, terms) if is_keyed(spec) else None
         by_item = spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None)
         if spec.meets or keys is MIXED or by_item or stored.choice is not None:
-            with shared(meter):
-                each = self._resolve_each(wanted, items, stored, refused, odd, now)
+            each = await self._resolve_each(wanted, items, stored, refused, odd, now, meter)
             return await self._shares.in_lanes(each)
-        wrong = self._params.check_all(items, stored.job) | odd
+        wrong = await self._params.check_all(items, stored.job) | odd
         with shared(meter):
             shares = self._shares.shares(stored, items, _extra(wanted, 0, terms), wrong)
         if wrong and refused is None:
@@ -130,7 +130,7 @@ class Resolver:
         lots = split(lot, shares) if kept else []
         return await self._shares.in_lanes(Submission(executions=lots, idempotency=wanted.idempotency))
 
-    def _resolve_each(
+    async def _resolve_each(
         self,
         wanted: Wanted,
         items: Sequence[bytes],
@@ -138,15 +138,18 @@ class Resolver:
         refused: dict[int, HoraeError] | None,
         odd: Mapping[int, HoraeError],
         now: Instant,
+        meter: Meter,
     ) -> Submission:
         """Items of a job whose submissions share something have keys of their own."""
         executions = []
         for i, item in enumerate(items):
             request = structs.replace(wanted.requests[0], params=Raw(bytes(item)))
+            await self._params.breathe()
             try:
                 if i in odd:
                     raise odd[i]
-                executions.append(self._execution(wanted, 0, request, stored, now))
+                with shared(meter):
+                    executions.append(self._execution(wanted, 0, request, stored, now))
             except HoraeError as error:
                 if refused is None:
                     raise _placed(error, i, len(items)) from None

@@ -5,7 +5,7 @@ from typing import Any
 
 from horae.errors import BadInput
 from horae.model.job import Spec
-from horae.model.schema import validator_of
+from horae.model.schema import check_schema
 from horae.model.workflow.expressions import IN_FOREACH, OF_ERROR, whole_expression
 from horae.model.workflow.kinds import KINDS, refuse_kind
 from horae.model.workflow.values import Call
@@ -38,9 +38,10 @@ def check_params(call: Call, spec: Spec, *, each: bool) -> None:
 def _check_values(given: dict[str, Any], schema: dict[str, Any], job: str) -> None:
     literal = {name: value for name, value in given.items() if not _has_expression(value)}
     loose = {key: part for key, part in schema.items() if key != "required"}
-    for error in validator_of(loose).iter_errors(literal):
-        where = ".".join(["params", *map(str, error.instance_path)])
-        raise BadInput(f'{where} of job "{job}": {error.message}.', "See the job's `schema`.", field=where)
+    problem = check_schema(loose, "schema").problem(literal)
+    if problem is not None:
+        where = ".".join(["params", *problem.path])
+        raise BadInput(f'{where} of job "{job}": {problem.message}.', "See the job's `schema`.", field=where)
     for name, value in given.items():
         wanted = schema["properties"][name]
         if not isinstance(value, str) or "${" not in value or not isinstance(wanted, dict):

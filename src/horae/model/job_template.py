@@ -8,7 +8,6 @@ split into words before they are filled in, and a shell line is not filled in at
 import re
 import shlex
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +18,7 @@ from horae.errors import BadInput
 from horae.model.cel.meter import current, defining
 from horae.model.definition.patch import merge_definition
 from horae.model.made import Made
-from horae.model.schema import validator_of
+from horae.model.schema import check_schema
 from horae.model.template import Expression, TemplateError, as_text, expression_end, paid
 
 SCOPE = frozenset({"with"})
@@ -51,7 +50,7 @@ class Body(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
         return {name: schema["default"] for name, schema in self.parameters.items() if "default" in schema}
 
 
-class JobTemplate(Struct, frozen=True, kw_only=True, dict=True):
+class JobTemplate(Struct, frozen=True, kw_only=True):
     """A named template with its present version."""
 
     id: UUID
@@ -62,18 +61,15 @@ class JobTemplate(Struct, frozen=True, kw_only=True, dict=True):
     created_at: Instant
     updated_at: Instant
 
-    @cached_property
-    def _validator(self) -> Any:
-        return validator_of(self.body.schema)
-
     def fill(self, values: dict[str, Any]) -> dict[str, Any]:
         """The definition with these values, those of defaults included. Raises BadInput."""
-        for error in self._validator.iter_errors(values):
-            where = ".".join(["with", *map(str, error.instance_path)])
+        problem = check_schema(self.body.schema, "parameters").problem(values)
+        if problem is not None:
+            where = ".".join(["with", *problem.path])
             remedy = (
                 f"Its parameters: {', '.join(self.body.parameters) or 'none'}. See `horae templates show {self.name}`."
             )
-            raise BadInput(f'Template "{self.name}": {where}: {error.message}.', remedy, field=where)
+            raise BadInput(f'Template "{self.name}": {where}: {problem.message}.', remedy, field=where)
         with defining():
             filled: dict[str, Any] = filled_in(self.body.job, {**self.body.defaults, **values}, "job")
         return filled

@@ -11,7 +11,7 @@ from horae.model.definition.values import a_name, a_text, an_object, refuse_unkn
 from horae.model.definition.write import render_definition
 from horae.model.job import NAME, Spec
 from horae.model.job_template import Body, check_expressions, source_of
-from horae.model.schema import validator_of
+from horae.model.schema import check_schema
 
 FIELDS = ("kind", "name", "description", "parameters", "job")
 NOT_FILLED = ("name", "template", "with")  # a job says these itself
@@ -56,14 +56,10 @@ def _parameters(value: Any) -> dict[str, dict[str, Any]]:
         if not _PARAMETER.fullmatch(name):
             raise BadInput(f"{name[:64]!r} is not the name of a parameter.", "Use letters, digits and _.", field=field)
         an_object(schema, field, 'A parameter is a JSON schema, such as {"type": "string", "default": "eu"}.')
-        try:
-            problems = list(validator_of(schema).iter_errors(schema["default"])) if "default" in schema else []
-            validator_of(schema)
-        except ValueError as error:
-            reason = str(error).splitlines()[0]
-            raise BadInput(f"{field} is not a JSON schema: {reason}.", "See json-schema.org.", field=field) from None
-        if problems:
-            raise BadInput(f"The default of {name!r}: {problems[0].message}.", "Give one that fits.", field=field)
+        validator = check_schema(schema, field)
+        problem = validator.problem(schema["default"]) if "default" in schema else None
+        if problem is not None:
+            raise BadInput(f"The default of {name!r}: {problem.message}.", "Give one that fits.", field=field)
     return given
 
 

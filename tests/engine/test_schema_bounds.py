@@ -1,0 +1,72 @@
+"""Checks against schemas leave others their turn, whatever a tenant submits."""
+
+import asyncio
+import time
+
+import pytest
+
+from horae.engine.node import Node
+from horae.engine.params import Params
+from horae.errors import BadInput, Costly
+from horae.model.protocol import Submit
+from tests.store_contract.world import NAMESPACE, World
+
+ALTERNATIVES = {"properties": {"c": {"items": {"anyOf": [{"const": i} for i in range(1000)]}}}}
+
+
+@pytest.fixture
+async def node(world: World) -> Node:
+    made = Node(world.env, world.store)
+    await made.prepare()
+    return made
+
+
+async def test_a_schema_that_multiplies_is_refused_and_nothing_is_kept(node: Node):
+    defs = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 10} for i in range(9)}
+    schema = {"$defs": {**defs, "d9": {"type": "object"}}, "$ref": "#/$defs/d0"}
+    began = time.process_time()
+
+    with pytest.raises(Costly, match="references written out") as refused:
+        await node.jobs.create(NAMESPACE, {"name": "hostile", "command": "true", "schema": schema})
+
+    assert refused.value.fields["field"] == "schema"
+    assert time.process_time() - began < 2
+    assert await node.store.job_named(NAMESPACE, "hostile") is None
+
+
+async def test_params_that_take_too_much_work_are_refused(node: Node):
+    await node.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
+    began = time.process_time()
+
+    with pytest.raises(Costly, match="too much work"):
+        await submit(node, b'{"c": [' + b",".join([b"999"] * 100_000) + b"]}")
+
+    assert time.process_time() - began < 2
+    with pytest.raises(BadInput, match="not valid under any"):
+        await submit(node, b'{"c": [1000]}')
+    await submit(node, b'{"c": [999]}')
+
+
+async def submit(node: Node, params: bytes) -> None:
+    await node.submitter.submit(NAMESPACE, [Submit(job="slow", params=params)], origin="submit")
+
+
+async def test_others_have_their_turn_while_a_bulk_is_checked(node: Node):
+    await node.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
+    stored = await node.store.job_named(NAMESPACE, "slow")
+    assert stored is not None
+    items = [b'{"c": [' + b",".join([b"999"] * 100) + b"]}"] * 60
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    watching = asyncio.ensure_future(others())
+    wrong = await Params().check_all(items, stored.job)
+    watching.cancel()
+
+    assert wrong == {}
+    assert turns > 10
