@@ -16,6 +16,7 @@ from horae.model.instant import LATEST
 from horae.model.job import Spec
 from horae.server.openapi import build
 from horae.server.routes import ROUTES
+from horae.server.schemas import protocol_document
 from tests.docs.pages import ROOT
 
 TEXT = (ROOT / "docs" / "worker-protocol.md").read_text()
@@ -88,3 +89,22 @@ def test_numbers_are_the_programs():
     assert f"slower than the worker's: {SLACK // 1_000_000} seconds after" in TEXT
     assert protocol.MAX_EXCHANGE == 512 * 1024
     assert (protocol.MAX_INLINE_RESULT, protocol.MAX_RESULT) == (64 * 1024, 1024 * 1024)
+
+
+def test_the_schemas_of_the_protocol_hold_every_example_and_type_what_is_raw():
+    document = json.loads(protocol_document())
+    for kind, example in EXAMPLES:
+        schema = {"$ref": f"#/$defs/{kind}", "$defs": document["$defs"]}
+        jsonschema_rs.validator_for(schema).validate(json.loads(example))
+    defs = document["$defs"]
+    assert defs["Answer"]["properties"]["jobs"]["additionalProperties"] == {"$ref": "#/$defs/Definition"}
+    assert defs["Grant"]["properties"]["extras"]["items"] == {"$ref": "#/$defs/Extra"}
+    kinds = defs["Definition"]["properties"]["task"]["discriminator"]["mapping"]
+    assert {"python", "command", "http"} <= kinds.keys()
+    assert defs["Outcome"]["additionalProperties"] is False
+    assert "additionalProperties" not in defs["Answer"]
+    assert defs["Exchange"]["properties"]["channel"]["maximum"] == protocol.CHANNELS - 1
+    assert defs["ToldFailure"]["properties"]["kind"]["enum"] == ["error", "platform", "timeout"]
+    assert defs["Register"]["properties"]["concurrency"] == {
+        "type": "integer", "minimum": 1, "maximum": 100_000, "default": 1,
+    }  # fmt: skip

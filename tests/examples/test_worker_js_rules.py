@@ -187,6 +187,7 @@ def test_a_line_has_at_most_16_kib(play: Play):
 
 
 def test_a_start_is_told_after_a_second(play: Play):
+    play.server.registered = {"heartbeat": 5_000_000}
     play.start()
     play.server.grant("brief")
     play.server.grant("echo", lo=1)

@@ -27,7 +27,7 @@ PUBLIC = {
     "POST /api/v1/callbacks/{token}",
 }
 CLOSED = [route for route in ROUTES if not is_public(route)]
-OF_ALL = {"me.get", "me.sign-out", "me.password", "openapi.read"}  # whoever has a credential
+OF_ALL = {"me.get", "me.sign-out", "me.password", "openapi.read", "openapi.protocol"}  # whoever has a credential
 FOR_WORKERS = {route.name for route in ROUTES if route.tag == "sessions"} | OF_ALL
 
 

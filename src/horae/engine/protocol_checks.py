@@ -5,7 +5,6 @@ from collections import Counter
 from horae.errors import BadInput, OutcomeRefused, ProtocolMismatch
 from horae.model.controls import refuse_controls
 from horae.model.protocol import (
-    CHANNELS,
     FIRST_PROTOCOL,
     MAX_ERROR_NAME,
     MAX_MESSAGE,
@@ -29,8 +28,6 @@ def check_presence(presence: Register) -> None:
             f"The worker speaks protocol {presence.protocol}, this server {PROTOCOL}.",
             "Upgrade the older of the two; a server also accepts the version before its own, if there is one.",
         )
-    if not 0 < presence.concurrency <= 100_000:
-        raise BadInput("concurrency must be a number from 1 to 100000.", "Correct it.", field="concurrency")
     for field, texts in (
         ("worker", [presence.worker]),
         ("host", [presence.host]),
@@ -63,8 +60,6 @@ def _check_error(error: Failure) -> None:
 
 def check_exchange(up: Exchange) -> None:
     """Refuse an exchange that contradicts itself, and name the outcome that does."""
-    if up.channel >= CHANNELS:
-        raise BadInput(f"channel {up.channel} is out of range.", f"Channels are 0 to {CHANNELS - 1}.", field="channel")
     if len(up.logs) > MOST_PIECES and max(Counter((log.parcel, log.item) for log in up.logs).values()) > MOST_PIECES:
         remedy = "Send consecutive lines of an attempt together."
         raise BadInput(f"There are more than {MOST_PIECES} pieces of one log.", remedy, field="logs")

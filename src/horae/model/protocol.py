@@ -63,17 +63,17 @@ class Function(Wire, frozen=True, kw_only=True):
 class Register(Wire, frozen=True, kw_only=True):
     """POST /api/v1/sessions: a worker process presents itself."""
 
-    protocol: Count
+    protocol: Annotated[Count, Meta(description=f"The version of the worker protocol: {PROTOCOL}.")]
     worker: Annotated[str, Meta(min_length=1, max_length=200)]  # the worker's own name, shown as workerId
     host: Annotated[str, Meta(max_length=255)] = ""
     pid: Count = 0
     version: Annotated[str, Meta(max_length=128)] = ""
     labels: Annotated[dict[Name, Annotated[str, Meta(max_length=256)]], Meta(max_length=MOST_LABELS)] = {}
-    queues: Annotated[tuple[Name, ...], Meta(max_length=MOST_QUEUES)] = ("default",)
+    queues: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MOST_QUEUES)] = ("default",)
     # Of queues, against one another; 1 unless given.
     weights: Annotated[dict[Name, Annotated[float, Meta(gt=0, le=1000)]], Meta(max_length=MOST_QUEUES)] = {}
     strict: bool = False  # its queues in their order: the next only when those before it have nothing
-    concurrency: Count = 1  # its slots
+    concurrency: Annotated[int, Meta(ge=1, le=100_000)] = 1  # its slots
     # What it has of other things that executions take.
     resources: Annotated[dict[Name, Amount], Meta(max_length=MOST_LABELS)] = {}
     # Of work it can run beside its functions.
@@ -182,7 +182,7 @@ class Exchange(Wire, frozen=True, kw_only=True):
     for a job whose executions are known to be short.
     """
 
-    channel: Count
+    channel: Annotated[int, Meta(ge=0, le=CHANNELS - 1)]
     n: Annotated[int, Meta(ge=1, le=2**62)]
     free: Count = 0
     room: dict[str, Amount] = {}

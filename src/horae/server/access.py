@@ -243,6 +243,7 @@ ACCESS: Mapping[str, Access] = {
     "stream.follow": VIEW,
     "metrics.read": OVERSEE,  # of all namespaces
     "openapi.read": ANYBODY,
+    "openapi.protocol": ANYBODY,
 }
 
 

@@ -5,12 +5,10 @@ Schemas come from msgspec, which also decodes the bodies: what the document says
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import msgspec
-from msgspec import _json_schema as generator
 
 from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, KeyReused, TooLarge, TooOften, Unauthorized
 from horae.server.access import is_counted, is_public
@@ -18,11 +16,10 @@ from horae.server.problems import Broken, Problem
 from horae.server.reply import encode
 from horae.server.route import Route
 from horae.server.routes import ROUTES
+from horae.server.schemas import BEHIND, Document, schemas_of
 from horae.version import __version__
 
-Document = dict[str, Any]
-
-PREFIX = "#/components/schemas/{name}"
+PREFIX = "#/components/schemas/"
 IDEMPOTENCY = "Makes a repetition safe: the same key and body are answered alike for a day (submissions: two hours)."
 TRACE_STATE = "What vendors say of that trace, handed on with it."
 TRACE = "The W3C trace context that the executions belong to; one that cannot be read is dropped."
@@ -32,7 +29,6 @@ HEADERS: dict[str, Document] = {
 }
 TEXT: Document = {"type": "string", "maxLength": 8192}
 UUID_TAGS = frozenset({"executions", "dlq", "sessions"})  # whose {id} is a UUID
-UNWRITABLE = "(raw)"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
@@ -80,29 +76,8 @@ class Schemas(dict[Any, Document]):
 
 def _schemas(routes: list[Route]) -> tuple[Schemas, Document]:
     types = list(dict.fromkeys([Problem, *(one for route in routes for one in _types(route))]))
-    with _unwritable_defaults_marked():
-        schemas, components = msgspec.json.schema_components(types, ref_template=PREFIX)
-    for component in components.values():
-        for schema in component.get("properties", {}).values():
-            if schema.get("default") == UNWRITABLE:
-                del schema["default"]
-    return Schemas(zip(types, schemas, strict=True)), components
-
-
-@contextmanager
-def _unwritable_defaults_marked() -> Iterator[None]:
-    """Let msgspec's generator mark a default that is raw JSON: it would refuse the whole type for it."""
-    names = vars(generator)
-    write = names["to_builtins"]
-
-    def mark(value: Any, **options: Any) -> Any:
-        return UNWRITABLE if isinstance(value, msgspec.Raw) else write(value, **options)
-
-    names["to_builtins"] = mark
-    try:
-        yield
-    finally:
-        names["to_builtins"] = write
+    schemas, components = schemas_of([*types, *BEHIND], PREFIX)
+    return Schemas(zip(types, schemas, strict=False)), components
 
 
 def _types(route: Route) -> Iterator[Any]:
@@ -148,7 +123,7 @@ def _path_parameters(route: Route) -> Iterator[Document]:
 def _query_parameters(route: Route) -> Iterator[Document]:
     if route.query is None:
         return
-    (_,), components = msgspec.json.schema_components([route.query], ref_template=PREFIX)
+    (_,), components = msgspec.json.schema_components([route.query], ref_template=PREFIX + "{name}")
     whole = components[route.query.__name__]
     for name, schema in whole["properties"].items():
         bare = _without_null(schema)

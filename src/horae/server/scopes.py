@@ -143,7 +143,7 @@ def _each(check: Check, *names: str) -> dict[str, Check]:
 
 
 SCOPES: Mapping[str, Check] = {
-    **_each(_free, "me.get", "me.sign-out", "me.code", "openapi.read", "clock.get", "yaml.read"),
+    **_each(_free, "me.get", "me.sign-out", "me.code", "openapi.read", "openapi.protocol", "clock.get", "yaml.read"),
     **_each(_made, "jobs.create", "jobs.restore"),
     **_each(_left_out, "jobs.list"),
     **_each(_job, "jobs.get", "jobs.replace", "jobs.edit", "jobs.delete", "jobs.pause", "jobs.resume", "jobs.rollback"),

@@ -91,11 +91,11 @@ _UNION = type(int | None)
 
 @cache
 def _closed_decoder(type: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(_closed(type))
+    return msgspec.json.Decoder(closed(type))
 
 
 @cache
-def _closed(type: Any) -> Any:
+def closed(type: Any) -> Any:
     """The same type, whose structs have no fields but their own."""
     if isinstance(type, _META) and issubclass(type, Struct):
         fields = [_redeclared(field) for field in msgspec.structs.fields(type)]
@@ -105,21 +105,21 @@ def _closed(type: Any) -> Any:
         )  # fmt: skip
     origin, args = get_origin(type), get_args(type)
     if origin is list:
-        return list[_closed(args[0])]  # type: ignore[misc]
+        return list[closed(args[0])]  # type: ignore[misc]
     if origin in (Union, _UNION):
-        return reduce(or_, map(_closed, args))
+        return reduce(or_, map(closed, args))
     if origin is Annotated:
-        return Annotated[(_closed(args[0]), *args[1:])]
+        return Annotated[(closed(args[0]), *args[1:])]
     return type
 
 
 def _redeclared(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:
-    closed = _closed(field.type)
+    type = closed(field.type)
     if field.default is not NODEFAULT:
-        return field.name, closed, field.default
+        return field.name, type, field.default
     if field.default_factory is not NODEFAULT:
-        return field.name, closed, msgspec.field(default_factory=field.default_factory)
-    return field.name, closed
+        return field.name, type, msgspec.field(default_factory=field.default_factory)
+    return field.name, type
 
 
 def _of_outcome(body: bytes, type: Any, error: BadInput, *, strict: bool) -> BadInput:

@@ -13,3 +13,11 @@ async def read(call: Call) -> Reply:
     from horae.server.openapi import document
 
     return Reply(200, document())
+
+
+@get("/worker-protocol.json", "openapi.protocol", dict[str, Any])
+async def protocol(call: Call) -> Reply:
+    """Read the schemas of the worker protocol, as one JSON Schema document (2020-12)."""
+    from horae.server.schemas import protocol_document
+
+    return Reply(200, protocol_document())

@@ -1,0 +1,100 @@
+"""JSON schemas of what goes over HTTP. They come from msgspec, which also decodes the bodies."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import _json_schema as generator
+
+from horae.model.execution import Extra
+from horae.model.job import Spec
+from horae.model.protocol import (
+    Answer,
+    Await,
+    Awaited,
+    ChildSubmit,
+    Exchange,
+    KnownSteps,
+    Register,
+    Registered,
+    Remember,
+    Remembered,
+)
+from horae.server.reply import encode
+from horae.server.told import closed
+from horae.version import __version__
+
+Document = dict[str, Any]
+
+UNWRITABLE = "(raw)"
+RENAMED = {"Spec": "Definition"}  # what a worker is sent of a job
+TOLD = (Register, Exchange, Remember, Await, ChildSubmit)
+ANSWERED = (Registered, Answer, Remembered, KnownSteps, Awaited)
+BEHIND = (Spec, Extra)  # what answers carry as raw JSON
+
+
+def schemas_of(types: Sequence[Any], prefix: str) -> tuple[list[Document], Document]:
+    """The schema of each type, and the components that they refer to below a prefix."""
+    with _unwritable_defaults_marked():
+        schemas, components = msgspec.json.schema_components(types, ref_template=prefix + "{name}")
+    for component in components.values():
+        for schema in component.get("properties", {}).values():
+            if schema.get("default") == UNWRITABLE:
+                del schema["default"]
+    if {"Answer", "Spec", "Extra"} <= components.keys():
+        components["Answer"]["properties"]["jobs"]["additionalProperties"] = {"$ref": f"{prefix}Spec"}
+        components["Grant"]["properties"]["extras"] |= {"type": "array", "items": {"$ref": f"{prefix}Extra"}}
+    mend = _mender(prefix)
+    return [mend(one) for one in schemas], {RENAMED.get(name, name): mend(one) for name, one in components.items()}
+
+
+def _mender(prefix: str) -> Callable[[Any], Any]:
+    renamed = {prefix + name: prefix + new for name, new in RENAMED.items()}
+
+    def mend(part: Any) -> Any:
+        """A schema with the names that it has here, and tuples as generators of clients read them."""
+        if isinstance(part, list):
+            return [mend(one) for one in part]
+        if not isinstance(part, dict):
+            return renamed.get(part, part) if isinstance(part, str) else part
+        bounded = "prefixItems" in part and part.get("items") is False  # `maxItems` says it already
+        return {name: mend(one) for name, one in part.items() if not (bounded and name == "items")}
+
+    return mend
+
+
+@contextmanager
+def _unwritable_defaults_marked() -> Iterator[None]:
+    """Let msgspec's generator mark a default that is raw JSON: it would refuse the whole type for it."""
+    names = vars(generator)
+    write = names["to_builtins"]
+
+    def mark(value: Any, **options: Any) -> Any:
+        return UNWRITABLE if isinstance(value, msgspec.Raw) else write(value, **options)
+
+    names["to_builtins"] = mark
+    try:
+        yield
+    finally:
+        names["to_builtins"] = write
+
+
+@cache
+def protocol_document() -> bytes:
+    """The schemas of the worker protocol as one document, encoded."""
+    return encode(protocol_schema())
+
+
+def protocol_schema() -> Document:
+    """Every body of the worker protocol. Those that workers send have no other fields, as with `Horae-Strict`."""
+    _, components = schemas_of([*(closed(type) for type in TOLD), *ANSWERED, *BEHIND], "#/$defs/")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:horae:worker-protocol",
+        "title": "Horae's worker protocol",
+        "description": "docs/worker-protocol.md explains it. Validate a body against one of $defs.",
+        "version": __version__,
+        "$defs": components,
+    }
