@@ -17,6 +17,8 @@ Format = Literal["table", "json", "yaml"]
 Column = tuple[str, str | Callable[[Any], Any]]  # a heading, and a key or a function of the row
 
 WIDE = 10_000  # columns of a pipe: nothing is cut for a program
+ANSWERS = frozenset({"result", "payload"})  # fields whose value is a user's JSON, an empty one included
+DATA = ANSWERS | {"params"}
 STYLES = {
     "success": "green",
     "failed": "red",
@@ -34,6 +36,9 @@ STYLES = {
     "created": "green",
     "changed": "yellow",
 }
+
+
+NOTHING = (None, "", [], {})
 
 
 class Output:
@@ -87,8 +92,9 @@ class Output:
         table.add_column(no_wrap=True, style="bold")
         table.add_column(overflow="fold")
         for name, value in document.items():
-            if name not in leave_out and value not in (None, "", [], {}):
-                table.add_row(name, Text(self._full(value), style=STYLES.get(value, "") if name == "status" else ""))
+            if name not in leave_out and value not in ((None,) if name in ANSWERS else NOTHING):
+                shown = as_data(value) if name in DATA else self._full(value)
+                table.add_row(name, Text(shown, style=STYLES.get(value, "") if name == "status" else ""))
         show(table)
         return None
 
@@ -137,8 +143,28 @@ def brief(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, dict):
-        return ",".join(f"{key}={item}" for key, item in value.items())
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        return ",".join(f"{key}={as_json(item)}" for key, item in value.items())
+    return ",".join(map(as_json, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def as_json(value: Any) -> str:
+    """A text as it is, any other value as JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def as_data(value: Any) -> str:
+    """A user's JSON value: objects and lists as YAML, others as JSON; a text that would read as another is quoted."""
+    if isinstance(value, dict | list):
+        return as_yaml(value).rstrip("\n")
+    return msgspec.json.encode(value).decode() if not isinstance(value, str) or _reads_otherwise(value) else value
+
+
+def _reads_otherwise(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return not text
+    return True
 
 
 def one_line(document: dict[str, Any], leave_out: tuple[str, ...] = (), most: int = 160) -> str:

@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
+from horae.cli.output import as_json
 from horae.cli.remote import Api
 from horae.client.views import Execution, LogLine
 from horae.env import SECOND
@@ -125,11 +125,6 @@ def _summarise(api: Api, final: Execution) -> None:
     tries = f", attempt {final.attempt}" if final.attempt and final.attempt > 1 else ""
     api.out.say(f"Execution {final.id}: {final.status}{took}{tries}.")
     if final.result is not None:
-        api.out.say(f"Result: {_shown(final.result)}")
+        api.out.say(f"Result: {as_json(final.result)}")
     if final.error_message:
         click.echo(final.error_message, err=True)
-
-
-def _shown(result: object) -> str:
-    """A text as it is, anything else as JSON."""
-    return result if isinstance(result, str) else msgspec.json.encode(result).decode()

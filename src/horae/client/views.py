@@ -30,15 +30,16 @@ class View(Struct, frozen=True, kw_only=True, rename="camel"):
     def __repr__(self) -> str:
         """Show the fields that have a value; a document without fields of its own shows all of it, within reason."""
         known = {name: getattr(self, name) for name in self.__struct_fields__ if name != "raw"}
-        shown = ", ".join(f"{name}={value!r}" for name, value in known.items() if not _is_nothing(value))
+        shown = ", ".join(f"{name}={value!r}" for name, value in known.items() if not _is_nothing(name, value))
         if known:
             return f"{type(self).__name__}({shown})"
         text = repr(self.raw)
         return f"{type(self).__name__}({text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + ' ...'})"
 
 
-def _is_nothing(value: Any) -> bool:
-    return value is None or value is False or value in ("", {}, [], ())
+def _is_nothing(name: str, value: Any) -> bool:
+    """Whether a field says nothing; a result is a user's value, and says what it is."""
+    return value is None or (name != "result" and (value is False or value in ("", {}, [], ())))
 
 
 class Page(list[V]):
