@@ -280,7 +280,7 @@ def test_what_is_wrong_with_the_whole(body, field, words):
         (
             {"triggers": [{"event": "x", "zzz": 1}]},
             "triggers[0].zzz",
-            "webhook, params, overlap, startAt, endAt, maxFires, calendar, calendars, outside, paused.",
+            "webhook, params, overlap, startAt, endAt, maxFires, within, calendar, calendars, outside, paused.",
         ),
         ({"triggers": [5]}, "triggers[0]", "neither a text nor an object"),
         ({"triggers": ["@daily", {"evry": "5m"}]}, "triggers[1].evry", "no field 'evry'"),
@@ -335,3 +335,37 @@ def test_a_patched_schedule_task_or_retry_policy_is_replaced_as_a_whole():
 def test_a_patch_cannot_take_the_name_away():
     with pytest.raises(BadInput, match="needs a name"):
         merge_definition(render_definition(spec()), {"name": None})
+
+
+@pytest.mark.parametrize("where", ["job", "schedule", "trigger"])
+def test_a_deadline_is_read_and_written(where):
+    when = {"cron": "0 2 * * *", **({} if where == "job" else {"within": "2h"})}
+    body = {"name": "job", "command": "true", **({"within": "2h"} if where == "job" else {})}
+    body |= {"triggers": [{"name": "nightly", **when}]} if where == "trigger" else {"schedule": when}
+    made = parse_definition(body, namespace_name="default", created_at=0)
+    spans = {"job": made.spec.within, "schedule": made.whens[0].rules.within, "trigger": made.whens[0].rules.within}
+    assert spans[where] == 2 * 3600 * SECOND
+    again = parse_definition(render_definition(made.spec), namespace_name="default", created_at=0)
+    assert again == made
+    if where != "job":
+        assert render_when(made.whens[0])["within"] == "2h"
+
+
+@pytest.mark.parametrize("within", ["0s", "-1h", "soon", 0, True, [], "401d"])
+@pytest.mark.parametrize("where", ["job", "schedule"])
+def test_a_deadline_that_is_none_is_refused(within, where):
+    body = {"name": "job", "command": "true", "schedule": {"every": "1h"}}
+    (body if where == "job" else body["schedule"])["within"] = within
+    with pytest.raises(BadInput) as refused:
+        parse_definition(body, namespace_name="default", created_at=0)
+    assert refused.value.fields["field"] == ("within" if where == "job" else "schedule.within")
+
+
+@pytest.mark.parametrize("word", ["deadline", "sla", "withn"])
+@pytest.mark.parametrize("where", ["job", "schedule"])
+def test_other_words_for_a_deadline_lead_to_it(word, where):
+    body = {"name": "job", "command": "true", "schedule": {"every": "1h"}}
+    (body if where == "job" else body["schedule"])[word] = "2h"
+    with pytest.raises(BadInput) as refused:
+        parse_definition(body, namespace_name="default", created_at=0)
+    assert refused.value.remedy == 'Did you mean "within"?'

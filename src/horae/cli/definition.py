@@ -26,6 +26,7 @@ FIELDS = (
         "timeout",
         "timeouts",
         "pauseAfter",
+        "within",
         "grace",
         "priority",
         "queue",
@@ -77,6 +78,7 @@ _OPTIONS = (
     click.option("--retries", type=click.IntRange(0), metavar="N", help="How many further tries after a failure."),
     click.option("--retry-delay", metavar="SPAN", help="The wait before the first retry; it doubles each time."),
     click.option("--timeout", metavar="SPAN", help="How long one try may take, as 1h."),
+    click.option("--within", metavar="SPAN", help="The deadline of its executions: so long after they are due, as 2h."),
     *failing.OPTIONS,
     click.option(
         "--priority", type=click.IntRange(0, 9), metavar="N", help="From 0 (least urgent) to 9 (most); 4 otherwise."
@@ -174,7 +176,7 @@ def _when(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _how(options: dict[str, Any]) -> dict[str, Any]:
-    same = ("retries", "timeout", "priority", "queue", "delivery", "description", "sensitive")
+    same = ("retries", "timeout", "within", "priority", "queue", "delivery", "description", "sensitive")
     return {
         **{field: options[field] for field in (*same, "interruptible", "preemptible", "preempts", "durable")},
         "circuit": _circuit(options["circuit"]),

@@ -38,7 +38,7 @@ STYLES = {
 }
 
 
-NOTHING = (None, "", [], {})
+NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 
 class Output:

@@ -57,6 +57,7 @@ _RULES = (
         "--overlap", metavar="POLICY", help="While the last runs: skip, allow, queueOne, queueAll[=10], cancelOther."
     ),
     click.option("--grace", metavar="SPAN", help="A fire decided within this is late, not missed; 1m otherwise."),
+    click.option("--within", metavar="SPAN", help="The deadline of its executions: so long after each fire, as 2h."),
     click.option(
         "--param", multiple=True, metavar="NAME=VALUE", help="A parameter it gives, as day='${fire.at}'; repeatable."
     ),

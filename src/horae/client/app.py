@@ -159,6 +159,7 @@ class App:
         timeout: Span | None = ...,
         timeouts: Mapping[str, Span] | None = ...,
         pause_after: int | None = ...,
+        within: Span | None = ...,
         grace: Span | None = ...,
         queue: str | None = ...,
         priority: int | None = ...,

@@ -81,7 +81,7 @@ _PLAIN = (
 OF_DECORATOR = ("name", "description", "isolation", "process_limits")  # options that the decorator itself takes
 SPELLED: Mapping[str, Spell] = {
     **dict.fromkeys(_PLAIN, _as_is),
-    **dict.fromkeys(("timeout", "grace", "dependency_timeout", "key_for"), spelled),
+    **dict.fromkeys(("timeout", "within", "grace", "dependency_timeout", "key_for"), spelled),
     **dict.fromkeys(("schedule", "circuit"), _object),
     **dict.fromkeys(("unique", "debounce", "batch", "cache"), _rule),
     "triggers": _each(_object),

@@ -28,6 +28,7 @@ class JobFields(TypedDict, total=False):
     retries: int
     retry: dict[str, Any]
     timeout: Span
+    within: Span
     grace: Span
     priority: int
     queue: str

@@ -210,7 +210,7 @@ class Resolver:
         return Envelope(
             namespace=wanted.namespace, job=stored.job.id, version=stored.job.version, queue=stored.queue,
             lane=stored.lane, priority=_priority(request.priority, spec.priority), due_at=due_at,
-            deadline=deadline_of(request, due_at, now), keys=spec.keys, parent=wanted.parent,
+            deadline=deadline_of(request, spec.within, due_at, now), keys=spec.keys, parent=wanted.parent,
             delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.bounds,
         )  # fmt: skip
 

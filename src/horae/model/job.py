@@ -83,6 +83,7 @@ class Spec(Definition, frozen=True, kw_only=True):
     retry: RetryPolicy = RetryPolicy()
     timeout: Micros | None = None  # of one try
     timeouts: Timeouts = Timeouts()
+    within: Micros | None = None  # of when it is due: its deadline, unless its trigger or submission says another
     grace: Micros = 10 * SECOND  # between SIGTERM and SIGKILL
     priority: int = DEFAULT_PRIORITY
     queue: str = "default"

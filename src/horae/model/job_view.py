@@ -67,6 +67,7 @@ class JobView(View, frozen=True, kw_only=True):
     timeouts: dict[str, str] = {}
     pause_after: int | None = None
     auto_paused: AutoPaused | None = None
+    within: str | None = None  # of when it is due: the deadline of its executions
     grace: str = "10s"
     priority: int = 4
     queue: str = "default"

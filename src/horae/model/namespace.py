@@ -16,7 +16,7 @@ OUTCOMES: tuple[Outcome, ...] = ("success", "failed", "cancelled", "skipped")
 # What a namespace may say for jobs that do not say it themselves.
 DEFAULTS = (
     *("queue", "priority", "retries", "retry", "timeout", "grace", "keyFor", "pauseAfter", "dependencyTimeout"),
-    *("onDependencyTimeout", "tags"),
+    *("onDependencyTimeout", "tags", "within"),
 )
 _TRIES = frozenset({"retries", "retry"})
 _OF_WORKERS = _TRIES | {"timeout", "grace"}  # says nothing of a workflow, or something else

@@ -55,6 +55,10 @@ class JobPatch(Body, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=1, le=1000, description="Failed executions in a row after which its triggers pause.")]
         | None
     ) = None
+    within: (
+        Annotated[Duration, Meta(description="The deadline of its executions, as a span from when they are due.")]
+        | None
+    ) = None
     grace: Duration | None = None
     priority: Priority | None = None
     queue: Name | None = None

@@ -34,6 +34,10 @@ class TriggerPatch(Body, frozen=True, kw_only=True):
     jitter: Duration | None = None
     spread: Duration | None = None
     grace: Duration | None = None
+    within: (
+        Annotated[Duration, Meta(description="The deadline of its executions, as a span from the nominal instant.")]
+        | None
+    ) = None
     params: dict[str, Any] | None = None
     paused: bool | None = None
 

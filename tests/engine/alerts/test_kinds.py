@@ -32,6 +32,23 @@ async def test_rates_and_failures_in_a_row(stage: Stage):
     assert await firing(stage, 2 * 3600) == [], "nothing of it is in the window any more"
 
 
+async def test_a_scheduled_execution_that_will_be_late(stage: Stage):
+    schedule = {"every": "1h", "within": "100s", "overlap": "allow"}
+    await stage.job(schedule=schedule)
+    await stage.job("other", schedule={"every": "1h", "overlap": "allow"})
+    await rule(stage, "deadline-risk")
+    worker = await stage.worker()
+    await run(stage, worker, "success", "success", seconds=30)
+    assert await firing(stage, 0) == []
+    await stage.pass_time(3600 - 60)
+    assert await firing(stage, 10) == []
+    (risk,) = await firing(stage, 70)
+    assert risk[0] == "job"
+    assert "is going to miss its deadline" in risk[1]
+    (missed,) = await firing(stage, 60)
+    assert "has missed its deadline" in missed[1]
+
+
 async def test_retries(stage: Stage):
     await stage.job(retries=5, retry={"delay": "1s"})
     await rule(stage, "retry-rate", above="99%", minimum=1)

@@ -14,7 +14,7 @@ from horae.model.workflow.values import Call, Step, Workflow, undo_name
 # What a step does not take over from the job that it names: when that starts, and what its submissions share.
 NOT_TAKEN_OVER = frozenset(
     {"name", "schedule", "triggers", "dependencies", "dependencyTimeout", "onDependencyTimeout", "pauseAfter", "keyFor"}
-    | {"unique", "debounce", "batch", "cache", "template", "with"}
+    | {"within", "unique", "debounce", "batch", "cache", "template", "with"}
 )
 
 

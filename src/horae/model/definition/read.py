@@ -31,6 +31,7 @@ from horae.model.definition.timeouts import read_timeouts, with_run
 from horae.model.definition.values import (
     a_duration,
     a_name,
+    a_span,
     a_text,
     an_int,
     an_object,
@@ -54,7 +55,7 @@ TASKS = tuple(PARSERS)
 FIELDS = (
     *("name", "description", "schedule", "triggers", *TASKS, "params", "schema", "retries", "retry", "timeout"),
     *("timeouts", "grace", "priority", "queue", *PLACEMENT, "dependencies", "dependencyTimeout"),
-    *("onDependencyTimeout", "tags", "pauseAfter"),
+    *("onDependencyTimeout", "tags", "pauseAfter", "within"),
     *("env", "secrets", "delivery", "keyFor", "sensitive", *INTERRUPTION),
     *MEETINGS,
     *LIMITS,
@@ -148,6 +149,7 @@ def _spec(name: str, given: dict[str, Any]) -> Spec:
         timeout=run,
         timeouts=timeouts,
         pause_after=_pause_after(given.get("pauseAfter")),
+        within=a_span(given["within"], "within") if "within" in given else None,
         grace=a_duration(given.get("grace", "10s"), "grace", 0, HOUR),
         priority=an_int(given.get("priority", DEFAULT_PRIORITY), "priority", 0, 9, _PRIORITY),
         queue=a_name(given.get("queue", "default"), "queue", NAME),

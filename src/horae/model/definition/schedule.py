@@ -9,7 +9,7 @@ import msgspec
 from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.definition.by_calendar import parse_calendars, render_calendars
-from horae.model.definition.values import a_duration, a_list, a_name, an_int, an_object, one_of, refuse_unknown
+from horae.model.definition.values import a_duration, a_list, a_name, a_span, an_int, an_object, one_of, refuse_unknown
 from horae.model.duration import DAY, format_duration
 from horae.model.instant import format_instant, parse_instant
 from horae.model.job import NAME
@@ -33,7 +33,7 @@ from horae.model.trigger.external import NO_EVENT_RULES
 from horae.model.trigger.rules import MOST_QUEUED, MOST_REPEATED
 
 BY_CALENDAR = ("calendar", "calendars", "outside")
-RULES = ("misfire", "overlap", "startAt", "endAt", "maxFires", "jitter", "spread", "grace", *BY_CALENDAR)
+RULES = ("misfire", "overlap", "startAt", "endAt", "maxFires", "jitter", "spread", "grace", "within", *BY_CALENDAR)
 BESIDE = ("params", "paused")  # what stands beside a trigger and its rules
 MOST_TRIGGERS = 1_000
 MOST_FIRES = 2**31 - 1
@@ -135,6 +135,7 @@ def _rules(given: dict[str, Any], kind: Kind, key: str) -> Rules:
         overlap=overlap,
         most_queued=most_queued,
         grace=a_duration(given["grace"], "schedule.grace", 0, DAY) if "grace" in given else GRACE,
+        within=a_span(given["within"], "schedule.within") if "within" in given else None,
         **parse_calendars(given),
     )
 
@@ -208,6 +209,7 @@ def render_when(when: When) -> dict[str, Any]:
         "misfire": None if rules.misfire == standard.misfire else render_misfire(rules.misfire),
         "overlap": None if rules.overlap == kind_of(_as_object(spelled)).overlap else _render_overlap(rules),
         "grace": None if rules.grace == standard.grace else format_duration(rules.grace),
+        "within": None if rules.within is None else format_duration(rules.within),
         "params": when.params or None,
         **render_calendars(rules),
     }

@@ -7,15 +7,19 @@ from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
 
-from horae.env import Micros
+from horae.env import SECOND, Micros
 from horae.errors import BadInput
-from horae.model.duration import format_duration, parse_duration
+from horae.model.duration import DAY, format_duration, parse_duration
 from horae.model.parcel import MAX_DEPTH
 
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
 MOST_TAGS = 32
 MOST_TAG = 256
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+# Words of others for fields that are spelled otherwise here.
+INSTEAD = {"deadline": "within", "sla": "within"}
 
 
 def refuse_unknown(given: Mapping[Any, Any], known: Iterable[str], what: str, prefix: str = "") -> None:
@@ -25,9 +29,18 @@ def refuse_unknown(given: Mapping[Any, Any], known: Iterable[str], what: str, pr
         if name in names:
             continue
         shown = str(name)[:40]
-        near = get_close_matches(shown.replace("_", ""), names, n=1) or get_close_matches(shown, names, n=1)
+        near = [word for word in (INSTEAD.get(shown, ""),) if word in names]
+        near = near or get_close_matches(shown.replace("_", ""), names, n=1) or get_close_matches(shown, names, n=1)
         remedy = f'Did you mean "{near[0]}"?' if near else f"It takes {', '.join(names)}."
         raise BadInput(f"{what} has no field {shown!r}.", remedy, field=f"{prefix}{shown}")
+
+
+MOST_WITHIN = 400 * DAY
+
+
+def a_span(value: Any, field: str) -> Micros:
+    """Read a deadline's span, as `2h`."""
+    return a_duration(value, field, SECOND, MOST_WITHIN)
 
 
 def an_object(value: Any, field: str, remedy: str) -> dict[str, Any]:

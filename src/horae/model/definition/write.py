@@ -34,6 +34,7 @@ def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dic
         "timeout": None if spec.timeout is None else format_duration(spec.timeout),
         "timeouts": render_timeouts(spec.timeouts, spec.retry.within),
         "pauseAfter": spec.pause_after,
+        "within": None if spec.within is None else format_duration(spec.within),
         "grace": format_duration(spec.grace),
         "priority": spec.priority,
         "queue": spec.queue,

@@ -23,7 +23,7 @@ Existing = Literal["ignore", "fire"]
 
 EVENT_FIELDS = ("event", "filter", "webhook", "params")
 WATCH_FIELDS = ("watch", "interval", "existing", "settle", "filter", "params")
-EVENT_RULES = ("overlap", "startAt", "endAt", "maxFires", "calendar", "calendars", "outside")
+EVENT_RULES = ("overlap", "startAt", "endAt", "maxFires", "within", "calendar", "calendars", "outside")
 # What says nothing of an event, and why.
 NO_EVENT_RULES = {
     "misfire": "it is decided when it comes, so none is missed",

@@ -43,6 +43,7 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
     grace: Micros = GRACE  # a fire decided within it is late, not missed
     calendars: tuple[str, ...] = ()  # all must be open
     outside: Outside = "skip"  # what becomes of a fire while they are not
+    within: Micros | None = None  # of the nominal instant: the deadline of its executions, instead of the job's
 
     @property
     def bounds(self) -> tuple[Instant | None, Instant | None]:

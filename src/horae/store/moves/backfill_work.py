@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.model.backfill import Backfill, Chosen, Counts, Pick, Stretch, Version, ahead, choose, rewrite, stretches
 from horae.model.calendar import Calendar, no_such_calendar
+from horae.model.deadline import deadline_after
 from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
 from horae.model.ledger import LedgerRow
@@ -145,7 +146,7 @@ def _start(
         parts, pending = yield from _parts(backfill, now)
         fires = _decided(ahead(parts, backfill.at, look, newest_first=backfill.newest_first), backfill, pending)
         chosen = (yield from _choose(backfill, fires, min(room, BATCH))) if fires and room > 0 else None
-        wanted = [_execution(backfill, target, pick, lead, new_id) for pick in chosen.picks] if chosen else []
+        wanted = [_execution(backfill, target, pick, lead, new_id, now) for pick in chosen.picks] if chosen else []
     except Exception as error:
         stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {why(error)}")
         yield from _advance(stuck)
@@ -259,8 +260,12 @@ def _rows(fires: Sequence[tuple[Instant, Stretch]]) -> Script[dict[UUID, list[Le
     return found
 
 
-def _execution(backfill: Backfill, target: Target, pick: Pick, lead: Lead, new_id: Callable[[], UUID]) -> NewExecution:
+def _execution(
+    backfill: Backfill, target: Target, pick: Pick, lead: Lead, new_id: Callable[[], UUID], now: Instant
+) -> NewExecution:
+    """An execution for a fire of the past; its deadline counts from now."""
     version = pick.stretch.version
+    within = target.spec.within if version.rules.within is None else version.rules.within
     since = previous_fire(version.trigger, pick.at)
     extra = Extra(
         origin="backfill", trigger=version.id, fire_at=pick.at, interval=None if since is None else (since, pick.at),
@@ -270,7 +275,8 @@ def _execution(backfill: Backfill, target: Target, pick: Pick, lead: Lead, new_i
     item = fill_fire_params(msgspec.json.decode(version.params), scope)
     if backfill.params is not None:
         item = msgspec.json.encode({**msgspec.json.decode(item), **msgspec.json.decode(backfill.params)})
-    return execution_of(target, extra, lead, item=item, priority=backfill.priority, new_id=new_id)
+    deadline = deadline_after(now, within)
+    return execution_of(target, extra, lead, item=item, priority=backfill.priority, deadline=deadline, new_id=new_id)
 
 
 def _moved_on(backfill: Backfill, made: _Made | None, pending: Sequence[Version], refused: str) -> Backfill:

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.calendar import Calendar, no_such_calendar
+from horae.model.deadline import deadline_after
 from horae.model.execution import Extra
 from horae.model.trigger import Decision, Fire, due_at, fill_fire_params, fire_scope
 from horae.model.trigger.alike import Alike
@@ -89,7 +90,7 @@ class _Terms:
 
     def __init__(self, lead: Lead, new_id: Callable[[], UUID]) -> None:
         self._alike, self._new_id = ModelledOn(NOBODY, lead), new_id
-        self._known: dict[tuple[int, Instant, bytes], NewExecution] = {}
+        self._known: dict[tuple[int, Instant, bytes, Instant | None], NewExecution] = {}
 
     def of(self, due: Due, fire: Fire) -> NewExecution:
         timer, target, at = due.timer, due.target, fire.at
@@ -100,8 +101,10 @@ class _Terms:
         due_then = due_at(timer.rules, key, at) + (0 if fire.due is None else fire.due - at)
         if target.choice is not None:
             target = arm_of(target, item, NOBODY.tags, self._new_id)
-        place = id(target), due_then, item
+        within = target.spec.within if timer.rules.within is None else timer.rules.within
+        deadline = deadline_after(at, within)
+        place = id(target), due_then, item, deadline
         known = self._known.get(place)
         if known is None:
-            known = self._known[place] = self._alike.of(target, due_then, item)
+            known = self._known[place] = self._alike.of(target, due_then, item, deadline)
         return known

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.calendar import Calendar
+from horae.model.deadline import deadline_after
 from horae.model.events.decide import OUTRUN, Listening, Verdict, decide_event
 from horae.model.events.params import fill_params
 from horae.model.execution import Extra
@@ -188,7 +189,9 @@ def decide_at(
     if refusal is not None:
         return Decided(id, listener, Verdict("skipped-params", refusal[:MOST_TOLD]))
     extra = Extra(origin="event", trigger=listener.timer.id, event=told)
-    wanted = execution_of(target, extra, lead, due_at=verdict.due or 0, item=item)
+    within = target.spec.within if listener.timer.rules.within is None else listener.timer.rules.within
+    deadline = deadline_after(verdict.due or now, within)
+    wanted = execution_of(target, extra, lead, due_at=verdict.due or 0, item=item, deadline=deadline)
     key, turn = listener.key, listener.turn
     if key is not None:
         wanted = turns.gate(wanted, key, turn)

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import SECOND, Instant, Micros
+from horae.model.deadline import deadline_after
 from horae.model.dependency import Join, Parts
 from horae.model.execution import Extra
 from horae.model.gate import on_the_way
@@ -101,6 +102,11 @@ def brought(needed: Collection[UUID], parts: Parts) -> tuple[UUID, ...]:
     return tuple(parts[upstream].execution for upstream in sorted(needed) if upstream in parts)
 
 
+def _asked(target: Target, extra: Extra, lead: Lead, new_id: NewId, now: Instant) -> NewExecution:
+    deadline = deadline_after(now, target.spec.within)
+    return execution_of(target, extra, lead, deadline=deadline, new_id=new_id)
+
+
 def start(wanted: Sequence[Start], new_id: NewId, now: Instant, done: Started) -> Script[list[Join]]:
     """Make executions of dependents; the joins they belong to, as they stand now. A deleted job starts nothing."""
     if not wanted:
@@ -108,7 +114,7 @@ def start(wanted: Sequence[Start], new_id: NewId, now: Instant, done: Started) -
     found = yield from targets({one.dependent for one in wanted})
     alive = [one for one in wanted if one.dependent in found and found[one.dependent].state != "deleted"]
     lead = yield from leads(found.values(), now)
-    asked = [execution_of(found[one.dependent], one.extra, lead, new_id=new_id) for one in alive]
+    asked = [_asked(found[one.dependent], one.extra, lead, new_id, now) for one in alive]
     made = yield from _put(alive, asked, new_id, now, done)
     return [
         structs.replace(one.join, state="started", execution=id, deadline=None, wake_at=None)

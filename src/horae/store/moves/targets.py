@@ -112,15 +112,16 @@ class ModelledOn:
         self._extra, self._lead = extra, lead
         self._models: dict[tuple[int, ...], tuple[NewExecution, Spec]] = {}
 
-    def of(self, target: Target, due_at: Instant, item: bytes) -> NewExecution:
+    def of(self, target: Target, due_at: Instant, item: bytes, deadline: Instant | None) -> NewExecution:
         """What `execution_of` makes."""
-        kind = id(target.spec), target.version, target.namespace, target.queue, target.lane, target.chosen
+        has = deadline is not None  # what leads in a queue by deadline
+        kind = id(target.spec), target.version, target.namespace, target.queue, target.lane, target.chosen, has
         known = self._models.get(kind)
         if known is not None:
             model = known[0]
-            envelope = structs.replace(model.envelope, job=target.job, due_at=due_at)
+            envelope = structs.replace(model.envelope, job=target.job, due_at=due_at, deadline=deadline)
             return structs.replace(model, envelope=envelope, item=item)
-        made = execution_of(target, self._extra, self._lead, due_at=due_at, item=item)
+        made = execution_of(target, self._extra, self._lead, due_at=due_at, item=item, deadline=deadline)
         if self._is_model(target):
             self._models[kind] = made, target.spec  # as long as it is here nothing else has its identity
         return made
@@ -139,6 +140,7 @@ def execution_of(
     due_at: Instant = 0,
     item: bytes = b"{}",
     priority: int | None = None,
+    deadline: Instant | None = None,
     new_id: Callable[[], UUID] | None = None,
 ) -> NewExecution:
     """An execution of a target, due at an instant or, with 0, at once; `item` is what its params say beyond the job's.
@@ -154,7 +156,7 @@ def execution_of(
     keys = envelope_keys(spec.keys, target.job, spec, item, extra.tags, lenient=True) if is_keyed(spec) else spec.keys
     envelope = Envelope(
         namespace=target.namespace, job=target.job, version=target.version, queue=target.queue, lane=target.lane,
-        priority=urgency, due_at=due_at, keys=keys,
+        priority=urgency, due_at=due_at, deadline=deadline, keys=keys,
         delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.bounds,
     )  # fmt: skip
     envelope = by_circuit(envelope, spec, item, extra.tags)
@@ -164,5 +166,6 @@ def execution_of(
     policy = lead.policy(target.queue)
     share = share_or_none(policy, spec, item, extra.tags) if policy.is_fair else ""
     return NewExecution(
-        envelope=envelope, rank_lead=lead(target.queue, urgency, target.job), item=item, extra=extra, share=share
-    )
+        envelope=envelope, rank_lead=lead(target.queue, urgency, target.job, deadline), item=item, extra=extra,
+        share=share,
+    )  # fmt: skip

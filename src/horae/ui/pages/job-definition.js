@@ -36,6 +36,7 @@ function Readable({ job }) {
       ["priority", String(job.priority)],
       ["retries", job.retries ? `${plural(job.retries, "further try", "further tries")}, ${waits(job.retry)}` : "none"],
       ["timeout", job.timeout ?? "none"],
+      job.within && ["deadline", `${job.within} after it is due`],
       ["concurrency", job.concurrency ?? "no limit"],
       ["tags", Object.keys(job.tags).length ? html`<${Tags} tags=${job.tags} />` : null],
       ["template", job.template],
@@ -45,7 +46,7 @@ function Readable({ job }) {
     ]} /></div></div>`;
 }
 
-const SAID = new Set(["name", "description", "command", "python", "http", "workflow", "schedule", "queue", "priority", "retries", "retry", "timeout", "concurrency", "tags", "params", "schema", "template"]);
+const SAID = new Set(["name", "description", "command", "python", "http", "workflow", "schedule", "queue", "priority", "retries", "retry", "timeout", "within", "concurrency", "tags", "params", "schema", "template"]);
 
 const waits = (retry) => (Array.isArray(retry) ? `after ${retry.join(", ")}` : retry?.delay ? `${retry.delay} apart${retry.factor && retry.factor !== 1 ? `, ${retry.factor} times as long each, at most ${retry.max}` : ""}` : "");
 

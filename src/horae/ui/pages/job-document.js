@@ -3,7 +3,7 @@
 /** The fields of a definition in their order, each with what it is when nobody says so. */
 const DEFAULTS = {
   name: "", description: "", command: undefined, python: undefined, http: undefined, workflow: undefined, schedule: null, triggers: [],
-  params: {}, schema: null, retries: 0, retry: { delay: "1s", factor: 2, max: "5m", jitter: 0.1 }, timeout: null, timeouts: {}, pauseAfter: null,
+  params: {}, schema: null, retries: 0, retry: { delay: "1s", factor: 2, max: "5m", jitter: 0.1 }, timeout: null, timeouts: {}, pauseAfter: null, within: null,
   grace: "10s", priority: 4, queue: "default", interruptible: true, preemptible: false, preempts: false, sensitive: false, durable: false,
   needs: [], prefers: [], slots: 1, resources: {}, affinity: null, spread: false, dependencies: [], dependencyTimeout: "1d",
   onDependencyTimeout: "fail", tags: {}, env: {}, secrets: [], delivery: "at-least-once", keyFor: "1d", concurrency: null, rate: null,

@@ -49,6 +49,7 @@ export function JobForm({ value, onChange, cannot, problem }) {
       ${count("retries", "retries", { min: 0, max: 1000, hint: "further tries after a failure" })}
       <${Field} label="delay between tries" value=${delayOf(value.retry)} onChange=${(next) => set("retry", next ? { delay: next } : undefined)} problem=${wrong("retry")} hint="10s; it grows from 1s to 5m if empty" disabled=${delayOf(value.retry) === null} />
       ${text("timeout", "timeout", { hint: "how long one try may take: 30s, 1h" })}
+      ${text("within", "deadline", { hint: "how long after it is due it should have ended: 2h; an alert tells of those that miss it" })}
       ${count("concurrency", "at a time", { min: 1, hint: "how many of it run at once; no limit if empty" })}
       <${Field} label="tags" value=${tagsText(value.tags)} onChange=${(next) => set("tags", readTags(next))} problem=${wrong("tags")} hint="team=data, nightly" />
       </div><//>

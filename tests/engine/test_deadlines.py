@@ -1,0 +1,28 @@
+"""The deadline of a submission: its own, or what its job says."""
+
+import pytest
+
+from horae.client.job_options import SPELLED
+from horae.engine.deadlines import deadline_of
+from horae.env import SECOND
+from horae.model.protocol import Submit
+
+NOW, MINUTE, HOUR = 1_000 * SECOND, 60 * SECOND, 3600 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("said", "usual", "due_at", "wanted"),
+    [
+        ({}, None, 0, None),
+        ({}, HOUR, 0, NOW + HOUR),
+        ({}, HOUR, NOW + MINUTE, NOW + MINUTE + HOUR),
+        ({"within": MINUTE}, HOUR, 0, NOW + MINUTE),
+        ({"deadline": NOW + SECOND}, HOUR, 0, NOW + SECOND),
+    ],
+)
+def test_a_submission_says_its_own_or_has_its_jobs(said, usual, due_at, wanted):
+    assert deadline_of(Submit(job="job", **said), usual, due_at, NOW) == wanted
+
+
+def test_the_sdk_spells_a_span():
+    assert SPELLED["within"]("2h") == "2h"
