@@ -35,7 +35,7 @@ class Items(View, frozen=True, kw_only=True):
     success: int
     failed: int
     left: int
-    taken_over: int = 0
+    taken_over: int | UnsetType = UNSET
 
 
 class GraphWait(View, frozen=True, kw_only=True):
@@ -182,7 +182,7 @@ def _node(
         more["run"] = row.iteration + 1 if row.began_at is not None else 0
     if row.total:
         left = row.total - row.ok - row.bad
-        more["items"] = Items(total=row.total, success=row.ok, failed=row.bad, left=left, taken_over=row.taken)
+        more["items"] = Items(total=row.total, success=row.ok, failed=row.bad, left=left, taken_over=row.taken or UNSET)
     if wait is not None:
         more["waits_for"] = _wait(wait)
     taken = None if row.began_at is None else ((row.ended_at or now) - row.began_at) / 1_000_000
