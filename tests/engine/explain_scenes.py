@@ -207,21 +207,20 @@ async def no_worker(stage: Stage) -> Played:
     return Played(id, start)
 
 
-async def solo(stage: Stage) -> Played:
-    """Two that were lost with their worker: one has gone to the next, the other waits for it to pass its probation."""
+async def suspect(stage: Stage) -> Played:
+    """Two that were lost with their workers: one has gone to the next, the other waits for it to end."""
     await stage.job()
-    lost = await stage.worker(2)
     first, second = await stage.submit(), await stage.submit()
-    assert await stage.starts(first)
-    assert await stage.starts(second)
-    (row,) = await stage.world.rows("SELECT last_seen FROM sessions WHERE id = $1", lost.session)
-    assert await stage.world.store.mark_lost(lost.session, row[0])
-    await stage.world.store.rescue(lost.session, 10)
-    stage.workers = []
+    await stage.world.do("UPDATE queued SET losses = 9")
     worker = await stage.worker(2)
     await stage.look()
     assert len(await worker.ask()) == 1
-    return Played(second if await stage.runs(first) else first, nothing)
+
+    async def end(blocker: BlockerView) -> None:
+        assert blocker.details["losses"] == 9
+        await worker.end()
+
+    return Played(second if await stage.runs(first) else first, end)
 
 
 async def busy(stage: Stage) -> Played:
@@ -385,7 +384,7 @@ SCENES: Mapping[str, Scene] = {
     "queue-paused": queue_paused,
     "held": held,
     "no-worker": no_worker,
-    "solo": solo,
+    "suspect": suspect,
     "preferred": preferred,
     "spread": spread,
     "busy": busy,

@@ -17,7 +17,7 @@ from tests.engine.explain_scenes import SCENES
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE
 
-ASKING = ("dependency", "limit", "sequence", "overlap", "circuit", "queue-limit", "solo", "busy", "ahead")
+ASKING = ("dependency", "limit", "sequence", "overlap", "circuit", "queue-limit", "suspect", "busy", "ahead")
 PLAYED = [
     *(("memory", gate) for gate in SCENES),
     *(("postgres", gate) for gate in ASKING),

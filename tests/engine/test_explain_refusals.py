@@ -33,8 +33,7 @@ REFUSALS: dict[Callable[..., Any], dict[str, str]] = {
         "self.full": "busy",  # its answer takes no more: the next one does
         "self.cost": "room",
         "self.most is not None": "spread",
-        "slice.solo": "solo",
-        "admits(self.places.get(self.session, Place.ANY), slice.losses)": "solo",
+        "is_suspect(slice.losses)": "suspect",
         "self.cost or self.most is not None": TASK,
         "slots": "busy",
     },
@@ -70,7 +69,7 @@ REFUSALS: dict[Callable[..., Any], dict[str, str]] = {
     },
     claim._Tally.add: {
         "view.limits": "queue-limit",
-        "took.solo": "solo",
+        "took.suspects": "suspect",
     },
     choice._next: {
         "len(lines) == 1 or taste is None": TASK,

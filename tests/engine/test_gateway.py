@@ -288,10 +288,10 @@ async def test_answers_are_cut_by_bytes_and_everything_gets_through(node, size, 
     assert {state for _, _, state, _ in await world.history()} == {"success"}
 
 
-async def test_an_exchange_that_waits_gets_the_next_solo_item_when_its_session_has_ended_one(node):
+async def test_an_exchange_that_waits_gets_the_next_suspect_when_its_session_has_ended_one(node):
     world = World(node.store.driver, node.env)
     await world.submit(await world.job(), 2)
-    await world.do("UPDATE queued SET solo = $1", True)
+    await world.do("UPDATE queued SET losses = 2")
     await node.directory.step()
     session = await register(node, slots=2)
     (first,) = json.decode(await send(node, session, channel=0, n=1, free=2), type=Answer).slices

@@ -10,7 +10,7 @@ from msgspec import structs
 from horae.model.deal import GRANT_BYTES, Want, capacity, deal
 from horae.model.placement import Cost
 from horae.model.protocol import MAX_EXCHANGE
-from horae.model.solo import Place, admits
+from horae.model.suspects import Company, is_suspect, most
 from tests.model.making import JOBS, PARCELS, cuts, items, queued
 
 SESSIONS = [UUID(int=n) for n in range(1, 6)]
@@ -24,8 +24,8 @@ def offers(draw):
     """Queued slices in some order."""
     return [
         queued(
-            parcel, lo, hi, job=draw(st.sampled_from(JOBS)), solo=draw(st.integers(0, 4)) == 0, width=draw(widths),
-            losses=draw(st.integers(1, 2)),
+            parcel, lo, hi, job=draw(st.sampled_from(JOBS)), width=draw(widths),
+            losses=draw(st.sampled_from([0, 0, 0, 1, 2, 3])),
         )
         for parcel in PARCELS
         for lo, hi in draw(cuts())
@@ -39,7 +39,7 @@ def appetites(draw):
         Want(
             session=session, channel=0, n=1, free=draw(st.integers(0, 12)), load=draw(st.sampled_from([0.0, 0.5, 1.0])),
             prefetch=draw(st.dictionaries(st.sampled_from(JOBS), st.integers(0, 30), max_size=2)),
-            solo=draw(st.sampled_from(Place)),
+            company=Company(slots=12, held=draw(st.integers(0, 6)), losses=draw(st.integers(0, 3))),
             size=draw(st.sampled_from([0, 0, 1000, MAX_EXCHANGE - 1000, MAX_EXCHANGE])),
         )
         for session in SESSIONS[: draw(st.integers(0, 5))]
@@ -84,21 +84,30 @@ def test_nobody_gets_more_than_its_room(slices, wants):
 
 
 @given(offers(), appetites())
-def test_a_want_gets_one_solo_item_at_most_and_only_where_there_is_place_and_an_idle_slot(slices, wants):
+def test_a_want_gets_no_more_suspects_than_its_session_may_hold_and_only_for_idle_slots(slices, wants):
     done = deal(slices, wants)
 
     for i, want in enumerate(wants):
-        solo = [d for d in done.dealt if d.want == i and d.slice.solo]
-        assert len(solo) <= (1 if want.free else 0)
-        assert all(admits(want.solo, d.slice.losses) for d in solo)
-        assert done.wants[i].solo == (Place.NONE if solo else want.solo)
-        assert all(d.hi - d.lo == 1 for d in solo)
+        suspects = [d for d in done.dealt if d.want == i and is_suspect(d.slice.losses)]
+        count = sum(d.hi - d.lo for d in suspects)
+        assert count <= want.free
+        if suspects:
+            worst = max(want.company.losses, *(d.slice.losses for d in suspects), 0)
+            assert want.company.held + count <= most(worst, want.company.slots)
+            assert done.wants[i].company == structs.replace(want.company, held=want.company.held + count, losses=worst)
+        else:
+            assert done.wants[i].company == want.company
+
+
+def test_a_session_whose_suspects_nobody_has_looked_up_gets_none():
+    want = Want(session=SESSIONS[0], channel=0, n=1, free=9)
+    assert deal([queued(PARCELS[0], 0, 4, losses=2)], [want]).dealt == []
 
 
 @given(offers(), appetites())
 def test_nothing_is_left_that_somebody_has_room_for(slices, wants):
     """Slots are not wasted: what stays behind fits nobody."""
-    plain = [s for s in slices if not s.solo]
+    plain = [s for s in slices if not is_suspect(s.losses)]
     done = deal(plain, wants)
 
     whole = {(s.parcel, s.lo) for s in done.whole}
@@ -122,7 +131,7 @@ def test_no_answer_outgrows_an_exchange_unless_by_a_single_item(slices, wants):
 @given(offers(), appetites())
 def test_an_answer_that_has_nothing_takes_something(slices, wants):
     """Whatever the items' sizes, everything gets through in the end."""
-    plain = [s for s in slices if not s.solo]
+    plain = [s for s in slices if not is_suspect(s.losses)]
     able = [i for i, want in enumerate(wants) if want.free and not want.size]
     done = deal(plain, [wants[i] for i in able])
 
@@ -133,7 +142,7 @@ def test_an_answer_that_has_nothing_takes_something(slices, wants):
 @given(offers(), appetites())
 def test_lower_ranks_are_not_passed_for_being_large(slices, wants):
     """What did not fit an answer for its size has nothing behind it in that answer."""
-    plain = [s for s in slices if not s.solo]
+    plain = [s for s in slices if not is_suspect(s.losses)]
     done = deal(plain, wants)
 
     whole = {(s.parcel, s.lo) for s in done.whole}
@@ -250,7 +259,7 @@ def test_nobody_gets_what_takes_more_than_it_has(slices, wants, cost):
 
 @given(offers(), roomy(), costs)
 def test_nothing_is_left_that_somebody_has_slots_and_resources_for(slices, wants, cost):
-    plain = [s for s in slices if not s.solo]
+    plain = [s for s in slices if not is_suspect(s.losses)]
     done = deal(plain, wants, cost)
 
     whole = {(s.parcel, s.lo) for s in done.whole}
@@ -275,4 +284,4 @@ def test_nothing_is_fetched_ahead_past_what_finds_no_room_and_goes_before_it():
 
     assert [d.slice for d in deal([urgent, near, far], [want]).dealt] == [near]
     assert [d.slice for d in deal([urgent, near, far], [structs.replace(want, free=1)]).dealt] == [urgent, near, far]
-    assert [d.slice for d in deal([structs.replace(urgent, solo=True), near, far], [want]).dealt] == [near, far]
+    assert [d.slice for d in deal([structs.replace(urgent, losses=2), near, far], [want]).dealt] == [near, far]

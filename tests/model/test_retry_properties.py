@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.model.protocol import Failure
-from horae.model.retry import POISON_BOUND, Budgets, GiveUp, RetryAt, RetryPolicy, after_failure, after_loss
+from horae.model.retry import Budgets, GiveUp, RetryAt, RetryPolicy, after_failure
 
 policies = st.builds(
     RetryPolicy,
@@ -72,17 +72,6 @@ def test_the_jobs_own_wish_replaces_the_delay_but_not_the_bound():
 
     assert after_failure(1, wish, RetryPolicy(retries=1), NOW, Random(0)) == RetryAt(NOW + 7)
     assert after_failure(2, wish, RetryPolicy(retries=1), NOW, Random(0)) == GiveUp("retries")
-
-
-@given(st.integers(1, 100))
-def test_losses_end_at_the_poison_bound(losses):
-    assert after_loss(losses, at_most_once=True) == GiveUp("delivery")
-    assert after_loss(losses, at_most_once=False) == (GiveUp("poison") if losses >= POISON_BOUND else None)
-
-
-@given(st.integers(1, 100), st.integers(0, 100))
-def test_a_job_says_how_often_it_is_tried_again_after_a_loss(losses, budget):
-    assert after_loss(losses, False, budget) == (GiveUp("poison") if losses > budget else None)
 
 
 kinds = st.sampled_from(["error", "timeout", "platform"])

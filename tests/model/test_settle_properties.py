@@ -11,6 +11,7 @@ from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE
 from horae.model.protocol import MAX_INLINE_RESULT, MAX_RESULT, Failure, Outcome
 from horae.model.retry import POISON_BOUND, RetryPolicy
 from horae.model.settle import Rules, Settler, encode_timings, timing_of
+from horae.model.suspects import Loss
 from tests.model.making import JOBS, NOW, PARCELS, cuts, items, running
 
 ONCE_MORE = Rules(retry=RetryPolicy(retries=3), delivery=AT_LEAST_ONCE)
@@ -42,7 +43,7 @@ def settle(by, slice, kind, rules):
         case "suspended":
             by.suspend(slice, slice.lo, slice.hi, outcome(slice, kind, wake_at=NOW + 5))
         case "lost":
-            by.lose(slice, rules.delivery)
+            by.lose(slice, rules.delivery, Loss())
 
 
 def settled(fates):
@@ -65,7 +66,7 @@ def reports(draw):
         (
             running(
                 parcel, lo, hi, attempt=draw(st.integers(1, 9)), failures=draw(st.integers(0, 5)),
-                losses=draw(st.integers(0, POISON_BOUND - 1)), solo=draw(st.booleans()),
+                losses=draw(st.integers(0, POISON_BOUND - 1)),
             ),
             draw(st.sampled_from(KINDS)),
         )
@@ -172,12 +173,12 @@ def test_losses_are_counted_against_the_poison_bound_alone(failures):
     slice, fates = running(lo=0, hi=4, failures=failures), None
     for loss in range(1, POISON_BOUND + 1):
         by = settler()
-        by.lose(slice, AT_LEAST_ONCE)
+        by.lose(slice, AT_LEAST_ONCE, Loss())
         fates = by.fates
         if loss < POISON_BOUND:
             (back,) = fates.queued
-            assert (back.losses, back.failures, back.solo, back.rank, back.lane) == (loss, failures, True, 7, 1)
-            slice = running(lo=0, hi=4, failures=failures, losses=loss, solo=True)
+            assert (back.losses, back.failures, back.rank, back.lane) == (loss, failures, 7, 1)
+            slice = running(lo=0, hi=4, failures=failures, losses=loss, alone=loss)
 
     assert fates.queued == []
     assert [(f.state, f.reason, f.error.type) for f in fates.finished] == [("failed", "poison", "WorkerLost")]
@@ -194,11 +195,11 @@ def test_at_most_once_is_never_tried_again(kind):
 
 def test_what_is_handed_back_stands_where_it_stood_and_pays_nothing():
     by = settler()
-    slice = running(lo=2, hi=5, attempt=4, failures=1, losses=2, solo=True)
+    slice = running(lo=2, hi=5, attempt=4, failures=1, losses=2)
     by.release(slice, 2, 5, outcome(slice, "released"))
 
     (back,) = by.fates.queued
-    assert (back.attempt, back.failures, back.losses, back.solo) == (4, 1, 2, True)
+    assert (back.attempt, back.failures, back.losses) == (4, 1, 2)
     assert (back.lane, back.rank, back.queued_at) == (slice.lane, slice.rank, slice.queued_at)
     assert by.fates.tried == []
 

@@ -126,7 +126,14 @@ def test_gaps_are_what_is_not_taken(lo, hi, taken):
 def fragments(draw, make):
     """Neighbouring slices of a few fates."""
     return [
-        make(parcel, lo, hi, attempt=draw(st.integers(1, 2)), solo=draw(st.booleans()), job=draw(st.sampled_from(JOBS)))
+        make(
+            parcel,
+            lo,
+            hi,
+            attempt=draw(st.integers(1, 2)),
+            losses=draw(st.integers(0, 2)),
+            job=draw(st.sampled_from(JOBS)),
+        )
         for parcel in PARCELS[:2]
         for lo, hi in draw(cuts())
     ]
@@ -137,7 +144,7 @@ def test_merging_keeps_every_item_and_its_fate(slices):
     merged = merge(slices)
 
     def fates(slices):
-        return sorted((s.parcel, item, s.attempt, s.solo, s.job) for s in slices for item in range(s.lo, s.hi))
+        return sorted((s.parcel, item, s.attempt, s.losses, s.job) for s in slices for item in range(s.lo, s.hi))
 
     assert fates(merged) == fates(slices)
     assert len(merged) <= len(slices)
@@ -148,7 +155,7 @@ def test_merging_leaves_no_neighbours_of_equal_fate(slices):
     merged = merge(slices)
 
     for a, b in pairwise(merged):
-        alike = (a.attempt, a.solo, a.job) == (b.attempt, b.solo, b.job)
+        alike = (a.attempt, a.losses, a.job) == (b.attempt, b.losses, b.job)
         assert not (a.parcel == b.parcel and a.hi == b.lo and alike)
     assert merge(merged) == merged
 

@@ -271,9 +271,9 @@ CLAIMS = [
         by="test_claim.test_every_claim_starts_a_new_attempt",
     ),
     one(
-        "a claim does not see what solo item a session holds", "claim_lane._look_up_solo",
-        "places.get(want.session, Place.ANY)", "Place.ANY",
-        by="claim / claim, one session, two channels and solo items",
+        "a claim does not see what suspects a session holds", "claim_lane._look_up_companies",
+        "held=int(held)", "held=0",
+        by="claim / claim, one session, two channels and suspects",
     ),
     one(
         "paused jobs are not set aside", "claim_lane._set_aside", "s.job in paused", "False",

@@ -242,12 +242,12 @@ async def _(world: World) -> Scene:
     return Scene(left=[c.claim(a, 2)], right=[c.claim(b, 1)], patient="")
 
 
-@scene("claim / claim, one session, two channels and solo items")
+@scene("claim / claim, one session, two channels and suspects")
 async def _(world: World) -> Scene:
     c = await cast(world)
     await world.parcel(c.job, 3)
-    await world.do("UPDATE queued SET solo = $1", True)
-    w = await world.worker()
+    await world.do("UPDATE queued SET losses = 2")
+    w = await world.worker(concurrency=2)
     return Scene(left=[c.claim(w, 2)], right=[c.claim(w, 2, channel=1)])
 
 

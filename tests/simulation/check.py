@@ -13,7 +13,7 @@ from horae.model.session import LIVE
 from horae.store.script import Fetch, Rows, Statement
 from horae.store.sqlite.memory import MemoryDriver
 from tests.simulation.actors import Client, Observer, Worker
-from tests.solo import in_order
+from tests.suspects import may_meet
 
 SHELVES = ("waiting", "queued", "running", "history")
 
@@ -38,7 +38,7 @@ class Checker:
         self.check_final(states)
         self.check_owners()
         self.check_held(workers)
-        self.check_alone()
+        self.check_suspects()
         self.check_fires()
         self.check_bounds()
 
@@ -98,14 +98,14 @@ class Checker:
             for item in range(lo, hi):
                 assert awaited or session.holds(parcel, item, attempt), f"I12: {parcel}[{item}] of {id} is stranded"
 
-    def check_alone(self) -> None:
-        """What was lost before meets its like only after a probation, or never: it may be the other's poison."""
-        solo: dict[UUID, list[tuple[int, int]]] = {}
-        sql = "SELECT session, losses, granted_at, hi - lo AS items FROM running WHERE solo"
-        for session, losses, granted_at, items in rows(self.driver, sql):
-            solo.setdefault(session, []).extend([(losses, granted_at)] * items)
-        crowded = [session for session, held in solo.items() if not in_order(held)]
-        assert not crowded, f"solo: items that may not meet in {crowded[:3]}"
+    def check_suspects(self) -> None:
+        """A session holds no more suspects than it may: one of them may be the others' poison."""
+        held: dict[tuple[UUID, int], list[int]] = {}
+        sql = "SELECT r.session, s.concurrency, r.losses, r.hi - r.lo AS items FROM running r JOIN sessions s"
+        for session, slots, losses, items in rows(self.driver, f"{sql} ON s.id = r.session"):
+            held.setdefault((session, slots), []).extend([losses] * items)
+        crowded = [session for (session, slots), losses in held.items() if not may_meet(losses, slots)]
+        assert not crowded, f"suspects: more than they may hold in {crowded[:3]}"
 
     def check_fires(self) -> None:
         """I1: one execution per nominal fire."""

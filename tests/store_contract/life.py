@@ -159,9 +159,8 @@ async def live_through(world: World) -> None:
     await look(world, job, worker)
     await worker.lose()
     await world.store.rescue(worker.session, 100)
+    await world.do("UPDATE queued SET losses = 9 WHERE losses > 0")
     await other.claim(50, channel=1)  # one of what was lost, and past the rest
-    await world.do("UPDATE queued SET losses = 2 WHERE solo")
-    await other.claim(50, channel=1)
     await depend(world)
     await hear(world)
     await divide(world)

@@ -272,16 +272,25 @@ async def test_insert_returns_only_the_rows_that_went_in(driver: Driver):
 async def test_ids_booleans_bytes_and_floats_come_back_as_what_they_are(driver: Driver, env: Env):
     parcel, job, session = env.new_id(), env.new_id(), env.new_id()
     columns = (("parcel", "uuid"), ("lo", "int"), ("hi", "int"), ("job", "uuid"), ("queue", "int"),
-               ("namespace", "int"), ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("solo", "bool"),
+               ("namespace", "int"), ("attempt", "int"), ("failures", "int"), ("losses", "int"),
                ("width", "int"), ("reason", "text"))  # fmt: skip
+    circuits = (("job", "uuid"), ("key", "text"), ("state", "text"), ("era", "int"), ("since", "bigint"),
+                ("forced", "bool"), ("cause", "text"), ("changed_by", "text"), ("probes", "text"))  # fmt: skip
 
     def script() -> Script[list[Rows]]:
-        yield Insert("waiting", columns, [(parcel, 0, 1, job, 1, 1, 0, 0, 0, True, 2, "")])
+        yield Insert("waiting", columns, [(parcel, 0, 1, job, 1, 1, 0, 0, 0, 2, "")])
+        yield Insert("circuits", circuits, [(job, "", "closed", 1, 0, True, "", "", "[]")])
         yield Insert("blobs", (("parcel", "uuid"), ("item", "int"), ("content", "bytea")), [(parcel, 0, parcel.bytes)])
         least = Statement("least", "SELECT min(lo) AS lo, job FROM waiting GROUP BY job")
         named = Statement("named", "SELECT w.parcel AS which, given.id FROM given JOIN waiting w ON true")
         return [
-            (yield Fetch(Statement("w", "SELECT parcel, solo, wake_at FROM waiting"))),
+            (
+                yield Fetch(
+                    Statement(
+                        "w", "SELECT w.parcel, c.forced, w.wake_at FROM waiting w JOIN circuits c ON c.job = w.job"
+                    )
+                )
+            ),
             (yield Fetch(Statement("b", "SELECT content FROM blobs WHERE parcel = $1"), (parcel,))),
             (yield Fetch(Statement("n", "SELECT weight FROM namespaces"))),
             (yield Fetch(least)),

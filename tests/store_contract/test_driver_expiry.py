@@ -26,7 +26,7 @@ SLICE: dict[str, tuple[ColumnType, object]] = {
     "parcel": ("uuid", None), "lo": ("int", 0), "hi": ("int", 1), "job": ("uuid", NOBODY), "queue": ("int", 1),
     "namespace": ("int", 1), "attempt": ("int", 1), "failures": ("int", 0), "losses": ("int", 0),
 }  # fmt: skip
-WAITING = SLICE | {"solo": ("bool", False), "width": ("int", 2), "reason": ("text", "retry")}
+WAITING = SLICE | {"width": ("int", 2), "reason": ("text", "retry")}
 HISTORY = SLICE | {"state": ("text", "success"), "reason": ("text", ""), "worker": ("text", ""),
                    "completed_at": ("bigint", 0)}  # fmt: skip
 LOGS: dict[str, tuple[ColumnType, object]] = {

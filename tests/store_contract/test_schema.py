@@ -111,7 +111,7 @@ async def test_names_are_free_again_when_a_job_is_deleted(driver: Driver, env: E
 
 async def test_the_view_unfolds_slices_of_every_shelf(driver: Driver, env: Env):
     parcel = parcel_id(env.new_id())
-    queued = SLICE | {"solo": ("bool", False), "width": ("int", 2), "lane": ("int", 1), "rank": ("bigint", 0),
+    queued = SLICE | {"width": ("int", 2), "lane": ("int", 1), "rank": ("bigint", 0),
                       "queued_at": ("bigint", 7)}  # fmt: skip
     running = queued | {"session": ("uuid", UUID(int=1)), "channel": ("smallint", 0), "n": ("bigint", 1),
                         "granted_at": ("bigint", 0), "started_at": ("bigint", 8)}  # fmt: skip

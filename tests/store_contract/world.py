@@ -43,7 +43,7 @@ from horae.store.moves import (
 )
 from horae.store.moves.exchange import Arising, Head, Parked, Reply
 from horae.store.script import Fetch, Rows, Script, Statement
-from tests.solo import in_order
+from tests.suspects import may_meet
 
 KEPT = {"store", "namespaces", "queues"}
 
@@ -242,11 +242,12 @@ class World:
             " AND r.hi > q.item AND r.session = q.session AND r.attempt = q.attempt WHERE r.parcel IS NULL"
         )
         assert idle == [], "a request is left for an item that its session does not run"
-        solo: dict[UUID, list[tuple[int, Instant]]] = defaultdict(list)
+        slots = dict(await self.rows("SELECT id, concurrency FROM sessions"))
+        held: dict[UUID, list[int]] = defaultdict(list)
         for slice in await self.on("running"):
-            if slice.solo:
-                solo[slice.session] += [(slice.losses, slice.granted_at)] * (slice.hi - slice.lo)
-        assert all(map(in_order, solo.values())), "a session holds items that were lost before and may not meet"
+            held[slice.session] += [slice.losses] * (slice.hi - slice.lo)
+        crowded = [id for id, losses in held.items() if not may_meet(losses, slots[id])]
+        assert crowded == [], "a session holds more suspects than it may"
         await self._check_keys(now)
         if self.driver.dialect == "postgresql":
             assert self.driver.retries == 0, "a deadlock or a serialization failure"

@@ -265,4 +265,4 @@ class ParkingLot:
             self.on_freed(claimed.freed)
         if claimed.full:
             self._directory.shut(claimed.full, marks)
-        return {lane: low for lane, low in left.items() if lane not in claimed.solo and lane not in claimed.full}
+        return {lane: low for lane, low in left.items() if lane not in claimed.suspects and lane not in claimed.full}

@@ -9,7 +9,7 @@ from horae.model.ahead import goes_before
 from horae.model.placement import PLAIN, Cost
 from horae.model.protocol import MAX_EXCHANGE
 from horae.model.slice import Queued
-from horae.model.solo import Place, admits
+from horae.model.suspects import Company, is_suspect
 
 GRANT_BYTES = 400  # of JSON around a slice in an answer, at most
 
@@ -24,7 +24,7 @@ class Want(Struct, frozen=True, kw_only=True):
     room: Mapping[str, int] = {}  # what is idle of resources that some executions take beside slots
     prefetch: Mapping[UUID, int] = {}
     load: float = 0.0  # share of its slots in use; the least loaded is served first
-    solo: Place | None = None  # its session's for solo items; None: not looked up, because none was in sight
+    company: Company | None = None  # the suspects of its session; None: not looked up, because none was in sight
     size: int = 0  # bytes that its answer has grown to
     full: bool = False  # its answer takes nothing more
 
@@ -48,10 +48,10 @@ class Deal(Struct, frozen=True):
 
 
 class _Room:
-    """How much a want can still take; `places` holds what its session has place for among solo items."""
+    """How much a want can still take; `companies` holds the suspects of each session."""
 
     def __init__(
-        self, want: Want, places: dict[UUID, Place], cost: Cost = PLAIN, most: dict[UUID, int] | None = None
+        self, want: Want, companies: dict[UUID, Company], cost: Cost = PLAIN, most: dict[UUID, int] | None = None
     ) -> None:
         self.want = want
         self.cost = cost
@@ -62,7 +62,7 @@ class _Room:
         self.prefetch = dict(want.prefetch)
         self.size = want.size
         self.full = want.full
-        self.places = places
+        self.companies = companies
 
     def for_(self, slice: Queued) -> int:
         """How many of a slice's items it can take."""
@@ -71,13 +71,17 @@ class _Room:
         fits = self.cost.times(self.free, self.room) if self.cost else self.free
         if self.most is not None:
             fits = min(fits, self.most.get(self.session, 0))
-        if slice.solo:
-            slots = min(1, fits) if admits(self.places.get(self.session, Place.ANY), slice.losses) else 0
+        if is_suspect(slice.losses):
+            slots = min(fits, self._room_for_suspects(slice.losses))
         elif self.cost or self.most is not None:  # nothing of what is placed with care is fetched ahead
             slots = fits
         else:
             slots = fits + self.prefetch.get(slice.job, 0)
         return min(slots, self._fitting(slice)) if slots else 0
+
+    def _room_for_suspects(self, losses: int) -> int:
+        company = self.companies.get(self.session)
+        return 0 if company is None else company.room(losses)
 
     def _fitting(self, slice: Queued) -> int:
         """How many fit into the answer: one at least of the first slice. What does not fit closes it.
@@ -91,8 +95,8 @@ class _Room:
         return 0 if self.full else 1
 
     def take(self, slice: Queued, k: int) -> None:
-        if slice.solo:
-            self.places[self.session] = Place.NONE
+        if is_suspect(slice.losses):
+            self.companies[self.session] = self.companies[self.session].joined(slice.losses, k)
         self.size += GRANT_BYTES + k * (slice.width + 1)
         if self.most is not None:
             self.most[self.session] -= k
@@ -107,9 +111,9 @@ class _Room:
 
     def left(self) -> Want:
         """What is wanted still."""
-        solo = self.places.get(self.session, self.want.solo)
+        company = self.companies.get(self.session)
         return structs.replace(
-            self.want, free=self.free, room=self.room, prefetch=self.prefetch, solo=solo, size=self.size,
+            self.want, free=self.free, room=self.room, prefetch=self.prefetch, company=company, size=self.size,
             full=self.full,
         )  # fmt: skip
 
@@ -137,14 +141,14 @@ def deal(
 ) -> Deal:
     """Deal slices in order, least loaded want first, in even shares; no item goes to two wants.
 
-    A slice is taken from its front, so what is left of it is one slice that begins later. A session gets one
-    solo item at most, and only if it has place for it. An answer grows to MAX_EXCHANGE bytes, or by one item if that
+    A slice is taken from its front, so what is left of it is one slice that begins later. A session gets no
+    more suspects than it may hold. An answer grows to MAX_EXCHANGE bytes, or by one item if that
     is larger. Each item takes its cost of the want's room; `most` bounds what sessions get of what is spread. Nothing
     is fetched ahead past what finds no room and goes before it.
     """
-    places = {want.session: want.solo for want in wants if want.solo is not None}
+    companies = {want.session: want.company for want in wants if want.company is not None}
     bounds = None if most is None else dict(most)
-    rooms = [_Room(want, places, cost, bounds) for want in wants]
+    rooms = [_Room(want, companies, cost, bounds) for want in wants]
     order = sorted(range(len(wants)), key=lambda i: (wants[i].load, -wants[i].free))
     fair = max(1, -(-sum(s.hi - s.lo for s in slices) // max(1, len(wants))))
     dealt: list[Dealt] = []
@@ -161,7 +165,7 @@ def deal(
             whole.append(slice)
         elif lo > slice.lo:
             cut.append((slice, lo))
-        if lo < slice.hi and passed is None and not slice.solo:
+        if lo < slice.hi and passed is None and not is_suspect(slice.losses):
             passed = slice.rank
     return Deal(dealt, whole, cut, [room.left() for room in rooms])
 

@@ -9,7 +9,7 @@ from horae.env import Instant, Micros
 from horae.model.gates import Blocker
 
 J = TypeVar("J")
-SHARED = frozenset({"busy", "room", "ahead", "share", "other-queues", "solo", "spread"})  # which workers' time opens
+SHARED = frozenset({"busy", "room", "ahead", "share", "other-queues", "suspect", "spread"})  # which workers' time opens
 UNKNOWN_LENGTH = "Nobody knows yet how long what stands before it takes."
 
 

@@ -102,6 +102,6 @@ def queued_of(w: Waiting, entry: Entry, now: Instant) -> Queued:
     """What waited, as it stands in line."""
     return Queued(
         parcel=w.parcel, lo=w.lo, hi=w.hi, job=w.job, queue=w.queue, namespace=w.namespace, attempt=w.attempt,
-        failures=w.failures, losses=w.losses, solo=w.solo, width=w.width, flags=w.flags, lane=entry.lane,
+        failures=w.failures, losses=w.losses, alone=w.alone, width=w.width, flags=w.flags, lane=entry.lane,
         rank=entry.rank, queued_at=now,
     )  # fmt: skip

@@ -129,9 +129,9 @@ GATES: tuple[Gate, ...] = (
         opens="Such a worker is started.",
     ),
     Gate(
-        name="solo",
-        means="It was lost with its worker, and every worker that fits runs another that was lost.",
-        opens="One of those ends, or has run for ten seconds.",
+        name="suspect",
+        means="It was lost with its worker twice or more, and each worker that fits runs as many of those as it may.",
+        opens="One of those ends.",
     ),
     Gate(
         name="preferred",

@@ -5,11 +5,10 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from horae.env import SECOND
 from horae.model.job import STEADY
 from horae.model.placement import COUNTS_COSTS, Terms, amounts, fits, missing_from, read_needs, widest
 from horae.model.secret_refs import TAKES_SECRETS
-from horae.model.solo import PROBATION, SUSPECT
+from horae.model.suspects import is_suspect
 
 _FUNCTION, _KIND = "function:", "kind:"
 WORKFLOW = "kind:workflow"  # what servers begin by themselves: no worker need offer it
@@ -51,10 +50,8 @@ def _size(terms: Terms) -> str:
 
 
 def _how_it_goes_on(losses: int) -> str | None:
-    if losses >= SUSPECT:
-        return f"It was lost with its worker {losses} times: a worker takes it when it runs no other that was lost."
-    if losses:
-        return f"It was lost with its worker: a worker takes such executions {PROBATION // SECOND} seconds apart."
+    if is_suspect(losses):
+        return f"It was lost with its worker {losses} times: a worker takes few such executions at once."
     return None
 
 

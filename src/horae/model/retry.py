@@ -148,13 +148,3 @@ def _spent(failure: Failure) -> Reason:
     if failure.kind == "timeout":
         return TIMEOUTS.get(failure.type, "runTimeout")
     return "platform" if failure.kind == "platform" else "retries"
-
-
-def after_loss(losses: int, at_most_once: bool, lost: int | None = None) -> GiveUp | None:
-    """Decide what follows the loss of a worker; None means back to the queue. `losses` counts this one.
-
-    `lost` is how often the job is tried again after one.
-    """
-    if at_most_once:
-        return GiveUp("delivery")
-    return GiveUp("poison") if losses > (LOST if lost is None else lost) else None

@@ -15,8 +15,9 @@ from horae.model.execution import WaitReason
 from horae.model.packing import Packed, pack
 from horae.model.parcel import AT_MOST_ONCE
 from horae.model.protocol import MAX_INLINE_RESULT, MAX_RESULT, Failure, Outcome
-from horae.model.retry import GiveUp, RetryAt, RetryPolicy, Spent, after_failure, after_loss
+from horae.model.retry import GiveUp, RetryAt, RetryPolicy, Spent, after_failure
 from horae.model.slice import Queued, Running, Slice, Waiting, part
+from horae.model.suspects import Loss, after_loss
 from horae.model.tally import some_of
 
 
@@ -123,11 +124,11 @@ TOO_LARGE = Failure(
 )
 
 
-def _to_queue(slice: Running, lo: int, hi: int, losses: int, solo: bool) -> Queued:
+def _to_queue(slice: Running, lo: int, hi: int, losses: int, alone: int) -> Queued:
     """The items as they were queued before: same lane, same rank."""
     return Queued(
         parcel=slice.parcel, lo=lo, hi=hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
-        attempt=slice.attempt, failures=slice.failures, losses=losses, solo=solo, width=slice.width,
+        attempt=slice.attempt, failures=slice.failures, losses=losses, alone=alone, width=slice.width,
         flags=slice.flags,
         lane=slice.lane, rank=slice.rank, queued_at=slice.queued_at,
     )  # fmt: skip
@@ -138,7 +139,7 @@ def _to_wait(
 ) -> Waiting:
     return Waiting(
         parcel=slice.parcel, lo=lo, hi=hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
-        attempt=slice.attempt, failures=failures, losses=slice.losses, solo=slice.solo, width=slice.width,
+        attempt=slice.attempt, failures=failures, losses=slice.losses, alone=slice.alone, width=slice.width,
         flags=slice.flags, wake_at=wake_at, reason=reason,
     )  # fmt: skip
 
@@ -227,7 +228,7 @@ class Settler:
         if has_begun(slice, outcome):
             word = "preempted" if (slice.parcel, lo) in self._preempted else "released"
             self._try(slice, lo, hi, outcome, word, None)
-        self.fates.queued.append(_to_queue(slice, lo, hi, slice.losses, slice.solo))
+        self.fates.queued.append(_to_queue(slice, lo, hi, slice.losses, slice.alone))
 
     def suspend(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
         """What is durable waits without a worker: for a time, or for signals unless one of them has come already."""
@@ -243,19 +244,16 @@ class Settler:
             wake_at = outcome.wake_at if still else self.now
             self.fates.waiting.append(structs.replace(waits, wake_at=wake_at, gate=SIGNAL_GATE))
 
-    def lose(self, slice: Running, delivery: int, bound: int | None = None) -> None:
-        """The worker is gone: back to the queue one item at a time, or the end.
-
-        `bound` is how often the job is tried again after that.
-        """
-        losses = slice.losses + 1
+    def lose(self, slice: Running, delivery: int, loss: Loss) -> None:
+        """The worker is gone: back to the queue, or the end."""
+        losses, alone = slice.losses + 1, slice.alone + loss.alone
         message = f"The worker {self.worker} stopped answering while it held this execution."
         failure = Failure(type="WorkerLost", message=message, kind="lost")
         nothing = lost(slice)
-        verdict = after_loss(losses, delivery == AT_MOST_ONCE, bound)
+        verdict = after_loss(losses, alone, delivery == AT_MOST_ONCE, loss)
         self._try(slice, slice.lo, slice.hi, nothing, "lost", failure)
         if verdict is None:
-            self.fates.queued.append(_to_queue(slice, slice.lo, slice.hi, losses, True))
+            self.fates.queued.append(_to_queue(slice, slice.lo, slice.hi, losses, alone))
             return
         charged = structs.replace(slice, losses=losses)
         self._finish(charged, slice.lo, slice.hi, nothing, "failed", reason=verdict.reason, error=failure)

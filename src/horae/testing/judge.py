@@ -8,8 +8,9 @@ from horae.env import Instant
 from horae.model.definition.read import parse_definition
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE
 from horae.model.protocol import Failure
-from horae.model.retry import GiveUp, RetryAt, after_loss
+from horae.model.retry import GiveUp, RetryAt
 from horae.model.settle import Rules
+from horae.model.suspects import Loss, after_loss
 from horae.worker.failure import TIMED_OUT, fate_of
 
 
@@ -61,7 +62,8 @@ class Judge:
     def after_crash(self) -> GiveUp | None:
         """Decide about an attempt whose process died; None means another try."""
         self._losses += 1
-        return after_loss(self._losses, self._delivery == AT_MOST_ONCE, self._retry.budgets.lost)
+        loss = Loss(tries=self._retry.budgets.lost)
+        return after_loss(self._losses, self._losses, self._delivery == AT_MOST_ONCE, loss)
 
     def _told(self, error: BaseException, failures: int) -> Failure:
         told = error.failure if isinstance(error, TimedOut) else fate_of(error, self._retry_function, failures).error

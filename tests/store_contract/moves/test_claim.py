@@ -2,10 +2,11 @@
 
 import asyncio
 
+import pytest
+
 from horae.model.choice import LaneView
 from horae.model.protocol import MAX_EXCHANGE
 from horae.model.retry import RetryPolicy
-from horae.model.solo import PROBATION
 from tests.store_contract.world import World, failed, released, spans, success, suspended
 
 
@@ -181,91 +182,51 @@ async def test_many_small_slices_fill_a_large_room(world: World):
     assert sum(s.hi - s.lo for s in granted) == 20
 
 
-async def test_a_solo_slice_is_claimed_one_item_at_a_time(world: World):
+async def test_what_was_lost_once_is_claimed_at_once_beside_others(world: World):
     job = await world.job()
-    parcel = await world.parcel(job, 3)
-    await world.do("UPDATE queued SET solo = $1", True)
+    await world.parcel(job, 12)
+    await world.do("UPDATE queued SET losses = 1")
 
-    for n in range(3):
-        (slice,) = await (await world.worker(f"w{n}")).claim(9)
-        assert (slice.lo, slice.hi, slice.solo) == (n, n + 1, True)
-    assert await world.states(parcel) == ["running"] * 3
+    assert spans(await (await world.worker(concurrency=12)).claim(12)) == [(0, 12)]
 
 
-async def test_a_session_that_just_got_a_solo_item_gets_another_when_it_has_ended(world: World):
-    """One poison item among them could else take the others down a second time."""
+@pytest.mark.parametrize(("losses", "most"), [(2, 5), (3, 2), (4, 1), (9, 1)])
+async def test_what_was_lost_again_is_claimed_in_halves(world: World, losses: int, most: int):
     job = await world.job()
-    await world.parcel(job, 3)
-    await world.do("UPDATE queued SET solo = $1", True)
-    w = await world.worker()
+    await world.parcel(job, 12)
+    await world.do("UPDATE queued SET losses = $1", losses)
+    w = await world.worker(concurrency=10)
 
-    (first,) = await w.claim(9)
-    assert await w.claim(9, channel=1) == []
-    reply = await w.exchange(free=9, outcomes=[success(first)])
-    (second,) = reply.granted
+    first = await w.claim(10)
+    assert spans(first) == [(0, most)]
+    assert await w.claim(10, channel=1) == []
+    reply = await w.exchange(free=10, outcomes=[success(first[0])])
 
-    assert (first.lo, second.lo) == (0, 1)
-    assert w.effects.requeued == {job.lane: first.rank}
-
-
-async def test_what_was_lost_once_blocks_others_only_for_its_probation(world: World):
-    job = await world.job()
-    await world.parcel(job, 3)
-    await world.do("UPDATE queued SET solo = $1, losses = 1", True)
-    w = await world.worker()
-    await w.claim(9)
-
-    world.clock.advance(PROBATION - 1)
-    assert await w.claim(9) == []
-    world.clock.advance(1)
-    (second,) = await w.claim(9)
-    assert await w.claim(9) == []
-    world.clock.advance(PROBATION)
-    (third,) = await w.claim(9)
-
-    assert (second.lo, third.lo) == (1, 2)
+    assert spans(reply.granted) == [(most, 2 * most)]
+    assert w.effects.requeued == {job.lane: first[0].rank}
 
 
-async def test_what_was_lost_twice_meets_no_other_that_was_lost(world: World):
-    job = await world.job()
-    twice = await world.parcel(job, 2)
-    await world.do("UPDATE queued SET solo = $1, losses = 2", True)
-    w = await world.worker()
-    (first,) = await w.claim(9)
-    world.clock.advance(1)
-    once = await world.parcel(job)
-    await world.do("UPDATE queued SET solo = $1, losses = 1 WHERE parcel = $2", True, once)
-
-    world.clock.advance(10 * PROBATION)
-    assert await w.claim(9) == []
-    (second,) = (await w.exchange(free=9, outcomes=[success(first)])).granted
-    assert (second.parcel, second.lo) == (twice, 1)
-    (third,) = (await w.exchange(free=9, outcomes=[success(second)])).granted
-    assert third.parcel == once
-
-
-async def test_what_was_lost_twice_waits_for_those_lost_once_and_does_not_keep_them(world: World):
+async def test_a_suspect_waits_for_those_lost_less_often_and_does_not_keep_them(world: World):
     """However many stand before them: a claim passes them by."""
     job = await world.job()
-    once = await world.parcel(job, 2)
-    await world.do("UPDATE queued SET solo = $1, losses = 1", True)
-    w = await world.worker()
-    (first,) = await w.claim(1)
+    twice = await world.parcel(job, 4)
+    await world.do("UPDATE queued SET losses = 2")
+    w = await world.worker(concurrency=8)
+    (first,) = await w.claim(3)
     for _ in range(5):
         await world.parcel(job)
-    await world.do("UPDATE queued SET solo = $1, losses = 2, rank = rank - 1000000 WHERE parcel <> $2", True, once)
+    await world.do("UPDATE queued SET losses = 4, rank = rank - 1000000 WHERE parcel <> $1", twice)
 
-    world.clock.advance(PROBATION)
-    (second,) = await w.claim(1)
-    assert (second.parcel, second.lo) == (once, 1)
-    (third,) = (await w.exchange(free=1, outcomes=[success(first), success(second)])).granted
-    assert third.losses == 2
+    (second,) = await w.claim(5)
+    assert (second.parcel, second.lo, second.hi) == (twice, 3, 4)
+    (third,) = (await w.exchange(free=8, outcomes=[success(first), success(second)])).granted
+    assert (third.losses, third.hi - third.lo) == (4, 1)
 
 
-async def test_a_session_that_holds_a_solo_item_is_not_served_while_it_waits(world: World):
+async def test_a_session_that_holds_a_suspect_is_not_served_while_it_waits(world: World):
     job = await world.job()
     await world.parcel(job, 2)
-    await world.do("UPDATE queued SET solo = $1", True)
+    await world.do("UPDATE queued SET losses = 9")
     w, other = await world.worker("w"), await world.worker("other")
     await w.claim(1)
 
@@ -274,34 +235,34 @@ async def test_a_session_that_holds_a_solo_item_is_not_served_while_it_waits(wor
     done = await world.store.claim_for_parked(waiting, await world.views(), frozenset())
     assert [s.session for s in done.running] == [other.session]
     again = await world.store.claim_for_parked([w.parked(5, lanes, channel=1)], await world.views(), frozenset())
-    assert (again.running, again.lanes, again.solo) == ([], {job.lane: None}, frozenset())
+    assert (again.running, again.lanes, again.suspects) == ([], {job.lane: None}, frozenset())
 
 
-async def test_what_stands_behind_solo_slices_is_claimed_past_them(world: World):
+async def test_what_stands_behind_suspects_is_claimed_past_them(world: World):
     job = await world.job()
     for _ in range(5):
         await world.parcel(job)
-    await world.do("UPDATE queued SET solo = $1", True)
+    await world.do("UPDATE queued SET losses = 9")
     world.clock.advance(1)
     plain = await world.parcel(job, 2)
     w = await world.worker()
 
     granted = await w.claim(3)
-    assert [s.solo for s in granted] == [True, False]
+    assert [s.losses for s in granted] == [9, 0]
     assert spans(await world.on("running", plain)) == [(0, 2)]
 
 
-async def test_a_claim_tells_when_all_that_is_left_waits_for_solo_items(world: World):
+async def test_a_claim_tells_when_all_that_is_left_waits_for_suspects(world: World):
     job = await world.job()
     await world.parcel(job, 2)
-    await world.do("UPDATE queued SET solo = $1", True)
+    await world.do("UPDATE queued SET losses = 9")
     w = await world.worker()
     await w.claim(9)
     (left,) = await world.on("queued")
 
     lanes = frozenset({job.lane})
     done = await world.store.claim_for_parked([w.parked(5, lanes)], await world.views(), frozenset())
-    assert (done.running, done.lanes, done.solo) == ([], {job.lane: left.rank}, lanes)
+    assert (done.running, done.lanes, done.suspects) == ([], {job.lane: left.rank}, lanes)
 
 
 async def test_an_answer_holds_no_more_than_an_exchange_may(world: World):
@@ -370,18 +331,18 @@ async def test_lanes_that_have_nothing_to_fetch_ahead_are_not_looked_into(world:
     assert w.marks.keys() == {b.lane}
 
 
-async def test_one_claim_takes_one_solo_item_whatever_lanes_and_rounds_it_takes(world: World):
+async def test_one_claim_takes_no_more_suspects_whatever_lanes_and_rounds_it_takes(world: World):
     one, two = await world.job("a", queue="a"), await world.job("b", queue="b")
     for job in (one, one, two, two):
         await world.parcel(job)
-    await world.do("UPDATE queued SET solo = $1", True)
+    await world.do("UPDATE queued SET losses = 2")
     plain = await world.parcel(two, 2)
-    w = await world.worker()
+    w = await world.worker(concurrency=6)
     views = [LaneView(lane=job.lane, mean=100.0) for job in (one, two)]
 
     granted = await w.claim(9, views=views)
-    assert sum(s.solo for s in granted) == 1
-    assert all(s.parcel == plain for s in granted if not s.solo)
+    assert sum(s.losses == 2 for s in granted) == 3
+    assert all(s.parcel == plain for s in granted if not s.losses)
 
 
 async def test_paused_jobs_are_set_aside_and_the_rest_goes_on(world: World):

@@ -127,6 +127,7 @@ async def test_a_lost_worker_keeps_the_key_for_its_work_or_frees_it_with_its_end
     first = await world.parcel(job, keys=customer("acme"))
     second = await world.parcel(job, keys=customer("acme"))
     await world.do("UPDATE queued SET losses = $1", losses)
+    await world.do("UPDATE queued SET alone = $1", losses)
     worker = await world.worker()
     await worker.claim(10)
     await worker.lose()

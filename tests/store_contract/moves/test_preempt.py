@@ -62,7 +62,7 @@ async def test_preemptible_work_is_asked_and_goes_back_as_it_was(world: World):
     await w.report(released(low, started_at=[world.now()]))
     (back,) = await world.on("queued", low.parcel)
     assert (back.rank, back.queued_at) == before
-    assert (back.attempt, back.failures, back.losses, back.solo) == (1, 0, 0, False)
+    assert (back.attempt, back.failures, back.losses) == (1, 0, 0)
     assert await asked(world) == []
     assert await world.rows("SELECT outcome FROM attempts") == [("preempted",)]
     assert [slice.parcel for slice in await w.claim(1)] == [high]

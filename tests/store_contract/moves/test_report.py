@@ -169,7 +169,7 @@ async def test_a_late_report_of_a_lost_session_changes_nothing(world: World):
 
     assert reply.decision == "ended"
     assert await fresh.holds() == granted
-    assert await world.states(parcel) == ["running", "queued", "queued"]
+    assert await world.states(parcel) == ["running"] * 3
 
 
 async def test_a_late_report_of_an_older_attempt_changes_nothing(world: World):
@@ -319,7 +319,7 @@ async def test_what_is_handed_back_keeps_its_place_and_pays_nothing(world: World
 
     (queued,) = await world.on("queued", parcel)
     assert (queued.lo, queued.hi, queued.rank, queued.lane) == (1, 3, slice.rank, slice.lane)
-    assert (queued.attempt, queued.failures, queued.losses, queued.solo) == (1, 0, 0, False)
+    assert (queued.attempt, queued.failures, queued.losses) == (1, 0, 0)
     assert w.effects.requeued == {slice.lane: slice.rank}
     assert await world.rows("SELECT attempt FROM attempts") == []
 
@@ -422,7 +422,7 @@ async def test_budgets_are_apart(world: World):
     await world.store.rescue(w.session, 10)
 
     (queued,) = await world.on("queued", parcel)
-    assert (queued.attempt, queued.failures, queued.losses, queued.solo) == (3, 1, 1, True)
+    assert (queued.attempt, queued.failures, queued.losses) == (3, 1, 1)
 
 
 # Starts, progress and logs

@@ -2,9 +2,12 @@
 
 import asyncio
 
+import pytest
+
 from horae.model.retry import POISON_BOUND, Budgets, RetryPolicy
+from horae.model.suspects import tries
 from horae.store.moves import sweep
-from tests.store_contract.world import World, began, spans, success
+from tests.store_contract.world import World, began, success
 
 
 async def lost(world: World, n: int = 4, **spec):
@@ -61,13 +64,13 @@ async def test_a_live_session_is_not_rescued(world: World):
     assert await world.states(parcel) == ["running"] * 2
 
 
-async def test_lost_items_are_queued_with_their_rank_one_at_a_time_and_charged(world: World):
+async def test_lost_items_are_queued_with_their_rank_and_charged(world: World):
     parcel, w, slice = await lost(world)
     effects = await world.store.rescue(w.session, 10)
 
     (queued,) = await world.on("queued", parcel)
     assert (queued.lo, queued.hi, queued.rank, queued.lane) == (0, 4, slice.rank, slice.lane)
-    assert (queued.attempt, queued.failures, queued.losses, queued.solo) == (1, 0, 1, True)
+    assert (queued.attempt, queued.failures, queued.losses) == (1, 0, 1)
     assert effects.requeued == {slice.lane: slice.rank}
     rows = await world.rows("SELECT attempt, lo, hi, outcome, worker FROM attempts")
     assert rows == [(1, 0, 4, "lost", "w")]
@@ -89,7 +92,7 @@ async def test_an_uncharged_rescue_leaves_no_trace(world: World):
     await world.store.rescue(w.session, 10, charge=False)
 
     (queued,) = await world.on("queued", parcel)
-    assert (queued.attempt, queued.losses, queued.solo) == (1, 0, False)
+    assert (queued.attempt, queued.losses) == (1, 0)
     assert await world.rows("SELECT attempt FROM attempts") == []
 
 
@@ -136,16 +139,35 @@ async def test_losses_end_in_quarantine(world: World):
     assert len(await world.rows("SELECT attempt FROM attempts")) == POISON_BOUND
 
 
-async def test_a_poison_item_does_not_take_its_neighbours_down_twice(world: World):
-    parcel, w, _ = await lost(world, 3)
-    await world.store.rescue(w.session, 10)
-    sick = await world.worker("sick")
-    (slice,) = await sick.claim(9)
-    assert spans([slice]) == [(0, 1)]
-    await sick.lose()
-    await world.store.rescue(sick.session, 10)
+async def test_a_loss_among_others_is_no_evidence_until_it_is_the_only_suspect(world: World):
+    """It is tried more often than one that was all its worker held, and nothing that was lost with it is set aside."""
+    poison, other = await world.parcel(await world.job()), await world.job("other")
+    for loss in range(1, tries(3) + 2):
+        assert await world.history() == []
+        world.clock.advance(1)
+        await world.parcel(other)
+        w = await world.worker(f"w{loss}", concurrency=3)
+        held = await w.claim(3)
+        assert len(held) > 1
+        assert poison in {slice.parcel for slice in held}
+        await w.lose()
+        await world.store.rescue(w.session, 10)
 
-    assert [(s.lo, s.hi, s.losses) for s in await world.on("queued", parcel)] == [(0, 1, 2), (1, 3, 1)]
+    assert await world.history() == await world.history(poison) == [(0, 1, "failed", "poison")]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 10])
+async def test_the_last_batch_of_many_is_not_taken_for_all_that_was_held(world: World, limit: int):
+    parcels = [await world.parcel(await world.job(f"j{i}")) for i in range(4)]
+    w = await world.worker()
+    await world.do("UPDATE queued SET losses = 2, alone = 2")
+    await w.claim(9)
+    await w.lose()
+    for _ in parcels:
+        await world.store.rescue(w.session, limit)
+
+    assert await world.on("running") == []
+    assert await world.history() == []
 
 
 async def test_a_rescue_goes_in_batches(world: World):
@@ -161,7 +183,7 @@ async def test_a_rescue_goes_in_batches(world: World):
         if not effects.moved:
             break
         moved.append(len(effects.moved))
-    assert moved == [2, 2, 1]
+    assert moved == [2, 3]
 
 
 async def test_three_rescuers_at_once_take_each_slice_back_once(world: World):

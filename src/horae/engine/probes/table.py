@@ -27,7 +27,7 @@ OF_EXECUTIONS: Mapping[str, Probe] = {
     "queue-limit": limits.queue_limit,
     "namespace-limit": limits.namespace_limit,
     "no-worker": workers.no_worker,
-    "solo": workers.solo,
+    "suspect": workers.suspect,
     "preferred": placement.preferred,
     "spread": placement.spread,
     "busy": workers.busy,

@@ -6,7 +6,7 @@ from horae.model.hint import WORKFLOW, Offer, why_queued
 from horae.model.ids import index_of, parcel_of
 from horae.model.placement import fits, missing_from, read_needs, widest
 from horae.model.session import Session
-from horae.model.solo import PROBATION, SUSPECT, admits, place
+from horae.model.suspects import Company, is_suspect
 from horae.store.moves import explain_reads
 
 MOST_TOLD = 10  # workers that a blocker names
@@ -32,21 +32,19 @@ async def no_worker(sources: Sources, case: Case) -> list[Blocker]:
     ]
 
 
-async def solo(sources: Sources, case: ExecutionCase) -> list[Blocker]:
-    """What was lost is kept from others that were: every session that fits is looked at."""
+async def suspect(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    """Whether each session that fits holds as many suspects as it may beside this one."""
     fitting = case.fitting()
-    if not case.place.solo or not fitting:
-        return []
-    held = await sources.store.read(lambda: explain_reads.solo_in([session.id for session in fitting]))
     losses = case.execution.losses
-    refusing = [id for id, (most, granted_at) in held.items() if not admits(place(most, granted_at, case.now), losses)]
-    if len(refusing) < len(fitting):
+    if not case.is_queued or not is_suspect(losses) or not fitting:
         return []
-    until = None
-    if losses < SUSPECT:
-        until = min((held[id][1] + PROBATION for id in refusing if held[id][0] < SUSPECT), default=None)
-    message = "It was lost with its worker, and each worker that fits runs another that was."
-    return [closed("solo", message, until=until, losses=losses, workers=len(refusing))]
+    held = await sources.store.read(lambda: explain_reads.suspects_in([session.id for session in fitting]))
+    for session in fitting:
+        count, worst = held.get(session.id, (0, 0))
+        if Company(slots=session.concurrency, held=count, losses=worst).room(losses):
+            return []
+    message = f"It was lost with its worker {losses} times, and each worker that fits runs as many such as it may."
+    return [closed("suspect", message, losses=losses, workers=len(fitting))]
 
 
 async def busy(sources: Sources, case: ExecutionCase) -> list[Blocker]:

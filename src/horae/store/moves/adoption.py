@@ -94,7 +94,7 @@ def _back(s: Queued, flags: int, at: Instant) -> Waiting:
     """A queued slice on its way to the gate of its keys."""
     waiting = Waiting(
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
-        failures=s.failures, losses=s.losses, solo=s.solo, width=s.width, flags=s.flags | flags, reason="limit",
+        failures=s.failures, losses=s.losses, alone=s.alone, width=s.width, flags=s.flags | flags, reason="limit",
     )  # fmt: skip
     return on_the_way(waiting, s.rank, at)
 

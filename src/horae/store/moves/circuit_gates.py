@@ -75,7 +75,7 @@ def _probes(slice: Queued, probes: Collection[UUID]) -> bool:
 def _at_gate(s: Queued, key: str) -> Waiting:
     return Waiting(
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
-        failures=s.failures, losses=s.losses, solo=s.solo, width=s.width, flags=s.flags, reason="circuit",
+        failures=s.failures, losses=s.losses, alone=s.alone, width=s.width, flags=s.flags, reason="circuit",
         gate=gate_of(s.job, key), rank=s.rank,
     )  # fmt: skip
 

@@ -28,13 +28,13 @@ NO_TASTES: Mapping[UUID, Taste | None] = {}
 class Claimed(Struct, frozen=True):
     """What a claim did: the slices now running, and for each lane probed its next least rank (None: seen empty).
 
-    What is left in `solo` lanes waits for solo items that the asking sessions hold, to end or to pass their
-    probation: there is nothing to hint, and the scan looks again.
+    What is left in the lanes of `suspects` waits for suspects that the asking sessions hold to end: there is nothing to
+    hint.
     """
 
     running: list[Running]
     lanes: dict[int, int | None]
-    solo: frozenset[int] = frozenset()
+    suspects: frozenset[int] = frozenset()
     full: dict[int, Instant | None] = {}  # lanes whose limits have no room, and until when if that is known
     wake_at: Instant | None = None  # when the first of what was too early for its rate may start
     freed: frozenset[UUID] = frozenset()  # parcels of which items left the queue, and others may have the keys
@@ -66,7 +66,7 @@ def claim(
             take = _claim_by_plan(group, views, taste, paused, moves, now, rooms)
         more = yield from take
         done = Claimed(
-            done.running + more.running, done.lanes | more.lanes, done.solo | more.solo, done.full | more.full,
+            done.running + more.running, done.lanes | more.lanes, done.suspects | more.suspects, done.full | more.full,
             means=done.means | more.means,
         )  # fmt: skip
     affine = [slice for slice in done.running if slice.flags & AFFINE]
@@ -96,7 +96,7 @@ class _Tally:
         self._rooms = rooms
         self.running: list[Running] = []
         self._lows: dict[int, int | None] = {}
-        self._solo: set[int] = set()
+        self._suspects: set[int] = set()
         self._full: dict[int, Instant | None] = {}
         self._means: dict[int, float] = {}
 
@@ -115,13 +115,13 @@ class _Tally:
             self.room(view)
         self.running += took.running
         self._lows[view.lane], self._means[view.lane] = took.low, took.mean
-        if took.solo:
-            self._solo.add(view.lane)
+        if took.suspects:
+            self._suspects.add(view.lane)
         return count
 
     @property
     def done(self) -> Claimed:
-        return Claimed(self.running, self._lows, frozenset(self._solo), self._full, means=self._means)
+        return Claimed(self.running, self._lows, frozenset(self._suspects), self._full, means=self._means)
 
 
 def _claim_lanes(

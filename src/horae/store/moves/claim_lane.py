@@ -12,7 +12,7 @@ from horae.model.deal import Deal, Want, capacity, deal_most
 from horae.model.keys import CIRCUIT, KEYED, LIMITED, RATED
 from horae.model.policy import QUANTUM
 from horae.model.slice import Queued, Running, Waiting
-from horae.model.solo import SUSPECT, Place, place
+from horae.model.suspects import SUSPECT, Company, is_suspect
 from horae.store.moves import shelves
 from horae.store.moves.circuit_gates import shut_out
 from horae.store.moves.coarse import is_open
@@ -31,12 +31,12 @@ _PICK = (
 )
 _IN_ORDER = "ORDER BY lane, rank, parcel, lo LIMIT $3 FOR UPDATE SKIP LOCKED"
 PICK = Statement("pick_queued", f"{_PICK} {_IN_ORDER}")
-PICK_UNSUSPECTED = Statement("pick_queued_unsuspected", f"{_PICK} AND losses < {SUSPECT} {_IN_ORDER}")
-PICK_PLAIN = Statement("pick_queued_plain", f"{_PICK} AND NOT solo {_IN_ORDER}")
-HOLD_SOLO = Statement(
-    "sessions_with_solo",
-    "SELECT given.id, max(r.losses), max(r.granted_at) FROM given JOIN running r ON r.session = given.id"
-    " WHERE r.solo GROUP BY given.id",
+PICK_MILDER = Statement("pick_queued_milder", f"{_PICK} AND losses < $6 {_IN_ORDER}")
+COMPANIES = Statement(
+    "suspects_of_sessions",
+    "SELECT s.id, s.concurrency, coalesce(sum(r.hi - r.lo), 0), coalesce(max(r.losses), 0) FROM given"
+    " JOIN sessions s ON s.id = given.id"
+    f" LEFT JOIN running r ON r.session = s.id AND r.losses >= {SUSPECT} GROUP BY s.id, s.concurrency",
 )
 # Several lanes by one statement; SQLite asks for them one by one, which costs it nothing more.
 PICK_EACH = Statement(
@@ -63,7 +63,7 @@ class Taken(Struct, frozen=True):
     running: list[Running]
     low: int | None
     wants: list[Want]
-    solo: bool = False  # nothing was taken, and only solo slices were seen
+    suspects: bool = False  # nothing was taken, and only suspects were seen
     mean: float = 1.0  # how many executions a slice had, of those that were seen
 
 
@@ -116,15 +116,17 @@ def claim_lane(
 
     `first` was picked before. Slices of no more items than `whole` are not cut to take no more than `most`.
 
-    Solo slices that nobody may take now are passed by, so that they do not keep others from what lies behind them.
+    Suspects that no session may take now are passed by, so that they do not keep others from what lies behind them:
+    executions that were lost less often.
     """
     claimed: list[Running] = []
-    low, mean, passed, pick = view.low, view.mean, None, PICK
+    low, mean, passed, milder = view.low, view.mean, None, 0
     while most > 0 and (room := min(most, capacity(wants, view.jobs, view.cost))) > 0:
         if first is None:
             limit = _limit(room, mean, whole)
             yield from moves.make()
-            rows = yield Fetch(pick, (view.lane, low, limit, now, bool(view.limits)))
+            asked = (view.lane, low, limit, now, bool(view.limits))
+            rows = yield Fetch(PICK_MILDER, (*asked, milder)) if milder else Fetch(PICK, asked)
             picked = [shelves.queued(row) for row in rows]
         else:
             picked, limit, first = first.slices, first.limit, None
@@ -144,9 +146,9 @@ def claim_lane(
         if len(decided.whole) < len(usable):
             left = _without(usable, decided.whole)
             passed = left[0].rank if passed is None else passed
-            if most <= 0 or not all(s.solo for s in left):
+            if most <= 0 or not all(is_suspect(s.losses) for s in left):
                 return Taken(claimed, passed, wants, mean=mean)
-            pick = PICK_UNSUSPECTED if all(s.losses >= SUSPECT for s in left) else PICK_PLAIN
+            milder = min(s.losses for s in left)
         elif len(picked) < limit:  # what others hold now, they hint again if they leave something
             return Taken(claimed, passed, wants, passed is not None and not claimed, mean)
     return Taken(claimed, low if passed is None else passed, wants, mean=mean)
@@ -155,11 +157,11 @@ def claim_lane(
 def _usable(
     picked: list[Queued], wants: list[Want], paused: frozenset[UUID], paces: Paces, now: Instant
 ) -> Script[tuple[list[Queued], list[Want]]]:
-    """What of it may be given now, to wants that know what solo items their sessions hold."""
-    if not paused and not any(s.flags & _GATED or s.solo for s in picked):
+    """What of it may be given now, to wants that know what suspects their sessions hold."""
+    if not paused and not any(s.flags & _GATED or is_suspect(s.losses) for s in picked):
         return picked, wants
     usable = yield from paces.hold_back((yield from _set_aside(picked, paused, paces)))
-    return usable, (yield from _look_up_solo(wants, usable, now))
+    return usable, (yield from _look_up_companies(wants, usable))
 
 
 def _without(slices: Sequence[Queued], gone: Iterable[Queued | Waiting]) -> list[Queued]:
@@ -174,14 +176,14 @@ def _moves(decided: Deal, running: Sequence[Running]) -> list[Change]:
     return [shelves.take("queued", decided.whole), cut, shelves.put_running(running)]
 
 
-def _look_up_solo(wants: list[Want], usable: Sequence[Queued], now: Instant) -> Script[list[Want]]:
-    """Solo slices are in sight: learn what the sessions, all of them locked, have place for beside what they hold."""
-    if not any(s.solo for s in usable) or all(want.solo is not None for want in wants):
+def _look_up_companies(wants: list[Want], usable: Sequence[Queued]) -> Script[list[Want]]:
+    """Suspects are in sight: learn which of them the sessions, all of them locked, hold already."""
+    if not any(is_suspect(s.losses) for s in usable) or all(want.company is not None for want in wants):
         return wants
     ids = sorted({want.session for want in wants})
-    rows = yield ForEach(HOLD_SOLO, (("id", "uuid"),), [(id,) for id in ids])
-    places = {id: place(losses, granted_at, now) for id, losses, granted_at in rows}
-    return [structs.replace(want, solo=places.get(want.session, Place.ANY)) for want in wants]
+    rows = yield ForEach(COMPANIES, (("id", "uuid"),), [(id,) for id in ids])
+    found = {id: Company(slots=slots, held=int(held), losses=losses) for id, slots, held, losses in rows}
+    return [structs.replace(want, company=found.get(want.session)) for want in wants]
 
 
 def _set_aside(picked: list[Queued], paused: frozenset[UUID], paces: Paces) -> Script[list[Queued]]:
@@ -203,7 +205,7 @@ def to_gate(slice: Queued) -> Waiting:
     """A queued slice of a paused job, waiting for the job to be resumed."""
     return Waiting(
         parcel=slice.parcel, lo=slice.lo, hi=slice.hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
-        attempt=slice.attempt, failures=slice.failures, losses=slice.losses, solo=slice.solo, width=slice.width,
+        attempt=slice.attempt, failures=slice.failures, losses=slice.losses, alone=slice.alone, width=slice.width,
         flags=slice.flags, reason="paused", gate=job_gate(slice.job),
     )  # fmt: skip
 
@@ -216,7 +218,7 @@ def granted(s: Queued, lo: int, hi: int, want: Want, now: Instant, mark: int = 0
     """Items of a queued slice that a want gets: another attempt begins. `mark` says whether limits are about it."""
     return Running(
         parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt + 1,
-        failures=s.failures, losses=s.losses, solo=s.solo, width=s.width,
+        failures=s.failures, losses=s.losses, alone=s.alone, width=s.width,
         flags=(s.flags & ~LIMITED) | mark, session=want.session,
         channel=want.channel, n=want.n, lane=s.lane, rank=s.rank, queued_at=s.queued_at, granted_at=now,
     )  # fmt: skip

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.ids import execution_id
+from horae.model.suspects import SUSPECT
 from horae.store.moves import shelves
 from horae.store.script import Among, Fetch, Script, Statement
 
@@ -20,7 +21,7 @@ def _slice(shelf: str, alias: str) -> str:
 
 PLACE = Statement(
     "place_of_execution",
-    "SELECT p.lane, p.keys, w.gate, q.lane, q.rank, q.lo, q.solo FROM parcels p"
+    "SELECT p.lane, p.keys, w.gate, q.lane, q.rank, q.lo FROM parcels p"
     f"{_slice('waiting', 'w')}{_slice('queued', 'q')} WHERE p.id = $1",
 )
 AHEAD = Statement(
@@ -32,9 +33,9 @@ AHEAD = Statement(
 HELD_BY = Statement(
     "running_of_sessions", "SELECT job, hi - lo, granted_at FROM running WHERE session = ANY($1) LIMIT 5000"
 )
-SOLO = Statement(
-    "solo_of_sessions", "SELECT session, max(losses), max(granted_at) FROM running WHERE session = ANY($1) AND solo"
-    " GROUP BY session",
+SUSPECTS = Statement(
+    "suspects_held", "SELECT session, sum(hi - lo), max(losses) FROM running WHERE session = ANY($1)"
+    f" AND losses >= {SUSPECT} GROUP BY session",
 )  # fmt: skip
 HOLDER = Statement(
     "holder_of_turn",
@@ -66,7 +67,6 @@ class Place(Struct, frozen=True, kw_only=True):
     gate: str | None = None
     rank: int | None = None  # None when it is not queued
     lo: int = 0  # of its slice
-    solo: bool = False
 
 
 class Decision(Struct, frozen=True):
@@ -94,10 +94,8 @@ def place_of(parcel: UUID, item: int) -> Script[Place]:
     rows = yield Fetch(PLACE, (parcel, item))
     if not rows:
         return Place(lane=0)
-    lane, keys, gate, queued_lane, rank, lo, solo = rows[0]
-    return Place(
-        lane=lane if queued_lane is None else queued_lane, keys=keys, gate=gate, rank=rank, lo=lo or 0, solo=bool(solo)
-    )
+    lane, keys, gate, queued_lane, rank, lo = rows[0]
+    return Place(lane=lane if queued_lane is None else queued_lane, keys=keys, gate=gate, rank=rank, lo=lo or 0)
 
 
 def ahead_of(lanes: Collection[int], rank: int, parcel: UUID, lo: int) -> Script[Ahead]:
@@ -119,10 +117,10 @@ def held_by(sessions: Sequence[UUID]) -> Script[list[tuple[UUID, int, Instant]]]
     return [(row[0], int(row[1]), row[2]) for row in rows]
 
 
-def solo_in(sessions: Sequence[UUID]) -> Script[dict[UUID, tuple[int, Instant]]]:
-    """Sessions that hold something that was lost: the most losses, and the last grant."""
-    rows = yield Among(SOLO, sorted(sessions))
-    return {row[0]: (row[1], row[2]) for row in rows}
+def suspects_in(sessions: Sequence[UUID]) -> Script[dict[UUID, tuple[int, int]]]:
+    """Sessions that hold suspects: how many, and the most losses of one."""
+    rows = yield Among(SUSPECTS, sorted(sessions))
+    return {row[0]: (int(row[1]), row[2]) for row in rows}
 
 
 def holder_of(key: str) -> Script[UUID | None]:

@@ -97,7 +97,7 @@ class Paces:
         self.wake_at = at if self.wake_at is None else min(at, self.wake_at)
         return Waiting(
             parcel=slice.parcel, lo=slice.lo, hi=slice.hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
-            attempt=slice.attempt, failures=slice.failures, losses=slice.losses, solo=slice.solo, width=slice.width,
+            attempt=slice.attempt, failures=slice.failures, losses=slice.losses, alone=slice.alone, width=slice.width,
             flags=slice.flags, wake_at=at, reason="rate", gate=rate_gate(key), rank=slice.rank,
         )  # fmt: skip
 

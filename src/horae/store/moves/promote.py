@@ -75,8 +75,10 @@ def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[Promoted]:
     if not rows:
         return Promoted({}, 0, [])
     waiting = [shelves.waiting(row) for row in rows]
-    ranks = [rank(w.queue, row[17], row[18], row[19], w.job) for w, row in zip(waiting, rows, strict=True)]
-    came = [Entry(w, keys_of(row[20]), row[16], at) for w, row, at in zip(waiting, rows, ranks, strict=True)]
+    came = []
+    for slice, row in zip(waiting, rows, strict=True):
+        lane, due_at, priority, deadline, keys = row[len(shelves.WAITING) :]
+        came.append(Entry(slice, keys_of(keys), lane, rank(slice.queue, due_at, priority, deadline, slice.job)))
     queued = [to_queue(e.slice, e.lane, e.rank, now) for e in came if not e.slice.flags & KEYED]
     keyed = [entry for entry in came if entry.slice.flags & KEYED]
     if keyed:
@@ -108,6 +110,6 @@ def to_queue(w: Waiting, lane: int, rank: int, now: Instant) -> Queued:
     """What waited, as it stands in line."""
     return Queued(
         parcel=w.parcel, lo=w.lo, hi=w.hi, job=w.job, queue=w.queue, namespace=w.namespace, attempt=w.attempt,
-        failures=w.failures, losses=w.losses, solo=w.solo, width=w.width, flags=w.flags, lane=lane,
+        failures=w.failures, losses=w.losses, alone=w.alone, width=w.width, flags=w.flags, lane=lane,
         rank=rank, queued_at=now,
     )  # fmt: skip

@@ -20,6 +20,7 @@ from horae.model.protocol import Failure, Outcome, Range
 from horae.model.retry import RetryPolicy
 from horae.model.settle import Awaited, Failed, Rules, Settler, has_begun
 from horae.model.slice import Running, Span, match, part
+from horae.model.suspects import is_suspect
 from horae.store.moves import awaits, shelves
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.effects import Effects, free_keys, put_fates, tell_dependents
@@ -257,7 +258,7 @@ def _settle_one(
     awaited = (yield from awaits.open_of(waiting)) if waiting else NOTHING
     settler = Settler(row.worker, now, rng, stops.preempted, awaited)
     for slice, i, lo, hi in matched.hits:
-        if slice.solo or slice.flags & LIMITED:  # there may be room for another one now
+        if is_suspect(slice.losses) or slice.flags & LIMITED:  # there may be room for another one now
             effects.may_claim(slice)
         _decide(settler, slice, lo, hi, outcomes[i], rules.get(slice.parcel), stops.cancels)
     gone = [(slice.parcel, lo, hi) for slice, _, lo, hi in matched.hits]

@@ -9,6 +9,7 @@ from horae.model.parcel import AT_MOST_ONCE
 from horae.model.session import LIVE
 from horae.model.settle import Settler, lost
 from horae.model.slice import Running, part
+from horae.model.suspects import Loss
 from horae.store.moves import report, shelves
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.effects import Effects, free_keys, put_fates, tell_dependents
@@ -32,6 +33,7 @@ WATCHED = Statement(
     " WHERE r.session = s.id ORDER BY r.parcel, r.lo LIMIT 1) IS NOT NULL AS owns FROM sessions s) AS watched"
     " WHERE state IN ('live', 'draining') OR owns",
 )
+_LO, _HI = 1, 2  # of a slice, in its row
 END_SESSION = Statement("end_session", "UPDATE sessions SET state = $2, ended_at = $3 WHERE id = $1")
 ORPHANS = Statement(
     "orphans",
@@ -66,16 +68,20 @@ def rescue(
     row = locked.get(session)
     if row is None or row.live:
         return None
-    rows = yield Fetch(HELD_BY_SESSION, (session, limit))
+    rows = yield Fetch(HELD_BY_SESSION, (session, limit + 2))
+    alone = len(rows) == 1 and rows[0][_HI] - rows[0][_LO] == 1
+    if len(rows) == limit + 2:  # two are left at least, so that the last one of many does not look as if it were alone
+        rows = rows[:limit]
     effects = Effects()
     if not rows:
         return effects
     cancels = (yield from stops_of(session)).cancels
     settler = Settler(row.worker, now, rng)
     held = [shelves.running(r) for r in rows]
-    bounds = yield from _bounds({(r[-3], r[-2]) for r in rows})
+    said = yield from _said({(r[-3], r[-2]) for r in rows})
     for slice, r in zip(held, rows, strict=True):
-        _give_up(settler, slice, r[-1], bounds.get((r[-3], r[-2])), cancels, charge)
+        loss = Loss(slots=row.concurrency, alone=alone, tries=said.get((r[-3], r[-2])))
+        _give_up(settler, slice, r[-1], loss, cancels, charge)
         if slice.flags & LIMITED:
             effects.may_claim(slice)
         if r[report.FEEDS_AT]:
@@ -94,20 +100,18 @@ def rescue(
     return effects
 
 
-def _bounds(versions: set[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], int | None]]:
-    """How often these versions of jobs are tried again after their worker was lost."""
+def _said(versions: set[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], int | None]]:
+    """How often these versions of jobs are tried again after their worker was lost, where they say so."""
     specs = yield from definitions(sorted(versions))
     return {version: report.policy_of(spec.decode()).budgets.lost for version, spec in specs.items()}
 
 
-def _give_up(
-    settler: Settler, slice: Running, delivery: int, bound: int | None, cancels: Cancels, charge: bool
-) -> None:
+def _give_up(settler: Settler, slice: Running, delivery: int, loss: Loss, cancels: Cancels, charge: bool) -> None:
     """What was to be cancelled has ended; what may run once is lost whether or not a loss is charged."""
     nothing = lost(slice)
     for lo, hi in cancel_asked(settler, slice, slice.lo, slice.hi, nothing, cancels):
         if charge or delivery == AT_MOST_ONCE:
-            settler.lose(part(slice, lo, hi), delivery, bound)
+            settler.lose(part(slice, lo, hi), delivery, loss)
         else:
             settler.release(slice, lo, hi, nothing)
 

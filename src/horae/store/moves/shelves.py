@@ -14,7 +14,7 @@ Columns = tuple[tuple[str, ColumnType], ...]
 
 SLICE: Columns = (
     ("parcel", "uuid"), ("lo", "int"), ("hi", "int"), ("job", "uuid"), ("queue", "int"), ("namespace", "int"),
-    ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("solo", "bool"), ("width", "int"),
+    ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("alone", "smallint"), ("width", "int"),
     ("flags", "smallint"),
 )  # fmt: skip
 WAITING: Columns = (*SLICE, ("wake_at", "bigint"), ("reason", "text"), ("gate", "text"), ("rank", "bigint"))
@@ -53,7 +53,7 @@ def names(columns: Columns, prefix: str = "") -> str:
 def waiting(row: Row) -> Waiting:
     return Waiting(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
-        failures=row[7], losses=row[8], solo=row[9], width=row[10], flags=row[11], wake_at=row[12],
+        failures=row[7], losses=row[8], alone=row[9], width=row[10], flags=row[11], wake_at=row[12],
         reason=row[13], gate=row[14], rank=row[15],
     )  # fmt: skip
 
@@ -61,7 +61,7 @@ def waiting(row: Row) -> Waiting:
 def queued(row: Row) -> Queued:
     return Queued(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
-        failures=row[7], losses=row[8], solo=row[9], width=row[10], flags=row[11], lane=row[12],
+        failures=row[7], losses=row[8], alone=row[9], width=row[10], flags=row[11], lane=row[12],
         rank=row[13], queued_at=row[14], expires_at=row[15],
     )  # fmt: skip
 
@@ -69,7 +69,7 @@ def queued(row: Row) -> Queued:
 def running(row: Row) -> Running:
     return Running(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
-        failures=row[7], losses=row[8], solo=row[9], width=row[10], flags=row[11], session=row[12],
+        failures=row[7], losses=row[8], alone=row[9], width=row[10], flags=row[11], session=row[12],
         channel=row[13], n=row[14], lane=row[15], rank=row[16], queued_at=row[17], granted_at=row[18],
         started_at=row[19],
     )  # fmt: skip
@@ -77,7 +77,7 @@ def running(row: Row) -> Running:
 
 def _slice_row(s: Slice) -> tuple[object, ...]:
     return (
-        s.parcel, s.lo, s.hi, s.job, s.queue, s.namespace, s.attempt, s.failures, s.losses, s.solo, s.width, s.flags,
+        s.parcel, s.lo, s.hi, s.job, s.queue, s.namespace, s.attempt, s.failures, s.losses, s.alone, s.width, s.flags,
     )  # fmt: skip
 
 

@@ -171,7 +171,7 @@ def release(joins: Sequence[Join], now: Instant, done: Started) -> Script[list[J
     later: list[Waiting] = []
     for id, row in sorted(taken.items()):
         slice = part(shelves.waiting(row), index_of(id), index_of(id) + 1)
-        lane, due_at, priority, deadline = row[16:20]
+        lane, due_at, priority, deadline, _ = row[len(shelves.WAITING) :]
         if due_at > now:
             later.append(structs.replace(slice, reason="delay", wake_at=due_at, gate=None))
             done.wake(due_at)
@@ -209,7 +209,7 @@ def take(joins: Sequence[Join]) -> Script[dict[UUID, Row]]:
     rows = yield ForEach(WAITS, shelves.ITEM, _items(joins))
     slices: dict[tuple[UUID, int], tuple[Waiting, list[int]]] = {}
     for row in rows:
-        slices.setdefault((row[0], row[1]), (shelves.waiting(row), []))[1].append(row[20])
+        slices.setdefault((row[0], row[1]), (shelves.waiting(row), []))[1].append(row[-1])
     if slices:
         yield shelves.take("waiting", [slice for slice, _ in slices.values()])
         rest = [
@@ -219,7 +219,7 @@ def take(joins: Sequence[Join]) -> Script[dict[UUID, Row]]:
         ]
         if rest:
             yield shelves.put_waiting(rest)
-    return {execution_id(row[0], row[20]): row for row in rows}
+    return {execution_id(row[0], row[-1]): row for row in rows}
 
 
 def still_waiting(joins: Sequence[Join]) -> Script[set[UUID]]:

@@ -172,7 +172,7 @@ def _waiting(p: Parcel) -> Waiting:
     e = p.envelope
     return Waiting(
         parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, attempt=0, failures=0, losses=0,
-        solo=False, width=p.width, flags=flags_of(e.keys), wake_at=None, reason=REASON, gate=_key_of(p),
+        width=p.width, flags=flags_of(e.keys), wake_at=None, reason=REASON, gate=_key_of(p),
     )  # fmt: skip
 
 
@@ -218,7 +218,7 @@ def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promo
     yield ForEach(DROP, _KEY, [(key,)])
     if not rows:
         return Promoted({}, 0, [])
-    row = min(rows, key=lambda row: (row[17], row[0], row[1]))
+    row = min(rows, key=lambda row: (row[len(shelves.WAITING) + 1], row[0], row[1]))
     slice = shelves.waiting(row)
     one = part(slice, slice.lo, slice.lo + 1)
     yield Insert("holders", _HOLDERS, [(key, one.parcel, one.lo)])
@@ -233,7 +233,7 @@ def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) ->
 
     What an event fired waits for nothing else: it has no interval that others could be about.
     """
-    lane, due_at, priority, latest = row[16:20]
+    lane, due_at, priority, latest = row[len(shelves.WAITING) :]
     target = (yield from targets([one.job])).get(one.job)
     if target is not None and target.spec.dependencies:
         (parcel,) = yield from read_parcels([one.parcel])

@@ -65,7 +65,7 @@ parcels = table(
 waiting = table(
     "waiting",
     *_slice(),
-    col("solo", BOOL),
+    col("alone", SMALL, "0"),
     col("width", INT),
     col("flags", SMALL, "0"),
     opt("wake_at", BIG),
@@ -88,7 +88,7 @@ waiting = table(
 queued = table(
     "queued",
     *_slice(),
-    col("solo", BOOL),
+    col("alone", SMALL, "0"),
     col("width", INT),
     col("flags", SMALL, "0"),
     col("lane", INT),
@@ -105,7 +105,7 @@ queued = table(
 running = table(
     "running",
     *_slice(),
-    col("solo", BOOL),
+    col("alone", SMALL, "0"),
     col("width", INT),
     col("flags", SMALL, "0"),
     col("session", ID),

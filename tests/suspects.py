@@ -1,0 +1,11 @@
+"""Which suspects a session may hold together."""
+
+from collections.abc import Collection
+
+from horae.model.suspects import is_suspect, most
+
+
+def may_meet(losses: Collection[int], slots: int) -> bool:
+    """Whether a session of so many slots may hold executions that were lost so often."""
+    suspects = [each for each in losses if is_suspect(each)]
+    return not suspects or len(suspects) <= most(max(suspects), slots)
