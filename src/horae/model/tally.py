@@ -134,7 +134,9 @@ def missing(found: Mapping[Minute, JobTally], known: Mapping[Minute, Counts]) ->
             count = min(gap, left[job])
             if count > 0:
                 left[job] -= count
-                lacking.setdefault((job, minute), JobTally(namespace=tally.namespace)).add(name, count)
+                lacks = lacking.setdefault((job, minute), JobTally(namespace=tally.namespace))
+                lacks.add(name, count)
+                lacks.steps_failed += min(count, tally.steps_failed) if name == "failed" else 0
     return lacking
 
 

@@ -100,6 +100,13 @@ class Driver(Protocol):
         """Prove that the store answers."""
         ...
 
+    async def check_room(self) -> None:
+        """Prove that the store's disk takes some more, without a change. Raises StoreUnavailable.
+
+        Writes find room in pages that are there for a while after a disk is full: that some succeed proves nothing.
+        """
+        ...
+
     async def close(self) -> None:
         """Finish what was begun and let go of the store."""
         ...

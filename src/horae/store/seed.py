@@ -11,6 +11,10 @@ _TABLES = {
 _HAS_VERSION = {name: Statement("has-version", text) for name, text in _TABLES.items()}
 _VERSION = Statement("version", "SELECT version_num FROM alembic_version")
 _PING = Statement("ping", "SELECT 1")
+_LITTLE_MEMORY = Statement(
+    "little_memory", "SELECT set_config('work_mem', '64kB', true), set_config('temp_tablespaces', '', true)"
+)
+_MUCH = Statement("much", "SELECT count(*) FROM generate_series(1, 50000)")  # its rows do not fit that memory
 _CLOCK = Statement("clock", "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 _NOTIFY = Statement("notify", "SELECT pg_notify('horae', $1)")
 _EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
@@ -50,6 +54,12 @@ def first_rows(env: Env) -> ScriptFactory[None]:
 def ping() -> Script[None]:
     """The least a store can answer."""
     yield Fetch(_PING)
+
+
+def room() -> Script[None]:
+    """Have PostgreSQL write a megabyte into a temporary file, beside its tables."""
+    yield Fetch(_LITTLE_MEMORY)
+    yield Fetch(_MUCH)
 
 
 def clock() -> Script[Instant]:

@@ -9,6 +9,7 @@ from horae.engine.directory import Directory
 from horae.engine.events import Events
 from horae.engine.fair_access import FairAccess
 from horae.engine.hints import Hint, Hints
+from horae.engine.room import Room
 from horae.engine.sealed import Seals
 from horae.engine.sealing import Sealer
 from horae.engine.sealing_check import SealingCheck
@@ -40,6 +41,7 @@ class Ground:
         self.directory = Directory(env, store, self.hints)
         self.directory.fair.node = self.id
         self.statistics = Statistics(env, store, self.id)
+        self.room = Room(store)
         self.clock = ClockWatch(env, store, self.hints)
         self.events = Events(self.hints)
         self.statistics.listened = lambda: self.events.wanted
@@ -50,6 +52,7 @@ class Ground:
     def services(self, parts: Collection[str]) -> list[Service]:
         """The services of the parts that a server runs; each layer adds its own."""
         shared: list[Service] = [self.clock, self.directory, self.hints, self.statistics, self.directory.expectations]
+        shared.append(self.room)
         return [*shared, self.directory.fair] if "gateway" in parts else shared
 
     def _tell(self, event: Event) -> None:

@@ -25,9 +25,10 @@ async def live(call: Call) -> Reply:
 
 @get("/readyz", "health.ready", Health, refuses=(StoreUnavailable,))
 async def ready(call: Call) -> Reply:
-    """Tell whether the store answers and the server can work."""
+    """Tell whether the store answers, its disk takes more, and the server can work."""
     if not call.node.ready:
-        raise StoreUnavailable("The store cannot be reached.", "Look at the store; this server goes on by itself.")
+        detail = "The store cannot be reached, or its disk is full."
+        raise StoreUnavailable(detail, "Look at the store; this server goes on by itself.")
     return ok(Health(status="ready", version=__version__, note=_note(call)))
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
+from horae.model.keys import CHILD
 from horae.model.tally import (
     HOUR,
     JOB_SPANS,
@@ -30,7 +31,8 @@ LOST = Statement(
 )
 TAKE = Statement("take_lost_server", "DELETE FROM servers WHERE id = $1 AND last_seen = $2 RETURNING id")
 _ENDED = (
-    f"SELECT job, namespace, completed_at / {MINUTE} AS minute, state, sum(hi - lo) FROM history"
+    f"SELECT job, namespace, completed_at / {MINUTE} AS minute, state, sum(hi - lo),"
+    f" sum(CASE WHEN (flags & {CHILD}) <> 0 THEN hi - lo ELSE 0 END) FROM history"
     " WHERE completed_at >= $1 AND completed_at < $2{} GROUP BY job, namespace, completed_at / {}, state"
 )
 ENDED = {
@@ -64,8 +66,10 @@ def ended_within(dialect: str, since: Instant, until: Instant) -> Script[dict[Mi
     """What ended in a window of whole minutes, by job and minute, as history has it."""
     after = () if dialect == "postgresql" else ((yield from _row_before(since)),)
     found: dict[Minute, JobTally] = {}
-    for job, namespace, minute, state, count in (yield Fetch(ENDED[dialect], (since, until, *after))):
-        found.setdefault((job, minute), JobTally(namespace=namespace)).add(state, int(count))
+    for job, namespace, minute, state, count, steps in (yield Fetch(ENDED[dialect], (since, until, *after))):
+        tally = found.setdefault((job, minute), JobTally(namespace=namespace))
+        tally.add(state, int(count))
+        tally.steps_failed += int(steps) if state == "failed" else 0
     return found
 
 
@@ -116,5 +120,7 @@ def _wider_namespaces(lacking: Mapping[Minute, JobTally]) -> dict[statistics.Nam
     for (_, minute), tally in lacking.items():
         for span in NAMESPACE_SPANS:
             key = tally.namespace, span, begin_of(minute * MINUTE, span)
-            Counts.join(wider.setdefault(key, NamespaceTally()), tally)
+            total = wider.setdefault(key, NamespaceTally())
+            Counts.join(total, tally)
+            total.failed -= tally.steps_failed
     return wider

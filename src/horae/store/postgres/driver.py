@@ -213,6 +213,13 @@ class PostgresDriver:
     async def ping(self) -> None:
         await self.read(seed.ping)
 
+    async def check_room(self) -> None:
+        try:
+            await self.read(seed.room, snapshot=True)
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, asyncpg.ConfigurationLimitExceededError):  # of temporary files
+                raise
+
     async def close(self) -> None:
         await self._pulse.close()
         await self._listener.close()

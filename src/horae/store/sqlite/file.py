@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +24,7 @@ from horae.store.sqlite.readers import Readers
 from horae.store.sqlite.writer import Writer
 
 T = TypeVar("T")
+ROOM = 1024 * 1024  # bytes without which a store is full
 
 
 class FileDriver(OwnDriver):
@@ -83,6 +85,9 @@ class FileDriver(OwnDriver):
     async def ping(self) -> None:
         await self.read(seed.ping)
 
+    async def check_room(self) -> None:
+        await asyncio.to_thread(_take_room, self.path)
+
     async def close(self) -> None:
         if self._closed:
             return
@@ -92,6 +97,16 @@ class FileDriver(OwnDriver):
         self._readers.close()
         self._connection.raw.close()
         self._ownership.release()
+
+
+def _take_room(path: Path) -> None:
+    """Take some of the disk beside the store, and give it back."""
+    try:
+        with tempfile.TemporaryFile(dir=path.parent) as file:
+            os.posix_fallocate(file.fileno(), 0, ROOM)
+    except OSError as error:
+        remedy = "Make room there; Horae goes on by itself."
+        raise StoreUnavailable(f"Nothing more can be written beside {path} ({error.strerror}).", remedy) from error
 
 
 def open_durable(path: Path) -> "sqlite3.Connection":

@@ -79,6 +79,9 @@ class MemoryDriver(OwnDriver):
     async def copy_file(self, path: Path) -> None:
         copy_to(self._connection.raw, path)
 
+    async def check_room(self) -> None:
+        """Memory has room as long as the process lives."""
+
     async def ping(self) -> None:
         self._connection.raw.execute("SELECT 1")
 
