@@ -99,6 +99,12 @@ class TooLarge(HoraeError):
     status, slug, title, exit_code = 413, "too-large", "The payload is too large", 2
 
 
+class Misdirected(HoraeError):
+    """A worker of another installation, a copy of this one perhaps, asks here; nothing changed."""
+
+    status, slug, title = 421, "misdirected", "This worker belongs to another installation"
+
+
 class KeyReused(HoraeError):
     """An Idempotency-Key came again with another body."""
 

@@ -424,7 +424,7 @@ async def test_a_first_start_makes_the_default_namespace_and_queue(driver: Drive
     rows = await driver.read(one(Statement("q", "SELECT q.id, n.id, q.name FROM queues q JOIN namespaces n ON true")))
     assert rows == [(1, 1, "default")]
     assert await get(driver, "epoch") == "1"
-    assert UUID(await get(driver, "store_id"))
+    assert UUID(await get(driver, "installation"))
 
 
 FOUND = Statement("found", "SELECT s.key FROM given JOIN store s ON s.key = given.key AND s.value = given.value")

@@ -1,12 +1,14 @@
 """The worker's calls over HTTP."""
 
+from contextlib import suppress
 from random import Random
+from uuid import UUID
 
 import msgspec
 import pytest
-from msgspec import Raw
+from msgspec import Raw, structs
 
-from horae.env import SECOND, system_env
+from horae.env import SECOND, VirtualClock, system_env
 from horae.errors import (
     BadInput,
     Busy,
@@ -22,7 +24,7 @@ from horae.errors import (
 )
 from horae.model.protocol import Answer, Await, ChildSubmit, Exchange, Register, Registered, Remember, Step, Submit
 from horae.worker import http_transport
-from horae.worker.http_transport import HttpTransport
+from horae.worker.http_transport import AWAY, HttpTransport
 from tests.worker.web import web
 
 ID = system_env().new_id()
@@ -152,6 +154,55 @@ async def test_it_learns_of_other_servers():
     transport.learn(["http://b:1/", "http://a:1", "ftp://c"])
 
     assert transport.servers == ["http://a:1", "http://b:1"]
+
+
+async def test_servers_that_others_told_of_are_used_only_while_those_it_was_started_with_do_not_answer():
+    clock, up = VirtualClock(), [True]
+
+    def named(asked):
+        return ok(Answer(now=1))(asked) if up[0] else (502, {}, b"")
+
+    async with web(ok(Answer(now=7))) as told, web(named) as site:
+        transport = HttpTransport([site.url], "k", rng=Random(1), clock=clock)
+        transport.learn([told.url])
+
+        async def answered() -> int:
+            for _ in range(2):
+                with suppress(HoraeError):
+                    return (await transport.exchange(ID, Exchange(channel=0, n=1))).now
+            raise AssertionError("nobody answered")
+
+        assert [await answered() for _ in range(5)] == [1] * 5
+        up[0] = False
+        assert [await answered() for _ in range(5)] == [7] * 5
+        up[0] = True
+        assert await answered() == 7
+        clock.advance(round(AWAY * SECOND))
+        assert [await answered() for _ in range(3)] == [1] * 3
+        await transport.close()
+
+
+async def test_a_worker_tells_which_installation_it_registered_with_and_leaves_servers_of_others():
+    ours = UUID(int=7)
+    registered = structs.replace(REGISTERED, installation=ours)
+    asked = []
+
+    def answer(request):
+        asked.append(request.headers.get("horae-installation"))
+        return ok(registered)(request) if request.path.endswith("/sessions") else ok(Answer(now=7))(request)
+
+    async with web(answer) as site, web(problem(421, "misdirected")) as other:
+        transport = HttpTransport([site.url], "k", rng=Random(1))
+        await transport.register(Register(protocol=1, worker="w"))
+        await transport.exchange(ID, Exchange(channel=0, n=1))
+        await transport.register(Register(protocol=1, worker="w"))
+        assert asked == [None, str(ours), str(ours)]
+        transport.learn([other.url])
+        transport._at = 1
+        with pytest.raises(Busy, match="no server of this worker's"):
+            await transport.register(Register(protocol=1, worker="w"))
+        assert transport.servers[0] == site.url
+        await transport.close()
 
 
 async def test_a_worker_needs_a_server():

@@ -252,7 +252,7 @@ async def new_epoch(settings: "Settings", env: Any, out: Output, yes: bool) -> N
     driver = await open_store_driver(url, env, "(horae db new-epoch)")
     try:
         await driver.migrate()
-        epoch = await driver.rewrite(lambda: epochs.renew(env.now()))
+        epoch = await driver.rewrite(lambda: epochs.renew(env.new_id, env.now()))
     finally:
         await driver.close()
     if not out.is_for_people:

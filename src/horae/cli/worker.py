@@ -45,7 +45,8 @@ class NoFunctions:
     "--server",
     "url",
     metavar="URL[,URL]",
-    help="The servers to pull from.  [env: HORAE_URL; default: http://127.0.0.1:8420]",
+    help="The servers to pull from. Others that they tell of are used while none of these answers."
+    "  [env: HORAE_URL; default: http://127.0.0.1:8420]",
 )
 @click.option("--key", "--api-key", "key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")
 @click.option("--namespace", metavar="NAME", help="Where, with a key that may use several.  [env: HORAE_NAMESPACE]")
@@ -92,7 +93,7 @@ async def _work(settings: "Settings") -> str:
     registry = load_app(settings.app) if settings.app else NoFunctions()
     env = system_env()
     tls = trust(settings) if any(url.startswith("https:") for url in urls) else None
-    transport = HttpTransport(urls, key, tls, namespace=settings.namespace, rng=env.rng)
+    transport = HttpTransport(urls, key, tls, namespace=settings.namespace, rng=env.rng, clock=env.clock)
     made = Worker(env, worker_settings(settings), transport, registry)
     sink = open_sink(settings.otlp_endpoint, "horae-worker", os.environ)
     if sink is not None:

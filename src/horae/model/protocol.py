@@ -92,6 +92,7 @@ class Registered(Wire, frozen=True, kw_only=True):
     servers: list[str] = []
     now: Instant
     epoch: int = 1
+    installation: UUID | None = None  # whose server answered: to be sent back with every later call
     log_limit: Amount = LOG_LIMIT  # bytes of text that an attempt may write to its log
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from horae.engine.node import PARTS, Node
 from horae.engine.permits import ACTING
-from horae.errors import BadInput, Forbidden, HoraeError, NotFound
+from horae.errors import BadInput, Forbidden, HoraeError, Misdirected, NotFound
 from horae.model.principal import Principal
 from horae.server.access import authorise, is_counted, is_public, is_watching, takes_turn
 from horae.server.auth import authenticate, authenticate_watcher
@@ -23,7 +23,7 @@ from horae.server.recording import denied, is_recorded, recorded
 from horae.server.reply import Receive, Reply, Scope
 from horae.server.route import Route
 from horae.server.scopes import keep_within
-from horae.server.told import STRICT, decode_told
+from horae.server.told import INSTALLATION, STRICT, decode_told
 
 BODIED = frozenset({"POST", "PUT", "PATCH"})
 
@@ -99,8 +99,19 @@ async def _keep_within(call: Call, arguments: Mapping[str, Any]) -> None:
         raise
 
 
+def _refuse_strangers(call: Call) -> None:
+    """Refuse a worker that registered with another installation: it was sent here by a copy of this one."""
+    named, known = call.headers.get(INSTALLATION, b"").decode("latin-1"), call.node.epochs.installation
+    if named and known is not None and not known.accepts(named):
+        detail = "This worker registered with another installation of Horae than this server belongs to."
+        remedy = "Turn to that installation's servers; to have the worker work here, start it anew with this URL."
+        raise Misdirected(detail, remedy, installation=str(known.id))
+
+
 async def _in_turn(call: Call) -> Reply:
     """Perform a call when it is its namespace's turn."""
+    if call.route.tag == "sessions":
+        _refuse_strangers(call)
     if not takes_turn(call.route):
         return await _perform(call)
     try:

@@ -19,6 +19,7 @@ from horae.model.protocol import Exchange, Outcome
 from horae.server.reading import MIB, decode
 
 STRICT = b"horae-strict"
+INSTALLATION = b"horae-installation"  # which one a worker registered with
 ALIKE = 0.8  # of difflib: "resutls" is "results", "temperature" is nothing
 SYNONYMS = frozenset({"output", "outputs", "value", "values", "return", "returned", "data"})  # for a result
 MOST_SEARCHED = MIB  # of a body in which the outcome at fault is looked for

@@ -76,32 +76,32 @@ async def restore(path: Path, url: str, env: Env, *, replace: bool = False) -> i
     that has jobs, unless it is to be replaced, and for one whose servers run.
     """
     kind = _magic(path)
-    above = await _replaced_epoch(url, env) if replace else 0
+    replaced = await _replaced(url, env) if replace else None
     if kind == SQLITE_MAGIC:
-        epoch = await _restore_file(path, url, env, replace, above)
+        epoch = await _restore_file(path, url, env, replaced, replace)
     driver = await open_store_driver(url, env, "horae db restore")
     try:
         await driver.migrate()
-        return epoch if kind == SQLITE_MAGIC else await _read(path, driver, env.now(), replace, above)
+        return epoch if kind == SQLITE_MAGIC else await _read(path, driver, env, replaced, replace)
     finally:
         await driver.close()
 
 
-async def _replaced_epoch(url: str, env: Env) -> int:
-    """The epoch of the store that goes; one that is not there or cannot be read has none to tell."""
+async def _replaced(url: str, env: Env) -> epochs.Standing | None:
+    """The epoch and identity of the store that goes; one that is not there or cannot be read has none to tell."""
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
-        return 0
+        return None
     try:
         driver = await open_store_driver(url, env, "horae db restore")
     except StoreInUse:
         raise
     except HoraeError:
-        return 0
+        return None
     try:
         await driver.migrate()
-        return await driver.read(epochs.last)
+        return await driver.read(epochs.standing)
     except HoraeError:
-        return 0
+        return None
     finally:
         await driver.close()
 
@@ -131,7 +131,7 @@ def _magic(path: Path) -> bytes:
     raise BadInput(f"{path} is not a backup of Horae's.", "Name a file made by 'horae db backup'.", field="file")
 
 
-async def _restore_file(path: Path, url: str, env: Env, replace: bool, above: int) -> int:
+async def _restore_file(path: Path, url: str, env: Env, replaced: epochs.Standing | None, replace: bool) -> int:
     if not url.startswith("sqlite:///"):
         raise BadInput(
             f"{path} is a SQLite store.", f"Move it: horae db migrate --from sqlite:///{path} --to {url}", field="file"
@@ -145,7 +145,9 @@ async def _restore_file(path: Path, url: str, env: Env, replace: bool, above: in
             await transfer.refuse_occupied(driver, REPLACE)
         finally:
             await driver.close()
-    return put_in_place(path, Path(url.removeprefix("sqlite:///")), lambda: epochs.renew(env.now(), above))
+    return put_in_place(
+        path, Path(url.removeprefix("sqlite:///")), lambda: epochs.renew(env.new_id, env.now(), replaced)
+    )
 
 
 async def _write(driver: Driver, path: Path, env: Env) -> None:
@@ -165,8 +167,8 @@ async def _write(driver: Driver, path: Path, env: Env) -> None:
         _frame(file, End(sums))
 
 
-async def _read(path: Path, driver: Driver, now: Instant, replace: bool, above: int) -> int:
-    await transfer.refuse_served(driver, now)
+async def _read(path: Path, driver: Driver, env: Env, replaced: epochs.Standing | None, replace: bool) -> int:
+    await transfer.refuse_served(driver, env.now())
     if not replace:
         await transfer.refuse_occupied(driver, REPLACE)
     sums = _checked(path)
@@ -179,7 +181,7 @@ async def _read(path: Path, driver: Driver, now: Instant, replace: bool, above: 
                 yield Insert(table.name, transfer.kinds(table), [_row(table, row) for row in frame.rows])
         yield from transfer.settle_identities(driver.dialect)
         transfer.refuse_differing(sums, (yield from transfer.sums_of()))
-        return (yield from epochs.renew(now, above))
+        return (yield from epochs.renew(env.new_id, env.now(), replaced))
 
     return await driver.rewrite(script)
 

@@ -19,6 +19,7 @@ from horae.model.quota import UNBOUNDED, Bounds
 from horae.model.retry import RetryPolicy
 from horae.model.session import Session
 from horae.model.slice import Running
+from horae.store import epochs
 from horae.store.driver import Driver
 from horae.store.moves import (
     answering,
@@ -304,6 +305,10 @@ class Store:
     async def epoch(self) -> int:
         """The store's epoch: it grows with every restore and failover."""
         return await self.driver.read(presences.epoch)
+
+    async def standing(self) -> epochs.Standing:
+        """The store's epoch, and which installation it is."""
+        return await self.driver.read(epochs.standing)
 
     async def end_old_epochs(self, epoch: int) -> list[UUID]:
         """End sessions of earlier epochs."""

@@ -5,13 +5,25 @@ after it: counting on from what it holds would give an epoch twice. So an epoch 
 of seconds since 2026: whatever begins later is greater, wherever it is. It fits 31 bits until 2094, and its tokens 63.
 """
 
+from collections.abc import Callable
+from uuid import UUID
+
+from msgspec import Struct
+
 from horae.env import SECOND, Instant
+from horae.model.installation import Installation
 from horae.store.moves.sessions import end_old_epochs
 from horae.store.script import Fetch, Script, Statement
 
 BEGINNING: Instant = 1_767_225_600 * SECOND  # 2026-01-01
 
-_LAST = Statement("last_epoch", "SELECT value FROM store WHERE key = 'epoch'")
+_STANDING = Statement(
+    "standing", "SELECT key, value FROM store WHERE key IN ('epoch', 'installation', 'former_installations')"
+)
+_SET = Statement(
+    "set_of_store",
+    "INSERT INTO store (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+)
 _GROW = Statement(
     "grow_epoch",
     "UPDATE store SET value = CAST(1 + CASE WHEN CAST(value AS int) < $1 THEN $1 ELSE CAST(value AS int) END AS text)"
@@ -28,11 +40,6 @@ _FORGET_PLACE = Statement("forget_place", "DELETE FROM store WHERE key = 'place'
 _FORGET_SERVERS = Statement("forget_servers", "DELETE FROM servers")
 
 
-def last() -> Script[int]:
-    """The epoch the store is in."""
-    return int((yield Fetch(_LAST))[0][0])
-
-
 def grow(now: Instant, above: int = 0) -> Script[int]:
     """Begin an epoch after the store's, `above` and the present second; end all sessions of old ones, uncharged."""
     epoch = int((yield Fetch(_GROW, (max(above, (now - BEGINNING) // SECOND),)))[0][0])
@@ -40,17 +47,38 @@ def grow(now: Instant, above: int = 0) -> Script[int]:
     return epoch
 
 
-def renew(now: Instant, above: int = 0) -> Script[int]:
+class Standing(Struct, frozen=True):
+    """The epoch that a store is in, and which installation it is."""
+
+    epoch: int
+    installation: Installation
+
+
+def standing() -> Script[Standing]:
+    """The store's epoch and identity."""
+    known: dict[str, str] = dict((yield Fetch(_STANDING)))
+    former = frozenset(UUID(id) for id in known.get("former_installations", "").split(",") if id)
+    return Standing(int(known["epoch"]), Installation(UUID(known["installation"]), former))
+
+
+def renew(new_id: Callable[[], UUID], now: Instant, replaced: Standing | None = None) -> Script[int]:
     """Make a store of its own from one that was restored or copied; tell the epoch that it begins.
 
-    The servers that it names serve the store that it was copied from: workers must not be sent there.
+    It is another installation than the store that it was copied from, and than the one that it replaces. The servers
+    that it names serve the original: workers must not be sent there.
     """
+    before = yield from standing()
+    former = before.installation.former | {before.installation.id}
+    if replaced is not None:
+        former |= replaced.installation.former | {replaced.installation.id}
     yield Fetch(_FORGET_PLACE)
     yield Fetch(_FORGET_SERVERS)
-    return (yield from grow(now, above))
+    yield Fetch(_SET, ("installation", str(new_id())))
+    yield Fetch(_SET, ("former_installations", ",".join(sorted(map(str, former)))))
+    return (yield from grow(now, 0 if replaced is None else replaced.epoch))
 
 
-def on_place(timeline: str, database: str, now: Instant) -> Script[bool]:
+def on_place(timeline: str, database: str, new_id: Callable[[], UUID], now: Instant) -> Script[bool]:
     """Remember PostgreSQL's timeline, its cluster and database; begin an epoch when they are others than before.
 
     Another timeline is a failover or a restore of the cluster. Another cluster or database, or a row that another
@@ -62,6 +90,6 @@ def on_place(timeline: str, database: str, now: Instant) -> Script[bool]:
         return False
     if known:
         was_here = known[0][0].partition(" ")[2] == f"{database} {known[0][1]}"
-        yield from grow(now) if was_here else renew(now)
+        yield from grow(now) if was_here else renew(new_id, now)
     yield Fetch(_SET_PLACE, (place,))
     return bool(known)

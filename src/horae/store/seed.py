@@ -36,7 +36,7 @@ def first_rows(env: Env) -> ScriptFactory[None]:
 
     def script() -> Script[None]:
         now = env.now()
-        identity = [("epoch", "1"), ("store_id", str(env.new_id())), ("created_at", str(now))]
+        identity = [("epoch", "1"), ("installation", str(env.new_id())), ("created_at", str(now))]
         yield Insert("store", (("key", "text"), ("value", "text")), identity, "ON CONFLICT DO NOTHING")
         yield Insert(
             "namespaces", (("name", "text"), ("created_at", "bigint")), [("default", now)], "ON CONFLICT DO NOTHING"

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from horae.env import SECOND
+from horae.env import SECOND, Clock, SystemClock
 from horae.errors import (
     BadInput,
     Busy,
@@ -41,6 +41,8 @@ from horae.worker.wire import Line, Reply
 
 SLACK = 3.0  # seconds beyond what the server was allowed to wait
 CALL_TIMEOUT = 15.0
+AWAY = 60.0  # seconds with servers that others told of
+MISDIRECTED = 421
 SLOWEST = 100_000  # bytes a second of a file that is brought
 _ROOT = "/api/v1/sessions"
 _BY_STATUS: dict[int, type[HoraeError]] = {
@@ -64,6 +66,8 @@ class HttpTransport:
     """Turns to one server until it fails to answer, then to another it knows, by lot.
 
     So the workers of a server that is gone spread over those that are left, and none is asked twice before all were.
+    Servers that it was started with come before those that servers told it of: a balancer among the former is passed by
+    only while it does not answer. Whoever turned to the latter tries the former again after a while.
     """
 
     def __init__(
@@ -74,15 +78,19 @@ class HttpTransport:
         *,
         namespace: str = "",
         rng: Random,
+        clock: Clock | None = None,
     ) -> None:
         self._tls, self._namespace = tls, namespace
-        self._rng = rng
+        self._rng, self._clock = rng, clock or SystemClock()
+        self._installation = ""
+        self._home_at: float | None = None  # when the servers that it was started with are tried again
         self._failed: set[Line] = set()  # since one answered
         self._key = key
         self._lines: list[Line] = []
         self._at = 0
         self._answer = msgspec.json.Decoder(Answer)
         self.learn(servers)
+        self._named = frozenset(self._lines)
         if not self._lines:
             raise BadInput("A worker needs a server.", "Name one with --server or HORAE_URL.", field="server")
 
@@ -92,8 +100,12 @@ class HttpTransport:
         return [line.url for line in self._lines[self._at :] + self._lines[: self._at]]
 
     async def register(self, body: Register) -> Registered:
-        reply = await self._call("POST", _ROOT, msgspec.json.encode(body))
-        return _read(reply, Registered)
+        registered = _read(await self._call("POST", _ROOT, msgspec.json.encode(body)), Registered)
+        if registered.installation is not None:
+            self._installation = str(registered.installation)
+            for line in self._lines:
+                line.installation = self._installation
+        return registered
 
     async def exchange(self, session: UUID, body: Exchange) -> Answer:
         timeout = body.wait / SECOND + SLACK
@@ -139,7 +151,9 @@ class HttpTransport:
             url = url.rstrip("/")
             if url not in known and url.startswith(("http://", "https://")):
                 known.add(url)
-                self._lines.append(Line(url, self._tls, self._namespace))
+                line = Line(url, self._tls, self._namespace)
+                line.installation = self._installation
+                self._lines.append(line)
 
     async def close(self) -> None:
         for line in self._lines:
@@ -149,6 +163,7 @@ class HttpTransport:
         return await self._send(lambda line: line.request(method, path, body, self._key, timeout))
 
     async def _send(self, request: Callable[[Line], Awaitable[Reply]]) -> Reply:
+        self._go_home()
         line = self._lines[self._at]
         try:
             reply = await request(line)
@@ -158,20 +173,32 @@ class HttpTransport:
         if reply.status < 300:
             self._failed.clear()
             return reply
-        if reply.status >= 500:
+        if reply.status >= 500 or reply.status == MISDIRECTED:
             self._turn_from(line)
-        raise rebuilt(reply)
+        refusal = rebuilt(reply)
+        if reply.status == MISDIRECTED:  # the call is fine, and another server takes it
+            raise Busy(f"{line.url} is no server of this worker's: {refusal}")
+        raise refusal
 
     def _turn_from(self, line: Line) -> None:
         """Another call may have turned already."""
         self._failed.add(line)
         if self._lines[self._at] is not line:
             return
-        left = [i for i, other in enumerate(self._lines) if other not in self._failed]
-        if not left:
+        if self._failed.issuperset(self._lines):
             self._failed = {line}
-            left = [i for i, other in enumerate(self._lines) if other is not line]
-        self._at = self._rng.choice(left) if left else self._at
+        left = [i for i, other in enumerate(self._lines) if other not in self._failed]
+        named = [i for i in left if self._lines[i] in self._named]
+        self._at = self._rng.choice(named or left) if left else self._at
+        away = self._lines[self._at] not in self._named
+        self._home_at = self._clock.monotonic() + AWAY if away else None
+
+    def _go_home(self) -> None:
+        """Turn to a server that it was started with again, after a while with others."""
+        if self._home_at is not None and self._clock.monotonic() >= self._home_at:
+            self._failed -= self._named
+            self._home_at = None
+            self._at = self._rng.choice([i for i, line in enumerate(self._lines) if line in self._named])
 
 
 def rebuilt(reply: Reply) -> HoraeError:

@@ -133,6 +133,7 @@ class Line:
         self._idle: list[Connection] = []
         self._host = self._at.netloc.rpartition("@")[2]
         self._more = f"Horae-Namespace: {namespace}\r\n" if namespace else ""
+        self.installation = ""  # which one the worker registered with, once it has
 
     async def request(self, method: str, path: str, body: bytes, key: str, timeout: float) -> Reply:
         """Carry one request. Raises OSError or TimeoutError when no answer comes.
@@ -182,6 +183,9 @@ class Line:
             loop = asyncio.get_running_loop()
             return (await loop.create_connection(Connection, self._at.hostname or "", port, ssl=tls))[1]
 
+    def _told(self) -> str:
+        return f"Horae-Installation: {self.installation}\r\n" if self.installation else ""
+
     def _request(self, method: str, path: str, body: bytes, key: str) -> bytes:
         return self._head(method, path, key, "application/json", len(body)) + body
 
@@ -189,6 +193,6 @@ class Line:
         head = (
             f"{method} {self._at.path.rstrip('/')}{path} HTTP/1.1\r\nHost: {self._host}\r\n"
             f"Authorization: Bearer {key}\r\nAccept: application/json\r\n"
-            f"{self._more}Content-Type: {kind}\r\nContent-Length: {size}\r\n\r\n"
+            f"{self._more}{self._told()}Content-Type: {kind}\r\nContent-Length: {size}\r\n\r\n"
         )
         return head.encode("latin-1")

@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, ProtocolMismatch, SessionEnded, TooLarge
 from horae.model.protocol import (
@@ -40,7 +40,9 @@ class Item(Query, frozen=True, kw_only=True):
 @post(f"{API}/sessions", "sessions.register", Registered, status=201, refuses=(ProtocolMismatch, OverQuota))
 async def register(call: Call, body: Register) -> Reply:
     """Present a worker process; the answer names its session and the rhythm the server expects."""
-    return ok(await call.node.gateway.register(call.namespace, body, call.who.namespace_name, call.who.key), 201)
+    registered = await call.node.gateway.register(call.namespace, body, call.who.namespace_name, call.who.key)
+    known = call.node.epochs.installation
+    return ok(registered if known is None else structs.replace(registered, installation=known.id), 201)
 
 
 @post(

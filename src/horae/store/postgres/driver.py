@@ -186,7 +186,9 @@ class PostgresDriver:
 
     async def _on_place(self, connection: asyncpg.Connection, place: Place) -> None:
         async with connection.transaction():
-            script = epochs.on_place(place.timeline, f"{place.system} {place.database}", self._env.now())
+            script = epochs.on_place(
+                place.timeline, f"{place.system} {place.database}", self._env.new_id, self._env.now()
+            )
             begun = await run_async(script, partial(execute, connection))
         if begun:
             self.on_epoch()
