@@ -29,6 +29,7 @@ CODE_FROM_DATA = {"pickle", "marshal", "shelve", "dbm", "eval", "exec", "yaml.lo
 CODE_FROM_DATA |= {"yaml.full_load", "yaml.unsafe_load", "yaml.unsafe_load_all"}
 MAKE = {"mkdir", "makedirs", "write_text", "write_bytes"}
 WRITES = {"w", "wb", "a", "ab", "x", "xb", "w+", "wb+", "a+", "ab+", "x+", "xb+", "wt", "at", "xt"}
+PRINT = {"click.echo", "click.secho", "click.style", "click.echo_via_pager", "rich.print", "rich.console"}
 LOOP_TIMERS = {"call_later", "call_at"}
 
 ALLOWED = {"random.Random"}  # a type, and a generator when it is given a seed

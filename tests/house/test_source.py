@@ -62,6 +62,12 @@ def test_folders_and_files_are_made_for_their_owner_alone():
     assert wrong == [], "Make them with horae.private."
 
 
+def test_commands_print_by_one_way_that_shows_control_characters():
+    paths = [path for path in python_files(PACKAGE / "cli") if path.name not in ("output.py", "terminal.py")]
+    wrong = [f"{place(path)}, {use}" for path in paths for use in source.uses(path.read_text(), source.PRINT)]
+    assert wrong == [], "Print with horae.cli.terminal."
+
+
 def test_tests_do_not_sleep():
     paths = (path for path in python_files(ROOT / "tests") if path != WAITS)
     wrong = [

@@ -277,3 +277,9 @@ async def test_the_last_key_of_an_administrator_is_revoked_only_by_force(api: Ap
     second = await node.keys.create(1, "second", "admin", permissions=("installation",))
     assert (await api.delete(f"/api/v1/keys/{second.stored.id}")).status_code == 204
     assert (await api.delete(f"/api/v1/keys/{me}?force=true")).status_code == 204
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2J", "a\nb", "a\u202eb", "\x9bA"])
+async def test_names_of_keys_have_no_control_characters(name: str, api: Api):
+    answer = await api.post("/api/v1/keys", json={"name": name, "role": "viewer"})
+    assert (answer.status_code, answer.json()["field"]) == (400, "name")

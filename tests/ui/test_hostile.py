@@ -1,5 +1,7 @@
 """Whatever users may store is shown as text: no field of any page runs a script, or makes an element."""
 
+import re
+
 import pytest
 from playwright.async_api import expect
 
@@ -13,7 +15,7 @@ CORPUS = (
     "</textarea></title></style><iframe srcdoc='<script>parent.hacked=5</script>'>",
     "javascript:window.hacked=6",
     "${window.hacked=7}{{window.hacked=8}}",
-    "\u202egnp.exe\u0000"[:-1] + "<b onmouseover=window.hacked=9>hover</b>",
+    "gnp.exe <b onmouseover=window.hacked=9>hover</b>",
     "[click](javascript:window.hacked=10) <a href='javascript:window.hacked=11'>x</a>",
 )
 EVIL = " ".join(CORPUS)
@@ -92,3 +94,34 @@ async def test_what_is_typed_and_pasted_is_text(page, site, hostile):
     await expect(page.locator("main table").first).to_be_visible()
     assert await page.evaluate("window.hacked") is None
     assert await page.locator(MADE).count() == 0
+
+
+TURNED = "invoice\u202efdp.exe \u2066x\u2069 \x1b[2J \x9bA \u200f"
+ACTING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+@pytest.fixture(scope="module")
+def turned(site):
+    """An execution that failed, with controls in its params, log and error."""
+    fails = f"import sys; print({TURNED!r}); sys.exit({TURNED!r})"
+    params = {"text": TURNED, TURNED: 1}
+    site.post("/jobs", {"name": "turned", "command": ["python3", "-c", fails], "params": params, "retries": 0})
+    failed = site.post("/jobs/turned/trigger", {})["executionId"]
+    site.post("/events", {"name": "turned", "payload": {"text": TURNED}})
+    eventually_sync(lambda: site.get(f"/executions/{failed}")["status"] == "failed", within=30)
+    return failed
+
+
+async def test_controls_are_shown_as_glyphs(page, site, turned):
+    for view in ("jobs/turned", f"executions/{turned}", "executions", "dead-letters?tab=letters", "events"):
+        await page.goto(f"{site.url}/ui/{view}")
+        await expect(page.locator("main .page, main .empty, main .failure").first).to_be_visible()
+        await expect(page.locator("main .loading")).to_have_count(0)
+        if view.endswith(turned):
+            await expect(page.locator(".log-line").first).to_contain_text("invoice\u27e8U+202E\u27e9fdp.exe")
+            isolated = "node => getComputedStyle(node).unicodeBidi"
+            assert await page.locator(".log-line").first.evaluate(isolated) == "isolate"
+        told = await page.evaluate(
+            "[document.body.innerText, ...[...document.querySelectorAll('[title]')].map(node => node.title)].join(' ')"
+        )
+        assert ACTING.findall(told) == [], view

@@ -9,6 +9,7 @@ import click
 
 from horae.cli.lazy import Command
 from horae.cli.remote import Api, remote
+from horae.cli.terminal import echo
 from horae.cli.values import read_applied
 from horae.errors import BadInput, HoraeError
 from horae.model.calendar.spelling import references_in
@@ -41,7 +42,7 @@ async def apply(api: Api, file: tuple[str, ...], app: str | None) -> None:
             job, outcome = await api.client.jobs.apply(document)
         done.append({"name": job.name, "outcome": outcome, "version": job.version, "jobId": job.job_id})
         if api.out.is_for_people:
-            click.echo(f"{outcome.ljust(9)}  {job.name}")
+            echo(f"{outcome.ljust(9)}  {job.name}")
     if not api.out.is_for_people:
         api.out.document({"items": done})
 
@@ -60,16 +61,16 @@ def _speaking_of(name: str, *, many: bool) -> Iterator[None]:
 async def _apply_calendar(api: Api, document: dict[str, Any]) -> dict[str, Any]:
     calendar, outcome = await api.client.calendars.apply(document)
     if api.out.is_for_people:
-        click.echo(f"{outcome.ljust(9)}  calendar {calendar.name}")
+        echo(f"{outcome.ljust(9)}  calendar {calendar.name}")
     return {"name": calendar.name, "outcome": outcome, "version": calendar.version, "kind": "calendar"}
 
 
 async def _apply_template(api: Api, document: dict[str, Any]) -> dict[str, Any]:
     template, outcome = await api.client.templates.apply(document)
     if api.out.is_for_people:
-        click.echo(f"{outcome.ljust(9)}  template {template.name}")
+        echo(f"{outcome.ljust(9)}  template {template.name}")
         for one in template.affected:
-            click.echo(f"{'changed'.ljust(9)}  {one['job']}, made from it")
+            echo(f"{'changed'.ljust(9)}  {one['job']}, made from it")
     return {"name": template.name, "outcome": outcome, "version": template.version, "kind": "template"}
 
 

@@ -1,6 +1,8 @@
 """`horae executions artifacts`: files that executions left behind."""
 
 import sys
+from codecs import getincrementaldecoder
+from collections.abc import AsyncIterable
 from pathlib import Path
 
 import click
@@ -8,6 +10,7 @@ import click
 from horae.cli.lazy import Command
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
+from horae.cli.terminal import echo
 
 EXAMPLES = (
     "horae executions artifacts EXECUTION",
@@ -37,10 +40,7 @@ async def artifacts(api: Api, execution: str, name: str | None, to: str | None, 
         return
     pieces = api.client.executions.read_artifact(execution, name)
     if to == "-":
-        async for piece in pieces:
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
-        return
+        return await _write_out(pieces)
     path = Path(to or name.rpartition("/")[2])
     if path.exists() and not force:
         raise click.UsageError(f"{path} is there. Name another file with --to, or replace it with --force.")
@@ -53,3 +53,15 @@ async def artifacts(api: Api, execution: str, name: str | None, to: str | None, 
     finally:
         part.unlink(missing_ok=True)
     api.out.say(f"{path}: {path.stat().st_size} bytes.")
+
+
+async def _write_out(pieces: AsyncIterable[bytes]) -> None:
+    """Write a content to stdout as it is; on a terminal as text, with its control characters shown."""
+    if sys.stdout.isatty():
+        decoder = getincrementaldecoder("utf-8")("replace")
+        async for piece in pieces:
+            echo(decoder.decode(piece), nl=False)
+        return
+    async for piece in pieces:
+        sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()

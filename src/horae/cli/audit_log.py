@@ -8,6 +8,7 @@ import msgspec
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
+from horae.cli.terminal import echo
 
 FILTERED = "horae audit log list --target jobs/nightly-report"
 MOST_AT_ONCE = 1000
@@ -68,7 +69,7 @@ async def export(api: Api, **asked: Any) -> None:
     while True:
         page = await api.client.audit.log(**asked, limit=MOST_AT_ONCE, cursor=cursor)
         for row in page:
-            click.echo(msgspec.json.encode(row.raw))
+            echo(msgspec.json.encode(row.raw))
         cursor = page.next_cursor
         if cursor is None:
             return

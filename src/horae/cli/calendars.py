@@ -7,6 +7,7 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
+from horae.cli.terminal import echo
 from horae.cli.values import read_calendar
 from horae.errors import BadInput
 
@@ -91,7 +92,7 @@ async def set_(api: Api, name: str, if_version: int | None, **options: Any) -> N
         return api.out.document(calendar.raw)
     api.out.say(f"Calendar {calendar.name} is at version {calendar.version}: {calendar.text}.")
     for note in calendar.notes:
-        click.echo(note, err=True)
+        echo(note, err=True)
     return None
 
 

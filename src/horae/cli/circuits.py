@@ -5,6 +5,7 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
+from horae.cli.terminal import echo
 from horae.client.circuits import Circuit
 
 OPEN = "horae circuits open report --reason 'the upstream is down' --for 30m"
@@ -52,7 +53,7 @@ async def show(api: Api, job: str, key: str | None) -> None:
         return api.out.document(found)
     api.out.list({"items": found["circuits"]}, _columns(api), "None of its circuits ever opened.")
     if found["changes"]:
-        click.echo()
+        echo()
         changes: list[Column] = [
             ("CHANGED", lambda one: api.out.age(one["at"])),
             ("KEY", "key"),

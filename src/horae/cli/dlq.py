@@ -9,6 +9,7 @@ from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.replays import replays, told
+from horae.cli.terminal import echo
 from horae.cli.values import params as read_params
 from horae.client.views import Bulk
 from horae.errors import BadInput
@@ -89,7 +90,7 @@ async def groups(api: Api, **filters: Any) -> None:
     ]
     api.out.list(found, columns, "There are no dead letters.")
     if not found["complete"]:
-        click.echo("There are more than were counted: narrow them down with --job or --since.", err=True)
+        echo("There are more than were counted: narrow them down with --job or --since.", err=True)
 
 
 @dlq.command(examples=("horae dlq show EXECUTION",))
@@ -103,10 +104,10 @@ async def show(api: Api, execution: str) -> None:
     shown = {"state": found.state, "retriedAs": found.retried_as, **found.execution.raw}
     api.out.one(found.raw["execution"] | {n: v for n, v in shown.items() if v is not None}, leave_out=("error",))
     if found.execution.error and found.execution.error.traceback:
-        click.echo(f"\n{found.execution.error.traceback.rstrip()}")
+        echo(f"\n{found.execution.error.traceback.rstrip()}")
     for one in found.steps:
         said = "" if one.error is None else f": {one.error.message or one.error.type}"
-        click.echo(f'Step "{one.step}" failed{said}' + (f" ({one.execution_id})" if one.execution_id else ""))
+        echo(f'Step "{one.step}" failed{said}' + (f" ({one.execution_id})" if one.execution_id else ""))
     return None
 
 

@@ -8,6 +8,7 @@ import click
 
 from horae.cli.lazy import Command
 from horae.cli.remote import World, output_option, server_options
+from horae.cli.terminal import echo
 
 if TYPE_CHECKING:
     from horae.config import Settings
@@ -58,8 +59,8 @@ def doctor(
         out.table([check.row for check in found], [("STATE", "state"), ("CHECK", "name"), ("", "detail")])
         for check in found:
             if check.remedy:
-                click.echo(f"\n{check.name}: {check.remedy}")
-        click.echo(f"\n{_summary(failed, doubtful)}")
+                echo(f"\n{check.name}: {check.remedy}")
+        echo(f"\n{_summary(failed, doubtful)}")
     else:
         out.document({"items": [check.row for check in found]})
     if failed:

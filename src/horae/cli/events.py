@@ -9,6 +9,7 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
+from horae.cli.terminal import echo
 from horae.cli.values import read_json
 from horae.errors import BadInput
 
@@ -44,11 +45,11 @@ async def send(api: Api, name: str, payload: str | None, id_: str | None, dry_ru
         return api.out.document(sent.raw)
     for fired in sent.fired:
         later = f": {fired['cause']}" if fired.get("disposition") == "moved" else ""
-        click.echo(f"{fired['executionId']}  {fired['job']} ({fired['trigger']}){later}")
+        echo(f"{fired['executionId']}  {fired['job']} ({fired['trigger']}){later}")
     for skipped in sent.skipped:
-        click.echo(f"{skipped['disposition']}: {skipped['job']} ({skipped['trigger']}): {skipped['cause']}", err=True)
+        echo(f"{skipped['disposition']}: {skipped['job']} ({skipped['trigger']}): {skipped['cause']}", err=True)
     if sent.note:
-        click.echo(sent.note, err=True)
+        echo(sent.note, err=True)
     return None
 
 
@@ -57,11 +58,11 @@ def _tell_plan(api: Api, plan: dict[str, Any]) -> None:
         return api.out.document(plan)
     for one in plan["fires"]:
         later = f": {one['cause']}" if one["disposition"] == "moved" else ""
-        click.echo(f"would fire: {one['job']} ({one['trigger']}){later}")
+        echo(f"would fire: {one['job']} ({one['trigger']}){later}")
     for one in plan["skipped"]:
-        click.echo(f"{one['disposition']}: {one['job']} ({one['trigger']}): {one['cause']}")
+        echo(f"{one['disposition']}: {one['job']} ({one['trigger']}): {one['cause']}")
     if plan["note"]:
-        click.echo(plan["note"], err=True)
+        echo(plan["note"], err=True)
     return None
 
 
@@ -114,10 +115,10 @@ async def webhook(
         return api.out.document(made.raw)
     for field in ("url", "secret"):
         if field in made.raw:
-            click.echo(f"{field:<8}{made.raw[field]}")
-    click.echo(made.raw["note"], err=True)
+            echo(f"{field:<8}{made.raw[field]}")
+    echo(made.raw["note"], err=True)
     if made.raw.get("oldUntil"):
-        click.echo(f"What was valid before is valid until {made.raw['oldUntil']}.", err=True)
+        echo(f"What was valid before is valid until {made.raw['oldUntil']}.", err=True)
     return None
 
 

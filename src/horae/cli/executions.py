@@ -11,6 +11,7 @@ from horae.cli.flows import COMMANDS
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
+from horae.cli.terminal import echo
 from horae.cli.values import read_json
 from horae.cli.waiting import OpenLines, finish, in_time, show_lines, timeout_option
 from horae.errors import BadInput
@@ -83,7 +84,7 @@ async def export(api: Api, archive: bool, **filters: Any) -> None:
     while True:
         page = await ask(limit=EXPORTED, cursor=cursor, **filters)
         for item in page.raw["items"]:
-            click.echo(json.dumps(item, ensure_ascii=False, separators=(",", ":")))
+            echo(json.dumps(item, ensure_ascii=False, separators=(",", ":")))
         unread |= _tell_unread(page.raw)
         cursor = page.raw["nextCursor"]
         if cursor is None:
@@ -96,7 +97,7 @@ def _tell_unread(document: dict[str, Any]) -> bool:
     """Name the files of the archive that could not be read; whether there were any."""
     notes = document.get("notes", [])
     for note in notes:
-        click.echo(f"Not all of it: {note}", err=True)
+        echo(f"Not all of it: {note}", err=True)
     return bool(notes)
 
 
@@ -127,7 +128,7 @@ async def show(api: Api, execution: str, wait: bool, timeout: str | None) -> Non
     api.out.one(found.raw, leave_out=("error",))
     traceback = found.error.traceback if found.error else ""
     if traceback and api.out.is_for_people:
-        click.echo(f"\n{traceback.rstrip()}")
+        echo(f"\n{traceback.rstrip()}")
     return None
 
 

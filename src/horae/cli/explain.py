@@ -7,8 +7,10 @@ import click
 
 from horae.cli.lazy import Command
 from horae.cli.remote import Api, remote
+from horae.cli.terminal import echo, style
 from horae.client.views import Explanation
 from horae.errors import NotFound
+from horae.model.controls import visible
 
 
 @click.command(
@@ -27,7 +29,7 @@ async def explain(api: Api, what: str) -> None:
         return api.out.document(found.raw)
     _show(api, found.raw)
     for one in found.raw.get("executions") or ():
-        click.echo(f"\nExecution {one['executionId']} ({one['status']}):")
+        echo(f"\nExecution {one['executionId']} ({one['status']}):")
         _show(api, one, "  ")
     return None
 
@@ -55,13 +57,14 @@ def _is_id(what: str) -> bool:
 def _show(api: Api, found: dict[str, Any], indent: str = "") -> None:
     blockers = found["blockers"]
     if not blockers:
-        click.echo(f"{indent}{found['summary']}")
+        echo(f"{indent}{found['summary']}")
     for number, blocker in enumerate(blockers, 1):
         until = f" ({api.out.age(blocker['until'])})" if blocker.get("until") else ""
-        click.echo(f"{indent}{number}. {click.style(blocker['gate'], bold=True)}: {blocker['message']}{until}")
-        click.echo(f"{indent}   {blocker['opens']}")
+        gate, said = style(blocker["gate"], bold=True), visible(blocker["message"])
+        echo(f"{indent}{number}. {gate}: {said}{until}", styled=True)
+        echo(f"{indent}   {blocker['opens']}")
     start = found.get("estimate")
     if start and start.get("startsAt"):
-        click.echo(f"{indent}It probably starts {api.out.age(start['startsAt'])}. {start['reason']}")
+        echo(f"{indent}It probably starts {api.out.age(start['startsAt'])}. {start['reason']}")
     elif start:
-        click.echo(f"{indent}When it starts cannot be told. {start['reason'].removeprefix('It cannot be told: ')}")
+        echo(f"{indent}When it starts cannot be told. {start['reason'].removeprefix('It cannot be told: ')}")

@@ -7,6 +7,7 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
+from horae.cli.terminal import echo
 
 ROLES = ("viewer", "operator", "editor", "admin", "worker")
 PERMISSIONS = ("commands", "sensitive", "installation")
@@ -69,8 +70,8 @@ def _tell(api: Api, made: dict[str, Any], note: str) -> None:
     """The key alone on stdout, for pipes."""
     if not api.out.is_for_people:
         return api.out.document(made)
-    click.echo(made["key"])
-    click.echo(note, err=True)
+    echo(made["key"])
+    echo(note, err=True)
     return None
 
 

@@ -8,7 +8,9 @@ import click
 
 from horae.cli.hiding import hide
 from horae.cli.lazy import LazyGroup
+from horae.cli.terminal import echo, guard_terminals, style
 from horae.errors import HoraeError, Unauthorized
+from horae.model.controls import visible
 from horae.version import __version__
 
 SECTIONS = {
@@ -88,15 +90,16 @@ def cli() -> None:
 def tell(detail: str, remedy: str = "") -> None:
     """An error on stderr: what happened, then what to do; in colour only on a terminal."""
     colour = None if "NO_COLOR" not in os.environ else False
-    click.echo(click.style("Error:", fg="red", bold=True) + f" {detail}", err=True, color=colour)
+    echo(f"{style('Error:', fg='red', bold=True)} {visible(detail)}", err=True, color=colour, styled=True)
     if remedy:
-        click.echo(remedy, err=True)
+        echo(remedy, err=True)
 
 
 def main() -> None:
     """The console script. A defect shows one line; HORAE_DEBUG=1 shows its traceback."""
     try:
         hide()
+        guard_terminals()
         cli.main(prog_name="horae")
     except Exception as error:
         if os.environ.get("HORAE_DEBUG"):

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-import click
 import msgspec
 
+from horae.cli.terminal import echo
 from horae.env import SECOND, Instant
+from horae.model.controls import visible
 from horae.model.duration import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
@@ -55,20 +56,20 @@ class Output:
     def document(self, document: Any) -> None:
         """One document, whole, for programs."""
         if self.format == "json":
-            click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
+            echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
         else:
-            click.echo(as_yaml(document), nl=False)
+            echo(as_yaml(document), nl=False)
 
     def list(self, document: Mapping[str, Any], columns: Sequence[Column], empty: str) -> None:
         """A list: a table with one line an item, or what to say when there is none."""
         if not self.is_for_people:
             return self.document(document)
         if not document["items"]:
-            click.echo(empty)
+            echo(empty)
             return None
         self.table(document["items"], columns)
         if document.get("nextCursor"):
-            click.echo(f"There are more: --cursor {document['nextCursor']}", err=True)
+            echo(f"There are more: --cursor {document['nextCursor']}", err=True)
         return None
 
     def table(self, rows: Iterable[Any], columns: Sequence[Column]) -> None:
@@ -94,13 +95,14 @@ class Output:
         for name, value in document.items():
             if name not in leave_out and value not in ((None,) if name in ANSWERS else NOTHING):
                 shown = as_data(value) if name in DATA else self._full(value)
-                table.add_row(name, Text(shown, style=STYLES.get(value, "") if name == "status" else ""))
+                colour = STYLES.get(value, "") if name == "status" else ""
+                table.add_row(name, Text(visible(shown), style=colour))
         show(table)
         return None
 
     def say(self, text: str) -> None:
         """A sentence for people; programs get it on stderr, beside their document."""
-        click.echo(text, err=not self.is_for_people)
+        echo(text, err=not self.is_for_people)
 
     def age(self, text: str | None) -> str:
         """A time as people say it: "2m ago", "in 3h"."""
@@ -115,7 +117,7 @@ class Output:
         key = column[1]
         value = key(row) if callable(key) else row.get(key)
         shown = brief(value)
-        return Text(shown, style=STYLES.get(shown, "") if column[0] in ("STATUS", "STATE", "RESULT") else "")
+        return Text(visible(shown), style=STYLES.get(shown, "") if column[0] in ("STATUS", "STATE", "RESULT") else "")
 
     def _full(self, value: Any) -> str:
         return as_yaml(value).rstrip("\n") if isinstance(value, dict | list) else brief(value)
@@ -131,7 +133,7 @@ def show(table: "Table") -> None:
     console.width = WIDE
     with console.capture() as captured:
         console.print(table)
-    return click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    return echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def brief(value: Any) -> str:

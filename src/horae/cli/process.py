@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import click
-
+from horae.cli.terminal import echo
 from horae.env import Clock
 
 T = TypeVar("T")
@@ -50,10 +49,10 @@ class Signals:
         now = self._clock.monotonic()
         if not self.drain.is_set():
             self._first = now
-            click.echo("Draining; once more aborts.", err=True)
+            echo("Draining; once more aborts.", err=True)
             self.drain.set()
         elif now - self._first >= SAME:
-            click.echo("Aborting.", err=True)
+            echo("Aborting.", err=True)
             self.abort.set()
 
 

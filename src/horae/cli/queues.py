@@ -8,6 +8,7 @@ from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.queue_policy import definition_of, definition_options
 from horae.cli.remote import Api, remote
+from horae.cli.terminal import echo
 from horae.cli.waiting import in_time
 from horae.client.queues import Hold
 
@@ -199,7 +200,7 @@ async def _drain(api: Api, made: Hold, timeout: str | None) -> None:
 
     def look(hold: Hold) -> None:
         left = f"{hold.running:,} running" if hold.state == "open" else "not begun yet"
-        click.echo(f"{_name(hold)}: {left}", err=True)
+        echo(f"{_name(hold)}: {left}", err=True)
 
     remedy = "the hold stays; wait again with the same command"
     final = await in_time(

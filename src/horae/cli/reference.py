@@ -6,6 +6,7 @@ import click
 
 from horae.cli.lazy import Command, Group
 from horae.cli.main import SECTIONS, cli
+from horae.cli.terminal import echo
 
 INTRODUCTION = """# The command line
 
@@ -63,4 +64,4 @@ def context_of(name: str, command: click.Command) -> click.Context:
 
 
 if __name__ == "__main__":
-    click.echo(reference(), nl=False)
+    echo(reference(), nl=False)

@@ -7,6 +7,7 @@ import click
 
 from horae.cli.lazy import Command
 from horae.cli.remote import config_option
+from horae.cli.terminal import echo
 
 PARTS = ("api", "gateway", "scheduler")
 
@@ -53,8 +54,8 @@ async def _serve(settings: Any, parts: tuple[str, ...]) -> None:
             stop = serving.stop
             warn_if_open(serving)
             also = f", for other machines at {serving.remote}" if serving.remote else ""
-            click.echo(f"Horae serves {', '.join(parts)} at {serving.url}{also}")
-            click.echo(f"store  {masked(settings.store_url)}\nkey    {key}")
+            echo(f"Horae serves {', '.join(parts)} at {serving.url}{also}")
+            echo(f"store  {masked(settings.store_url)}\nkey    {key}")
             await taken.drain.wait()
         finally:
             await unless_aborted(stop(), taken)

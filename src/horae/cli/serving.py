@@ -5,11 +5,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
 
 from horae.cli.firstkey import make_folder
 from horae.cli.process import calm_collector
+from horae.cli.terminal import echo
 from horae.config import Settings, load
 from horae.config.build import connections, engine_settings
 from horae.engine.node import Node
@@ -55,7 +55,7 @@ def warn_if_open(serving: Serving) -> None:
     """Keys travel as they are in plain HTTP: whoever lets other machines in must know."""
     if is_loopback(serving.host) or serving.is_private:
         return
-    click.echo(
+    echo(
         f"Warning: other machines reach this server on {serving.host or 'all addresses'}, port {serving.port}, without"
         " TLS: keys and params can be read on the way. Put a TLS proxy in front and keep --host 127.0.0.1, unless you"
         " trust the whole network.",

@@ -4,6 +4,7 @@ import click
 
 from horae.cli.lazy import Command
 from horae.cli.remote import Api, remote
+from horae.cli.terminal import echo
 
 
 @click.command("sign-in", cls=Command, examples=("horae sign-in", "horae sign-in --browser"))
@@ -16,9 +17,9 @@ async def sign_in(api: Api, browser: bool) -> None:
     """
     link = (await api.client.keys.sign_in_link()).raw
     if api.out.is_for_people:
-        click.echo(link["url"])
-        click.echo("It works once, within ten minutes.", err=True)
+        echo(link["url"])
+        echo("It works once, within ten minutes.", err=True)
     else:
         api.out.document(link)
     if browser and click.launch(link["url"]) != 0:
-        click.echo("No browser could be opened here: open the link yourself.", err=True)
+        echo("No browser could be opened here: open the link yourself.", err=True)

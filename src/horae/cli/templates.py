@@ -5,6 +5,7 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
+from horae.cli.terminal import echo, style
 from horae.cli.values import read_template
 from horae.cli.versions import diff_lines
 from horae.client.templates import Template
@@ -43,7 +44,7 @@ def _tell(api: Api, done: Template, *, dry_run: bool) -> None:
     for one in done.affected:
         api.out.say(f"{one['job']}: {one['error']}" if one.get("error") else f"{one['job']}:")
         for line in diff_lines(one["changes"]):
-            click.secho(f"  {line}", fg={"-": "red", "+": "green"}.get(line[:1]))
+            echo("  " + style(line, fg={"-": "red", "+": "green"}.get(line[:1])), styled=True)
     count = len(done.affected)
     jobs = f"{count} job{'' if count == 1 else 's'}"
     if dry_run:

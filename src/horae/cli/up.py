@@ -10,6 +10,7 @@ import click
 from horae.cli.lazy import Command
 from horae.cli.offers import offers
 from horae.cli.remote import config_option
+from horae.cli.terminal import echo
 
 if TYPE_CHECKING:
     from horae.config import Settings
@@ -79,21 +80,19 @@ async def _greet(node: "Node", serving: "Serving", settings: "Settings", key: st
     from horae.version import __version__
 
     code = await node.keys.new_sign_in_code()
-    click.echo(f"Horae {__version__} is up at {serving.url}\n")
-    click.echo(f"  sign in  {code.link(serving.url)}")
-    click.echo("           (once, within ten minutes; `horae sign-in` prints another)")
+    echo(f"Horae {__version__} is up at {serving.url}\n")
+    echo(f"  sign in  {code.link(serving.url)}")
+    echo("           (once, within ten minutes; `horae sign-in` prints another)")
     if serving.remote:
-        click.echo(f"  remote   {serving.remote}")
-    click.echo(f"  store    {masked(settings.store_url)}")
-    click.echo(f"  key      {key}")
+        echo(f"  remote   {serving.remote}")
+    echo(f"  store    {masked(settings.store_url)}")
+    echo(f"  key      {key}")
     if settings.secret_key_path.exists() and not settings.secret_key:
-        click.echo(f"  secrets  {settings.secret_key_path} seals them: back it up, and keep it out of version control")
-    click.echo(
-        f"\nThree things to try next, in another terminal{' in this folder' if settings.data == Path() else ''}:"
-    )
+        echo(f"  secrets  {settings.secret_key_path} seals them: back it up, and keep it out of version control")
+    echo(f"\nThree things to try next, in another terminal{' in this folder' if settings.data == Path() else ''}:")
     for line in [*activation(), *_exports(serving, settings), *(_DEMO if demo else _FIRST)]:
-        click.echo(f"  {line}")
-    click.echo("\nCtrl-C stops it.")
+        echo(f"  {line}")
+    echo("\nCtrl-C stops it.")
 
 
 _FIRST = (

@@ -8,6 +8,7 @@ import click
 from horae.cli.lazy import Command
 from horae.cli.output import Column, as_yaml, one_line
 from horae.cli.remote import Api, remote
+from horae.cli.terminal import echo, style
 from horae.client.views import JobPlan
 from horae.errors import BadInput
 
@@ -69,7 +70,7 @@ async def diff(api: Api, job: str, before: int | None, after: int | None) -> Non
 
 def _show(changes: list[dict[str, Any]]) -> None:
     for line in diff_lines(changes):
-        click.secho(line, fg={"-": "red", "+": "green"}.get(line[:1]))
+        echo(style(line, fg={"-": "red", "+": "green"}.get(line[:1])), styled=True)
 
 
 def tell_plan(api: Api, plan: JobPlan, what: str) -> None:

@@ -12,9 +12,11 @@ import click
 
 from horae.cli.output import as_json
 from horae.cli.remote import Api
+from horae.cli.terminal import ERASE_LINE, Terminal, echo
 from horae.client.views import Execution, LogLine
 from horae.env import SECOND
 from horae.errors import HoraeError
+from horae.model.controls import visible
 from horae.model.duration import parse_duration
 
 T = TypeVar("T")
@@ -86,7 +88,7 @@ async def tell_hint(api: Api, id: str) -> None:
     """Tell what an execution that does not begin needs: a worker that knows it, or its job to be resumed."""
     with suppress(HoraeError):  # it was accepted, and that has been told
         if hint := (await api.client.executions.get(id)).hint:
-            click.echo(hint, err=True)
+            echo(hint, err=True)
 
 
 def show_lines(api: Api, lines: Sequence[LogLine]) -> None:
@@ -95,7 +97,15 @@ def show_lines(api: Api, lines: Sequence[LogLine]) -> None:
     Neighbours go out together: a write for each would take longer than reading them.
     """
     for err, some in groupby(lines, lambda line: line.stream == "stderr" or not api.out.is_for_people):
-        click.echo("\n".join(line.text for line in some), err=err)
+        _show_log("\n".join(line.text for line in some), err)
+
+
+def _show_log(text: str, err: bool) -> None:
+    """Print log lines as they were written; on a terminal with no controls but colours, which end with their line."""
+    if (sys.stderr if err else sys.stdout).isatty():
+        lines = visible(text, colours=True).split("\n")
+        text = "\n".join(f"{line}\x1b[0m" if "\x1b" in line else line for line in lines)
+    echo(text, err=err, styled=True, color=True)
 
 
 class OpenLines:
@@ -110,11 +120,15 @@ class OpenLines:
         if self._is_live and text != self._shown:
             self.clear()
             self._shown = text
-            click.echo(text[: shutil.get_terminal_size().columns - 1], nl=False)
+            echo(text[: shutil.get_terminal_size().columns - 1], nl=False)
 
     def clear(self) -> None:
         if self._shown:
-            click.echo("\r\x1b[2K", nl=False)
+            terminal = sys.stdout
+            if isinstance(terminal, Terminal):
+                terminal.erase_line()
+            else:
+                terminal.write(ERASE_LINE)
         self._shown = ""
 
 
@@ -127,4 +141,4 @@ def _summarise(api: Api, final: Execution) -> None:
     if final.result is not None:
         api.out.say(f"Result: {as_json(final.result)}")
     if final.error_message:
-        click.echo(final.error_message, err=True)
+        echo(final.error_message, err=True)

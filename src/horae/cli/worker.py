@@ -15,6 +15,7 @@ import click
 from horae.cli.lazy import Command
 from horae.cli.offers import offers
 from horae.cli.remote import config_option
+from horae.cli.terminal import echo
 
 if TYPE_CHECKING:
     from horae.config import Settings
@@ -98,9 +99,9 @@ async def _work(settings: "Settings") -> str:
     sink = open_sink(settings.otlp_endpoint, "horae-worker", os.environ)
     if sink is not None:
         trace_attempts(made, sink)
-    click.echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
+    echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
     if said := unserved(settings, registry):
-        click.echo(said, err=True)
+        echo(said, err=True)
     try:
         with signals(env.clock) as taken, noticing(made, env.clock, settings):
             return await work_until_told(made, taken)
@@ -135,7 +136,7 @@ async def enrolled(settings: "Settings", urls: list[str]) -> str:
     finally:
         await client.close()
     write_private(settings.worker_key_file, made.raw["key"])
-    click.echo(f"Enrolled as {made.raw['keyId']}; its key is in {settings.worker_key_file}")
+    echo(f"Enrolled as {made.raw['keyId']}; its key is in {settings.worker_key_file}")
     return str(made.raw["key"])
 
 

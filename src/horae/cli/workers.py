@@ -7,6 +7,7 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
+from horae.cli.terminal import echo
 
 
 @click.group(
@@ -62,8 +63,8 @@ async def enrol(api: Api, queues: tuple[str, ...], expires_in: str) -> None:
     made = (await api.client.workers.enrol(queues=queues, expires_in=expires_in)).raw
     if not api.out.is_for_people:
         return api.out.document(made)
-    click.echo(made["token"])
-    click.echo(f"Start the worker with --enrol and this token. It works once, until {made['expiresAt']}.", err=True)
+    echo(made["token"])
+    echo(f"Start the worker with --enrol and this token. It works once, until {made['expiresAt']}.", err=True)
     return None
 
 

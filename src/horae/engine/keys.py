@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from horae.engine.tokens import digest_of, id_of, new_code, new_cookie, new_key_id, new_key_text
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import BadInput, Busy, Conflict, Forbidden, NotFound, Unauthorized
+from horae.model.controls import refuse_controls
 from horae.model.definition.limits import parse_rate
 from horae.model.job import DAY
 from horae.model.principal import (
@@ -156,6 +157,7 @@ class Keys:
         return new
 
     def _make(self, name: str, grant: keys.Grant, expires_at: Instant | None, rate: str | None = None) -> NewKey:
+        refuse_controls(name, "name")
         id, text = new_key_text()
         stored = keys.StoredKey(
             id=id, hash=digest_of(text), name=name, grant=grant, created_at=self._env.now(), expires_at=expires_at,

@@ -15,7 +15,8 @@ from horae.model.parcel import MAX_DEPTH
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
 MOST_TAGS = 32
 MOST_TAG = 256
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+# Without tabs and line breaks, and without marks of direction, which texts in Hebrew and Arabic need.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 # Words of others for fields that are spelled otherwise here.
