@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from horae import App, Client, EmbeddedTransport, SyncClient
-from horae.cli.inside import InsideTransport
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.server.app import Application
 from horae.server.run import serve
+from horae.worker.inside import InsideTransport
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker
 

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from horae import App, Client, EmbeddedTransport
-from horae.cli.inside import InsideTransport
 from horae.engine.node import Node
 from horae.env import SECOND, system_env
 from horae.model.principal import DEFAULT_NAMESPACE
 from horae.model.protocol import Await, Awaited, Remember, Remembered
 from horae.server.app import Application
 from horae.worker import durable
+from horae.worker.inside import InsideTransport
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker
 from tests.waiting import eventually

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from horae import App, Client, EmbeddedTransport
-from horae.cli.inside import InsideTransport
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.server.app import Application
 from horae.testing import Inline
+from horae.worker.inside import InsideTransport
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker
 from tests.waiting import eventually

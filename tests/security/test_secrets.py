@@ -15,7 +15,6 @@ import msgspec
 import pytest
 import structlog
 
-from horae.cli.inside import InsideTransport
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env, virtual_env
@@ -28,6 +27,7 @@ from horae.store import schema
 from horae.store.driver import one
 from horae.store.moves import namespaces
 from horae.store.script import Statement
+from horae.worker.inside import InsideTransport
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker
 from tests.security import leaks

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from horae import App, Cancelled, Client, Context, EmbeddedTransport, GiveUp, Retry
-from horae.cli.inside import InsideTransport
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.server.app import Application
 from horae.testing import Crash, Inline
+from horae.worker.inside import InsideTransport
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker
 

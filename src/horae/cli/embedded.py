@@ -8,12 +8,12 @@ from msgspec import Raw, structs
 from msgspec.json import encode
 
 from horae.cli.apps import load_app
-from horae.cli.inside import InsideTransport
 from horae.cli.worker import trace_attempts, worker_settings
 from horae.config import Settings
 from horae.engine.node import Node
 from horae.model.principal import DEFAULT_NAMESPACE
 from horae.model.protocol import Submit
+from horae.worker.inside import InsideTransport
 from horae.worker.worker import Worker
 
 

@@ -1,8 +1,24 @@
-"""For those who test with Horae: a virtual clock, an inline runner, a private PostgreSQL.
+"""For those who test with Horae: a virtual clock, an inline runner, a whole server in a thread, a private PostgreSQL.
 
 Users and Horae's own tests and benches import this; no other layer does.
 """
 
-from horae.testing.inline import Crash, Inline, Waits
+from typing import TYPE_CHECKING, Any
 
-__all__ = ("Crash", "Inline", "Waits")
+from horae.testing.inline import Crash, Inline, Waits
+from horae.testing.judge import TimedOut
+from horae.testing.workflows import WorkflowFailed
+
+if TYPE_CHECKING:
+    from horae.testing.serving import server
+
+__all__ = ("Crash", "Inline", "TimedOut", "Waits", "WorkflowFailed", "server")
+
+
+def __getattr__(name: str) -> Any:
+    """Import the server when it is first used: it brings the whole engine."""
+    if name != "server":
+        raise AttributeError(f"module 'horae.testing' has no attribute {name!r}")
+    from horae.testing.serving import server
+
+    return server

@@ -22,12 +22,14 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw, Struct
 
+from horae.client.workflow import WorkflowFunction
 from horae.env import SECOND, Instant, virtual_env
 from horae.model.awaits import TIMED_OUT, Signal, first_for, taken
 from horae.model.protocol import Awaited, Submit
 from horae.model.retry import GiveUp as Ends
 from horae.model.signals import BadResult, Cancelled, ResultTooLarge, Suspended
 from horae.testing.judge import Judge, TimedOut
+from horae.testing.workflows import InlineWorkflow
 from horae.worker.asks import Ask, Bring, Keep, Kept, Nap, Now, Recall, Submissions, Submitted, WaitFor
 from horae.worker.context import CURRENT, Context, Facts
 from horae.worker.durable import CHECKPOINT
@@ -56,7 +58,15 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class Inline:
-    """One execution of a job's function. What is `kept` by name survives its attempts."""
+    """One execution of a job's function. What is `kept` by name survives its attempts.
+
+    Of a workflow it is an `InlineWorkflow`, which the real engine runs.
+    """
+
+    def __new__(cls, job: Any, /, **about: Any) -> Any:
+        if not isinstance(job, WorkflowFunction):
+            return super().__new__(cls)
+        return InlineWorkflow(job, **about)
 
     def __init__(
         self, job: Any, /, *, crash_after: int | None = None, secrets: Mapping[str, str] | None = None, **params: Any

@@ -1,0 +1,197 @@
+"""A whole Horae in a test: a server, a worker and a store in memory, on a clock that jumps over waits.
+
+    with server(app) as horae:
+        execution = horae.sync.run("etl", day="2026-11-15")
+        assert execution.result == {"rows": 3}
+
+It is the real engine, so nothing behaves otherwise than in production but time: while a call of `run` or `finish`
+waits and no job runs, the clock jumps to the next instant at which something is due.
+"""
+
+import asyncio
+import logging
+import threading
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+
+from horae.client.app import App
+from horae.client.client import Client
+from horae.client.embedded import EmbeddedTransport
+from horae.client.loops import at_home
+from horae.client.sync import SyncFace
+from horae.client.views import Execution
+from horae.engine.node import Node
+from horae.engine.settings import DAY, EngineSettings
+from horae.env import SECOND, Env, Instant, Micros, SystemClock, VirtualClock, steady_time, system_env
+from horae.server.app import Application
+from horae.store.contract import Store
+from horae.store.moves import flow_due, timeouts
+from horae.store.sqlite.memory import MemoryDriver
+from horae.testing.inline import Waits
+from horae.worker.inside import InsideTransport
+from horae.worker.settings import Settings
+from horae.worker.worker import Worker
+
+REAL = SystemClock()
+KEY = "horae-testing-" + "0" * 32
+MASTER_KEY = b64encode(bytes(32)).decode()  # seals the secrets of tests, which are no secrets
+AGES = 10 * 365 * DAY  # no session is lost by a jump of the clock
+PULSE = 0.002  # seconds between looks at what runs
+LOOKED = SECOND + SECOND // 10  # of the clock: every service looks at the store once a second
+UNTIMED = 600  # looks after which an execution beside others that stay queued waits in vain
+
+
+class Server:
+    """The running Horae of a test. Its methods may be awaited on any event loop; `sync` has the same ones, blocking."""
+
+    def __init__(self, app: App, secrets: Mapping[str, str], schedules: bool) -> None:
+        self._app, self._secrets, self._schedules = app, secrets, schedules
+        self._clock = VirtualClock(REAL.now())
+        self._began = self._clock.now()
+        self._loop = asyncio.new_event_loop()
+        self.sync: Any = SyncFace(self)
+
+    @property
+    def slept(self) -> float:
+        """Seconds that have passed on its clock."""
+        return (self._clock.now() - self._began) / SECOND
+
+    async def run(self, job: Any, /, **params: Any) -> Execution:
+        """Submit a job or a workflow, by its function or its name, and return its execution when it has ended."""
+        return await self.finish(await self.client.submit(getattr(job, "name", job), params))
+
+    async def finish(self, execution: Execution | str, meanwhile: "Meanwhile | None" = None) -> Execution:
+        """Return an execution when it has ended. Raises Waits when nothing is due that could go on with it.
+
+        `meanwhile` is called whenever nothing runs, before the clock jumps, and says whether it has done something.
+        """
+        id = execution if isinstance(execution, str) else execution.id
+        ended: Execution = await at_home(self._loop, self._finish(id, meanwhile))
+        return ended
+
+    # On its own loop
+
+    async def start(self) -> None:
+        env = Env(self._clock, (own := system_env()).ids, own.rng)
+        driver = MemoryDriver(env)
+        await driver.migrate()
+        settings = EngineSettings(session_timeout=AGES, master_keys=MASTER_KEY)
+        self._node = Node(env, Store(driver, env), settings)
+        await self._node.start()
+        await self._node.keys.ensure_admin_key(KEY)
+        self.client = Client(key=KEY, transport=EmbeddedTransport(Application(self._node)))
+        self._ticking = asyncio.ensure_future(self._tick())
+        for name, value in self._secrets.items():
+            await self.client.secrets.set(name, value)
+        for document in self._app.definitions():
+            timed = {} if self._schedules else {"schedule": None, "triggers": None}
+            await self.client.jobs.apply({**document, **timed})
+        queues = {document.get("queue", "default"): None for document in self._app.definitions()}
+        about = Settings(name="test", queues=("default", *(queue for queue in queues if queue != "default")))
+        self._worker = Worker(env, about, InsideTransport(self._node), self._app)
+        self._working = asyncio.ensure_future(self._worker.run())
+
+    async def stop(self) -> None:
+        self._worker.abort()
+        await self._working
+        await self._node.stop()
+        self._ticking.cancel()
+        await asyncio.gather(self._ticking, return_exceptions=True)
+
+    async def _tick(self) -> None:
+        """Let the clock run with real time, so that all that happens now happens at its own pace."""
+        last = steady_time()
+        while True:
+            await REAL.sleep(PULSE)
+            now = steady_time()
+            self._clock.advance(now - last)
+            last = now
+
+    async def _finish(self, id: str, meanwhile: "Meanwhile | None") -> Execution:
+        since, patience = self._clock.now(), UNTIMED  # since when nothing ran
+        while not (execution := await self.client.executions.get(id)).is_final:
+            if not await self._is_idle():
+                await REAL.sleep(PULSE)
+                since = self._clock.now()
+            elif self._clock.now() < since + LOOKED:
+                self._clock.advance(self._step(since + LOOKED))
+            else:
+                if meanwhile is None or not await meanwhile(execution):
+                    patience = await self._jump(execution, patience)
+                since = self._clock.now()
+        return execution
+
+    def _step(self, until: Instant) -> Micros:
+        """Return the span to the next sleeper, so that every service looks at what has happened."""
+        return max(1, min(until, self._clock.next_wake() or until) - self._clock.now())
+
+    async def _is_idle(self) -> bool:
+        """Tell whether no job runs and everything that could happen now has happened."""
+        for _ in range(3):
+            await settle()
+            session = self._worker.session
+            if session is None or not session.stock.is_empty:
+                return False
+        return True
+
+    async def _jump(self, execution: Execution, patience: int) -> int:
+        """Move the clock to the next instant at which something is due; what is queued may start at any second."""
+        queued = any(queue.raw.get("queued") for queue in await self.client.queues.list())
+        due = await self._due()
+        if queued and patience:
+            return patience - 1
+        if queued or due is None:
+            told = await self.client.executions.explain(execution.id)
+            raise Waits(f"{execution.job_name} waits: {told.summary}")
+        self._clock.advance(max(0, due - self._clock.now()))
+        return UNTIMED
+
+    async def _due(self) -> Instant | None:
+        """Return the next instant at which the store has something to do."""
+        store = self._node.store
+        found = [await store.next_wake(), await store.next_join(), await store.next_fire_at()]
+        found += [await store.read(timeouts.next_due), await store.look_up(flow_due.next_due)]
+        return min((at for at in found if at is not None), default=None)
+
+
+Meanwhile = Callable[[Execution], Awaitable[bool]]
+
+
+async def settle() -> None:
+    """Run everything on this loop that can run now."""
+    loop: Any = asyncio.get_running_loop()
+    for _ in range(10_000):
+        await REAL.sleep(0)
+        if not loop._ready:
+            return
+
+
+@contextmanager
+def server(app: App, *, secrets: Mapping[str, str] | None = None, schedules: bool = False) -> Iterator[Server]:
+    """Run a server and a worker with an app's jobs, in a thread of their own; `app.client` leads there meanwhile.
+
+    Schedules and triggers of the jobs do not fire unless `schedules` says so.
+    """
+    made = Server(app, secrets or {}, schedules)
+    thread = threading.Thread(target=made._loop.run_forever, name="horae-testing", daemon=True)
+    thread.start()
+    before = app._client
+    quiet = not structlog.is_configured()
+    if quiet:  # whoever has not asked for logs sees the test's own output
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    try:
+        asyncio.run_coroutine_threadsafe(made.start(), made._loop).result()
+        app.client = made.client
+        yield made
+    finally:
+        app._client = before
+        asyncio.run_coroutine_threadsafe(made.stop(), made._loop).result()
+        made._loop.call_soon_threadsafe(made._loop.stop)
+        thread.join()
+        made._loop.close()
+        if quiet:
+            structlog.reset_defaults()

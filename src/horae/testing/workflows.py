@@ -1,0 +1,99 @@
+"""`Inline(workflow)`: one execution of a workflow, run by the real engine in this process on a clock that jumps."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from horae.client.views import Execution
+
+if TYPE_CHECKING:
+    from horae.client.workflow import WorkflowFunction
+    from horae.testing.serving import Server
+
+
+class WorkflowFailed(Exception):
+    """The workflow did not succeed; `execution` tells how it ended."""
+
+    def __init__(self, execution: Execution) -> None:
+        super().__init__(execution.error_message or f"The workflow is {execution.status}.")
+        self.execution = execution
+
+
+class InlineWorkflow:
+    """One execution of a workflow. What it waits for is given before it runs, in any order."""
+
+    def __init__(self, flow: "WorkflowFunction", /, *, secrets: Mapping[str, str] | None = None, **params: Any) -> None:
+        self._flow, self._params, self._secrets = flow, params, secrets or {}
+        self._signals: list[tuple[str, Any]] = []
+        self._answers: dict[str, tuple[bool, str]] = {}
+        self._events: list[tuple[str, Any]] = []
+        self.execution: Execution | None = None
+        self.states: dict[str, str] = {}
+        self.slept = 0.0
+
+    def signal(self, name: str, payload: Any = None) -> None:
+        """Send a signal; the execution takes it when a step waits for it."""
+        self._signals.append((name, payload))
+
+    def event(self, name: str, payload: Any = None) -> None:
+        """Send an event as soon as a step waits for one of this name."""
+        self._events.append((name, payload))
+
+    def approve(self, step: str, comment: str = "") -> None:
+        """Agree to a step that waits for an approval."""
+        self._answers[step] = True, comment
+
+    def reject(self, step: str, comment: str = "") -> None:
+        """Refuse a step that waits for an approval."""
+        self._answers[step] = False, comment
+
+    async def finish(self) -> Any:
+        """Run it to its end; its result, or WorkflowFailed. Raises Waits when it waits for something not given.
+
+        `states` then holds how each step stands, `slept` the seconds that passed on its clock.
+        """
+        from horae.testing.serving import server
+
+        with server(self._flow.app, secrets=self._secrets) as horae:
+            try:
+                return await self._finish(horae)
+            finally:
+                self.slept = horae.slept
+
+    async def _finish(self, horae: "Server") -> Any:
+        begun = await horae.client.submit(self._flow.name, self._params)
+        for name, payload in self._signals:
+            await horae.client.executions.signal(begun.id, name, payload)
+
+        async def give(execution: Execution) -> bool:
+            return await self._give(horae, execution)
+
+        try:
+            self.execution = await horae.finish(begun, give)
+        finally:
+            await self._look(horae, begun.id)
+        if self.execution.status != "success":
+            raise WorkflowFailed(self.execution)
+        return await horae.client.executions.result(self.execution)
+
+    async def _look(self, horae: "Server", id: str) -> Sequence[Mapping[str, Any]]:
+        nodes: Sequence[Mapping[str, Any]] = (await horae.client.executions.graph(id))["nodes"]
+        self.states = {node["step"]: node["status"] for node in nodes}
+        return nodes
+
+    async def _give(self, horae: "Server", execution: Execution) -> bool:
+        """Answer one approval or send one event that a step waits for; tell whether there was one."""
+        for wait in await horae.client.executions.approvals():
+            answer = self._answers.pop(wait.raw["step"], None) if wait.raw["executionId"] == execution.id else None
+            if answer is not None:
+                executions = horae.client.executions
+                act = executions.approve if answer[0] else executions.reject
+                await act(execution.id, wait.raw["step"], comment=answer[1])
+                return True
+        nodes = await self._look(horae, execution.id)
+        awaited = {node["waitsFor"]["name"] for node in nodes if node["kind"] == "event" and "waitsFor" in node}
+        sent = next((event for event in self._events if event[0] in awaited), None)
+        if sent is None:
+            return False
+        self._events.remove(sent)
+        await horae.client.events.send(*sent)
+        return True
