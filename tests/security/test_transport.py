@@ -186,6 +186,9 @@ class Host:
         self.answer: Answer = answers
         self.date, self.safety, self.now, self.stopping = b"", b"", 0.0, False
 
+    def new_id(self) -> bytes:
+        return b"1"
+
     def opened(self, connection: Connection) -> bool:
         self.connection = connection
         return True

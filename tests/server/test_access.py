@@ -111,14 +111,20 @@ async def test_what_does_not_exist_is_401_without_and_404_with_a_credential(path
     assert (answer.status_code, answer.json()["type"]) == (404, "urn:horae:not-found")
 
 
-@pytest.mark.parametrize("method", ["OPTIONS", "HEAD", "TRACE", "PROPFIND", "DELETE"])
+@pytest.mark.parametrize(("method", "status"), [("OPTIONS", 204), ("HEAD", 200)])
+async def test_questions_about_a_path_need_a_credential(method: str, status: int, anonymous: Api, api: Api):
+    assert (await anonymous.request(method, "/api/v1/jobs")).status_code == 401
+    assert (await api.request(method, "/api/v1/jobs")).status_code == status
+
+
+@pytest.mark.parametrize("method", ["TRACE", "PROPFIND", "DELETE"])
 async def test_a_method_that_is_not_there_is_401_without_and_405_with_a_credential(
     method: str, anonymous: Api, api: Api
 ):
     assert (await anonymous.request(method, "/api/v1/jobs")).status_code == 401
     answer = await api.request(method, "/api/v1/jobs")
     assert answer.status_code == 405
-    assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
+    assert set(answer.headers["allow"].split(", ")) == {"GET", "HEAD", "OPTIONS", "POST"}
 
 
 @pytest.mark.parametrize(

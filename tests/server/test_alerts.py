@@ -71,7 +71,7 @@ async def test_a_rule_is_written_paused_and_removed(api: Api, node: Node):
     assert (refused.status_code, refused.json()["field"]) == (400, "channels")
     await api.post(CHANNELS, json=HOOK)
     made = await api.post(RULES, json=RULE)
-    assert (made.status_code, made.headers["etag"]) == (201, '"1"')
+    assert (made.status_code, made.headers["etag"].partition(".")[0]) == (201, 'W/"1')
     same = await api.put(f"{RULES}/old", json=made.json()["definition"])
     assert (same.status_code, same.json()["version"]) == (200, 1), "what is shown can be sent, and changes nothing"
     used = await api.delete(f"{CHANNELS}/ops")

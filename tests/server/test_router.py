@@ -73,7 +73,7 @@ def test_every_route_is_found_by_its_own_path():
 async def test_a_method_that_a_path_does_not_have(api: Api):
     answer = await api.put("/api/v1/workers")
     assert answer.status_code == 405
-    assert answer.headers["allow"] == "GET"
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
 
 
 async def test_a_quoted_slash_does_not_part_a_path(api: Api):

@@ -7,7 +7,7 @@ BODY = {"parameters": {"region": {"type": "string"}}, "job": {"command": ["backu
 
 async def test_a_template_is_made_changed_and_deleted(api: Api):
     created = await api.put("/api/v1/templates/backup", json=BODY)
-    assert (created.status_code, created.headers["etag"]) == (201, '"1"')
+    assert (created.status_code, created.headers["etag"].partition(".")[0]) == (201, 'W/"1')
     made = await api.post("/api/v1/jobs", json={"name": "eu", "template": "backup", "with": {"region": "eu"}})
     assert (made.status_code, made.json()["command"], made.json()["with"]) == (201, ["backup", "eu"], {"region": "eu"})
 

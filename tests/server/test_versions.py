@@ -28,5 +28,9 @@ async def test_a_rollback_names_the_version_it_was_made_against(api: Api):
     rolled = await api.post("/api/v1/jobs/report/rollback", json={"version": 1}, headers={"if-match": '"2"'})
 
     assert (stale.status_code, stale.json()["type"]) == (412, "urn:horae:stale")
-    assert (rolled.status_code, rolled.headers["etag"], rolled.json()["timeout"]) == (200, '"3"', "5m")
+    assert (rolled.status_code, rolled.headers["etag"].partition(".")[0], rolled.json()["timeout"]) == (
+        200,
+        'W/"3',
+        "5m",
+    )
     assert (await api.get("/api/v1/jobs/report/versions/1/diff/3")).json()["changes"] == []

@@ -17,6 +17,7 @@ from horae.engine.tracing.otel import open_sink
 from horae.env import Env
 from horae.errors import BadInput
 from horae.server.address import is_loopback
+from horae.server.cors import Cors
 from horae.server.crowd import Crowd
 from horae.server.proxies import Proxies
 from horae.server.run import Serving, remote_url, serve
@@ -80,7 +81,7 @@ async def listen(node: Node, settings: Settings, parts: Collection[str], command
     crowd = Crowd(settings.max_connections, settings.max_connections_per_address, proxies)
     serving = await serve(
         node, settings.host, settings.port, parts=parts, allow_remote=remote, tls=tls_of(settings), crowd=crowd,
-        proxies=proxies,
+        proxies=proxies, cors=Cors(settings.cors_origins),
     )  # fmt: skip
     tell_owner = getattr(node.store.driver, "tell_owner", None)
     if tell_owner is not None:

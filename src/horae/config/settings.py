@@ -104,6 +104,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(ge=1, le=10),
         _about("How many trusted proxies may stand in a row, so many entries of `X-Forwarded-For` are believed."),
     ] = 1
+    cors_origins: Annotated[
+        tuple[str, ...],
+        _about(
+            "Sites whose pages may call the API with a key, as `https://dash.example.com`, or `*`. Cookies are never"
+            " taken from them. Empty: none."
+        ),
+    ] = ()
     allowed_hosts: Annotated[
         tuple[str, ...],
         _about("Names at which clients reach this server; others are refused, but for health checks. Empty: any."),

@@ -40,6 +40,10 @@ def whole(reply: Reply, request: Request, head_of: Head) -> bytes:
     return first + reply.body if request.method != b"HEAD" else first
 
 
+class HeadOnly(Exception):
+    """The client asked for the head of an answer, and has it."""
+
+
 class Sender:
     """ASGI's `send` for answers in parts: as they are when their length is told, in chunks otherwise."""
 
@@ -53,6 +57,9 @@ class Sender:
     async def __call__(self, message: dict[str, Any]) -> None:
         if message["type"] == "http.response.start":
             await self._push(self._begin(message["status"], message["headers"]))
+            if self._request.method == b"HEAD":
+                self._ended = True
+                raise HeadOnly
         elif part := self._part(message.get("body", b""), ends=not message.get("more_body", False)):
             await self._push(part)
 
@@ -81,8 +88,6 @@ class Sender:
             if self._left < 0 or (ends and self._left):
                 raise RuntimeError("the answer is not as long as it says")
         self._ended = ends
-        if self._request.method == b"HEAD":
-            return b""
         if self._chunked:
             body = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
             return body + b"0\r\n\r\n" if ends else body

@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 from horae.engine.node import PARTS, Node
 from horae.errors import BadInput, Forbidden
+from horae.server.cors import Cors
 from horae.server.door import answer, unmatched
 from horae.server.metrics import Metrics
 from horae.server.problems import problem
@@ -14,6 +15,7 @@ from horae.server.reply import Receive, Reply, Send
 from horae.server.route import Route
 from horae.server.router import Found, Router
 from horae.server.routes import ROUTES
+from horae.server.shaping import shaped
 from horae.server.stream import Streams
 
 
@@ -27,10 +29,11 @@ class Application:
         *,
         certified: bool = False,
         proxies: Proxies | None = None,
+        cors: Cors | None = None,
     ) -> None:
         """With `certified`, workers must show a certificate."""
         self.node, self._parts, self._certified = node, parts, certified
-        self.proxies = proxies or Proxies()
+        self.proxies, self._cors = proxies or Proxies(), cors or Cors()
         self.metrics = Metrics(node)
         self.streams = Streams(node)
         self._router = Router((route.method, route.path, route) for route in ROUTES if serves(parts, route))
@@ -43,12 +46,21 @@ class Application:
         await (await self.answer(scope, receive))(scope, receive, send)
 
     async def answer(self, scope: dict[str, Any], receive: Receive) -> Reply:
-        """The answer to a request."""
+        """Answer a request, and let pages of other sites read the answer where a setting says so."""
+        headers = scope["fields"] = dict(scope["headers"])
+        origin = self._cors.allowed(headers)
+        if origin is None:
+            return await self._answer(scope, headers, receive)
+        if scope["method"] == "OPTIONS" and b"access-control-request-method" in headers:
+            return self._cors.preflight(origin)
+        return self._cors.open(await self._answer(scope, headers, receive), origin)
+
+    async def _answer(self, scope: dict[str, Any], headers: dict[bytes, bytes], receive: Receive) -> Reply:
         found = self._router.find(scope["path"]) if b"%2" not in scope.get("raw_path", b"") else self._quoted(scope)
-        route = None if found is None else found[0].get(scope["method"])
+        method = scope["method"]
+        route = None if found is None else found[0].get("GET" if method == "HEAD" else method)
         if found is None or route is None:
-            allow = None if found is None else ", ".join(found[0])
-            return await unmatched(self.node, scope, allow, self._parts)
+            return await unmatched(self.node, scope, {} if found is None else found[0], self._parts)
         if self.proxies.hosts and route.tag != "health" and not self.proxies.is_here(scope):
             return problem(elsewhere(), scope["path"])
         if self._certified and route.tag == "sessions" and not scope.get("certified"):
@@ -58,7 +70,7 @@ class Application:
         began = monotonic()
         reply = await answer(self.node, route, scope, receive)
         self.metrics.answered(route, reply.status, monotonic() - began)
-        return reply
+        return await shaped(reply, route, headers) if route.method == "GET" else reply
 
     def _quoted(self, scope: dict[str, Any]) -> Found[Route] | None:
         """The same for a path with a quoted slash, which does not part it: `jobs/etl%2Fload`."""

@@ -103,7 +103,7 @@ class Call:
         text = self.header(b"if-match")
         if text is None or text.strip() == "*":
             return None
-        bare = text.strip().removeprefix("W/").strip('"')
+        bare = text.strip().removeprefix("W/").strip('"').partition(".")[0]
         if not bare.isdecimal() or len(bare) > 9:
             remedy = 'Send the ETag of the job as you read it, such as If-Match: "3".'
             raise BadInput(f"If-Match {text[:40]!r} is not a version.", remedy, field="If-Match")

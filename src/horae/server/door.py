@@ -16,6 +16,7 @@ from horae.model.principal import Principal
 from horae.server.access import authorise, is_counted, is_public, is_watching, takes_turn
 from horae.server.auth import authenticate, authenticate_watcher
 from horae.server.call import NOBODY, Call
+from horae.server.media import check_media
 from horae.server.once import once
 from horae.server.problems import MethodNotAllowed, broken, problem
 from horae.server.reading import Gone, decode, decode_query, read_body, refuse_nul
@@ -31,11 +32,13 @@ BODIED = frozenset({"POST", "PUT", "PATCH"})
 async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Reply:
     """The answer to a request that a route matched."""
     try:
-        headers = dict(scope["headers"])
+        headers = scope["fields"]
         who = NOBODY if is_public(route) else await _admit(node, route, scope, headers, receive)
         body = b""
         if route.method in BODIED and not route.streams:
             body = await read_body(receive, headers.get(b"content-length"), route.limit)
+            if body:
+                check_media(headers, body, is_json=route.body is not None)
         before = ACTING.set(who)
         try:
             return await _in_turn(Call(node, route, scope, headers, who, body, receive))
@@ -53,13 +56,15 @@ async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Re
         return broken(error, route.name, scope["path"])
 
 
-async def unmatched(node: Node, scope: Scope, allow: str | None, parts: Collection[str] = PARTS) -> Reply:
-    """The answer when no route matched: who has no credential does not learn what exists."""
+async def unmatched(node: Node, scope: Scope, there: Mapping[str, Route], parts: Collection[str] = PARTS) -> Reply:
+    """Answer a request that no route matched, of those at its path. Without a credential nobody learns what exists."""
     try:
-        node.request_rates.take(await authenticate(node.keys, "GET", dict(scope["headers"])))
-        if allow is not None:
-            remedy = f"It has: {allow}."
-            raise MethodNotAllowed(f"{scope['path'][:200]} has no {scope['method'][:20]}.", remedy, allow=allow)
+        if scope["path"] == "*":  # a question about the server as a whole; nothing else has this path
+            return Reply(204, headers=((b"allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),))
+        if not there or not all(map(is_public, there.values())):
+            node.request_rates.take(await authenticate(node.keys, "GET", scope["fields"]))
+        if there:
+            return _not_allowed(scope, ", ".join([*there, *(("HEAD",) if "GET" in there else ()), "OPTIONS"]))
         remedy = "/openapi.json lists what there is."
         if len(parts) < len(PARTS):
             remedy = f"This server runs only {' and '.join(sorted(parts))} (--only): ask one that runs the rest."
@@ -68,6 +73,13 @@ async def unmatched(node: Node, scope: Scope, allow: str | None, parts: Collecti
         return problem(error, scope["path"])
     except Exception as error:
         return broken(error, "unmatched", scope["path"])
+
+
+def _not_allowed(scope: Scope, allow: str) -> Reply:
+    """Answer a question for the methods of a path, or refuse a method that it does not have."""
+    if scope["method"] == "OPTIONS":
+        return Reply(204, headers=((b"allow", allow.encode()),))
+    raise MethodNotAllowed(f"{scope['path'][:200]} has no {scope['method'][:20]}.", f"It has: {allow}.", allow=allow)
 
 
 async def _admit(node: Node, route: Route, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> Principal:

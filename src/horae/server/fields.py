@@ -22,13 +22,14 @@ ONCE = frozenset((
     b"x-forwarded-host", b"x-forwarded-proto", b"x-request-id",
 ))  # fmt: skip
 
+_ID = re.compile(rb"[0-9A-Za-z._:/+=@-]{1,128}")
 _FIELD = re.compile(rb"(" + TOKEN + rb"+):(" + VALUE + rb")\r\n")
 
 
 class Fields:
     """The headers of a request."""
 
-    __slots__ = ("block", "chunked", "closes", "expects", "headers", "host", "keeps", "length")
+    __slots__ = ("block", "chunked", "closes", "expects", "headers", "host", "id", "keeps", "length")
 
     def __init__(self, block: bytes) -> None:
         """Read lines that each end with CR and LF. Raise BadInput or HeadTooLong."""
@@ -43,6 +44,8 @@ class Fields:
         options = [option.strip(b" \t") for option in first.get(b"connection", b"").lower().split(b",")]
         self.closes, self.keeps = b"close" in options, b"keep-alive" in options
         self.expects = first.get(b"expect", b"").lower() == b"100-continue"
+        given = first.get(b"x-request-id", b"")
+        self.id = given if _ID.fullmatch(given) is not None else b""
         self.chunked = b"transfer-encoding" in first
         self.length = _length(first)
 

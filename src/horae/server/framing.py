@@ -89,6 +89,7 @@ class Framing:
         """Make a request, and decide where its body ends."""
         request = Request()
         request.method, request.headers, request.modern = method, fields.headers, version == b"1.1"
+        request.id = fields.id
         if not request.modern and version != b"1.0":
             refuse(f"HTTP/{version.decode()} is not spoken here.", "Send HTTP/1.1.")
         if request.modern and fields.host is None:

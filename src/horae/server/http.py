@@ -7,12 +7,13 @@ uvicorn costs 50 us of processor time a request and this 16, of some 150 that a 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, cast
 
 from horae.errors import HoraeError
-from horae.server.answer_bytes import Sender, head, whole
+from horae.server.answer_bytes import HeadOnly, Sender, head, whole
 from horae.server.framing import Framing
-from horae.server.problems import broken, problem
+from horae.server.problems import REQUEST_ID, broken, problem
 from horae.server.reply import Header, Receive, Reply
 from horae.server.request import Request
 
@@ -36,6 +37,10 @@ class Host(Protocol):
     now: float  # monotonic seconds, as of the last look
     stopping: bool
     safety: bytes  # headers that every answer carries
+
+    def new_id(self) -> bytes:
+        """Make the id of a request that brought none."""
+        ...
 
     def opened(self, connection: "Connection") -> bool: ...
 
@@ -144,7 +149,7 @@ class Connection(asyncio.Protocol):
         if last is None:
             if coming.whole or not coming.headers:
                 request = Request()
-                request.keep = False
+                request.keep, request.id = False, self._host.new_id()
                 self._write(problem(error, ""), request)
             self._leave()
             return
@@ -232,6 +237,8 @@ class Connection(asyncio.Protocol):
 
     async def _answer(self, request: Request) -> None:
         try:
+            request.id = request.id or self._host.new_id()
+            REQUEST_ID.set(request.id.decode("latin-1"))  # for this task alone
             scope = request.scope()
             scope["client"], scope["scheme"], scope["certified"] = self.peer, self._scheme, self._certified
 
@@ -243,7 +250,8 @@ class Connection(asyncio.Protocol):
                 self._write(reply, request)
             else:
                 sender = Sender(request, self._head, self._push)
-                await reply(scope, receive, sender)
+                with suppress(HeadOnly):
+                    await reply(scope, receive, sender)
                 sender.check()
         except asyncio.CancelledError:
             self._transport.abort()
@@ -310,7 +318,7 @@ class Connection(asyncio.Protocol):
         # A client that waited for 100 Continue may send its body now, or never: the next bytes could be either.
         if host.stopping or (request.expects and not request.whole):
             request.keep = False
-        always = b"%bdate: %b\r\n" % (host.safety, host.date)
+        always = b"%bdate: %b\r\nx-request-id: %b\r\n" % (host.safety, host.date, request.id)
         return head(status, headers, request, always)
 
     async def _push(self, data: bytes) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, KeyReused, TooLarge, TooOften, Unauthorized
 from horae.server.access import is_counted, is_public
-from horae.server.problems import Broken, Problem
+from horae.server.problems import Broken, Problem, UnsupportedMedia
 from horae.server.reply import encode
 from horae.server.route import Route
 from horae.server.routes import ROUTES
@@ -25,7 +25,7 @@ TRACE_STATE = "What vendors say of that trace, handed on with it."
 TRACE = "The W3C trace context that the executions belong to; one that cannot be read is dropped."
 HEADERS: dict[str, Document] = {
     "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": 256},
-    "If-Match": {"type": "string", "pattern": r'^(\*|(W/)?"[0-9]{1,9}")$'},
+    "If-Match": {"type": "string", "pattern": r'^(\*|(W/)?"[0-9]{1,9}(\\.[0-9a-f]{1,16})?")$'},
 }
 TEXT: Document = {"type": "string", "maxLength": 8192}
 UUID_TAGS = frozenset({"executions", "dlq", "sessions"})  # whose {id} is a UUID
@@ -185,7 +185,7 @@ def _errors(route: Route) -> Iterator[type[HoraeError]]:
     if route.body is not None or route.query is not None or route.headers or route.repeats:
         yield BadInput
     if route.body is not None or route.repeats:
-        yield TooLarge
+        yield from (TooLarge, UnsupportedMedia)
     if route.repeats in ("kept", "submission"):
         yield from (Conflict, KeyReused)
     if route.name != "health.live":

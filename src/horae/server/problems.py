@@ -1,12 +1,15 @@
 """Errors as application/problem+json (RFC 9457), each with its remedy."""
 
+from contextvars import ContextVar
 from typing import Any
 
 import structlog
-from msgspec import Struct
+from msgspec import Struct, field
 
 from horae.errors import Busy, HoraeError, TooLarge, Unauthorized
 from horae.server.reply import PROBLEM, UNCACHED, Reply, encode
+
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")  # of the request that this task answers
 
 log = structlog.get_logger("horae.server")
 
@@ -20,12 +23,19 @@ class Problem(Struct, frozen=True, kw_only=True):
     detail: str
     remedy: str = ""
     instance: str = ""
+    request_id: str = field(default="", name="requestId")
 
 
 class MethodNotAllowed(HoraeError):
     """The path exists, but not for this method."""
 
     status, slug, title, exit_code = 405, "method-not-allowed", "This path has no such method", 2
+
+
+class UnsupportedMedia(HoraeError):
+    """The body is packed, or not JSON in UTF-8."""
+
+    status, slug, title, exit_code = 415, "unsupported-media", "This body cannot be read", 2
 
 
 class HeadTooLong(HoraeError):
@@ -41,7 +51,7 @@ class Broken(HoraeError):
 
 
 def problem_document(error: HoraeError, instance: str = "") -> dict[str, Any]:
-    """An error's document. Its own members come first in the writing and last in the reading: none can hide these."""
+    """Return an error's document. Its own members come first, so that none of them hides one of these."""
     return {
         **error.fields,
         "type": f"urn:horae:{error.slug}",
@@ -66,11 +76,14 @@ def problem(error: HoraeError, instance: str) -> Reply:
         headers.append((b"connection", b"close"))
     if error.fields.get("retryAfter"):
         headers.append((b"retry-after", b"%d" % error.fields["retryAfter"]))
-    return Reply(error.status, encode(problem_document(error, instance)), PROBLEM, headers)
+    document = problem_document(error, instance)
+    if request_id := REQUEST_ID.get():
+        document["requestId"] = request_id
+    return Reply(error.status, encode(document), PROBLEM, headers)
 
 
 def broken(error: Exception, route: str, instance: str) -> Reply:
     """The answer to an exception nobody foresaw."""
-    log.error("request failed", route=route, exc_info=error)
+    log.error("request failed", route=route, request_id=REQUEST_ID.get(), exc_info=error)
     remedy = "Try again; if it happens again, the server's log says why."
     return problem(Broken("The server could not finish this request.", remedy), instance)

@@ -1,6 +1,7 @@
 """Answers as ASGI speaks them: small, encoded once, with the headers every page carries."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -47,14 +48,20 @@ class Reply:
         await send({"type": "http.response.start", "status": self.status, "headers": [*own, *self.headers, *SAFETY]})
 
 
-def ok(value: object, status: int = 200, *, location: str | None = None, etag: str | None = None) -> Reply:
-    """A JSON document."""
-    headers = [UNCACHED]
+def ok(value: object, status: int = 200, *, location: str | None = None, version: int | None = None) -> Reply:
+    """Return a JSON document.
+
+    The ETag of something with versions is the version, which If-Match goes by, and a digest of everything that is
+    shown, which If-None-Match goes by: states and counts change without a new version. It is weak, for answers are
+    also sent packed.
+    """
+    headers, body = [UNCACHED], encode(value)
     if location is not None:
         headers.append((b"location", location.encode()))
-    if etag is not None:
-        headers.append((b"etag", etag.encode()))
-    return Reply(status, encode(value), headers=headers)
+    if version is not None:
+        digest = blake2b(body, digest_size=6).hexdigest()
+        headers.append((b"etag", f'W/"{version}.{digest}"'.encode()))
+    return Reply(status, body, headers=headers)
 
 
 def nothing() -> Reply:

@@ -12,12 +12,13 @@ class Request:
     """What a client asks; its body may still be on its way."""
 
     __slots__ = (
-        "answered", "begun", "broken", "expects", "headers", "keep", "method", "modern", "news", "parts", "size",
+        "answered", "begun", "broken", "expects", "headers", "id", "keep", "method", "modern", "news", "parts", "size",
         "target", "told", "whole",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.method, self.target = b"", b""  # a path with its query, or `*`
+        self.id = b""  # the client's name for it, or one that the server makes
         self.headers: list[Header] = []
         self.parts: list[bytes] = []
         self.size = 0  # of the parts nobody has asked for yet

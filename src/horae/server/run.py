@@ -9,6 +9,7 @@ from horae.engine.node import PARTS, Node
 from horae.errors import BadInput
 from horae.server.address import is_loopback
 from horae.server.app import Application
+from horae.server.cors import Cors
 from horae.server.crowd import Crowd
 from horae.server.listener import Listener
 from horae.server.proxies import Proxies
@@ -49,6 +50,7 @@ async def serve(
     tls: Tls | None = None,
     crowd: Crowd | None = None,
     proxies: Proxies | None = None,
+    cors: Cors | None = None,
 ) -> Serving:
     """Start a node and serve it over HTTP; port 0 takes a free one.
 
@@ -59,7 +61,7 @@ async def serve(
     bound = _listen(host, port)
     try:
         port = bound.getsockname()[1]
-        application = Application(node, parts, certified=_asks(tls), proxies=proxies)
+        application = Application(node, parts, certified=_asks(tls), proxies=proxies, cors=cors)
         listener = Listener(node.env, application.answer, tls, crowd)
         serving = Serving(node, listener, host, port, grace, is_private=tls is not None)
         node.presence.url = node.presence.url or serving.remote or serving.url

@@ -109,7 +109,7 @@ async def acknowledge(call: Call) -> Reply:
 
 def _rule(view: RuleView, status: int = 200) -> Reply:
     location = f"{API}/alert-rules/{view.name}" if status == 201 else None
-    return ok(view, status, location=location, etag=f'"{view.version}"')
+    return ok(view, status, location=location, version=view.version)
 
 
 @post(f"{API}/alert-rules", "alert-rules.create", RuleView, status=201, takes=NewAlertRule, refuses=(Conflict,))
@@ -173,7 +173,7 @@ async def test_rule(call: Call) -> Reply:
 
 def _channel(view: ChannelView, status: int = 200) -> Reply:
     location = f"{API}/alert-channels/{view.name}" if status == 201 else None
-    return ok(view, status, location=location, etag=f'"{view.version}"')
+    return ok(view, status, location=location, version=view.version)
 
 
 @post(

@@ -62,7 +62,7 @@ class Openings(Paged, frozen=True, kw_only=True):
 
 def _shown(calendar: CalendarView, status: int = 200) -> Reply:
     location = f"{API}/calendars/{calendar.name}" if status == 201 else None
-    return ok(calendar, status, location=location, etag=f'"{calendar.version}"')
+    return ok(calendar, status, location=location, version=calendar.version)
 
 
 @post(f"{API}/calendars", "calendars.create", CalendarView, status=201, takes=NewCalendar, refuses=(Conflict,))

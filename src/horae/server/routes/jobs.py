@@ -59,7 +59,7 @@ IF_MATCH = {"If-Match": "The ETag of the job as it was read: the edit is refused
 
 def _shown(job: JobView, status: int = 200) -> Reply:
     location = f"{API}/jobs/{job.job_id}" if status == 201 else None
-    return ok(job, status, location=location, etag=f'"{job.version}"')
+    return ok(job, status, location=location, version=job.version)
 
 
 @post(f"{API}/jobs", "jobs.create", {201: JobView, 200: JobPlanView}, status=201, takes=JobBody, refuses=(Conflict,))

@@ -44,7 +44,7 @@ class PutTemplate(Query, frozen=True, kw_only=True):
 
 def _shown(template: TemplateView, status: int = 200) -> Reply:
     location = f"{API}/templates/{template.name}" if status == 201 else None
-    return ok(template, status, location=location, etag=f'"{template.version}"')
+    return ok(template, status, location=location, version=template.version)
 
 
 @post(f"{API}/templates", "templates.create", TemplateView, status=201, takes=NewTemplate, refuses=(Conflict,))

@@ -11,6 +11,7 @@ from horae.errors import NotFound
 from horae.server.call import Call
 from horae.server.reply import UNCACHED, Header, Reply
 from horae.server.route import get
+from horae.server.shaping import takes_gzip
 
 KINDS = {
     "html": b"text/html; charset=utf-8",
@@ -64,9 +65,7 @@ def _file(call: Call, name: str) -> Reply:
             raise NotFound("There is no such page.", "Begin at /.")
         return Reply(404, _files()["index.html"].content, KINDS["html"], [(b"cache-control", b"no-cache")])
     headers: list[Header] = [(b"cache-control", b"no-cache"), (b"etag", file.mark), (b"vary", b"accept-encoding")]
-    if call.headers.get(b"if-none-match") == file.mark:
-        return Reply(304, b"", file.kind, headers)
-    if b"gzip" not in call.headers.get(b"accept-encoding", b""):
+    if not takes_gzip(call.headers):
         return Reply(200, file.content, file.kind, headers)
     return Reply(200, file.packed, file.kind, [*headers, (b"content-encoding", b"gzip")])
 

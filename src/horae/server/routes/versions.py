@@ -44,4 +44,4 @@ async def rollback(call: Call, body: Rollback) -> Reply:
     """Make a new version that reads as an earlier one."""
     ref = call.path("ref")
     job = await call.node.jobs.rollback(call.namespace, ref, body.version, if_match=call.if_match())
-    return ok(job, etag=f'"{job.version}"')
+    return ok(job, version=job.version)

@@ -1,0 +1,45 @@
+"""Pages of other sites (CORS): which may call the API, with a key of their own and never with a cookie."""
+
+from collections.abc import Collection, Mapping
+
+from horae.server.reply import Header, Reply
+
+ALLOWED = (
+    b"authorization, content-type, horae-namespace, idempotency-key, if-match, if-none-match, traceparent, tracestate,"
+    b" x-request-id"
+)
+METHODS = b"GET, HEAD, POST, PUT, PATCH, DELETE"
+EXPOSED = b"etag, location, retry-after, x-request-id"
+VARY: Header = (b"vary", b"origin")
+
+
+class Cors:
+    """The origins whose pages may read answers."""
+
+    def __init__(self, origins: Collection[str] = ()) -> None:
+        """Take origins as `https://dash.example.com`; `*` stands for all."""
+        self._origins = frozenset(origin.rstrip("/").lower().encode() for origin in origins)
+
+    def allowed(self, headers: Mapping[bytes, bytes]) -> bytes | None:
+        """Return the origin to name in the answer; None when its page may not read it."""
+        origin = headers.get(b"origin") if self._origins else None
+        if origin is None:
+            return None
+        if b"*" in self._origins:
+            return b"*"
+        return origin if origin.lower() in self._origins else None
+
+    def preflight(self, origin: bytes) -> Reply:
+        """Answer a browser that asks before it lets a page send a request."""
+        own = (
+            (b"access-control-allow-methods", METHODS),
+            (b"access-control-allow-headers", ALLOWED),
+            (b"access-control-max-age", b"600"),
+        )
+        return self.open(Reply(204, headers=own), origin)
+
+    def open(self, reply: Reply, origin: bytes) -> Reply:
+        """Let a page of this origin read an answer."""
+        own = ((b"access-control-allow-origin", origin), (b"access-control-expose-headers", EXPOSED), VARY)
+        reply.headers = (*reply.headers, *own)
+        return reply
