@@ -1,10 +1,16 @@
 """`horae db`: on real stores."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
+from horae.engine.node import Node
+from horae.env import system_env
+from horae.store.contract import Store
+from horae.store.moves import namespaces
+from horae.store.open import open_store_driver
 from horae.store.sqlite.library import VERSION
 from tests.cli.fake_api import run
 
@@ -72,3 +78,58 @@ def test_the_store_of_the_settings_is_filled_when_no_other_is_named(postgres_url
 def test_moving_from_nowhere_makes_nothing(tmp_path):
     assert run(None, "db", "migrate", "--from", "sqlite:///gone.db", "--to", "sqlite:///new.db").exit_code == 3
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_job_is_paused_in_a_store_without_a_server(kind, request):
+    url = "sqlite:///horae.db" if kind == "sqlite" else request.getfixturevalue("postgres_url")
+    asyncio.run(with_a_job(url))
+
+    missing = run(None, "db", "pause-job", "nobody", "--store", url)
+    assert (missing.exit_code, "no job named" in missing.stderr) == (3, True)
+    elsewhere = run(None, "db", "pause-job", "nightly", "--namespace", "nowhere", "--store", url)
+    assert (elsewhere.exit_code, "no namespace named" in elsewhere.stderr) == (3, True)
+    paused = run(None, "db", "pause-job", "nightly", "--reason", "it is too slow", "--store", url)
+    assert paused.exit_code == 0, paused.stderr
+    assert "is paused" in paused.stdout
+    assert "was not active" in run(None, "db", "pause-job", "nightly", "--store", url).stdout
+    state, reason, next_fire_at, resumed = asyncio.run(resumed_job(url))
+    assert (state, reason, next_fire_at, resumed) == ("paused", "it is too slow", None, "active")
+
+
+def test_a_store_of_another_version_is_not_changed_by_a_pause():
+    Path("horae.db").touch()
+    refused = run(None, "db", "pause-job", "nightly")
+    assert refused.exit_code == 4
+    assert "horae db upgrade" in refused.stderr
+
+
+async def opened(url: str) -> Node:
+    env = system_env()
+    driver = await open_store_driver(url, env)
+    await driver.migrate()
+    node = Node(env, Store(driver, env))
+    await node.prepare()
+    return node
+
+
+async def with_a_job(url: str) -> None:
+    node = await opened(url)
+    body = {"name": "nightly", "command": "true", "schedule": {"every": "1h"}}
+    await node.jobs.create(await default(node), body)
+    await node.stop()
+
+
+async def resumed_job(url: str) -> tuple[str, str, str | None, str]:
+    node = await opened(url)
+    namespace = await default(node)
+    shown = await node.jobs.get(namespace, "nightly")
+    resumed = await node.jobs.resume(namespace, "nightly")
+    await node.stop()
+    return shown.state, shown.auto_paused.reason, shown.next_fire_at, resumed.state
+
+
+async def default(node: Node) -> int:
+    found = await node.store.read(lambda: namespaces.named("default"))
+    assert found is not None
+    return found.id

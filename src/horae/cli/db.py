@@ -88,6 +88,36 @@ async def upgrade(settings: "Settings", env: Any, out: Output) -> None:
     return out.say(f"Upgraded the store from {before or 'nothing'} to {after}.")
 
 
+@db.command(
+    "pause-job",
+    examples=(
+        "horae db pause-job nightly",
+        "horae db pause-job nightly --namespace team-a --store postgresql://db/horae",
+    ),
+)
+@click.argument("name")
+@click.option("--namespace", default="default", show_default=True, metavar="NAME", help="The namespace of the job.")
+@click.option("--reason", default="paused in the store", show_default=True, help="Why, as the job shows it.")
+@store_command
+async def pause_job(settings: "Settings", env: Any, out: Output, name: str, namespace: str, reason: str) -> None:
+    """Pause a job in a store whose servers are down.
+
+    `horae jobs resume` lets it go on, once a server runs. While one runs, use `horae jobs pause`.
+    """
+    from horae.store.offline import pause_job as pause
+    from horae.store.open import open_store_driver
+
+    _refuse_absent(settings.store_url)
+    driver = await open_store_driver(settings.direct_url, env, "(horae db pause-job)")
+    try:
+        paused = await pause(driver, namespace, name, reason, env.now())
+    finally:
+        await driver.close()
+    if not out.is_for_people:
+        return out.document({"job": name, "namespace": namespace, "paused": paused})
+    return out.say(f'The job "{name}" is paused.' if paused else f'The job "{name}" was not active.')
+
+
 async def _facts(settings: "Settings", env: Any) -> "Facts":
     """What the store says of itself, to us or to the server that owns it."""
     from horae.cli.store_checks import told_facts

@@ -14,9 +14,11 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.engine.submit import created
 from horae.env import SECOND, Env, Instant
+from horae.model.event import Event
 from horae.model.parcel import Parcel
 from horae.store.contract import Store
-from horae.store.moves.due import FIRST, Mark
+from horae.store.moves import streaks
+from horae.store.moves.due import FIRST, Mark, Trouble
 from horae.store.moves.fire import Fired
 
 IN_FLIGHT = 2  # batches on their way at a time
@@ -116,6 +118,7 @@ class Scheduler:
             size, begun = self._pace.size, self._env.clock.monotonic()
             done = await self._store.fire(size, self._directory.lead, through, self._directory.delays)
             self._tell(done)
+            await self._pause_costly(done.troubles)
             met, most = met + done.timers, most - 1
             through = done.through if done.timers == size else None
             if through is not None:
@@ -135,6 +138,15 @@ class Scheduler:
         self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
         if done.blocked:
             self.on_blocked()
+
+    async def _pause_costly(self, troubles: Sequence[Trouble]) -> None:
+        """Pause jobs whose own expressions take too much work: each fire would take it again."""
+        for job, reason in {trouble.job: trouble.reason for trouble in troubles if trouble.costly}.items():
+            namespace = await self._store.change(lambda now: streaks.pause_for(job, reason, now))  # noqa: B023
+            if namespace is not None:
+                log.warning("job paused, because an expression takes too much work", job=str(job), error=reason)
+                event = Event("job", job, "auto-paused", namespace, self._env.now())
+                self._hints.tell(Hint(jobs=[job], events=[event]))
 
     def _from(self) -> Mark:
         """The mark below which nothing is left; once a second everything is looked at."""

@@ -58,7 +58,7 @@ class JobLists:
         view = show_job(job, rendering, job.activity, names)
         if is_owned_name(job.name):
             view = (await self._belonging([view]))[0]
-        if rendering.spec.pause_after is not None:
+        if rendering.spec.pause_after is not None or job.state == "paused":
             view = await self._by_streak(view)
         upstream = {UUID(id): names[UUID(id)] for id in rendering.spec.dependencies}
         if upstream and (note := await self._apart({**upstream, job.id: job.name})):
@@ -75,14 +75,17 @@ class JobLists:
         return APART.format(", ".join(f'"{names[id]}"' for id in apart)) if apart else None
 
     async def _by_streak(self, view: JobView) -> JobView:
-        """Whether its triggers are paused because it failed too often in a row."""
+        """Whether it is paused by itself, or its triggers are because it failed too often in a row."""
         pause = (await self._store.read(lambda: streaks.pauses([view.job_id]))).get(view.job_id)
         if pause is None:
             return view
         told = AutoPaused(
             at=format_instant(pause.at), failures=pause.failures, execution_id=pause.execution,
-            triggers=list(pause.triggers),
+            triggers=list(pause.triggers), reason=pause.reason or None,
         )  # fmt: skip
+        if pause.reason:
+            note = f"It is paused: {pause.reason.rstrip('.')}. Change that, then `horae jobs resume {view.name}`."
+            return structs.replace(view, auto_paused=told, notes=[note, *view.notes])
         note = f"Its triggers are paused: {pause.failures} executions failed in a row. `horae jobs resume {view.name}`."
         return structs.replace(view, auto_paused=told, notes=[note, *view.notes])
 

@@ -1,10 +1,13 @@
 """What a new trigger must have beyond its spelling: something ahead, and params that fit its job."""
 
+from uuid import UUID
+
 from horae.env import Instant
-from horae.errors import BadInput
+from horae.errors import BadInput, Costly
 from horae.model.duration import DAY
 from horae.model.instant import format_instant
 from horae.model.job import Spec
+from horae.model.limit_keys import envelope_keys, is_keyed
 from horae.model.schema import check_fits
 from horae.model.template import TemplateError
 from horae.model.trigger import (
@@ -42,7 +45,7 @@ def refuse_the_past(when: When, now: Instant) -> None:
 
 def check_params(when: When, spec: Spec, now: Instant) -> None:
     """Refuse what does not fit the job's schema; templates are filled as at a fire."""
-    if not isinstance(when.trigger, Timed) or (not when.params and spec.schema is None):
+    if not isinstance(when.trigger, Timed) or (not when.params and spec.schema is None and not is_keyed(spec)):
         return
     field = f"{field_of(when)}.params"
     at = next_fire(when.trigger, now) or now
@@ -53,6 +56,19 @@ def check_params(when: When, spec: Spec, now: Instant) -> None:
         remedy = "Templates of a trigger speak of fire, interval and params."
         raise BadInput(f"{field} cannot be filled: {error}.", remedy, field=field) from None
     check_fits(item, spec, field)
+    _refuse_costly_keys(spec, item)
+
+
+def _refuse_costly_keys(spec: Spec, item: bytes) -> None:
+    """Refuse keys that take too much work with the params that every fire has. Raises Costly."""
+    if not is_keyed(spec):
+        return
+    try:
+        envelope_keys(None, UUID(int=0), spec, item, {})
+    except Costly:
+        raise
+    except BadInput:
+        return  # a key that cannot be filled in at a fire is told then
 
 
 def field_of(when: When) -> str:

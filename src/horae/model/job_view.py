@@ -21,12 +21,15 @@ class LastExecution(View, frozen=True, kw_only=True):
 
 
 class AutoPaused(View, frozen=True, kw_only=True):
-    """Why a job's triggers are paused by themselves: so many executions failed in a row, up to this one."""
+    """Why a job is paused by itself: its triggers, because so many executions failed in a row, up to this one; or all
+    of it, for a `reason`.
+    """
 
     at: Time
-    failures: int
-    execution_id: UUID
-    triggers: list[str]
+    failures: int = 0
+    execution_id: UUID | None = None
+    triggers: list[str] = []
+    reason: str | None = None
 
 
 class JobView(View, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from horae.errors import BadInput, Costly
+from horae.model.cel.meter import blame
 from horae.model.job import Spec
 from horae.model.template import Scope, TemplateError, TooCostly, compile_template, render_small
 
@@ -28,9 +29,11 @@ def fill(template: str, scope: Scope, field: str) -> str:
         return template
     try:
         key = render_small(compile_template(template, field, KNOWN), scope)
-    except TooCostly as error:
+    except (TooCostly, Costly) as error:
         remedy = f'The job\'s {field} is "{template}": make it simpler, or give smaller params.'
-        raise Costly(f"The key of {field} cannot be filled in: {error}.", remedy, field=field) from None
+        told = f"The key of {field} cannot be filled in: {error.detail if isinstance(error, Costly) else f'{error}.'}"
+        blame(told, own=isinstance(error, Costly) or error.is_own)
+        raise Costly(told, remedy, field=field) from None
     except TemplateError as error:
         remedy = f'The job\'s {field} is "{template}": give the params or tags that it speaks of.'
         raise BadInput(f"The key of {field} cannot be filled in: {error}.", remedy, field=field) from None

@@ -37,10 +37,11 @@ def streak(ended: Iterable[Ended], since: Instant) -> Streak | None:
 
 
 class Pause(Struct, frozen=True, kw_only=True):
-    """Triggers that were paused because their job failed too often in a row."""
+    """Why a job paused by itself: its triggers, after failures in a row, or all of it, for a reason in words."""
 
     job: UUID
     at: Instant
-    failures: int
-    execution: UUID
-    triggers: tuple[str, ...]
+    failures: int = 0
+    execution: UUID | None = None
+    triggers: tuple[str, ...] = ()
+    reason: str = ""

@@ -43,7 +43,16 @@ class TemplateError(ValueError):
 
 
 class TooCostly(TemplateError):
-    """An expression takes more steps than it may."""
+    """An expression takes more steps than it may, or than others left for it: `most`."""
+
+    def __init__(self, told: str, most: int) -> None:
+        super().__init__(told)
+        self.most = most
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is too costly by itself, however little others took."""
+        return self.most >= ASKED_STEPS
 
 
 class Expression:
@@ -84,7 +93,7 @@ class Expression:
         try:
             return self._program.value(scope, meter or current())
         except OverBudget as error:
-            raise TooCostly(f"{self.shown}: {error}. {COSTS_LESS.rstrip('.')}") from None
+            raise TooCostly(f"{self.shown}: {error}. {COSTS_LESS.rstrip('.')}", error.most) from None
         except Wrong as error:
             null = null_above(scope, self._branches)
             reason = str(error) if null is None else f"{null} is null"
@@ -131,7 +140,7 @@ def _spend(meter: Meter, characters: int) -> None:
         meter.take_text(characters)
     except OverBudget:
         most = meter.most * CHARACTERS_A_STEP
-        raise TooCostly(f"what its expressions give has over {most} characters together") from None
+        raise TooCostly(f"what its expressions give has over {most} characters together", meter.most) from None
 
 
 _REMEDY = 'Write CEL between "${" and "}", as in "${params.day}"; "$${" stands for a literal "${".'

@@ -3,13 +3,17 @@
 from horae.engine.probes.case import Case, Sources
 from horae.model.gates import Blocker, closed
 from horae.model.hold import Hold, why_held
+from horae.store.moves import streaks
 
 
 async def paused(sources: Sources, case: Case) -> list[Blocker]:
     if case.job.state != "paused":
         return []
     name = case.job.name
-    return [closed("paused", f'The job "{name}" is paused.', f"Resume it with `horae jobs resume {name}`.", job=name)]
+    because = (await sources.store.read(lambda: streaks.pauses([case.job.id]))).get(case.job.id)
+    why = f": {because.reason.rstrip('.')}." if because is not None and because.reason else "."
+    remedy = f"Resume it with `horae jobs resume {name}`."
+    return [closed("paused", f'The job "{name}" is paused{why}', remedy, job=name)]
 
 
 async def queue_paused(sources: Sources, case: Case) -> list[Blocker]:

@@ -34,16 +34,18 @@ class OverBudget(Exception):
     """Expressions took more steps than they may; no operator recovers from it."""
 
     def __init__(self, most: int) -> None:
+        self.most = most
         super().__init__(f"it takes more than {most} steps to compute")
 
 
 class Meter:
     """Counts down the steps that are left."""
 
-    __slots__ = ("left", "most")
+    __slots__ = ("left", "most", "over")
 
     def __init__(self, most: int = MOST_STEPS) -> None:
         self.left = self.most = most
+        self.over: tuple[str, bool] | None = None  # an expression that took too much, in words; whether by itself
 
     def grant(self, steps: int) -> None:
         """Allow so many steps more."""
@@ -107,6 +109,13 @@ def defining() -> Iterator[None]:
         yield
     if meter.left < 0:
         raise BadInput("The expressions of this definition take too much work to check.", REMEDY)
+
+
+def blame(told: str, *, own: bool) -> None:
+    """Tell the work at hand of an expression that took too much, also where the work goes on without it."""
+    meter = _shared.get()
+    if meter is not None:
+        meter.over = meter.over or (told, own)
 
 
 def compiling(text: str) -> None:

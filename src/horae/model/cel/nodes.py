@@ -33,7 +33,7 @@ class Frame(Meter):
     __slots__ = ("names",)
 
     def __init__(self, names: dict[str, Any], meter: Meter) -> None:
-        self.names, self.left, self.most = names, meter.left, meter.most
+        self.names, self.left, self.most = names, meter.left, meter.most  # `over` is the meter's
 
 
 Run = Callable[[Frame], Any]

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from horae.env import Instant
+from horae.model.cel.meter import ASKED_STEPS, within
 from horae.model.instant import format_instant
 from horae.model.template import Names, Renderer, compile_tree, rendered_item
 
@@ -37,7 +38,10 @@ def fill_fire_params(params: dict[str, Any], scope: dict[str, Any]) -> bytes:
     if not params:
         return b"{}"
     encoded = msgspec.json.encode(params)
-    return encoded if b"${" not in encoded else rendered_item(_compiled(encoded), scope)
+    if b"${" not in encoded:
+        return encoded
+    with within(ASKED_STEPS):
+        return rendered_item(_compiled(encoded), scope)
 
 
 @lru_cache(maxsize=1024)

@@ -41,6 +41,7 @@ class Trouble(Struct, frozen=True):
     trigger: UUID
     job: UUID
     reason: str
+    costly: bool = False  # an expression of the job takes too much work, and will again
 
 
 class Due(Struct, frozen=True, gc=False):

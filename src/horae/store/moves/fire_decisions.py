@@ -6,9 +6,12 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.errors import BadInput, Costly
 from horae.model.calendar import Calendar, no_such_calendar
+from horae.model.cel.meter import ITEM_STEPS, Meter, shared
 from horae.model.deadline import deadline_after
 from horae.model.execution import Extra
+from horae.model.template import TooCostly
 from horae.model.trigger import Decision, Fire, due_at, fill_fire_params, fire_scope
 from horae.model.trigger.alike import Alike
 from horae.model.trigger.by_calendar import decide_by_calendar
@@ -16,7 +19,7 @@ from horae.store.moves import calendars, turns
 from horae.store.moves.due import Due, Trouble
 from horae.store.moves.submission import NewExecution
 from horae.store.moves.targets import Lead, ModelledOn, arm_of
-from horae.store.moves.triggers import Timer, why
+from horae.store.moves.triggers import MOST_TOLD, Timer, why
 from horae.store.moves.turns import Turn, turn_key
 from horae.store.script import Script
 
@@ -57,8 +60,12 @@ def decide_all(
     """Decide the timers at one instant. `live` are those of their last executions that have not ended."""
     alike, terms = Alike(now, MOST_FIRES), _Terms(lead, new_id)
     decided: list[Decided] = []
+    meters: dict[int, Meter] = {}  # of each namespace: one that takes much keeps no other from firing
     for d in due:
         t = d.timer
+        meter = meters.setdefault(d.target.namespace, Meter())
+        meter.grant(ITEM_STEPS)
+        meter.over = None
         key = turn_key(d.target.job, t.name) if standing else ""
         turn = standing.get(key) or (BUSY if live and t.last_execution in live else FREE)
         try:
@@ -66,11 +73,17 @@ def decide_all(
                 decision = _decide_by(open_times.get((d.target.namespace, t.rules.calendars)), t, turn, now)
             else:
                 decision = alike.decide(t.trigger, t.rules, t.decided_through, t.fired, turn.busy, turn.waiting)
-            wanted = [terms.of(d, fire) for fire in decision.fires]
+            with shared(meter):
+                wanted = [terms.of(d, fire) for fire in decision.fires]
+            if meter.over is not None:
+                raise Costly(meter.over[0], "") if meter.over[1] else BadInput(meter.over[0], "")
             if key in standing:
                 wanted = turns.gated(wanted, key, turn)
+        except TooCostly as error:
+            told = f"The params of the trigger cannot be filled in: {error}."
+            troubles.append(Trouble(t.id, d.target.job, told[:MOST_TOLD], error.is_own))
         except Exception as error:
-            troubles.append(Trouble(t.id, d.target.job, why(error)))
+            troubles.append(Trouble(t.id, d.target.job, why(error), isinstance(error, Costly)))
         else:
             decided.append(Decided(d, decision, wanted))
     return decided

@@ -37,14 +37,21 @@ PUT = Statement(
     " ON CONFLICT (job) DO UPDATE SET paused_at = excluded.paused_at, failures = excluded.failures,"
     " execution = excluded.execution, triggers = excluded.triggers",
 )
+PUT_REASON = Statement(
+    "pause_by_reason",
+    "INSERT INTO streaks (job, since, paused_at, reason) VALUES ($1, 0, $2, $3)"
+    " ON CONFLICT (job) DO UPDATE SET paused_at = coalesce(streaks.paused_at, excluded.paused_at),"
+    " reason = excluded.reason",
+)
 RESET = Statement(
     "reset_streak",
     "INSERT INTO streaks (job, since) VALUES ($1, $2) ON CONFLICT (job) DO UPDATE SET since = excluded.since,"
-    " paused_at = NULL, failures = NULL, execution = NULL, triggers = NULL",
+    " paused_at = NULL, failures = NULL, execution = NULL, triggers = NULL, reason = NULL",
 )
 PAUSES = Statement(
     "pauses_by_streaks",
-    "SELECT job, paused_at, failures, execution, triggers FROM streaks WHERE job = ANY($1) AND paused_at IS NOT NULL",
+    "SELECT job, paused_at, failures, execution, triggers, reason FROM streaks WHERE job = ANY($1)"
+    " AND paused_at IS NOT NULL",
 )
 
 
@@ -100,12 +107,27 @@ def ended(row: Row) -> Ended:
 
 
 def pauses(of: Collection[UUID]) -> Script[dict[UUID, Pause]]:
-    """Which of these jobs have triggers that are paused because of their failures."""
+    """Which of these jobs are paused by themselves, or have triggers that are, and why."""
     rows = yield Among(PAUSES, sorted(of))
     return {
-        job: Pause(job=job, at=at, failures=failures, execution=execution, triggers=tuple(msgspec.json.decode(names)))
-        for job, at, failures, execution, names in rows
-    }
+        job: Pause(
+            job=job, at=at, failures=failures or 0, execution=execution,
+            triggers=tuple(msgspec.json.decode(names or "[]")), reason=reason or "",
+        )
+        for job, at, failures, execution, names, reason in rows
+    }  # fmt: skip
+
+
+def pause_for(job: UUID, reason: str, now: Instant) -> Script[int | None]:
+    """Pause a job, its executions too, and keep the reason; its namespace, or None when it is not active."""
+    rows = yield Fetch(SPEC, (job,))
+    if not rows or (found := (yield from jobs.lock(job, rows[0][0]))) is None or found[1] != "active":
+        return None
+    yield from jobs.set_state(job, "paused", now)
+    for timer in (yield from triggers.of_job(job, lock=True)):
+        yield from triggers.pause(timer)
+    yield Fetch(PUT_REASON, (job, now, reason))
+    return int(rows[0][0])
 
 
 def reset(job: UUID, now: Instant) -> Script[None]:

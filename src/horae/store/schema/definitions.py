@@ -86,6 +86,7 @@ streaks = table(
     opt("failures", INT),
     opt("execution", ID),
     opt("triggers", TEXT),
+    opt("reason", TEXT),  # why the whole job is paused, if not for failures
     small=True,
 )
 

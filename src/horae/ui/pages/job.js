@@ -88,5 +88,5 @@ function Notices({ job, reload }) {
   if (job.state === "deleted") return html`<div class="notice"><p>This job is deleted; its history can still be read.</p>
     <p class="actions"><${ActionButton} role="editor" action=${{ title: "Restore", path: `/jobs/${job.jobId}/restore`, cli: ["jobs", "restore", job.jobId], done: `${job.name} is back.`, after: reload }} /></p></div>`;
   return html`${notes.map((note) => html`<div key=${note} class="notice"><p>${note}</p>${job.autoPaused && note === notes[0] && can("operator") && html`<p class="actions">
-    <a href=${link(executionPath(job.autoPaused.executionId))}>the last that failed</a> <${ActionButton} action=${resuming(job, reload)} /></p>`}</div>`)}`;
+    ${job.autoPaused.executionId && html`<a href=${link(executionPath(job.autoPaused.executionId))}>the last that failed</a> `}<${ActionButton} action=${resuming(job, reload)} /></p>`}</div>`)}`;
 }

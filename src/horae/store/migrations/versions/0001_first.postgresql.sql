@@ -1196,6 +1196,7 @@ CREATE TABLE streaks (
     failures INTEGER,
     execution UUID,
     triggers TEXT,
+    reason TEXT,
     PRIMARY KEY (job)
 );
 

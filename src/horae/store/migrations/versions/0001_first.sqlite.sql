@@ -1225,6 +1225,7 @@ CREATE TABLE streaks (
     failures INTEGER,
     execution UUID,
     triggers TEXT,
+    reason TEXT,
     PRIMARY KEY (job)
 )
  WITHOUT ROWID;

@@ -1,0 +1,28 @@
+"""Changes of a store that no server has open."""
+
+from horae.env import Instant
+from horae.errors import Conflict, NotFound
+from horae.store.checkup import schema_version
+from horae.store.driver import Driver
+from horae.store.migrations import HEAD
+from horae.store.moves import jobs, namespaces, streaks
+from horae.store.script import Script
+
+
+async def pause_job(driver: Driver, namespace: str, name: str, reason: str, now: Instant) -> bool:
+    """Pause a job; false when it was not active. Raises NotFound, and Conflict when the store has another version."""
+    version = await schema_version(driver)
+    if version != HEAD:
+        told = f"The store is at revision {version or 'none'}, and this program knows {HEAD}."
+        raise Conflict(told, "Use the program of the store's version, or run `horae db upgrade` first.")
+
+    def script() -> Script[bool]:
+        space = yield from namespaces.named(namespace)
+        if space is None:
+            raise NotFound(f'There is no namespace named "{namespace}".', "Name another with --namespace.")
+        stored = yield from jobs.by_name(space.id, name)
+        if stored is None:
+            raise NotFound(f'There is no job named "{name}" in "{namespace}".', "Check its name and --namespace.")
+        return (yield from streaks.pause_for(stored.job.id, reason, now)) is not None
+
+    return await driver.write(script)

@@ -1,0 +1,125 @@
+"""A stored job whose expression takes too much work is paused, says why, and keeps no other job from firing."""
+
+import time
+
+import msgspec
+import pytest
+
+from horae.engine.node import Node
+from horae.env import SECOND
+from horae.errors import Costly
+from horae.store.moves import namespaces
+from horae.store.script import Fetch, Statement
+from tests.model.expression_attacks import LITERAL, nested
+from tests.store_contract.world import NAMESPACE, World
+
+HOUR = 3600 * SECOND
+BY_LITERALS = "${" + nested(LITERAL, 7, "true") + "}"
+BY_DATA = "${" + nested("params.rows", 4, "true") + "}"
+SPEC = Statement("test_spec", "SELECT spec FROM job_versions WHERE job = $1")
+PUT_SPEC = Statement("test_put_spec", "UPDATE job_versions SET spec = $2 WHERE job = $1")
+PUT_PARAMS = Statement("test_put_params", "UPDATE triggers SET params = $2 WHERE job = $1")
+
+
+@pytest.fixture
+async def node(world: World) -> Node:
+    made = Node(world.env, world.store)
+    await made.prepare()
+    return made
+
+
+async def hostile(node: Node, change, trigger_params: dict | None = None) -> None:
+    """A job as a version of the program stored it that knew no budget."""
+    for name in ("hostile", "harmless"):
+        body = {"name": name, "command": "true", "sequence": "${job.name}", "schedule": {"every": "1h"}}
+        await node.jobs.create(NAMESPACE, body)
+    stored = await node.store.job_named(NAMESPACE, "hostile")
+    assert stored is not None
+
+    def script():
+        rows = yield Fetch(SPEC, (stored.job.id,))
+        spec = msgspec.json.decode(rows[0][0])
+        change(spec)
+        yield Fetch(PUT_SPEC, (stored.job.id, msgspec.json.encode(spec).decode()))
+        if trigger_params is not None:
+            yield Fetch(PUT_PARAMS, (stored.job.id, msgspec.json.encode(trigger_params).decode()))
+
+    await node.store.write(script)
+
+
+def by_sequence(text: str):
+    def change(spec):
+        spec["sequence"] = text
+        spec["params"] = {"rows": list(range(1000))}
+
+    return change
+
+
+CASES = {
+    "a sequence over literals": (by_sequence(BY_LITERALS), None),
+    "a sequence over data": (by_sequence(BY_DATA), None),
+    "params of a trigger": (by_sequence("x"), {"y": BY_DATA}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_a_stored_job_that_takes_too_much_work_is_paused_and_says_why(world: World, node: Node, case: str):
+    await hostile(node, *CASES[case])
+    again = Node(world.env, world.store)  # as after a restart
+    await again.prepare()
+    world.clock.advance(HOUR + SECOND)
+    began = time.process_time()
+    await again.scheduler.step()
+    await again.scheduler.step()
+
+    assert time.process_time() - began < 2
+    view = await again.jobs.get(NAMESPACE, "hostile")
+    assert view.state == "paused"
+    assert view.auto_paused is not None
+    assert "steps to compute" in (view.auto_paused.reason or "")
+    assert "steps to compute" in view.notes[0]
+    (why,) = [one for one in (await again.explainer.job(NAMESPACE, "hostile")).blockers if one.gate == "paused"]
+    assert "steps to compute" in why.message
+    assert (await again.jobs.get(NAMESPACE, "harmless")).state == "active"
+    assert again.scheduler.fired == 1
+
+
+async def test_a_job_that_paused_itself_goes_on_when_it_is_changed_and_resumed(world: World, node: Node):
+    await hostile(node, by_sequence(BY_DATA))
+    world.clock.advance(HOUR + SECOND)
+    await node.scheduler.step()
+    await node.jobs.edit(NAMESPACE, "hostile", {"sequence": "one"})
+    resumed = await node.jobs.resume(NAMESPACE, "hostile")
+
+    assert (resumed.state, resumed.auto_paused) == ("active", None)
+    world.clock.advance(HOUR)
+    await node.scheduler.step()
+    assert (await node.jobs.get(NAMESPACE, "hostile")).status == "queued"
+
+
+async def test_expressions_of_one_namespace_that_take_much_together_keep_no_other_from_firing(world: World, node: Node):
+    costly = "${string(" + nested("params.rows", 1, "params.rows[v0] == v0") + ")}"
+    for i in range(60):
+        body = {"name": f"costly-{i}", "command": "true", "sequence": costly, "schedule": {"every": "1h"}}
+        await node.jobs.create(NAMESPACE, {**body, "params": {"rows": list(range(1000))}})
+    await node.namespaces.create({"name": "other"})
+    space = await node.store.read(lambda: namespaces.named("other"))
+    assert space is not None
+    body = {"name": "neighbour", "command": "true", "sequence": "${job.name}", "schedule": {"every": "1h"}}
+    await node.jobs.create(space.id, body)
+    world.clock.advance(HOUR + SECOND)
+    await node.scheduler.step()
+
+    fired = node.scheduler.fired
+    assert (await node.jobs.get(space.id, "neighbour")).status == "queued"
+    assert 1 < fired < 61  # the neighbour, and as many as the budget allows
+    assert {(await node.jobs.get(NAMESPACE, f"costly-{i}")).state for i in range(60)} == {"active"}
+    world.clock.advance(61 * SECOND)
+    await node.scheduler.step()
+    assert node.scheduler.fired > fired
+
+
+async def test_keys_that_take_too_much_work_at_every_fire_are_refused_with_the_definition(node: Node):
+    body = {"name": "hostile", "command": "true", "sequence": BY_DATA, "schedule": {"every": "1h"}}
+    with pytest.raises(Costly, match="sequence"):
+        await node.jobs.create(NAMESPACE, {**body, "params": {"rows": list(range(1000))}})
