@@ -147,6 +147,23 @@ async def test_a_list_that_is_read_stays_still_and_chosen_ones_are_cancelled_tog
     assert [site.get(f"/executions/{id}")["status"] for id in ids] == ["cancelled"] * 3
 
 
+async def test_an_execution_that_is_not_there_leads_to_the_others(page, site):
+    await page.goto(f"{site.url}/ui/executions/00000000-0000-7000-8000-000000000000")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("No such execution")
+    await expect(page.locator("main")).not_to_contain_text("`")
+    await check(page)
+    await page.locator("main").get_by_role("link", name="All executions").click()
+    await expect(page.get_by_role("heading", name="Executions", level=1)).to_be_visible()
+    forgive(page, 404)
+
+
+async def test_commands_in_what_is_said_of_a_job_can_be_copied(page, site, run):
+    run("tune", command=["true"], needs=["gpu=h100"])
+    await page.goto(f"{site.url}/ui/jobs/tune?tab=explain")
+    await expect(page.locator("main .blockers code").first).to_have_text("horae worker --label gpu=h100")
+    await expect(page.locator("main")).not_to_contain_text("`")
+
+
 async def test_why_a_job_does_not_run_is_told_with_its_remedy(page, site, run):
     id = run("train", command=["true"], needs=["gpu=a100"])
     await page.goto(f"{site.url}/ui/executions/{id}")
@@ -234,13 +251,13 @@ async def test_a_search_of_a_log_that_is_followed_begins_at_its_end(page, site, 
     await eventually(lambda: site.get(f"/executions/{id}/logs?tail=1")["lines"] == 3000, within=30)
     await page.goto(f"{site.url}/ui/executions/{id}?grep=line")
     lines = page.get_by_role("region", name="Lines")
-    await expect(lines.get_by_text("line 3000", exact=True)).to_be_visible()
+    await expect(lines.get_by_text("line 3000", exact=True)).to_be_in_viewport(ratio=1)  # the newest line is seen
     await expect(page.get_by_text("500 or more of 3,000 lines")).to_be_visible()
     await lines.evaluate("box => { box.scrollTop = 0; }")
     await expect(page.get_by_text("1,000 or more of 3,000 lines")).to_be_visible()
     await expect(lines.get_by_text("line 2501", exact=True)).to_be_in_viewport()  # what is read stays where it is
     await page.get_by_label("Search the log").fill("re:(")
-    await expect(page.get_by_role("alert")).to_contain_text("Close its brackets")
+    await expect(page.get_by_role("alert")).to_contain_text("close its brackets")
     forgive(page, 400)
     await page.get_by_label("Search the log").fill("")
     await expect(lines.locator(".log-open")).to_contain_text("50%")  # it has no end yet

@@ -13,7 +13,7 @@ from tests.waiting import eventually, eventually_sync
 @pytest.fixture(scope="module", autouse=True)
 def dead_letters(site):
     site.post("/jobs", {"name": "broken", "command": ["false"]})
-    site.post("/executions", {"job": "broken", "items": [{"params": {"n": n}} for n in range(12)]})
+    site.post("/executions", {"job": "broken", "items": [{"n": n} for n in range(12)]})
     eventually_sync(lambda: sum(one["count"] for one in site.get("/dlq/groups")["items"]) == 12, within=30)
 
 
@@ -44,6 +44,17 @@ async def test_dead_letters_are_retried_in_bulk_with_their_number_said_before(pa
     await expect(page.get_by_role("button", name="copy as command")).to_be_visible()
     await page.get_by_role("link", name="look at it").click()
     await expect(page.get_by_text("12 run again")).to_be_visible()
+
+
+async def test_dead_letters_of_one_error_are_retried_from_their_row(page, site):
+    await page.goto(f"{site.url}/ui/dead-letters?job=broken")
+    await page.get_by_role("row").filter(has_text="broken").get_by_role("button", name="Retry …").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_role("button", name="Retry 12", exact=True)).to_be_in_viewport(ratio=1)
+    await check(page)
+    await page.keyboard.press("Escape")
+    await page.get_by_role("row").filter(has_text="broken").locator("td").first.click()
+    await expect(page.get_by_label("job", exact=True)).to_have_value("broken")
 
 
 async def test_all_dead_letters_that_were_counted_are_discarded_however_many_a_request_takes(page, site):

@@ -210,6 +210,25 @@ async def test_whatever_an_address_says_the_page_says_something(page, site):
     page.complaints.clear()  # the browser and the page tell of each of these
 
 
+async def test_a_page_that_could_not_be_loaded_is_loaded_when_the_server_is_back(page, site):
+    await page.goto(f"{site.url}/ui/queues")
+    await page.route("**/ui/pages/workers.js", lambda route: route.abort())
+    await page.get_by_role("link", name="Workers", exact=True).click()
+    await expect(page.locator("main .failure")).to_contain_text("This page could not be loaded.")
+    await page.unroute("**/ui/pages/workers.js")
+    await expect(page.get_by_role("heading", name="Workers", level=1)).to_be_visible()
+    page.complaints.clear()  # the browser tells of what could not be loaded
+
+
+async def test_what_is_typed_on_the_page_of_a_new_job_is_its_name(page, site):
+    await page.goto(f"{site.url}/ui/jobs")
+    await page.get_by_role("link", name=re.compile("New job|Create the first job")).first.click()
+    name = page.get_by_label("name", exact=True)
+    await expect(name).to_be_focused()
+    await page.keyboard.type("my-first-job")
+    await expect(name).to_have_value("my-first-job")
+
+
 async def test_the_servers_time_counts_and_the_focus_comes_back(page, site):
     await page.clock.set_system_time(time.time() + 86400)
     await page.goto(f"{site.url}/ui/settings?tab=keys")

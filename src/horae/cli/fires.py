@@ -82,8 +82,6 @@ async def count(api: Api, since: str | None, until: str | None, **which: Any) ->
         ("FIRED", "fired"),
         ("MISSED", "missed"),
         ("SKIPPED", "skipped"),
-        ("SUCCEEDED", "success"),
-        ("FAILED", "failed"),
         ("TO COME", lambda one: f"{one['planned']}{'+' if one['more'] else ''}"),
     ]
     api.out.list(counted, columns, "There are no days to count.")

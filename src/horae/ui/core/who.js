@@ -15,6 +15,8 @@ const ROLES = ["viewer", "operator", "editor", "admin"];
 export const isKnown = computed(() => Boolean(me.value) && me.value.asked === chosen.value);
 /** Whether whoever is signed in may do what this role may, here. */
 export const can = (role) => isKnown.value && ROLES.indexOf(me.value.role) >= ROLES.indexOf(role);
+/** Why a button is disabled, for its title. */
+export const needs = (role) => (can(role) ? "" : `This needs the role ${role}.`);
 export const may = (permission) => isKnown.value && me.value.permissions.includes(permission);
 export const namespace = computed(() => chosen.value ?? (me.value?.asked === null ? me.value.namespace : null) ?? "default");
 

@@ -5,7 +5,7 @@ import { useData, useList } from "../core/data.js";
 import { executionPath, jobPath, link, route } from "../core/route.js";
 import { number } from "../core/format.js";
 import { ActionButton } from "../core/act.js";
-import { can } from "../core/api.js";
+import { can, needs } from "../core/api.js";
 import { State } from "../core/states.js";
 import { Chips, Empty, Facts, Page, Ready, Tabs, Time } from "../parts/basics.js";
 import { Dialog } from "../parts/dialog.js";
@@ -79,9 +79,9 @@ function Rules() {
     { title: "tells", cell: (one) => one.channels.join(", ") || html`<span class="soft">nobody</span>` },
     { title: "firing", className: "number", cell: (one) => number(one.firing) },
     { title: "state", cell: (one) => html`<${State} of=${one.state} />` },
-    { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><button type="button" disabled=${!can("editor")} onClick=${() => setEditing(one)}>Edit …</button><${ActionButton} action=${test(one)} /><${ActionButton} action=${pause(one)} /><${ActionButton} action=${remove(one)} role="editor" /></span>` },
+    { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><button type="button" disabled=${!can("editor")} title=${needs("editor")} onClick=${() => setEditing(one)}>Edit …</button><${ActionButton} action=${test(one)} /><${ActionButton} action=${pause(one)} /><${ActionButton} action=${remove(one)} role="editor" /></span>` },
   ];
-  return html`<div class="actions"><button type="button" class="primary" disabled=${!can("editor")} onClick=${() => setEditing({})}>New rule …</button></div>
+  return html`<div class="actions"><button type="button" class="primary" disabled=${!can("editor")} title=${needs("editor")} onClick=${() => setEditing({})}>New rule …</button></div>
     <${Table} what="rules" columns=${columns} rows=${list.items} list=${list} keyOf=${(one) => one.name} empty=${html`<${Empty} title="No rules yet.">A rule opens an alert per job, queue or worker while something is wrong with it.<//>`} />
     ${editing && html`<${EditRule} rule=${editing} onClose=${() => setEditing(null)} onDone=${() => { setEditing(null); list.top(); }} />`}`;
 }
@@ -95,9 +95,9 @@ function Channels() {
   const columns = [
     { title: "channel", cell: (one) => html`<b>${one.name}</b>` }, { title: "kind", cell: (one) => one.kind },
     { title: "leads to", className: "wide", cell: (one) => Object.entries(one.to).map(([name, value]) => `${name} ${[value].flat().join(", ")}`).join("; ") },
-    { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><button type="button" disabled=${!can("editor")} onClick=${() => setEditing(one)}>Edit …</button><${ActionButton} action=${test(one)} /><${ActionButton} action=${remove(one)} role="editor" /></span>` },
+    { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><button type="button" disabled=${!can("editor")} title=${needs("editor")} onClick=${() => setEditing(one)}>Edit …</button><${ActionButton} action=${test(one)} /><${ActionButton} action=${remove(one)} role="editor" /></span>` },
   ];
-  return html`<div class="actions"><button type="button" class="primary" disabled=${!can("editor")} onClick=${() => setEditing({})}>New channel …</button></div>
+  return html`<div class="actions"><button type="button" class="primary" disabled=${!can("editor")} title=${needs("editor")} onClick=${() => setEditing({})}>New channel …</button></div>
     <${Ready} of=${list} what="channels">${() => html`<${Table} what="channels" columns=${columns} rows=${list.items} list=${list} keyOf=${(one) => one.name} empty=${html`<${Empty} title="No channels yet." command="horae alerts channels put ops --webhook https://example.com/alerts">A webhook, an e-mail, or anything that apprise reaches.<//>`} />`}<//>
     ${editing && html`<${EditChannel} channel=${editing} onClose=${() => setEditing(null)} onDone=${() => { setEditing(null); list.top(); }} />`}`;
 }

@@ -1,7 +1,7 @@
 // All dead letters that match a filter, retried or discarded: the number is said before, how far it is meanwhile.
 
 import { html, useState } from "../core/html.js";
-import { can, post } from "../core/api.js";
+import { can, needs, post } from "../core/api.js";
 import { ActionButton, copies, toast } from "../core/act.js";
 import { link } from "../core/route.js";
 import { number, plural } from "../core/format.js";
@@ -21,7 +21,7 @@ export function Bulk({ filter, count, more, after, small = false }) {
   const these = count === 1 && !more ? "this one" : `these ${said}`;
   const title = small ? "Discard" : `Discard ${these}`;
   const same = { path: "/dlq/discard", body: { filter }, cli: ["dlq", "discard", ...flags(filter), "--yes"] };
-  return html`<button type="button" class=${small ? "" : "primary"} disabled=${!can("operator")} onClick=${() => setAsking(true)}>${small ? "Retry …" : `Retry ${these} …`}</button><${ActionButton} action=${{ ...same, title, run: (ns) => discard(filter, count, said, after, same, ns) }} />
+  return html`<button type="button" class=${small ? "" : "primary"} disabled=${!can("operator")} title=${needs("operator")} onClick=${() => setAsking(true)}>${small ? "Retry …" : `Retry ${these} …`}</button><${ActionButton} action=${{ ...same, title, run: (ns) => discard(filter, count, said, after, same, ns) }} />
     ${asking && html`<${Retry} filter=${filter} said=${said} onClose=${() => { setAsking(false); after(); }} />`}`;
 }
 

@@ -52,7 +52,7 @@ function Groups({ groups, filter }) {
     { title: "course", className: "large-only", cell: (one) => html`<${Spark} counts=${one.course} from=${groups.data.from} to=${groups.data.to} />` },
     { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><${Bulk} small filter=${counted({ ...filter, job: one.jobId, errorType: one.errorType }, [one])} count=${one.count} more=${!groups.data.complete} after=${groups.reload} /></span>` },
   ];
-  const href = (one) => link("/dead-letters", { ...filter, tab: "letters", job: one.jobId, errorType: one.errorType });
+  const href = (one) => link("/dead-letters", { ...filter, tab: "letters", job: one.jobName, errorType: one.errorType });
   const empty = html`<${Empty} title=${Object.keys(filter).length ? "Nothing like that." : "No dead letters."}>What fails after its last try comes here and stays until it is retried or discarded.<//>`;
   return html`<${Ready} of=${groups} what="dead letters">${(data) => html`<${Table} what="errors" columns=${columns} rows=${data.items} keyOf=${(one) => `${one.jobId} ${one.errorType}`} href=${href} empty=${empty} />`}<//>`;
 }

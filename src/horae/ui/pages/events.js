@@ -1,7 +1,7 @@
 // Events: what came from elsewhere, what each fired and what not and why; who listens; and one can be sent.
 
 import { html } from "../core/html.js";
-import { can } from "../core/api.js";
+import { can, needs } from "../core/api.js";
 import { useData, useList } from "../core/data.js";
 import { executionPath, jobPath, link, route, setQuery } from "../core/route.js";
 import { plural, shortId } from "../core/format.js";
@@ -16,7 +16,7 @@ const LISTEN = "horae triggers add hello --event upload";
 
 export default function Events() {
   const tabs = [{ id: "came", title: "What came", show: () => html`<${Came} />` }, { id: "listeners", title: "Who listens", show: () => html`<${Listeners} />` }];
-  const send = html`<button type="button" class="primary" disabled=${!can("operator")} title=${can("operator") ? "" : "This needs the role operator."} onClick=${() => setQuery({ do: "send" })}>Send an event …</button>`;
+  const send = html`<button type="button" class="primary" disabled=${!can("operator")} title=${needs("operator")} onClick=${() => setQuery({ do: "send" })}>Send an event …</button>`;
   return html`<${Page} title="Events" lead="What happens elsewhere, and the jobs that it starts." actions=${send}>
     <div><${Tabs} tabs=${tabs} /></div>
     ${route.value.query.do === "send" && html`<${SendDialog} name=${route.value.query.name} close=${() => setQuery({ do: null }, { replace: true })} />`}
@@ -60,7 +60,7 @@ const COLUMNS = [
 function One({ event: one, reading }) {
   const close = html`<button type="button" class="link" onClick=${() => setQuery({ event: null })}>close</button>`;
   if (!one) return reading ? null : html`<${Panel} title="That event" actions=${close}><p class="soft">It is not among those below: it is older, or was forgotten. “Show more” reads on.</p><//>`;
-  const again = html`<button type="button" class="link" disabled=${!can("operator")} onClick=${() => setQuery({ do: "send", name: one.name })}>send one like it</button>`;
+  const again = html`<button type="button" class="link" disabled=${!can("operator")} title=${needs("operator")} onClick=${() => setQuery({ do: "send", name: one.name })}>send one like it</button>`;
   return html`<${Panel} title=${one.name} actions=${html`${again}${close}`}><div class="columns definition"><div><${Facts} facts=${[
       ["came", html`<${Time} at=${one.receivedAt} /> <span class="soft"><${Time} at=${one.receivedAt} ago=${true} /></span>`], ["by", one.source], ["type", one.type],
       ["id", html`<code class="breaks">${one.eventId}</code> <${Copy} text=${one.eventId} />`], ["note", one.note],
@@ -77,7 +77,7 @@ const LISTENERS = [
   { title: "in words", className: "cut middle", cell: (one) => html`<span title=${one.text}>${one.text}</span>` },
   { title: "filter", className: "cut", cell: (one) => (one.definition.filter ? html`<code title=${one.definition.filter}>${one.definition.filter}</code>` : html`<span class="soft">all of them</span>`) },
   { title: "fired", className: "number", cell: (one) => one.fired },
-  { title: "", key: "send", cell: (one) => one.definition.event && html`<button type="button" class="link" disabled=${!can("operator")} onClick=${() => setQuery({ do: "send", name: one.definition.event })}>send one</button>` },
+  { title: "", key: "send", cell: (one) => one.definition.event && html`<button type="button" class="link" disabled=${!can("operator")} title=${needs("operator")} onClick=${() => setQuery({ do: "send", name: one.definition.event })}>send one</button>` },
 ];
 
 function Listeners() {

@@ -1,7 +1,7 @@
 // What can be done with an execution: stop it, try it again, run it again from somewhere, pause its steps.
 
 import { html, useState } from "../core/html.js";
-import { can, paramsWord } from "../core/api.js";
+import { can, needs, paramsWord } from "../core/api.js";
 import { ActionButton } from "../core/act.js";
 import { executionPath, go, link } from "../core/route.js";
 import { Field } from "../parts/fields.js";
@@ -20,7 +20,7 @@ export function Actions({ execution, job, graph, explanation, reload }) {
   const isStep = Boolean(execution.step); // alone it would give its workflow nothing
   const letter = execution.status === "failed" && !execution.retriedAs && !graph && !isStep;
   return html`${isStep && html`<a class="button ${execution.status === "failed" ? "primary" : ""}" href=${link(executionPath(execution.parent))}>To its workflow</a>`}${letter && html`<${ActionButton} action=${retry(id)} kind="primary" />`}
-    <button type="button" class=${graph && execution.status === "failed" ? "primary" : ""} disabled=${!can("operator")} onClick=${() => setAsking(true)}>Run again …</button>
+    <button type="button" class=${graph && execution.status === "failed" ? "primary" : ""} disabled=${!can("operator")} title=${needs("operator")} onClick=${() => setAsking(true)}>Run again …</button>
     ${asking && html`<${Rerun} execution=${execution} graph=${graph} onClose=${() => setAsking(false)} />`}`;
 }
 
@@ -52,7 +52,7 @@ const retry = (id) => ({
 /** Run a workflow again from one of its steps. */
 export function RerunButton({ execution, graph, from }) {
   const [asking, setAsking] = useState(false);
-  return html`<button type="button" disabled=${!can("operator")} onClick=${() => setAsking(true)}>Run again from here …</button>${asking && html`<${Rerun} execution=${execution} graph=${graph} start=${from} onClose=${() => setAsking(false)} />`}`;
+  return html`<button type="button" disabled=${!can("operator")} title=${needs("operator")} onClick=${() => setAsking(true)}>Run again from here …</button>${asking && html`<${Rerun} execution=${execution} graph=${graph} start=${from} onClose=${() => setAsking(false)} />`}`;
 }
 
 /** How to run it again: from where, with what, and by which definitions. */

@@ -6,7 +6,7 @@ import { useExecution } from "../core/live.js";
 import { jobPath, link } from "../core/route.js";
 import { plural } from "../core/format.js";
 import { shown, State } from "../core/states.js";
-import { Id, Page, Panel, Progress, Ready } from "../parts/basics.js";
+import { Empty, Failure, Id, Page, Panel, Progress, Ready } from "../parts/basics.js";
 import { Gantt } from "../parts/gantt.js";
 import { isOf, Log } from "../parts/log.js";
 import { Actions } from "./execution-actions.js";
@@ -32,7 +32,16 @@ export default function Execution({ id }) {
   useEffect(() => setGoesOn(open), [open]);
   useEffect(() => { if (execution.data) document.title = `${execution.data.jobName} · Horae`; }, [execution.data?.jobName]);
   const parts = { job: job.data, graph: workflow ? graph.data : null, explanation: held ? explain.data : null, workflow, reload: () => { execution.reload(); graph.reload(); explain.reload(); } };
+  if (execution.data === undefined && execution.error) return html`<${Unread} id=${id} of=${execution} />`;
   return html`<${Ready} of=${execution} what="the execution">${(one) => html`<${Shown} execution=${one} ready=${job.data !== undefined || job.error !== null} ...${parts} />`}<//>`;
+}
+
+/** An execution that is not there, or cannot be read now. */
+function Unread({ id, of: { error, reload } }) {
+  const gone = error.status === 404 || error.status === 410;
+  const list = html`<a href=${link("/executions")}>Executions</a>`;
+  return html`<${Page} title=${gone ? "No such execution" : "This execution cannot be read"} crumbs=${list}>
+    ${gone ? html`<${Empty} title=${error.detail} action=${html`<a class="button" href=${link("/executions")}>All executions</a>`}><code>${id}</code><//>` : html`<${Failure} error=${error} retry=${reload} />`}<//>`;
 }
 
 function Shown({ execution, job, graph, explanation, workflow, ready, reload }) {

@@ -1,7 +1,7 @@
 // What can be done with a job: run it, pause it, run what was missed, change it, delete it.
 
 import { html, useState } from "../core/html.js";
-import { can } from "../core/api.js";
+import { can, needs } from "../core/api.js";
 import { go, jobPath, link, route, setQuery, executionPath } from "../core/route.js";
 import { act, ActionButton } from "../core/act.js";
 import { Menu } from "../parts/dialog.js";
@@ -43,7 +43,7 @@ export function JobActions({ job, reload }) {
   if (job.state === "deleted") return null;
   const timed = Boolean(job.scheduleText);
   return html`${hasForm(job)
-    ? html`<button type="button" class="primary" disabled=${!can("operator")} onClick=${() => show("trigger")}>Trigger …</button>`
+    ? html`<button type="button" class="primary" disabled=${!can("operator")} title=${needs("operator")} onClick=${() => show("trigger")}>Trigger …</button>`
     : html`<${ActionButton} kind="primary" action=${running(job, reload)} />`}
     ${job.state === "paused" ? html`<${ActionButton} action=${resuming(job, reload)} />` : html`<${ActionButton} action=${pausing(job, reload)} />`}
     ${can("editor") && !job.owner && html`<a class="button" href=${link(jobPath(job.name, "/edit"))}>Edit</a>`}

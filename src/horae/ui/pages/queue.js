@@ -7,7 +7,7 @@ import { executionPath, link } from "../core/route.js";
 import { number, seconds, duration, plural } from "../core/format.js";
 import { State, shown } from "../core/states.js";
 import { ActionButton } from "../core/act.js";
-import { can } from "../core/api.js";
+import { can, needs } from "../core/api.js";
 import { Empty, Facts, Json, Page, Panel, Ready, Time } from "../parts/basics.js";
 import { FormDialog } from "../parts/form-dialog.js";
 import { Table } from "../parts/table.js";
@@ -32,13 +32,13 @@ function Actions({ queue, reload }) {
   const pause = { title: "Pause", path: path(name, "/pause"), cli: ["queues", "pause", name], done: `Nothing of ${name} is started until it is resumed; what runs goes on.`, undo: { ...resume, title: "Resume" }, after: reload };
   const purge = {
     title: "Purge", path: path(name, "/purge"), params: { confirm: name }, cli: ["queues", "purge", name], after: reload,
-    confirm: { title: `Cancel all that is queued in ${name}?`, body: `${plural(queue.queued, "execution")} that have not begun are cancelled, and what waits for this queue. This cannot be undone.`, action: "Cancel them", danger: true, type: name },
+    confirm: { title: `Cancel all that is queued in ${name}?`, body: `${queue.queued === 1 ? "1 execution that has not begun is" : `${plural(queue.queued, "execution")} that have not begun are`} cancelled, and what waits for this queue. This cannot be undone.`, action: "Cancel them", danger: true, type: name },
     done: (answer) => `${plural(answer.cancelled, "execution")} cancelled.`,
   };
   const drain = { title: "Drain", path: path(name, "/drain"), cli: ["queues", "drain", name], done: `${name} takes nothing new; what it has runs.`, undo: { ...resume, title: "Resume" }, after: reload };
   const still = queue.state === "paused" || queue.state === "draining"; // a hold with an end is released below
-  return html`<button type="button" disabled=${!can("editor")} title=${can("editor") ? "" : "This needs the role editor."} onClick=${() => setAsking("edit")}>Change …</button><${ActionButton} key=${still ? "resume" : "pause"} action=${still ? resume : pause} kind=${still ? "primary" : ""} />
-    <button type="button" disabled=${!can("operator")} onClick=${() => setAsking("hold")}>Hold for a time …</button>${queue.state !== "draining" && html`<${ActionButton} action=${drain} />`}<${ActionButton} action=${purge} disabled=${!queue.queued} />
+  return html`<button type="button" disabled=${!can("editor")} title=${needs("editor")} onClick=${() => setAsking("edit")}>Change …</button><${ActionButton} key=${still ? "resume" : "pause"} action=${still ? resume : pause} kind=${still ? "primary" : ""} />
+    <button type="button" disabled=${!can("operator")} title=${needs("operator")} onClick=${() => setAsking("hold")}>Hold for a time …</button>${queue.state !== "draining" && html`<${ActionButton} action=${drain} />`}<${ActionButton} action=${purge} disabled=${!queue.queued} />
     ${asking === "hold" && html`<${Hold} name=${name} onClose=${close} />`}${asking === "edit" && html`<${EditQueue} queue=${queue} onClose=${() => setAsking(null)} onDone=${close} />`}`;
 }
 

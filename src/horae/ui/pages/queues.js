@@ -1,7 +1,7 @@
 // Queues: what stands in line, for how long, what decides who is next, and what holds them.
 
 import { html, useState } from "../core/html.js";
-import { can } from "../core/api.js";
+import { can, needs } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { go, link, route } from "../core/route.js";
 import { number, duration } from "../core/format.js";
@@ -43,7 +43,7 @@ export default function Queues() {
     { title: "who is next", cell: (one) => policyWords(one.policy) },
     { title: "limits", className: "wide", cell: (one) => boundWords(one) || html`<span class="soft">none</span>` },
   ];
-  return html`<${Page} title="Queues" lead="Where executions stand in line until a worker takes them." actions=${html`<button type="button" class="primary" disabled=${!can("editor")} title=${can("editor") ? "" : "This needs the role editor."} onClick=${() => setMaking(true)}>New queue …</button>`}><div class="chips"><${SearchBox} label="Search queues" /></div>
+  return html`<${Page} title="Queues" lead="Where executions stand in line until a worker takes them." actions=${html`<button type="button" class="primary" disabled=${!can("editor")} title=${needs("editor")} onClick=${() => setMaking(true)}>New queue …</button>`}><div class="chips"><${SearchBox} label="Search queues" /></div>
     <${Ready} of=${queues} what="queues">${(data) => html`<${Table} what="queues" columns=${columns} rows=${data.items.filter((one) => one.name.toLowerCase().includes(search))} keyOf=${(one) => one.name} href=${(one) => link(queuePath(one.name))} empty=${html`<${Empty} title=${search ? "No queue of that name." : "No queues yet."} command="horae queues set reports --concurrency 4">A queue comes to be with the first job that names it, or by this command.<//>`} />`}<//>
     ${making && html`<${EditQueue} taken=${(queues.data?.items ?? []).map((one) => one.name)} onClose=${() => setMaking(false)} onDone=${(name) => go(link(queuePath(name)))} />`}
   <//>`;

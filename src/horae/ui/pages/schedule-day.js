@@ -52,7 +52,7 @@ function crowdsOf(minutes, hour) {
   return count;
 }
 
-const words = (one) => html`${one.fired > 0 && html`<span>${compact(one.fired)} fired</span>`}${one.failed > 0 && html` <span class="tone-failed"><${Glyph} of="failed" size="12" /> ${compact(one.failed)} failed</span>`}${one.missed > 0 && html` <span class="tone-retrying"><${Glyph} of="late" size="12" /> ${compact(one.missed)} missed</span>`}${one.skipped > 0 && html` <span class="soft">${compact(one.skipped)} skipped</span>`}${(one.planned > 0 || one.more) && html` <span class="soft">${compact(one.planned)}${one.more ? "+" : ""} to come</span>`}`;
+const words = (one) => html`${one.fired > 0 && html`<span>${compact(one.fired)} fired</span>`}${one.missed > 0 && html` <span class="tone-retrying"><${Glyph} of="late" size="12" /> ${compact(one.missed)} missed</span>`}${one.skipped > 0 && html` <span class="soft">${compact(one.skipped)} skipped</span>`}${(one.planned > 0 || one.more) && html` <span class="soft">${compact(one.planned)}${one.more ? "+" : ""} to come</span>`}`;
 
 /** Sixty ticks: the taller, the more fires in that minute; a crowded one is amber. */
 function Minutes({ minutes, hour, now }) {

@@ -1,16 +1,16 @@
-// A month by days and a week by hours. Cells are moved through with the arrows; what was missed or failed stands out.
+// A month by days and a week by hours. The arrows move between cells; missed fires stand out.
 
 import { html, useRef } from "../core/html.js";
 import { now as present } from "../core/clock.js";
 import { link, route, setQuery } from "../core/route.js";
-import { number, plural } from "../core/format.js";
+import { number } from "../core/format.js";
 import { Glyph } from "../core/states.js";
 import { clockOf, compact, dayOf, longDay, monthDay, plus, say, weekdays } from "./schedule-days.js";
 
 /** In words, for who does not see the cell. */
 export function told(one) {
   const parts = [
-    one.fired && `${number(one.fired)} fired`, one.failed && `${plural(one.failed, "execution")} failed`, one.missed && `${number(one.missed)} missed`, one.skipped && `${number(one.skipped)} skipped`,
+    one.fired && `${number(one.fired)} fired`, one.missed && `${number(one.missed)} missed`, one.skipped && `${number(one.skipped)} skipped`,
     (one.planned || one.more) && `${one.more ? "more than " : ""}${number(one.planned)} to come`,
   ].filter(Boolean);
   return parts.join(", ") || "nothing";
@@ -47,7 +47,7 @@ export function Month({ data, day, today }) {
       const is = date === today ? "today" : "";
       return html`<a key=${one.at} data-cell class="cell ${is} ${date.slice(0, 7) === day.slice(0, 7) ? "" : "outside"} ${one.missed ? "missed" : ""}" tabindex=${date === day ? 0 : -1} href=${link("/schedule", { ...route.value.query, view: "day", at: date, hour: null })} aria-current=${is ? "date" : null} aria-label="${longDay(one.at)}: ${told(one)}">
         <span class="date">${monthDay(date)}</span>
-        <span class="fates"><${Fate} state="success" tone="quiet" n=${one.fired} word="fired" /><${Fate} state="failed" tone="failed" n=${one.failed} word="failed" /><${Fate} state="late" tone="retrying" n=${one.missed} word="missed" /><${Fate} state="skipped" tone="skipped" n=${one.skipped} word="skipped" />${(one.planned > 0 || one.more) && html`<span class="fate soft"><${Glyph} of="scheduled" size="12" /><b>${compact(one.planned)}${one.more ? "+" : ""}</b> <span class="fate-word">to come</span></span>`}</span>
+        <span class="fates"><${Fate} state="success" tone="quiet" n=${one.fired} word="fired" /><${Fate} state="late" tone="retrying" n=${one.missed} word="missed" /><${Fate} state="skipped" tone="skipped" n=${one.skipped} word="skipped" />${(one.planned > 0 || one.more) && html`<span class="fate soft"><${Glyph} of="scheduled" size="12" /><b>${compact(one.planned)}${one.more ? "+" : ""}</b> <span class="fate-word">to come</span></span>`}</span>
         <span class="density" style=${{ width: `${100 * share(one.planned || one.fired, most)}%` }} data-is=${one.planned ? "coming" : "past"}></span>
       </a>`;
     })}</div>`;
@@ -66,9 +66,10 @@ export function Week({ data, from, today, hour }) {
   const cell = (one, place) => {
     if (!one) return html`<span key=${place} class="hour-cell"></span>`;
     const count = one.planned || one.fired;
+    const written = count || one.more ? compact(count) + (one.more ? "+" : "") : "";
     const state = one.missed ? "missed" : one.planned ? "ahead" : "behind-now";
-    return html`<button key=${one.at} type="button" data-cell class="hour-cell ${state} ${one === entered && hour ? "chosen" : ""} ${one === data.items[current] ? "now" : ""}" tabindex=${one === entered ? 0 : -1} style=${{ "--share": share(count, most) }} aria-label="${say(one.at, { weekday: "long", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })}: ${told(one)}" aria-pressed=${one === entered && hour ? "true" : "false"} title=${told(one)} onClick=${() => setQuery({ hour: one.at })}>
-      ${one.missed > 0 && html`<${Glyph} of="late" size="12" /> `}${one.failed > 0 && html`<${Glyph} of="failed" size="12" /> `}${count || one.more ? compact(count) + (one.more ? "+" : "") : ""}</button>`;
+    return html`<button key=${one.at} type="button" data-cell class="hour-cell ${state} ${one === entered && hour ? "chosen" : ""} ${one === data.items[current] ? "now" : ""}" tabindex=${one === entered ? 0 : -1} style=${{ "--share": share(count, most) }} aria-label="${say(one.at, { weekday: "long", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })}: ${written && `${written}, `}${told(one)}" aria-pressed=${one === entered && hour ? "true" : "false"} title=${told(one)} onClick=${() => setQuery({ hour: one.at })}>
+      ${one.missed > 0 && html`<${Glyph} of="late" size="12" /> `}${written}</button>`;
   };
   return html`<div class="week" ...${cells} role="group" aria-label="The hours of the week">
     <span></span>${days.map((day) => html`<a key=${day} class="weekday ${day === today ? "today" : ""}" href=${link("/schedule", { ...route.value.query, view: "day", at: day, hour: null })}>${say(`${day}T12:00:00Z`, { weekday: "short" })} <b>${monthDay(day)}</b></a>`)}

@@ -2,7 +2,7 @@
 
 import { html, useState } from "../core/html.js";
 import { useList } from "../core/data.js";
-import { can } from "../core/api.js";
+import { can, needs } from "../core/api.js";
 import { now } from "../core/clock.js";
 import { ActionButton } from "../core/act.js";
 import { Copy, Empty, Panel, Tags, Time } from "../parts/basics.js";
@@ -36,7 +36,7 @@ export function Keys() {
     { title: "state", cell: state },
     { title: "", key: "actions", cell: (one) => state(one) === "valid" && html`<span class="actions nowrap"><${ActionButton} action=${rotate(one)} role="admin" /><${ActionButton} action=${revoke(one)} role="admin" /></span>` },
   ];
-  return html`<${Panel} title="Keys" actions=${html`<button type="button" class="primary" disabled=${!can("admin")} onClick=${() => setMaking(true)}>New key …</button>`}>
+  return html`<${Panel} title="Keys" actions=${html`<button type="button" class="primary" disabled=${!can("admin")} title=${needs("admin")} onClick=${() => setMaking(true)}>New key …</button>`}>
     <${Table} what="keys" columns=${columns} rows=${list.items} list=${list} keyOf=${(one) => one.keyId} rowClass=${(one) => (state(one) === "valid" ? "" : "soft")} empty=${html`<${Empty} title="No keys." />`} /><//>
     ${making && html`<${NewKey} onClose=${() => setMaking(false)} onMade=${(answer) => { setMaking(false); setTold(answer); list.top(); }} />`}
     ${told && html`<${Told} made=${told} onClose=${() => setTold(null)} />`}`;

@@ -2,7 +2,7 @@
 
 import { html, useState } from "../core/html.js";
 import { useData, useList } from "../core/data.js";
-import { can } from "../core/api.js";
+import { can, needs } from "../core/api.js";
 import { number } from "../core/format.js";
 import { ActionButton } from "../core/act.js";
 import { Empty, Facts, Panel, Ready, Time } from "../parts/basics.js";
@@ -21,10 +21,10 @@ export function Secrets() {
     { title: "name", cell: (one) => html`<code>secret://${one.name}</code>` },
     { title: "version", className: "number", cell: (one) => number(one.version) },
     { title: "set", className: "wide", cell: (one) => html`<${Time} at=${one.updatedAt} ago />` },
-    { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><button type="button" disabled=${!can("admin")} onClick=${() => setSetting(one.name)}>Set anew …</button><${ActionButton} action=${remove(one)} role="admin" /></span>` },
+    { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><button type="button" disabled=${!can("admin")} title=${needs("admin")} onClick=${() => setSetting(one.name)}>Set anew …</button><${ActionButton} action=${remove(one)} role="admin" /></span>` },
   ];
   const empty = html`<${Empty} title="No secrets." command="horae secrets set db-password">Jobs refer to them as secret://NAME; values are sealed, given only to what uses them, and never shown.<//>`;
-  return html`<${Panel} title="Secrets" actions=${html`<button type="button" class="primary" disabled=${!can("admin")} onClick=${() => setSetting("")}>Set a secret …</button>`}><${Table} what="secrets" columns=${columns} rows=${list.items} list=${list} keyOf=${(one) => one.name} empty=${empty} /><//>
+  return html`<${Panel} title="Secrets" actions=${html`<button type="button" class="primary" disabled=${!can("admin")} title=${needs("admin")} onClick=${() => setSetting("")}>Set a secret …</button>`}><${Table} what="secrets" columns=${columns} rows=${list.items} list=${list} keyOf=${(one) => one.name} empty=${empty} /><//>
     ${setting !== null && html`<${SetSecret} name=${setting} onClose=${() => setSetting(null)} onDone=${() => { setSetting(null); list.top(); }} />`}`;
 }
 

@@ -45,7 +45,7 @@ function Question({ title, body, action, danger, type, end }) {
   const submit = (event) => { event.preventDefault(); if (!type || typed === type) end(true); };
   return html`<${Dialog} title=${title} onClose=${() => end(false)}><form onSubmit=${submit}>
     <div class="dialog-body">${body}</div>
-    ${type && html`<label>Type <code>${type}</code> to go on<input value=${typed} onInput=${(event) => setTyped(event.target.value)} autocomplete="off" /></label>`}
+    ${type && html`<label><span>Type <code>${type}</code> to go on</span><input value=${typed} onInput=${(event) => setTyped(event.target.value)} autocomplete="off" /></label>`}
     <div class="actions end"><button type="button" onClick=${() => end(false)}>Leave it</button><button type="submit" class=${danger ? "danger" : "primary"} disabled=${Boolean(type) && typed !== type}>${action}</button></div>
   </form><//>`;
 }

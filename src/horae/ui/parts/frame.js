@@ -67,22 +67,32 @@ function Help({ onClose }) {
 
 const GO = { o: "/", j: "/jobs", e: "/executions", s: "/schedule", v: "/events", q: "/queues", w: "/workers", d: "/dead-letters", a: "/alerts" };
 
+const AGAIN = 2000; // ms until a page that could not be loaded is tried again
+
 function Content() {
   const [name, props] = chosen(route.value);
   const [shown, setShown] = useState({});
   useEffect(() => {
     let current = true;
-    if (name) load(name).then((View) => current && setShown({ name, View }), (error) => current && setShown({ name, error }));
-    return () => { current = false; };
+    let timer = null;
+    const bring = () => load(name).then((View) => current && setShown({ name, View }), (error) => {
+      if (!current) return;
+      setShown({ name, error });
+      timer = setTimeout(bring, AGAIN);
+    });
+    if (name) bring();
+    return () => { current = false; clearTimeout(timer); };
   }, [name]);
   const before = useRef(route.value.path);
   useEffect(() => {
-    if (before.current !== route.value.path && document.activeElement === document.body) document.getElementById("content").focus({ preventScroll: true });
+    const content = document.getElementById("content");
+    if (before.current !== route.value.path && document.activeElement === document.body) content.focus({ preventScroll: true });
+    if (document.activeElement === content) content.querySelector("[autofocus]")?.focus({ preventScroll: true });
     before.current = route.value.path;
   }, [route.value.path, shown]);
   if (!name) return html`<${Empty} title="There is no such page.">Begin at the <a href=${link("/")}>overview</a>.<//>`;
   if (shown.name !== name) return html`<${Loading} what="the page" />`;
-  if (shown.error) return html`<${Failure} error=${{ detail: "This page could not be brought.", remedy: "Is the server there? Reload to try again." }} retry=${() => location.reload()} />`;
+  if (shown.error) return html`<${Failure} error=${{ detail: "This page could not be loaded.", remedy: "It is tried again by itself until the server answers." }} retry=${() => location.reload()} />`;
   return html`<${Guard} of=${location.href}><${shown.View} key=${name + route.value.path + (route.value.query.ns ?? "")} ...${props} /><//>`;
 }
 

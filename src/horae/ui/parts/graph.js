@@ -103,7 +103,7 @@ class Node extends Component {
     const { word, tone } = look(state);
     const name = node.label ?? node.step;
     const items = node.items?.total > 1 ? node.items : null;
-    const told = `${name}, ${word}${items ? `, ${items.success + items.failed} of ${items.total} done${items.failed ? `, ${items.failed} failed` : ""}` : ""}${node.kind === "group" ? ", a group of steps" : ""}`;
+    const told = `${name}, ${word}${items ? `, ${items.success + items.failed} of ${items.total} done${items.failed ? `, ${items.failed} failed` : ""}` : ""}${node.kind === "group" ? ", a group of steps" : ""}${words && words !== word ? `: ${words}` : ""}`;
     return html`<g class="node tone-${tone} state-${state} ${selected ? "selected" : ""} ${critical ? "critical" : ""} ${dim ? "dim" : ""} ${node.kind === "group" || items ? "many" : ""}" data-step=${node.step} transform="translate(${place.x - WIDE / 2} ${place.y - HIGH / 2})" role="button" tabindex=${stop ? 0 : -1} aria-pressed=${selected ? "true" : "false"} aria-label=${told} onClick=${() => choose(node.step)}>
       ${(node.kind === "group" || items) && html`<rect class="behind" x="4" y="4" width=${WIDE} height=${HIGH} rx="6" />`}
       <rect class="card" width=${WIDE} height=${HIGH} rx="6" /><title>${node.kind === "approval" && answer(node) ? `${name}: ${answer(node)}` : name}</title>

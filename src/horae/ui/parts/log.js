@@ -65,8 +65,19 @@ export function isOf(event, id) {
   return place >= 0 && place < (event.count ?? 1);
 }
 
+const LEAST = 280; // px of a log, however little room there is
+const MARGIN = 16;
+
+/** End a log where the window ends, so that its last line is seen; one that begins far below is as high as the window. */
+function fit(box) {
+  const room = innerHeight - (box.getBoundingClientRect().top + scrollY) - MARGIN;
+  box.style.setProperty("--log-height", `${room >= LEAST ? room : Math.max(LEAST, innerHeight - 100)}px`);
+}
+
 function Rows({ lines, filtered, follow, onFollow, times, grep }) {
   const box = useRef(null);
+  const following = useRef(follow);
+  following.current = follow;
   const moved = useRef(false); // then it is drawn again, for where it is now
   const [view, setView] = useState({ top: 0, height: 400 });
   const target = filtered ? 0 : linked();
@@ -77,9 +88,17 @@ function Rows({ lines, filtered, follow, onFollow, times, grep }) {
   const last = Math.min(lines.count, Math.ceil((view.top * shift + view.height) / ROW) + BEYOND);
   const look = () => { if (box.current) setView({ top: box.current.scrollTop, height: box.current.clientHeight }); };
   useLayoutEffect(() => {
-    const watch = new ResizeObserver(look);
+    const settle = () => {
+      fit(box.current);
+      if (following.current) box.current.scrollTop = box.current.scrollHeight;
+      look();
+    };
+    settle();
+    const watch = new ResizeObserver(settle);
     watch.observe(box.current);
-    return () => watch.disconnect();
+    watch.observe(document.getElementById("content")); // what stands above it may grow
+    addEventListener("resize", settle);
+    return () => { watch.disconnect(); removeEventListener("resize", settle); };
   }, []);
   useLayoutEffect(() => {
     const above = lines.moved?.() ?? 0; // what was put above what is seen does not move it
