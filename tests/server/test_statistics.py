@@ -151,6 +151,23 @@ async def test_the_grid_of_a_workflow_has_its_steps(api: Api, node: Node):
     assert page["items"][0]["steps"] == {"extract": "running", "load": "pending"}
 
 
+async def test_the_grid_is_ordered_by_the_data_that_executions_are_about(api: Api, clock: VirtualClock):
+    await create(api)
+    for first in (3, 1, 2):
+        interval = {"start": f"2026-11-0{first}T00:00:00Z", "end": f"2026-11-0{first + 1}T00:00:00Z"}
+        answer = await api.post(f"{JOB}/trigger", json={"interval": interval})
+        assert answer.status_code == 202, answer.text
+        clock.advance(SECOND)
+    page, by_data = await get(api, f"{JOB}/grid"), await get(api, f"{JOB}/grid?by=interval")
+
+    assert [one["interval"]["start"][8:10] for one in page["items"]] == ["02", "01", "03"], "as they were made"
+    assert [one["interval"]["start"][8:10] for one in by_data["items"]] == ["03", "02", "01"]
+    assert by_data["items"][0]["interval"] == {"start": "2026-11-03T00:00:00Z", "end": "2026-11-04T00:00:00Z"}
+    assert (await api.get(f"{JOB}/grid?by=day")).status_code == 400
+    assert (await api.post(f"{JOB}/trigger")).status_code == 202
+    assert (await get(api, f"{JOB}/grid?limit=1"))["items"][0]["interval"] is None
+
+
 async def test_the_grid_of_a_plain_job_has_no_steps(api: Api, node: Node, clock: VirtualClock):
     await create(api)
     id = await run(api, node, clock, 2)

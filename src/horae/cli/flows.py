@@ -72,12 +72,21 @@ async def graph(api: Api, execution: str) -> None:
         ("", lambda node: MARKS.get(node["status"], "?")),
         ("STEP", lambda node: "  " * level[node["step"]] + node["step"]),
         ("STATUS", "status"),
-        ("TOOK", lambda node: "" if node.get("seconds") is None else f"{node['seconds']:.3g} s"),
+        ("WAITED", lambda node: _seconds(node.get("waited"))),
+        ("RAN", lambda node: _seconds(node.get("seconds"))),
         ("PATH", lambda node: "*" if node.get("critical") else ""),
         ("EXECUTION", lambda node: node.get("executionId") or ""),
         ("NOTE", note_of),
     ]
     api.out.list({"items": found["nodes"]}, shown, "It has no steps.")
+    spent = found.get("criticalSeconds")
+    if spent and found["criticalPath"]:
+        waited, ran = _seconds(spent["waited"]), _seconds(spent["ran"])
+        api.out.say(f"Critical path (*): {waited} waiting for workers, {ran} running.")
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g} s"
 
 
 @click.command(cls=Command, examples=("horae executions pause EXECUTION",))

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from horae.cli.definition import definition_options, editable, read_definition, speaking_flags
+from horae.cli.grid import grid
 from horae.cli.held_keys import limits
 from horae.cli.lazy import Group
 from horae.cli.output import Column, as_yaml
@@ -26,7 +27,7 @@ def jobs() -> None:
     """Create, list, change and trigger jobs."""
 
 
-for command in (*COMMANDS, limits, rollout, stats):
+for command in (*COMMANDS, limits, rollout, stats, grid):
     jobs.add_command(command)
 
 

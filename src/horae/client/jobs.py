@@ -163,9 +163,15 @@ class Jobs:
         query = {"from": since, "to": until, "timezone": timezone}
         return View.of(await self._caller.get(path_of("jobs", ref, "days"), query))
 
-    async def grid(self, ref: str, *, limit: int | None = None, cursor: str | None = None) -> View:
-        """Its executions, newest first, and how the steps of each stand: `raw["steps"]` and `raw["items"]`."""
-        return View.of(await self._caller.get(path_of("jobs", ref, "grid"), {"limit": limit, "cursor": cursor}))
+    async def grid(
+        self, ref: str, *, limit: int | None = None, cursor: str | None = None, by: str | None = None
+    ) -> View:
+        """Its executions, newest first, and how the steps of each stand: `raw["steps"]` and `raw["items"]`.
+
+        `by="interval"` orders those of a page by the data that they are about.
+        """
+        query = {"limit": limit, "cursor": cursor, "by": by}
+        return View.of(await self._caller.get(path_of("jobs", ref, "grid"), query))
 
     async def executions(
         self, ref: str, *, limit: int | None = None, cursor: str | None = None, **filters: Any

@@ -27,7 +27,7 @@ class Graphs:
             raise _no_workflow(execution.id, execution.state in FINAL)
         return show_graph(
             found.plan, found.held.flow, found.steps, found.names, found.held.began_at, execution.completed_at,
-            execution.state, self._env.now(), found.waits,
+            execution.state, self._env.now(), found.waits, found.starts,
         )  # fmt: skip
 
     async def pause(self, namespace: int, ref: str | UUID) -> ExecutionView:

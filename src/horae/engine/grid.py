@@ -1,11 +1,15 @@
 """The grid of a job: its executions, newest first, by the steps of its workflow."""
 
+from typing import Literal
 from uuid import UUID
 
 from horae.engine.refs import find_job
+from horae.env import Instant
 from horae.model.cursor import check_limit, make_cursor, read_cursor
+from horae.model.execution_view import shown_interval
 from horae.model.ids import execution_id
 from horae.model.instant import format_instant
+from horae.model.parcel import extra_of
 from horae.model.statistics_view import GridItemView, GridView
 from horae.model.workflow.values import Workflow
 from horae.store.contract import Store
@@ -14,6 +18,7 @@ from horae.store.moves.execution_lists import END, Chosen, ExecutionFilter
 from horae.store.moves.statistics_reads import in_seconds
 
 MOST_CELLS = 20_000
+GridOrder = Literal["run", "interval"]
 
 
 class Grid:
@@ -22,8 +27,14 @@ class Grid:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def page(self, namespace: int, ref: str, *, limit: int = 50, cursor: str | None = None) -> GridView:
-        """A page; of a workflow with very many steps it is shorter than asked for."""
+    async def page(
+        self, namespace: int, ref: str, *, limit: int = 50, cursor: str | None = None, by: GridOrder = "run"
+    ) -> GridView:
+        """A page of the newest; of a workflow with very many steps it is shorter than asked for.
+
+        By `interval`, those of the page are ordered by the start of their data's interval, or else by when they were
+        due; of executions about the same data the newest comes first.
+        """
         job = (await find_job(self._store, namespace, ref)).job
         steps: list[str] = []
         if isinstance(job.spec.task, Workflow):
@@ -38,6 +49,8 @@ class Grid:
         states = await self._store.read(lambda: grid_reads.states_of(places))
         known = set(steps)
         steps += sorted({step for cells in states.values() for step in cells} - known)
+        if by == "interval":
+            chosen = sorted(chosen, key=_data_of, reverse=True)
         return GridView(
             steps=steps,
             items=[_item(one, states[one[0].parcel, one[1]]) for one in chosen],
@@ -45,11 +58,21 @@ class Grid:
         )
 
 
+def _data_of(chosen: Chosen) -> tuple[Instant, UUID, int]:
+    """Where an execution stands among others by the data that it is about."""
+    slice, item = chosen
+    interval = extra_of(slice.extras, item).interval
+    return slice.due_at if interval is None else interval[0], slice.parcel, item
+
+
 def _item(chosen: Chosen, steps: dict[str, str]) -> GridItemView:
     slice, item = chosen
     began, ended = slice.started_at, slice.completed_at
     return GridItemView(
-        execution_id=execution_id(slice.parcel, item), status=slice.status,
-        at=format_instant(slice.due_at), seconds=None if began is None or ended is None else in_seconds(ended - began),
+        execution_id=execution_id(slice.parcel, item),
+        status=slice.status,
+        at=format_instant(slice.due_at),
+        interval=shown_interval(extra_of(slice.extras, item).interval),
+        seconds=None if began is None or ended is None else in_seconds(ended - began),
         steps=steps,
-    )  # fmt: skip
+    )

@@ -23,6 +23,7 @@ WAITS: Mapping[type, Kind] = {
     Callback: "callback",
 }
 NO_WAITS: Mapping[str, Wait] = {}
+NO_STARTS: Mapping[str, Instant] = {}
 
 
 class Items(View, frozen=True, kw_only=True):
@@ -59,9 +60,11 @@ class GraphNode(View, frozen=True, kw_only=True):
     run: int | UnsetType = UNSET  # of a loop, the present one, from 1
     items: Items | UnsetType = UNSET
     waits_for: GraphWait | UnsetType = UNSET
-    started_at: Time | None = None
+    ready_at: Time | None = None  # when it could have started
+    started_at: Time | None = None  # when it did, of many executions the first; of a step that needs no worker, at once
     ended_at: Time | None = None
     wake_at: Time | None = None
+    waited: float | None = None  # seconds from when it was ready to its start, or until now
     seconds: float | None = None  # from its start to its end, or until now
     reason: str = ""
     error: Failure | None = None
@@ -73,6 +76,13 @@ class GraphEdge(View, frozen=True, kw_only=True):
 
     source: str = field(name="from")
     target: str = field(name="to")
+
+
+class PathTimes(View, frozen=True, kw_only=True):
+    """What a critical path was spent on: seconds in which its steps waited for a worker, and in which they ran."""
+
+    waited: float
+    ran: float
 
 
 class GraphView(View, frozen=True, kw_only=True):
@@ -95,6 +105,7 @@ class GraphView(View, frozen=True, kw_only=True):
     nodes: list[GraphNode]
     edges: list[GraphEdge]
     critical_path: list[str]
+    critical_seconds: PathTimes
 
 
 def kind_of(step: Step | None) -> Kind:
@@ -118,6 +129,7 @@ def show_graph(
     status: str,
     now: Instant,
     waits: Mapping[str, Wait] = NO_WAITS,
+    starts: Mapping[str, Instant] = NO_STARTS,
 ) -> GraphView:
     """A workflow with its steps in the order in which they can run; those of phases that have not come, too."""
     stored = {row.step: (row, pin) for row, pin in rows}
@@ -132,6 +144,10 @@ def show_graph(
     steps = {name: stored.get(name) or blank[name] for name in order}
     path = critical_path(plan, {name: row for name, (row, _) in steps.items()}, ended_at or now)
     on_path = frozenset(path)
+    nodes = [
+        _node(plan, row, pin, names, row.step in on_path, now, waits.get(row.step), starts.get(row.step))
+        for row, pin in steps.values()
+    ]
     return GraphView(
         execution_id=flow.execution,
         job=names.get(flow.job, ""),
@@ -143,9 +159,7 @@ def show_graph(
         ended_at=shown_time(ended_at),
         cause=flow.cause or None,
         error=flow.error,
-        nodes=[
-            _node(plan, row, pin, names, row.step in on_path, now, waits.get(row.step)) for row, pin in steps.values()
-        ],
+        nodes=nodes,
         edges=[
             GraphEdge(source=upstream, target=name)
             for name in order
@@ -153,6 +167,10 @@ def show_graph(
             for upstream in plan.nodes[name].upstreams
         ],
         critical_path=path,
+        critical_seconds=PathTimes(
+            waited=sum(node.waited or 0 for node in nodes if node.critical),
+            ran=sum(node.seconds or 0 for node in nodes if node.critical),
+        ),
     )
 
 
@@ -174,6 +192,7 @@ def _node(
     critical: bool,
     now: Instant,
     wait: Wait | None,
+    start: Instant | None,
 ) -> GraphNode:
     node = plan.nodes.get(row.step)
     kind = kind_of(None if node is None else node.step)
@@ -185,7 +204,7 @@ def _node(
         more["items"] = Items(total=row.total, success=row.ok, failed=row.bad, left=left, taken_over=row.taken or UNSET)
     if wait is not None:
         more["waits_for"] = _wait(wait)
-    taken = None if row.began_at is None else ((row.ended_at or now) - row.began_at) / 1_000_000
+    begun, waited, ran = _times(row, start, now)
     return GraphNode(
         step=row.step,
         phase=row.phase,
@@ -194,15 +213,32 @@ def _node(
         job=None if pin is None else names.get(pin.job),
         version=None if pin is None else pin.version,
         execution_id=row.execution,
-        started_at=shown_time(row.began_at),
+        ready_at=shown_time(row.began_at),
+        started_at=shown_time(begun),
         ended_at=shown_time(row.ended_at),
         wake_at=shown_time(row.wake_at),
-        seconds=taken,
+        waited=waited,
+        seconds=ran,
         reason=row.reason,
         error=row.error,
         critical=critical,
         **more,
     )
+
+
+def _times(row: StepRow, start: Instant | None, now: Instant) -> tuple[Instant | None, float | None, float | None]:
+    """When a step started, how many seconds it waited for that, and how many it ran.
+
+    A step without an execution of its own starts at once. So does one whose execution nothing is known of any more.
+    """
+    if row.began_at is None:
+        return None, None, None
+    end = row.ended_at or now
+    needs_worker = row.execution is not None
+    if start is None and needs_worker and row.state in ("running", "cancelled"):
+        return None, (end - row.began_at) / 1_000_000, None
+    begun = min(max(row.began_at, start or row.began_at), end)
+    return begun, (begun - row.began_at) / 1_000_000, (end - begun) / 1_000_000
 
 
 def _wait(wait: Wait) -> GraphWait:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from horae.engine.grid import GridOrder
 from horae.errors import BadInput, NotFound
 from horae.model.statistics_view import DaysView, GridView, JobTotalsView
 from horae.server.call import Call
@@ -41,8 +42,16 @@ async def days(call: Call, query: Days) -> Reply:
     return ok(view)
 
 
+class Gridded(Paged, frozen=True, kw_only=True):
+    """A page of executions, and in which order they stand in it."""
+
+    by: Annotated[GridOrder, Meta(description="run: the newest first; interval: by the data they are about.")] = "run"
+
+
 @get(f"{JOB}/grid", "jobs.grid", GridView, refuses=(NotFound, BadInput))
-async def grid(call: Call, query: Paged) -> Reply:
+async def grid(call: Call, query: Gridded) -> Reply:
     """A job's executions, newest first, and how the steps of each stand if it is a workflow."""
-    page = await call.node.grid.page(call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor)
+    page = await call.node.grid.page(
+        call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor, by=query.by
+    )
     return ok(page)

@@ -6,12 +6,13 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
+from horae.env import Instant
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.job import Spec
 from horae.model.workflow.flow import StepRow
 from horae.model.workflow.plan import Plan
 from horae.model.workflow.values import Wait, Workflow
-from horae.store.moves import flow_rows, flow_waits
+from horae.store.moves import flow_rows, flow_times, flow_waits
 from horae.store.moves.flow_course import digest_of, plan_by, plans_of
 from horae.store.moves.flow_rows import Held, Pinned
 from horae.store.moves.jobs import definitions
@@ -30,6 +31,7 @@ class Whole(Struct, frozen=True):
     steps: list[Pinned]
     names: dict[UUID, str]
     waits: dict[str, Wait]  # what its steps wait for that do, but for time alone
+    starts: dict[str, Instant] = {}  # when steps first began to run
 
 
 def present_plan(job: UUID) -> Script[Plan | None]:
@@ -52,7 +54,8 @@ def whole(execution: UUID) -> Script[Whole | None]:
     jobs = {held.flow.job, *(pin.job for _, pin in steps if pin is not None)}
     names: dict[UUID, str] = dict((yield Among(NAMES, sorted(jobs))))
     waits = yield from _waits(held, steps)
-    return Whole(held, plans[held.digest], steps, names, waits)
+    starts = yield from flow_times.starts_of(execution, held.place, (row for row, _ in steps))
+    return Whole(held, plans[held.digest], steps, names, waits, starts)
 
 
 def failed_steps(executions: Collection[UUID]) -> Script[dict[UUID, list[StepRow]]]:

@@ -57,8 +57,9 @@ export function Grid({ job }) {
     reading.current = true;
     get(path, { limit: PAGE, cursor: pages.cursor }).then((page) => setPages((old) => ({ items: [...old.items, ...page.items], steps: union(old.steps, page.steps), cursor: page.nextCursor })), setError).finally(() => { reading.current = false; });
   }, [seen, pages]);
+  const items = useMemo(() => byData(pages.items ?? []), [pages.items]);
   const longest = useMemo(() => (pages.items ?? []).reduce((most, one) => Math.max(most, one.seconds ?? 0), 0.001), [pages.items]);
-  const days = useMemo(() => daysOf(pages.items ?? [], seen), [pages.items, seen]);
+  const days = useMemo(() => daysOf(items, seen), [items, seen]);
   if (pages.items === undefined) return error ? html`<${Failure} error=${error} retry=${head} />` : html`<${Loading} what="the grid" />`;
   if (!pages.items.length) return html`<${Empty} title="It has not run yet." command=${`horae jobs trigger ${job.name} --follow`}>Each execution will be a column here${job.workflow ? ", each step a row" : ""}.<//>`;
   const steps = pages.steps.slice(0, MOST_STEPS);
@@ -68,9 +69,9 @@ export function Grid({ job }) {
     <div class="grid"><ol class="grid-steps" style=${{ paddingTop: `${BARS + 8}px` }}>${steps.map((step) => html`<li key=${step} title=${step}>${step}</li>`)}</ol>
       <div class="grid-scroll" dir="rtl" ref=${place} onScroll=${measure} tabindex="0" role="group" aria-label="executions, the newest at the right"><div class="grid-inner" style=${{ width: `${Math.max(pages.items.length * WIDE, LABEL)}px`, height: `${height}px` }}>
         ${days.map(([name, order]) => html`<span key=${order} class="grid-day ${order * WIDE < LABEL ? "at-end" : ""}" dir="ltr" style=${{ right: `${order * WIDE < LABEL ? 0 : order * WIDE}px` }}>${name}</span>`)}
-        ${pages.items.slice(seen.first, seen.last).map((one, order) => html`<${Column} key=${one.executionId} one=${one} steps=${steps} height=${height} longest=${longest} right=${(seen.first + order) * WIDE} point=${setAt} />`)}
+        ${items.slice(seen.first, seen.last).map((one, order) => html`<${Column} key=${one.executionId} one=${one} steps=${steps} height=${height} longest=${longest} right=${(seen.first + order) * WIDE} point=${setAt} />`)}
       </div></div></div>
-    <p class="soft small grid-told" aria-hidden="true">${at ? `${look(at.status).word}, ${when(at.at)}, ${duration(at.seconds)}` : "Point at a column to read it, open it to see its steps and its log."}</p>
+    <p class="soft small grid-told" aria-hidden="true">${at ? `${look(at.status).word}, ${at.interval ? `data of ${when(at.interval.start)}` : when(at.at)}, ${duration(at.seconds)}` : "Point at a column to read it, open it to see its steps and its log."}</p>
     ${pages.steps.length > MOST_STEPS && html`<p class="soft">The first ${MOST_STEPS} of ${pages.steps.length} steps are shown.</p>`}</div>`;
 }
 
@@ -78,11 +79,16 @@ export function Grid({ job }) {
 function daysOf(items, { first, last }) {
   const found = [];
   for (let order = first; order < Math.min(last, items.length); order += 1) {
-    const name = day(items[order].at);
-    if (order + 1 === items.length || day(items[order + 1].at) !== name) found.push([name, order]);
+    const name = day(pointOf(items[order]));
+    if (order + 1 === items.length || day(pointOf(items[order + 1])) !== name) found.push([name, order]);
   }
   return found;
 }
+
+/** Where a column stands: at the begin of the data that it is about, or else when it was due. */
+const pointOf = (one) => one.interval?.start ?? one.at;
+/** The latest data first; without intervals, and of the same data, in the order in which they ran. */
+const byData = (items) => (items.some((one) => one.interval) ? [...items].sort((a, b) => new Date(pointOf(b)) - new Date(pointOf(a))) : items);
 
 const union = (one, other) => [...new Set([...one, ...other])];
 
@@ -96,7 +102,7 @@ function merged(page, old) {
   return { items: [...items, ...old.items.filter((one) => !fresh.has(one.executionId))], steps: union(page.steps, old.steps), cursor: old.cursor };
 }
 
-const said = (one) => `${look(one.status).word}${one.seconds === null || one.seconds === undefined ? "" : `, ${duration(one.seconds)}`}, ${exact(one.at)}`;
+const said = (one) => `${look(one.status).word}${one.seconds === null || one.seconds === undefined ? "" : `, ${duration(one.seconds)}`}, ${one.interval ? `data of ${exact(one.interval.start)}, due ` : ""}${exact(one.at)}`;
 
 /** Drawn again only when something about it changed. */
 class Column extends Component {

@@ -1,0 +1,101 @@
+"""The graph tells waiting for a worker from running, step by step and along the critical path."""
+
+import msgspec
+import pytest
+
+from horae.env import SECOND
+from horae.model.retry import RetryPolicy
+from horae.model.workflow.graph import GraphView, show_graph
+from horae.model.workflow.values import Foreach, Loop, SignalWait
+from horae.store.moves import flow_reads
+from horae.store.moves.promote import LONG_AGO
+from tests.store_contract.flow_world import begin, look, open_all, step, workflow
+from tests.store_contract.world import World, failed, rank, success
+
+
+async def graph(world: World, execution) -> GraphView:
+    found = await world.store.read(lambda: flow_reads.whole(execution))
+    return show_graph(
+        found.plan, found.held.flow, found.steps, found.names, found.held.began_at, None, "running", world.now(),
+        found.waits, found.starts,
+    )  # fmt: skip
+
+
+async def times(world: World, execution) -> dict[str, tuple]:
+    return {node.step: (node.waited, node.seconds) for node in (await graph(world, execution)).nodes}
+
+
+async def ran(world: World, worker, seconds: int, outcome=success, **more) -> None:
+    """A worker takes what is there and ends it after so long."""
+    (slice,) = await worker.claim(10)
+    began = world.now()
+    world.clock.advance(seconds * SECOND)
+    for item in range(slice.lo, slice.hi):
+        one = msgspec.structs.replace(slice, lo=item, hi=item + 1)
+        await worker.report(msgspec.structs.replace(outcome(one, **more), started_at=[began], ended_at=[world.now()]))
+
+
+async def test_a_step_waits_and_then_runs(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job), step("b", job, after=("a",)))
+    execution, worker = await begin(world, flow), await world.worker()
+    world.clock.advance(12 * SECOND)
+    assert await times(world, execution) == {"a": (12, None), "b": (None, None)}
+    ready = (await graph(world, execution)).nodes[0]
+    assert (ready.started_at, ready.ended_at) == (None, None)
+    assert ready.ready_at is not None
+    await ran(world, worker, 3)
+    world.clock.advance(2 * SECOND)
+    held = await worker.claim(1)
+    world.clock.advance(4 * SECOND)
+    assert await times(world, execution) == {"a": (12, 3), "b": (2, 4)}, "what runs has run for so long"
+    await worker.report(success(held[0]))
+    whole = await graph(world, execution)
+    assert whole.critical_path == ["a", "b"]
+    assert whole.critical_seconds.waited == 14
+    assert whole.critical_seconds.waited + whole.critical_seconds.ran == 21
+
+
+async def test_items_of_a_foreach_start_with_the_first(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("each", job, foreach=Foreach(items=[1, 2, 3])))
+    execution, worker = await begin(world, flow), await world.worker()
+    world.clock.advance(5 * SECOND)
+    assert await times(world, execution) == {"each": (5, None)}
+    held = await worker.claim(2)
+    world.clock.advance(2 * SECOND)
+    assert await times(world, execution) == {"each": (5, 2)}
+    assert held
+
+
+async def test_a_loop_starts_with_its_first_run(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("poll", job, loop=Loop(condition="${index >= 2}", until=True)))
+    execution, worker = await begin(world, flow), await world.worker()
+    world.clock.advance(5 * SECOND)
+    await ran(world, worker, 1)
+    world.clock.advance(2 * SECOND)
+    await ran(world, worker, 1)
+    assert await times(world, execution) == {"poll": (5, 4)}
+
+
+async def test_a_step_that_is_tried_again_started_with_its_first_try(world: World):
+    job = await world.job(retry=RetryPolicy(retries=1, delay=0))
+    execution, worker = await begin(world, await workflow(world, step("a", job))), await world.worker()
+    world.clock.advance(5 * SECOND)
+    await ran(world, worker, 2, failed)
+    await world.store.promote_due(LONG_AGO, 100, rank)
+    world.clock.advance(SECOND)
+    assert (await times(world, execution))["a"][0] == 5
+
+
+@pytest.mark.parametrize("wait", [True, False])
+async def test_steps_without_a_worker_start_at_once(world: World, wait):
+    job = await world.job(queue="other")
+    inner = await workflow(world, step("in", job), name="inner")
+    flow = await workflow(world, step("x", wait=SignalWait(name="go")) if wait else step("x", inner), name="outer")
+    execution = await begin(world, flow)
+    await open_all(world)
+    await look(world)
+    world.clock.advance(5 * SECOND)
+    assert await times(world, execution) == {"x": (0, 5)}
