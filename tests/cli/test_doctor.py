@@ -49,7 +49,7 @@ def test_a_clock_that_jumped_is_told_and_can_be_accepted():
     jumped = CLOCK | {"trusted": False, "jumpSeconds": 90000.0}
     told = {
         "GET /healthz": answer(), "GET /readyz": HEALTH, "GET /store": STORE, "GET /workers": page(),
-        "GET /servers": page(),
+        "GET /executions": page(), "GET /servers": page(),
     }  # fmt: skip
     result = run(FakeApi(told | {"GET /clock": jumped}), "doctor")
     assert result.exit_code == 1
@@ -62,12 +62,32 @@ def test_a_clock_that_jumped_is_told_and_can_be_accepted():
 def test_warnings_are_counted():
     told = {
         "GET /healthz": answer(), "GET /readyz": HEALTH, "GET /store": STORE, "GET /workers": page(),
-        "GET /servers": page(), "GET /clock": CLOCK,
+        "GET /executions": page(), "GET /servers": page(), "GET /clock": CLOCK,
     }  # fmt: skip
     result = run(FakeApi(told), "doctor")
     assert result.exit_code == 0
     assert "Nothing is wrong" not in result.stdout
     assert result.stdout.rstrip().endswith("1 warning.")
+
+
+def explained(gate: str, message: str) -> dict[str, object]:
+    blocker = {"gate": gate, "message": message, "opens": "Start one."}
+    return {"jobId": "j", "job": "j", "executionId": "1", "summary": "", "blockers": [blocker]}
+
+
+def test_work_that_no_worker_can_run_is_found():
+    told = {
+        "GET /healthz": answer(), "GET /readyz": HEALTH, "GET /store": STORE, "GET /clock": CLOCK,
+        "GET /servers": page(),
+        "GET /workers": page({"workerId": "w", "status": "live"}),
+        "GET /executions": page({"executionId": "1", "jobName": "mail"}, {"executionId": "2", "jobName": "report"}),
+        "GET /executions/1/explain": explained("no-worker", 'No live worker serves the queue "mail".'),
+        "GET /executions/2/explain": explained("busy", "All are busy."),
+    }  # fmt: skip
+    result = run(FakeApi(told), "doctor")
+    assert "no live worker can run mail" in result.stdout
+    assert 'queued: No live worker serves the queue "mail". Start one.' in result.stdout
+    assert "1 warning." in result.stdout
 
 
 def test_a_healthy_server():
@@ -78,6 +98,7 @@ def test_a_healthy_server():
             "GET /readyz": HEALTH,
             "GET /store": STORE,
             "GET /workers": page(worker),
+            "GET /executions": page(),
             "GET /servers": page(
                 {"url": "http://a", "parts": ["api", "gateway"]},
                 {"url": "", "host": "vm", "pid": 7, "parts": ["scheduler"]},
@@ -140,7 +161,7 @@ def test_no_server_is_a_failure_that_says_what_to_do():
 def test_what_is_wrong_with_a_server_is_seen(route, said):
     routes = {
         "GET /healthz": answer(), "GET /readyz": HEALTH, "GET /store": STORE, "GET /workers": page(),
-        "GET /servers": page(),
+        "GET /executions": page(), "GET /servers": page(),
     }  # fmt: skip
     found = checks(
         run(FakeApi({**route, **{k: v for k, v in routes.items() if k not in route}}), "doctor", "-o", "json")

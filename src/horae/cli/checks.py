@@ -16,6 +16,7 @@ State = Literal["ok", "warn", "fail"]
 
 MIB = 1024 * 1024
 LITTLE_DISK, TIGHT_DISK = 200 * MIB, 2048 * MIB
+LOOKED_AT, MOST_JOBS = 200, 10  # queued executions, and jobs of theirs that are asked about
 FIXED_SQLITE = (3, 51, 3)
 # What a worker gives the commands it runs; they are no settings.
 GIVEN = {"EXECUTION_ID", "JOB", "ATTEMPT", "TOKEN", "SCHEDULED_AT", "OUTPUT", "CHECKPOINT", "ARTIFACTS"}
@@ -116,6 +117,7 @@ async def _server(client: Any, env: Env, settings: Settings) -> Any:
         for check in told_checks((await client.store()).raw):
             yield check
         yield _workers(await client.workers.list())
+        yield await _queued(client)
         yield Check("servers", "ok", ", ".join(map(_server_in_words, await client.servers.list())) or "this one")
         yield _trust(await client.clock.get())
     except HoraeError as error:
@@ -145,6 +147,23 @@ def _workers(workers: Any) -> Check:
     if count["late"] or count["lost"]:
         return Check("workers", "warn", detail, "Look at them: horae workers list")
     return Check("workers", "ok", detail)
+
+
+async def _queued(client: Any) -> Check:
+    """Look for queued executions that no live worker can run, in one execution of each of a few jobs."""
+    jobs = {one.raw["jobName"]: one.raw for one in await client.executions.list(status="queued", limit=LOOKED_AT)}
+    stuck: dict[str, list[str]] = {}
+    for name, execution in list(jobs.items())[:MOST_JOBS]:
+        explanation = (await client.executions.explain(execution["executionId"])).raw
+        for blocker in explanation["blockers"]:
+            if blocker["gate"] == "no-worker":
+                stuck.setdefault(f"{blocker['message']} {blocker['opens']}", []).append(name)
+    if not stuck:
+        return Check(
+            "queued", "ok", "a live worker can run what was looked at" if jobs else "nothing waits for a worker"
+        )
+    names = sorted({name for found in stuck.values() for name in found})
+    return Check("queued", "warn", f"no live worker can run {', '.join(names)}", "\n".join(stuck))
 
 
 def clock_check(name: str, offset: int, whose: str) -> Check:
