@@ -19,7 +19,7 @@ UPGRADE ?=
 PEERS_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format bench scale bench-policies bench-peers prove audit lock clean install install-dev browser
+.PHONY: help up test lint format bench scale bench-policies bench-peers prove prove-frameworks audit lock clean install install-dev browser
 
 help:
 	@echo "make up      install into $(VENV) and run Horae with a demo on http://127.0.0.1:8420"
@@ -31,6 +31,7 @@ help:
 	@echo "make bench-policies   measure what policies do and cost, and write docs/RESULTS-policies.md"
 	@echo "make bench-peers   measure other job queues beside Horae, each installed into .peers; docs/RESULTS-peers.md"
 	@echo "make prove   the long proofs: more seeds, more interleavings, more examples"
+	@echo "make prove-frameworks   the SDK inside gunicorn, Flask, Django and Celery, installed into .frameworks; needs the Internet"
 	@echo "make audit   look up every pinned package in the public list of advisories; needs the Internet"
 	@echo "make lock    write the lock files; UPGRADE=1 moves the pins"
 	@echo "make clean   remove everything that was installed or built"
@@ -70,6 +71,9 @@ prove: install-dev browser
 	tools/time
 	tools/security
 
+prove-frameworks: install-dev
+	$(BIN)/python -m tools.frameworks
+
 audit:
 	tools/audit
 
@@ -77,7 +81,7 @@ lock:
 	tools/lock $(if $(UPGRADE),--upgrade)
 
 clean:
-	rm -rf $(VENV) .peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .peers .frameworks build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 browser:

@@ -1,0 +1,1 @@
+"""`make prove-frameworks`: the SDK inside Flask, Django and Celery as they are deployed, against a real server."""
