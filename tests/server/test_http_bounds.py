@@ -8,7 +8,7 @@ import pytest
 from horae.env import system_env
 from horae.server.access import is_public
 from horae.server.door import BODIED
-from horae.server.http import MOST_AFTER, MOST_LINED_UP
+from horae.server.http import AT_ONCE, MOST_AFTER, MOST_LINED_UP
 from horae.server.listener import Listener
 from horae.server.reading import LIMIT, SMALL_LIMIT
 from horae.server.routes import ROUTES
@@ -195,6 +195,24 @@ async def test_time_that_the_server_did_not_read_is_not_held_against_a_client(an
         assert (await answer_of(client[0]))[0] == 200
 
     await talk(answers, send)
+
+
+async def test_many_small_chunks_let_others_have_their_turn(answers: Answers):
+    listener = Listener(system_env(), answers.answer)
+    async with bound(listener) as connect:
+        busy, size = await connect(), 200_000
+        busy[1].write(b"POST /p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
+        busy[1].write(b"1\r\nx\r\n" * size + b"0\r\n\r\n")
+        answer = asyncio.ensure_future(answer_of(busy[0]))
+        await eventually(lambda: answers.read > 0)
+        (connection,) = listener._connections
+        held = []
+        while not answer.done():
+            held.append(connection._coming.size)
+            await asyncio.sleep(0)
+        assert max(held) <= 4 * AT_ONCE, "a turn takes few of them"
+        assert len((await answer)[2]) == size
+    await listener.stop(0.1)
 
 
 async def test_a_flood_of_trailers_keeps_no_other_client_waiting(answers: Answers):

@@ -20,6 +20,7 @@ from horae.server.request import Request
 MOST_HELD = 256 * 1024  # bytes of a body that its handler has not asked for yet: then reading pauses
 MOST_AFTER = 1024 * 1024  # bytes that still come when their request is answered: then the connection ends
 MOST_LINED_UP = 16  # requests sent ahead of their answers: then reading pauses
+AT_ONCE = 256  # requests and pieces of bodies that are read before other connections have their turn
 PATIENCE = 30.0  # seconds for the next piece of a request that has begun, or for a client to read its answer
 SLOWEST = 1024  # bytes a second, after that time: one byte now and then would hold a connection for nothing
 
@@ -122,9 +123,10 @@ class Connection(asyncio.Protocol):
 
     def _read(self) -> None:
         """Take requests out of the bytes that came, as many as there is room for, and begin to answer."""
+        more = AT_ONCE
         try:
-            while not self._ended and not self._is_full and (part := self._framing.take()) is not None:
-                coming = self._coming
+            while more and not self._ended and not self._is_full and (part := self._framing.take()) is not None:
+                coming, more = self._coming, more - 1
                 if isinstance(part, Request):
                     coming = self._coming = part
                     self._after, self._began_at, self._heard = 0, self._host.now, 0
@@ -138,8 +140,9 @@ class Connection(asyncio.Protocol):
         except HoraeError as error:
             self._refuse(error)
             return
-        if self._is_full:
-            self._pause()
+        if not more:
+            self._loop.call_soon(self._read_on)
+        (self._resume if more and not self._is_full else self._pause)()
         self._advance()
 
     def _refuse(self, error: HoraeError) -> None:
@@ -163,9 +166,7 @@ class Connection(asyncio.Protocol):
         """Go on with the bytes that are here, then with those that the client sends."""
         midway = self._framing.midway
         if (midway or not self._reading) and self._open and not self._is_full:
-            self._resume()
-            if midway and not self._ended:
-                self._read()
+            (self._read if midway and not self._ended else self._resume)()
 
     def _pause(self) -> None:
         if self._reading:
