@@ -8,6 +8,7 @@ import pytest
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import Costly
+from horae.model.events.read import read_event
 from horae.store.moves import namespaces
 from horae.store.script import Fetch, Statement
 from tests.model.expression_attacks import LITERAL, nested
@@ -33,6 +34,10 @@ async def hostile(node: Node, change, trigger_params: dict | None = None) -> Non
     for name in ("hostile", "harmless"):
         body = {"name": name, "command": "true", "sequence": "${job.name}", "schedule": {"every": "1h"}}
         await node.jobs.create(NAMESPACE, body)
+    await rewritten(node, change, trigger_params)
+
+
+async def rewritten(node: Node, change, trigger_params: dict | None = None) -> None:
     stored = await node.store.job_named(NAMESPACE, "hostile")
     assert stored is not None
 
@@ -123,3 +128,16 @@ async def test_keys_that_take_too_much_work_at_every_fire_are_refused_with_the_d
     body = {"name": "hostile", "command": "true", "sequence": BY_DATA, "schedule": {"every": "1h"}}
     with pytest.raises(Costly, match="sequence"):
         await node.jobs.create(NAMESPACE, {**body, "params": {"rows": list(range(1000))}})
+
+
+async def test_an_event_does_not_start_what_stands_under_a_key_that_takes_too_much_work(node: Node):
+    body = {"name": "hostile", "command": "true", "sequence": "${job.name}", "triggers": [{"name": "t", "event": "up"}]}
+    await node.jobs.create(NAMESPACE, body)
+    await rewritten(node, by_sequence(BY_DATA))
+    began = time.process_time()
+    views = await node.intake.send(NAMESPACE, [read_event({"name": "up", "payload": {}}) for _ in range(20)])
+
+    assert time.process_time() - began < 5
+    assert {one.disposition for view in views for one in view.skipped} == {"skipped-params"}
+    assert all("steps to compute" in one.cause for view in views for one in view.skipped[:1])
+    assert not any(view.fired for view in views)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from horae.errors import BadInput
+from horae.errors import BadInput, Costly
 
 MOST_STEPS = 100_000
 ASKED_STEPS = 20_000  # of what is computed for many at a time: keys, filters, params from events
@@ -116,6 +116,14 @@ def blame(told: str, *, own: bool) -> None:
     meter = _shared.get()
     if meter is not None:
         meter.over = meter.over or (told, own)
+
+
+def refuse_blamed() -> None:
+    """Refuse what was made without an expression that took too much. Raises Costly."""
+    meter = _shared.get()
+    if meter is not None and meter.over is not None:
+        told, meter.over = meter.over[0], None
+        raise Costly(told, REMEDY)
 
 
 def compiling(text: str) -> None:

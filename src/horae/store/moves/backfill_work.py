@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.model.backfill import Backfill, Chosen, Counts, Pick, Stretch, Version, ahead, choose, rewrite, stretches
 from horae.model.calendar import Calendar, no_such_calendar
+from horae.model.cel.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_blamed, shared
 from horae.model.deadline import deadline_after
 from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
@@ -146,7 +147,8 @@ def _start(
         parts, pending = yield from _parts(backfill, now)
         fires = _decided(ahead(parts, backfill.at, look, newest_first=backfill.newest_first), backfill, pending)
         chosen = (yield from _choose(backfill, fires, min(room, BATCH))) if fires and room > 0 else None
-        wanted = [_execution(backfill, target, pick, lead, new_id, now) for pick in chosen.picks] if chosen else []
+        with shared(Meter(MOST_STEPS + ITEM_STEPS * BATCH)):
+            wanted = [_execution(backfill, target, pick, lead, new_id, now) for pick in chosen.picks] if chosen else []
     except Exception as error:
         stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {why(error)}")
         yield from _advance(stuck)
@@ -276,7 +278,9 @@ def _execution(
     if backfill.params is not None:
         item = msgspec.json.encode({**msgspec.json.decode(item), **msgspec.json.decode(backfill.params)})
     deadline = deadline_after(now, within)
-    return execution_of(target, extra, lead, item=item, priority=backfill.priority, deadline=deadline, new_id=new_id)
+    one = execution_of(target, extra, lead, item=item, priority=backfill.priority, deadline=deadline, new_id=new_id)
+    refuse_blamed()
+    return one
 
 
 def _moved_on(backfill: Backfill, made: _Made | None, pending: Sequence[Version], refused: str) -> Backfill:

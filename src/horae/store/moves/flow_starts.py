@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.errors import BadInput, HoraeError, TooLarge
+from horae.model.cel.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_blamed, shared
 from horae.model.execution import Extra
 from horae.model.ids import parcel_id
 from horae.model.keys import encode_keys, keys_of
@@ -169,12 +170,15 @@ def _asked(course: Course, start: Start, target: Target, lead: Lead, now: Instan
         fits(item)
     alike = start.foreach and start.places is None and not _differ(target, lead)
     asked = []
+    meter = Meter(MOST_STEPS + ITEM_STEPS * len(start.items))
     places = range(len(start.items)) if start.places is None else start.places
     for i, item in list(zip(places, start.items, strict=True))[: 1 if alike else None]:
         mine = structs.replace(extra, index=i) if start.foreach else extra
         priority = held.priority if start.priority is None else start.priority
         due_at = now + start.delay if start.delay else 0
-        one = execution_of(target, mine, lead, due_at=due_at, item=item, priority=priority)
+        with shared(meter):
+            one = execution_of(target, mine, lead, due_at=due_at, item=item, priority=priority)
+            refuse_blamed()
         asked.append(structs.replace(one, envelope=_envelope(course, start, one)))
     return asked
 

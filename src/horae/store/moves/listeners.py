@@ -8,7 +8,9 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.errors import Costly
 from horae.model.calendar import Calendar
+from horae.model.cel.meter import refuse_blamed
 from horae.model.deadline import deadline_after
 from horae.model.events.decide import OUTRUN, Listening, Verdict, decide_event
 from horae.model.events.params import fill_params
@@ -192,6 +194,10 @@ def decide_at(
     within = target.spec.within if listener.timer.rules.within is None else listener.timer.rules.within
     deadline = deadline_after(verdict.due or now, within)
     wanted = execution_of(target, extra, lead, due_at=verdict.due or 0, item=item, deadline=deadline)
+    try:
+        refuse_blamed()
+    except Costly as error:
+        return Decided(id, listener, Verdict("skipped-params", error.detail[:MOST_TOLD]))
     key, turn = listener.key, listener.turn
     if key is not None:
         wanted = turns.gate(wanted, key, turn)
