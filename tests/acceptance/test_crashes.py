@@ -9,7 +9,7 @@ import pytest
 from tests.acceptance.fleet import Fleet, Process, free_port
 from tests.waiting import eventually_sync
 
-SLOTS = 12
+SLOTS, LOAD = 12, 18  # slots, and executions that are submitted between two kills
 
 
 class Up:
@@ -86,9 +86,9 @@ def test_a_process_that_is_killed_again_and_again_gets_through_and_nothing_is_ta
     up.job("exec sleep 1")
     began_at = monotonic()
     for _ in range(kills):
-        up.submit(SLOTS)
-        count += SLOTS
-        until = up.begun() + rng.randint(1, 2 * SLOTS)
+        up.submit(LOAD)
+        count += LOAD
+        until = up.begun() + rng.randint(1, 4 * SLOTS)
         eventually_sync(lambda: up.begun() >= until or not up.live(), within=120)  # noqa: B023
         up.crash()
     last = monotonic()
