@@ -19,7 +19,7 @@ UPGRADE ?=
 PEERS_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format bench scale bench-policies bench-peers prove prove-frameworks audit lock clean install install-dev browser
+.PHONY: help up test lint format bench scale bench-policies bench-peers prove prove-frameworks prove-openapi audit lock clean install install-dev browser
 
 help:
 	@echo "make up      install into $(VENV) and run Horae with a demo on http://127.0.0.1:8420"
@@ -32,6 +32,7 @@ help:
 	@echo "make bench-peers   measure other job queues beside Horae, each installed into .peers; docs/RESULTS-peers.md"
 	@echo "make prove   the long proofs: more seeds, more interleavings, more examples"
 	@echo "make prove-frameworks   the SDK inside gunicorn, Flask, Django and Celery, installed into .frameworks; needs the Internet"
+	@echo "make prove-openapi   generate clients from the OpenAPI document with three generators; needs the Internet"
 	@echo "make audit   look up every pinned package in the public list of advisories; needs the Internet"
 	@echo "make lock    write the lock files; UPGRADE=1 moves the pins"
 	@echo "make clean   remove everything that was installed or built"
@@ -74,6 +75,9 @@ prove: install-dev browser
 prove-frameworks: install-dev
 	$(BIN)/python -m tools.frameworks
 
+prove-openapi: install-dev
+	tools/openapi
+
 audit:
 	tools/audit
 
@@ -81,7 +85,7 @@ lock:
 	tools/lock $(if $(UPGRADE),--upgrade)
 
 clean:
-	rm -rf $(VENV) .peers .frameworks build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .peers .frameworks .openapi build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 browser:

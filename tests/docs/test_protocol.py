@@ -101,7 +101,7 @@ def test_the_schemas_of_the_protocol_hold_every_example_and_type_what_is_raw():
     assert defs["Grant"]["properties"]["extras"]["items"] == {"$ref": "#/$defs/Extra"}
     kinds = defs["Definition"]["properties"]["task"]["discriminator"]["mapping"]
     assert {"python", "command", "http"} <= kinds.keys()
-    assert defs["Outcome"]["additionalProperties"] is False
+    assert defs["ToldOutcome"]["additionalProperties"] is False
     assert "additionalProperties" not in defs["Answer"]
     assert defs["Exchange"]["properties"]["channel"]["maximum"] == protocol.CHANNELS - 1
     assert defs["ToldFailure"]["properties"]["kind"]["enum"] == ["error", "platform", "timeout"]

@@ -59,7 +59,19 @@ def test_the_commands_that_others_call_are_executable():
     ] == []
 
 
-TARGETS = ["up", "test", "lint", "bench", "scale", "bench-peers", "prove", "prove-frameworks", "lock", "clean"]
+TARGETS = [
+    "up",
+    "test",
+    "lint",
+    "bench",
+    "scale",
+    "bench-peers",
+    "prove",
+    "prove-frameworks",
+    "prove-openapi",
+    "lock",
+    "clean",
+]
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -8,7 +8,7 @@ from msgspec import Meta, Raw, UnsetType, field
 from horae.env import Instant
 from horae.model.instant import format_instant
 from horae.model.log_level import Level
-from horae.model.view import Time, View
+from horae.model.view import Status, Time, View
 
 
 class ErrorView(View, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class ExecutionView(View, frozen=True, kw_only=True):
     job_id: UUID
     job_name: str
     job_version: int
-    status: str
+    status: Status
     scheduled_at: Time
     queued_at: Time | None = None
     started_at: Time | None = None

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from horae.model.estimate import Estimate
 from horae.model.gates import Blocker
-from horae.model.view import Time, View, shown_time
+from horae.model.view import Status, Time, View, shown_time
 
 
 class BlockerView(View, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class ExplanationView(View, frozen=True, kw_only=True):
     execution_id: UUID
     job_id: UUID
     job: str
-    status: str
+    status: Status
     queue: str | None = None
     summary: str
     blockers: list[BlockerView]

@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import UNSET, Meta, UnsetType, field
 
 from horae.model.definition.diff import Difference
-from horae.model.view import Time, View
+from horae.model.view import Status, Time, View
 
 JobStatus = Literal["running", "queued", "paused", "scheduled", "idle", "deleted"]
 
@@ -15,7 +15,7 @@ class LastExecution(View, frozen=True, kw_only=True):
     """A job's newest execution that runs or has ended."""
 
     execution_id: UUID
-    status: str
+    status: Status
     started_at: Time | None = None
     completed_at: Time | None = None
 

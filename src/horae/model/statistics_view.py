@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from horae.model.execution_view import IntervalView
 from horae.model.job_view import JobView
-from horae.model.view import Time, View
+from horae.model.view import Status, Time, View
 
 Seconds = Annotated[float, Meta(description="Seconds.")]
 Share = Annotated[float, Meta(description="From 0 to 1.")]
@@ -28,7 +28,7 @@ class RecentView(View, frozen=True, kw_only=True):
     """An execution that has ended."""
 
     execution_id: UUID
-    status: str
+    status: Status
     seconds: Seconds | None
     at: Time
 
@@ -112,7 +112,7 @@ class GridItemView(View, frozen=True, kw_only=True):
     """
 
     execution_id: UUID
-    status: str
+    status: Status
     at: Time
     interval: IntervalView | None = None
     seconds: Seconds | None

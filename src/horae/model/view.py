@@ -4,11 +4,12 @@ camelCase, times as RFC 3339 text, durations as "5m", null until known. A field 
 large is absent, never null: read the thing itself to see it.
 """
 
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar, get_args
 
 from msgspec import Meta, Struct
 
 from horae.env import Instant
+from horae.model.execution import State
 from horae.model.instant import format_instant
 
 Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
@@ -19,11 +20,21 @@ class View(Struct, frozen=True, kw_only=True, rename="camel"):
     """Something shown."""
 
 
+# One of the states of an execution, which the document lists.
+Status = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(State))})]
+
+
 class Page(View, Generic[T], frozen=True, kw_only=True):
     """Part of a list; `nextCursor` asks for the next part and is null at the end."""
 
     items: list[T]
     next_cursor: str | None = None
+
+
+class Whole(View, Generic[T], frozen=True, kw_only=True):
+    """A whole list: it is short by nature, and has no further pages."""
+
+    items: list[T]
 
 
 def shown_time(at: Instant | None) -> str | None:

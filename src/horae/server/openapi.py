@@ -3,6 +3,7 @@
 Schemas come from msgspec, which also decodes the bodies: what the document says is what the server accepts.
 """
 
+import inspect
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -11,6 +12,9 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, KeyReused, TooLarge, TooOften, Unauthorized
+from horae.model.calendar.view import CalendarView
+from horae.model.job_view import JobView
+from horae.model.template_view import TemplateView
 from horae.server.access import is_counted, is_public
 from horae.server.problems import Broken, Problem, UnsupportedMedia
 from horae.server.reply import encode
@@ -28,6 +32,12 @@ HEADERS: dict[str, Document] = {
     "If-Match": {"type": "string", "pattern": r'^(\*|(W/)?"[0-9]{1,9}(\\.[0-9a-f]{1,16})?")$'},
 }
 TEXT: Document = {"type": "string", "maxLength": 8192}
+MERGE_PATCH = "application/merge-patch+json"
+FILE, FILE_SCHEMA = "application/octet-stream", {"type": "string", "format": "binary"}
+JOB_VIEWS = ("JobView", "ListedJobView")
+AS_WRITTEN = ("schedule", "command", "python", "http", "workflow", "retry")  # what these show as it was written
+UNLOCATED = frozenset({"sessions", "enrolments"})  # what they make is not read at an address
+VERSIONED = (JobView, CalendarView, TemplateView)
 UUID_TAGS = frozenset({"executions", "dlq", "sessions"})  # whose {id} is a UUID
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
@@ -42,17 +52,30 @@ def build(routes: Iterable[Route]) -> Document:
     """The document of these routes."""
     routes = list(routes)
     schemas, components = _schemas(routes)
+    refusals = Refusals(schemas[Problem])
     paths: dict[str, Document] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, refusals)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Horae", "version": __version__, "description": "A distributed job scheduler."},
+        "info": {
+            "title": "Horae",
+            "version": __version__,
+            "description": "A distributed job scheduler.",
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+        },
         "servers": [{"url": "/"}],
         "security": [{"bearer": []}, {"cookie": []}],
+        "tags": [{"name": name, "description": told} for name, told in sorted(_tags(routes).items())],
         "paths": paths,
-        "components": {"schemas": components, "securitySchemes": _security()},
+        "components": {"schemas": components, "responses": refusals.components, "securitySchemes": _security()},
     }
+
+
+def _tags(routes: Iterable[Route]) -> dict[str, str]:
+    """What each tag is about: the first line of the module of its routes."""
+    modules = {route.tag: inspect.getmodule(route.run) for route in reversed(list(routes))}
+    return {tag: (inspect.getdoc(module) or tag).partition("\n")[0] for tag, module in modules.items()}
 
 
 def _security() -> Document:
@@ -77,7 +100,27 @@ class Schemas(dict[Any, Document]):
 def _schemas(routes: list[Route]) -> tuple[Schemas, Document]:
     types = list(dict.fromkeys([Problem, *(one for route in routes for one in _types(route))]))
     schemas, components = schemas_of([*types, *BEHIND], PREFIX)
+    if "JobBody" in components:
+        _typed(components)
     return Schemas(zip(types, schemas, strict=False)), components
+
+
+def _typed(components: Document) -> None:
+    """Give types to answers that msgspec knows as any JSON: what is read has the form of what was written."""
+    written = components["JobBody"]["properties"]
+    for name in JOB_VIEWS:
+        shown = components[name]["properties"]
+        shown |= {field: written[field] for field in AS_WRITTEN}
+    components["BulkItem"]["properties"]["error"] = {"$ref": f"{PREFIX}Problem"}
+    kinds = {f"urn:horae:{kind.slug}" for kind in _all_errors(HoraeError)}
+    components["Problem"]["properties"]["type"]["enum"] = sorted(kinds)
+
+
+def _all_errors(root: type[HoraeError]) -> Iterator[type[HoraeError]]:
+    for kind in root.__subclasses__():
+        if kind.__module__ in (root.__module__, Broken.__module__):
+            yield kind
+        yield from _all_errors(kind)
 
 
 def _types(route: Route) -> Iterator[Any]:
@@ -85,7 +128,7 @@ def _types(route: Route) -> Iterator[Any]:
         yield from type if isinstance(type, tuple) else () if type is None else (type,)
 
 
-def _operation(route: Route, schemas: Schemas) -> Document:
+def _operation(route: Route, schemas: Schemas, refusals: "Refusals") -> Document:
     operation: Document = {
         "operationId": route.name,
         "tags": [route.tag],
@@ -94,13 +137,16 @@ def _operation(route: Route, schemas: Schemas) -> Document:
         "parameters": [*_path_parameters(route), *_query_parameters(route), *_header_parameters(route)],
         "responses": {
             **{str(status): _answer(route, type, schemas) for status, type in route.gives.items()},
-            **_refusals(route, schemas),
+            **refusals.of(route),
         },
     }
     takes = route.takes or route.body_type
     if takes is not None:
-        content = {"application/json": {"schema": schemas.of(takes)}}
+        media = ("application/json", MERGE_PATCH) if route.method == "PATCH" else ("application/json",)
+        content = {kind: {"schema": schemas.of(takes)} for kind in media}
         operation["requestBody"] = {"content": content, "required": _needs_body(takes)}
+    if route.streams:
+        operation["requestBody"] = {"content": {FILE: {"schema": FILE_SCHEMA}}, "required": True}
     if is_public(route):
         operation["security"] = []
     return operation
@@ -146,7 +192,7 @@ def _without_null(schema: Document) -> Document:
 
 
 def _header_parameters(route: Route) -> Iterator[Document]:
-    headers = dict(route.headers)
+    headers = {name: meaning for name, meaning in route.headers.items() if name != "Content-Type"}
     if route.repeats in ("kept", "submission"):
         headers["Idempotency-Key"] = IDEMPOTENCY
     if route.repeats == "submission":
@@ -159,21 +205,50 @@ def _header_parameters(route: Route) -> Iterator[Document]:
 def _answer(route: Route, type: Any, schemas: Schemas) -> Document:
     answer: Document = {"description": route.summary}
     if type is not None:
-        answer["content"] = {route.media: {"schema": schemas.of(type)}}
-    if any(status in (201, 202) and type is not None for status in route.gives):
-        answer["headers"] = {"Location": {"schema": {"type": "string"}, "description": "Where to read it."}}
-    return answer
+        answer["content"] = {route.media: {"schema": FILE_SCHEMA if type is bytes else schemas.of(type)}}
+    headers = {}
+    if type is not None and route.tag not in UNLOCATED and route.gives.keys() & {201, 202}:
+        headers["Location"] = _header("Where to read it.")
+    if type in VERSIONED:
+        headers["ETag"] = _header("Its version, for If-Match.")
+    return {**answer, "headers": headers} if headers else answer
 
 
-def _refusals(route: Route, schemas: Schemas) -> Document:
-    kinds: dict[int, list[str]] = {}
-    for error in _errors(route):
-        kinds.setdefault(error.status, []).append(error.title)
-    content = {"application/problem+json": {"schema": schemas[Problem]}}
-    return {
-        str(status): {"description": "; ".join(dict.fromkeys(titles)) + ".", "content": content}
-        for status, titles in sorted(kinds.items())
-    }
+def _header(meaning: str, **schema: Any) -> Document:
+    return {"schema": {"type": "string", **schema}, "description": meaning}
+
+
+RETRY_AFTER = {"Retry-After": _header("Seconds after which to try again.", pattern="^[0-9]+$")}
+REFUSED_WITH: dict[int, Document] = {
+    401: {"WWW-Authenticate": _header("How to present a credential.")},
+    429: RETRY_AFTER,
+    503: RETRY_AFTER,
+}
+
+
+class Refusals:
+    """The answers that refuse, each once for all routes that give it."""
+
+    def __init__(self, schema: Document) -> None:
+        self._content = {"application/problem+json": {"schema": schema}}
+        self.components: Document = {}
+
+    def of(self, route: Route) -> Document:
+        """The refusals of a route by status, as references."""
+        kinds: dict[int, list[type[HoraeError]]] = {}
+        for error in _errors(route):
+            kinds.setdefault(error.status, []).append(error)
+        return {str(status): self._reference(status, kinds[status]) for status in sorted(kinds)}
+
+    def _reference(self, status: int, errors: list[type[HoraeError]]) -> Document:
+        names = sorted({error.__name__ for error in errors})
+        name = "Or".join(names)
+        titles = "; ".join(sorted({error.title for error in errors}))
+        answer: Document = {"description": f"{titles}.", "content": self._content}
+        if status in REFUSED_WITH:
+            answer["headers"] = REFUSED_WITH[status]
+        self.components[name] = answer
+        return {"$ref": f"#/components/responses/{name}"}
 
 
 def _errors(route: Route) -> Iterator[type[HoraeError]]:

@@ -3,8 +3,9 @@
 from contextvars import ContextVar
 from typing import Any
 
+import msgspec
 import structlog
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType
 
 from horae.errors import Busy, HoraeError, TooLarge, Unauthorized
 from horae.server.reply import PROBLEM, UNCACHED, Reply, encode
@@ -23,7 +24,10 @@ class Problem(Struct, frozen=True, kw_only=True):
     detail: str
     remedy: str = ""
     instance: str = ""
-    request_id: str = field(default="", name="requestId")
+    request_id: str = msgspec.field(default="", name="requestId")
+    field: str | UnsetType = UNSET  # the part of the request that is wrong
+    index: int | UnsetType = UNSET  # of the item that is wrong, among several
+    retry_after: int | UnsetType = msgspec.field(default=UNSET, name="retryAfter")  # seconds
 
 
 class MethodNotAllowed(HoraeError):

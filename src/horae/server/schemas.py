@@ -29,7 +29,8 @@ from horae.version import __version__
 Document = dict[str, Any]
 
 UNWRITABLE = "(raw)"
-RENAMED = {"Spec": "Definition"}  # what a worker is sent of a job
+# What a worker is sent of a job; and a name apart from a field of it, which a generator would mistake.
+RENAMED = {"Spec": "Definition", "Outcome": "ToldOutcome"}
 TOLD = (Register, Exchange, Remember, Await, ChildSubmit)
 ANSWERED = (Registered, Answer, Remembered, KnownSteps, Awaited)
 BEHIND = (Spec, Extra)  # what answers carry as raw JSON
@@ -46,21 +47,38 @@ def schemas_of(types: Sequence[Any], prefix: str) -> tuple[list[Document], Docum
     if {"Answer", "Spec", "Extra"} <= components.keys():
         components["Answer"]["properties"]["jobs"]["additionalProperties"] = {"$ref": f"{prefix}Spec"}
         components["Grant"]["properties"]["extras"] |= {"type": "array", "items": {"$ref": f"{prefix}Extra"}}
-    mend = _mender(prefix)
-    return [mend(one) for one in schemas], {RENAMED.get(name, name): mend(one) for name, one in components.items()}
+    names = {name: _short(name) for name in components}
+    mend = _mender({prefix + name: prefix + short for name, short in names.items()})
+    return [mend(one) for one in schemas], {
+        short: {**mend(components[name]), **({"title": short} if "title" in components[name] else {})}
+        for name, short in names.items()
+    }
 
 
-def _mender(prefix: str) -> Callable[[Any], Any]:
-    renamed = {prefix + name: prefix + new for name, new in RENAMED.items()}
+def _short(name: str) -> str:
+    """A component's name. Of types of the same name, msgspec tells the modules: one word of it is enough."""
+    module, _, last = name.rpartition(".")
+    words = module.rpartition(".")[2].removesuffix("_view").split("_")
+    return "".join(word.capitalize() for word in words) + RENAMED.get(last, last)
+
+
+def _mender(renamed: dict[str, str]) -> Callable[[Any], Any]:
 
     def mend(part: Any) -> Any:
-        """A schema with the names that it has here, and tuples as generators of clients read them."""
+        """A schema with the names that it has here, written as generators of clients read it."""
         if isinstance(part, list):
             return [mend(one) for one in part]
         if not isinstance(part, dict):
             return renamed.get(part, part) if isinstance(part, str) else part
-        bounded = "prefixItems" in part and part.get("items") is False  # `maxItems` says it already
-        return {name: mend(one) for name, one in part.items() if not (bounded and name == "items")}
+        part = dict(part)
+        if "prefixItems" in part and part.get("items") is False:
+            del part["items"]  # `maxItems` says it already
+        elif part.get("type") == "array":
+            part.setdefault("items", {})
+        if part.get("enum") == [True]:
+            del part["enum"]
+            part["type"] = "boolean"
+        return {name: mend(one) for name, one in part.items()}
 
     return mend
 

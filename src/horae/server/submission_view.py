@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
-from horae.model.view import View
+from horae.model.view import Status, View
 
 
 class Accepted(View, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class Accepted(View, frozen=True, kw_only=True):
     """
 
     execution_id: UUID
-    status: str
+    status: Status
     deduplicated: bool
     cached: bool | UnsetType = UNSET
     result: Any | UnsetType = UNSET
@@ -37,7 +37,7 @@ class BulkItem(View, frozen=True, kw_only=True):
     """What became of one item: an execution, or the problem for which it was refused."""
 
     execution_id: UUID | UnsetType = UNSET
-    status: str | UnsetType = UNSET
+    status: Status | UnsetType = UNSET
     deduplicated: bool | UnsetType = UNSET
     cached: bool | UnsetType = UNSET
     batched: bool | UnsetType = UNSET

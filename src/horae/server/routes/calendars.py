@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from horae.errors import Conflict, NotFound, Stale
 from horae.model.calendar.view import CalendarView, OpeningView
-from horae.model.view import Page
+from horae.model.view import Page, Whole
 from horae.server.bodies import Body, Name, When
 from horae.server.call import Call
 from horae.server.queries import Paged, Query
@@ -100,10 +100,10 @@ async def delete_calendar(call: Call) -> Reply:
     return nothing()
 
 
-@get(f"{API}/calendars/{{name}}/versions", "calendars.versions", Page[CalendarView], refuses=(NotFound,))
+@get(f"{API}/calendars/{{name}}/versions", "calendars.versions", Whole[CalendarView], refuses=(NotFound,))
 async def versions(call: Call) -> Reply:
     """List a calendar's versions, newest first, also after its deletion."""
-    return ok(Page(items=await call.node.calendars.versions(call.namespace, call.path("name"))))
+    return ok(Whole(items=await call.node.calendars.versions(call.namespace, call.path("name"))))
 
 
 @get(f"{API}/calendars/{{name}}/openings", "calendars.openings", Page[OpeningView], refuses=(NotFound,))

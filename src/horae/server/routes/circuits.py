@@ -8,7 +8,7 @@ from horae.engine.circuit_breakers import MOST_REASON
 from horae.errors import Conflict, NotFound
 from horae.model.circuit_view import CircuitView, JobCircuitView
 from horae.model.naming import MOST_KEY
-from horae.model.view import Page
+from horae.model.view import Whole
 from horae.server.bodies import Body, Duration
 from horae.server.call import Call
 from horae.server.queries import Query
@@ -40,10 +40,10 @@ class Opening(Override, frozen=True, kw_only=True):
     )
 
 
-@get(f"{API}/circuits", "circuits.list", Page[CircuitView])
+@get(f"{API}/circuits", "circuits.list", Whole[CircuitView])
 async def list_circuits(call: Call) -> Reply:
     """List circuits that are open or half-open."""
-    return ok(Page(items=await call.node.circuit_breakers.list(call.namespace)))
+    return ok(Whole(items=await call.node.circuit_breakers.list(call.namespace)))
 
 
 @get(f"{API}/jobs/{{ref}}/circuit", "circuits.get", JobCircuitView, refuses=(NotFound, Conflict))

@@ -10,7 +10,7 @@ from horae.errors import Busy, Conflict, Gone, KeyReused, NotFound, OverQuota
 from horae.model.archive_view import ArchivePage
 from horae.model.execution_view import AttemptView, CancelView, CountsView, ExecutionView, LogPage
 from horae.model.protocol import Submit
-from horae.model.view import Page
+from horae.model.view import Page, Whole
 from horae.server.bodies import Reason
 from horae.server.call import Call
 from horae.server.download import Text
@@ -142,7 +142,7 @@ def _wanted(query: LogLinesOf) -> Wanted:
     return Wanted(attempt=query.attempt, grep=query.grep, level=query.level)
 
 
-@get(f"{API}/executions/{{id}}/attempts", "executions.attempts", Page[AttemptView], refuses=(NotFound, Gone))
+@get(f"{API}/executions/{{id}}/attempts", "executions.attempts", Whole[AttemptView], refuses=(NotFound, Gone))
 async def attempts(call: Call) -> Reply:
     """List the tries of an execution in order, each with its error."""
-    return ok(Page(items=await call.node.executions.attempts(call.namespace, call.id())))
+    return ok(Whole(items=await call.node.executions.attempts(call.namespace, call.id())))

@@ -7,7 +7,7 @@ from msgspec import Meta, field
 from horae.engine.holds import MOST_REASON, Asked
 from horae.errors import Conflict, NotFound
 from horae.model.hold_view import HoldView, ReleasedView
-from horae.model.view import Page
+from horae.model.view import Whole
 from horae.server.bodies import Body, Duration, When
 from horae.server.call import Call
 from horae.server.queries import Query, Text
@@ -52,10 +52,10 @@ class HoldList(Query, frozen=True, kw_only=True):
     ended: Annotated[bool, Meta(description="Also those that ended in the last 30 days.")] = False
 
 
-@get(f"{API}/holds", "holds.list", Page[HoldView], refuses=(NotFound,))
+@get(f"{API}/holds", "holds.list", Whole[HoldView], refuses=(NotFound,))
 async def list_holds(call: Call, query: HoldList) -> Reply:
     """List holds and maintenance windows, newest first: until when, why, and who opened and ended them."""
-    return ok(Page(items=await call.node.holds.list(call.namespace, queue=query.queue, ended=query.ended)))
+    return ok(Whole(items=await call.node.holds.list(call.namespace, queue=query.queue, ended=query.ended)))
 
 
 @post(f"{API}/queues/{{name}}/hold", "queues.hold", HoldView, status=201, refuses=(NotFound, Conflict))

@@ -10,7 +10,7 @@ from horae.model.erasure import EraseNamespace, NamespaceErasureView
 from horae.model.instant import parse_instant
 from horae.model.namespace_view import NamespaceView
 from horae.model.quota_view import QuotaView, UsageView
-from horae.model.view import Page
+from horae.model.view import Whole
 from horae.server.bodies import Body, Name, When
 from horae.server.call import Call
 from horae.server.queries import Query
@@ -55,10 +55,10 @@ class NewNamespace(NamespaceBody, frozen=True, kw_only=True):
     name: Name
 
 
-@get(f"{API}/namespaces", "namespaces.list", Page[NamespaceView])
+@get(f"{API}/namespaces", "namespaces.list", Whole[NamespaceView])
 async def list_namespaces(call: Call) -> Reply:
     """List the namespaces that this credential is for."""
-    return ok(Page(items=await call.node.namespaces.list(call.who)))
+    return ok(Whole(items=await call.node.namespaces.list(call.who)))
 
 
 @post(f"{API}/namespaces", "namespaces.create", NamespaceView, status=201, takes=NewNamespace, refuses=(Conflict,))

@@ -12,7 +12,7 @@ from horae.model.definition.policy import show_policy
 from horae.model.definition.queue import FIELDS
 from horae.model.hold_view import HoldView
 from horae.model.queue import Queue
-from horae.model.view import Page, View
+from horae.model.view import View, Whole
 from horae.server.bodies import Body
 from horae.server.call import Call
 from horae.server.queries import Query, Text
@@ -102,12 +102,12 @@ class Purge(Query, frozen=True, kw_only=True):
     confirm: Annotated[Text, Meta(description="The queue's name once more.")] | None = None
 
 
-@get(f"{API}/queues", "queues.list", Page[QueueView])
+@get(f"{API}/queues", "queues.list", Whole[QueueView])
 async def list_queues(call: Call) -> Reply:
     """List queues with their lanes, how much is queued and runs in each, and what holds them now."""
     directory = await call.node.store.directory()
     view = await _viewer(call)
-    return ok(Page(items=[view(queue) for queue in directory.queues if queue.namespace == call.namespace]))
+    return ok(Whole(items=[view(queue) for queue in directory.queues if queue.namespace == call.namespace]))
 
 
 @get(f"{API}/queues/{{name}}", "queues.get", QueueView, refuses=(NotFound,))

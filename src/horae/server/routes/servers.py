@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from horae.engine.presence import SILENT
 from horae.model.instant import format_instant
-from horae.model.view import Page, Time, View
+from horae.model.view import Time, View, Whole
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
@@ -36,9 +36,9 @@ class ServerView(View, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
-@get(f"{API}/servers", "servers.list", Page[ServerView])
+@get(f"{API}/servers", "servers.list", Whole[ServerView])
 async def list_servers(call: Call) -> Reply:
     """List the servers that were heard of lately."""
     since = call.node.env.now() - SILENT
     servers = await call.node.store.read(lambda: sessions.servers(since))
-    return ok(Page(items=[ServerView.of(server) for server in servers]))
+    return ok(Whole(items=[ServerView.of(server) for server in servers]))

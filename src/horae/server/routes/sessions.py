@@ -19,7 +19,7 @@ from horae.model.protocol import (
     Remember,
     Remembered,
 )
-from horae.model.view import Page
+from horae.model.view import Whole
 from horae.server.call import Call
 from horae.server.queries import Query
 from horae.server.reading import LARGE_LIMIT
@@ -58,13 +58,13 @@ async def exchange(call: Call, body: Exchange) -> Reply:
 
 
 @post(
-    f"{API}/sessions/{{id}}/executions", "sessions.submit", Page[Accepted], status=201, limit=LARGE_LIMIT,
+    f"{API}/sessions/{{id}}/executions", "sessions.submit", Whole[Accepted], status=201, limit=LARGE_LIMIT,
     repeats="by itself", refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def submit(call: Call, body: ChildSubmit) -> Reply:
     """Submit executions for a running one; a repeated `call` answers with the same executions."""
     receipts = await call.node.gateway.submit_children(call.namespace, call.id(), body)
-    return ok(Page(items=[accepted(receipt) for receipt in receipts]), 201)
+    return ok(Whole(items=[accepted(receipt) for receipt in receipts]), 201)
 
 
 @post(

@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from horae.errors import Conflict, NotFound, Stale
 from horae.model.template_view import TemplateView
-from horae.model.view import Page
+from horae.model.view import Page, Whole
 from horae.server.bodies import Body, Name
 from horae.server.call import Call
 from horae.server.queries import Paged, Query
@@ -84,7 +84,7 @@ async def delete_template(call: Call) -> Reply:
     return nothing()
 
 
-@get(f"{API}/templates/{{name}}/versions", "templates.versions", Page[TemplateView], refuses=(NotFound,))
+@get(f"{API}/templates/{{name}}/versions", "templates.versions", Whole[TemplateView], refuses=(NotFound,))
 async def versions(call: Call) -> Reply:
     """List a template's versions, newest first."""
-    return ok(Page(items=await call.node.templates.versions(call.namespace, call.path("name"))))
+    return ok(Whole(items=await call.node.templates.versions(call.namespace, call.path("name"))))

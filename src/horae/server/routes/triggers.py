@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.fire_view import PreviewView, TriggerView
-from horae.model.view import Page
+from horae.model.view import Page, Whole
 from horae.server.call import Call
 from horae.server.queries import Paged, Text
 from horae.server.reply import Reply, ok
@@ -43,10 +43,10 @@ async def preview(call: Call, body: dict[str, Any]) -> Reply:
     return ok(await call.node.triggers.preview(call.namespace, body))
 
 
-@get(OF_JOB, "triggers.of-job", Page[TriggerView], refuses=(NotFound,))
+@get(OF_JOB, "triggers.of-job", Whole[TriggerView], refuses=(NotFound,))
 async def of_job(call: Call) -> Reply:
     """List a job's triggers by name."""
-    return ok(Page(items=await call.node.triggers.of_job(call.namespace, call.path("ref"))))
+    return ok(Whole(items=await call.node.triggers.of_job(call.namespace, call.path("ref"))))
 
 
 @post(

@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from horae.errors import Conflict, NotFound, Stale
 from horae.model.job_view import JobDiffView, JobVersionView, JobView
-from horae.model.view import Page
+from horae.model.view import Whole
 from horae.server.bodies import Body
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
@@ -20,10 +20,10 @@ class Rollback(Body, frozen=True, kw_only=True):
     version: Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
-@get(f"{API}/jobs/{{ref}}/versions", "jobs.versions", Page[JobVersionView], refuses=(NotFound,))
+@get(f"{API}/jobs/{{ref}}/versions", "jobs.versions", Whole[JobVersionView], refuses=(NotFound,))
 async def versions(call: Call) -> Reply:
     """List a job's versions, newest first."""
-    return ok(Page(items=await call.node.jobs.versions(call.namespace, call.path("ref"))))
+    return ok(Whole(items=await call.node.jobs.versions(call.namespace, call.path("ref"))))
 
 
 @get(f"{API}/jobs/{{ref}}/versions/{{version}}", "jobs.version", JobVersionView, refuses=(NotFound,))

@@ -5,7 +5,7 @@ from uuid import UUID
 from horae.engine.workers import Status, Worker
 from horae.errors import Conflict, NotFound
 from horae.model.instant import format_instant
-from horae.model.view import Page, Time, View
+from horae.model.view import Time, View, Whole
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
@@ -45,11 +45,11 @@ class WorkerView(View, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
-@get(f"{API}/workers", "workers.list", Page[WorkerView])
+@get(f"{API}/workers", "workers.list", Whole[WorkerView])
 async def list_workers(call: Call) -> Reply:
     """List workers that are there or were lost lately, newest first."""
     workers = await call.node.workers.list(call.namespace)
-    return ok(Page(items=[WorkerView.of(worker) for worker in workers]))
+    return ok(Whole(items=[WorkerView.of(worker) for worker in workers]))
 
 
 @get(f"{API}/workers/{{id}}", "workers.get", WorkerView, refuses=(NotFound,))
