@@ -186,6 +186,11 @@ async def children(ctx, fails: bool = False) -> list[str]:
 
 
 @app.job()
+async def children_in_envelopes(ctx) -> None:
+    await ctx.submit_many("other", [{"params": {"n": 2}, "tags": {"a": "b"}}])
+
+
+@app.job()
 async def child_by_keyword(ctx) -> None:
     await ctx.submit("other", n=1)
 

@@ -327,6 +327,13 @@ async def test_submissions_that_the_server_leaves_out_are_an_error():
         assert (outcome.error.type, "0 of 1" in outcome.error.message) == ("BadInput", True)
 
 
+async def test_items_that_look_like_submissions_are_no_children():
+    async with shop(app) as it:
+        outcome = await it.run(python("children_in_envelopes"))
+
+        assert (outcome.error.type, "items are params" in outcome.error.message) == ("TypeError", True)
+
+
 async def test_params_of_a_child_by_keyword_are_told_where_they_belong():
     async with shop(app) as it:
         outcome = await it.run(python("child_by_keyword"))

@@ -11,12 +11,13 @@ from msgspec import Raw
 
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.model.job import Python, Spec
-from horae.model.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, Outcome, Range, Request
+from horae.model.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, LogLines, Outcome, Range, Request
 from horae.model.timeouts import Timeouts
 from horae.worker.holding import RELEASED, Chunk, Fate
 from horae.worker.log_queue import MAX_LOG_BYTES
+from horae.worker.outbox import Load
 from horae.worker.pace import Pace
-from horae.worker.refusal import REFUSED, halve
+from horae.worker.refusal import REFUSED, halve, lighten
 from horae.worker.session import Session
 from horae.worker.stock import OVERDUE
 from tests.worker.gateway import Gateway, parameters
@@ -602,6 +603,19 @@ def test_what_is_refused_alone_takes_nothing_of_its_neighbours_along():
         assert lines == [f"{number}:{i}" for i in range(9)]
     assert sorted(one.percent for one in bench.gateway.progress) == [0.0, 10.0, 20.0, 30.0]
     assert (bench.session.outbox.logs.bytes, bench.session.outbox.logs.has_news) == (0, False)
+
+
+def test_the_outcome_that_a_server_names_is_mended_and_nothing_else_waits():
+    parcel = virtual_env(3).new_id()
+    outcomes = [
+        Outcome(parcel=parcel, lo=i, hi=i + 1, attempt=1, outcome="success", results=[Raw(b"1")]) for i in range(3)
+    ]
+    log = LogLines(parcel=parcel, item=0, attempt=1, seq=0, lines=[(0, "log", "a")])
+
+    keep, back = lighten(Load(outcomes=outcomes, logs=[log]), "too deep", 1)
+
+    assert [(o.lo, o.outcome) for o in keep.outcomes] == [(0, "success"), (1, "failed"), (2, "success")]
+    assert (keep.logs, back.outcomes, back.logs) == ([log], [], [])
 
 
 def test_an_empty_exchange_that_is_refused_means_the_end():
