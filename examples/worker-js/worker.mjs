@@ -10,7 +10,8 @@ const servers = (HORAE_URL || "http://127.0.0.1:8420").split(","); // the presen
 const [slots, drainSeconds] = [Number(HORAE_CONCURRENCY || 10), parseFloat(HORAE_DRAIN_GRACE || "30")];
 const [POLL, TELL, SECOND_POLL] = [0, 1, 2]; // the channels
 const [MAX_LINE, LINE_COST, MAX_RESULT, MAX_TOLD] = [16_384, 24, 1_048_576, 524_288]; // bytes
-let [draining, session] = [false, null];
+let [draining, session, installation] = [false, null, ""]; // the installation of the first server that answered
+const ELSEWHERE = [405, 408, 421, 431]; // another server, or something between, answers: not what was asked
 // Lone surrogates and NUL, which a store's texts cannot hold, become replacement characters.
 const unfit = /\\(\\|u0000|ud[89a-f]..)/g;
 const encode = (body) => JSON.stringify(body).replace(unfit, (all, found) => (found === "\\" ? all : "\ufffd"));
@@ -20,15 +21,17 @@ const after = (micros, act) => (micros / 1000 < 2 ** 31 ? setTimeout(act, Math.m
 // Send the same bytes to one server after the other until one answers; a refusal is thrown with its status and type.
 async function request(method, path, body, timeout, isOver) {
   const headers = { authorization: `Bearer ${HORAE_KEY}`, "content-type": "application/json" };
+  if (installation) headers["horae-installation"] = installation;
   for (let wait = 50; !isOver(); wait = Math.min(1000, wait * 2)) {
     const [server, sent] = [servers[0], { at: performance.now(), wall: Date.now() }];
-    const options = { method, headers, body, signal: AbortSignal.timeout(timeout) };
+    const options = { method, headers, body, signal: AbortSignal.timeout(timeout), redirect: "error" };
     const reply = await fetch(`${server}/api/v1/sessions${path}`, options)
       .then(async (got) => [got.status, JSON.parse((await got.text()) || "null"), got.headers.get("retry-after")])
       .catch(() => [599]); // no answer, or none that can be read
     const [status, answer, later] = reply;
     if (status < 300) return { answer, sent };
-    if (status < 500 && status !== 429) throw Object.assign(new Error(answer?.detail ?? status), { status, ...answer });
+    if (status < 500 && ![...ELSEWHERE, 429].includes(status))
+      throw Object.assign(new Error(answer?.detail ?? status), { status, ...answer });
     if (status !== 429 && servers[0] === server) servers.push(servers.shift());
     await sleep(Math.max(wait * (0.5 + Math.random() / 2), Math.min(60, later ?? 0) * 1000));
   }
@@ -76,6 +79,7 @@ class Session {
     Object.assign(this, { isTelling: false, isOver: false, slotFell: () => {} });
     this.over = new Promise((end, fail) => Object.assign(this, { end, fail }));
     this.learn(answer, sent);
+    installation = answer.installation ?? "";
     console.log("registered", this.sessionId);
     this.poll(POLL);
     this.poll(SECOND_POLL);

@@ -24,6 +24,7 @@ class ScriptedServer:
         self.registrations: list[dict[str, Any]] = []
         self.exchanges: list[dict[str, Any]] = []  # those that were understood
         self.refused: list[dict[str, Any]] = []
+        self.installations: list[str | None] = []  # that calls named
         self.seen: dict[tuple[int, int], bytes] = {}
         self.waiting: list[dict[str, Any]] = []  # the exchanges that are held now
         self.deleted: list[str] = []
@@ -135,6 +136,7 @@ class ScriptedServer:
             protocol_version = "HTTP/1.1"
 
             def _serve(self) -> None:
+                scripted.installations.append(self.headers.get("horae-installation"))
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
                 status, answer, headers = scripted._answer(self.command, self.path, body)
                 text = b"" if status == 204 else json.dumps(answer).encode()

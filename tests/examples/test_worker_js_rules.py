@@ -246,3 +246,19 @@ def test_items_without_params_are_not_begun(play: Play):
     outcome = play.server.outcome()
     assert (outcome["parcel"], outcome["error"]["kind"]) == (PARCEL, "platform")
     assert outcome["error"]["type"] == "ParamsUnavailable"
+
+
+def test_another_installation_is_not_asked_again_and_nothing_is_lost(play: Play):
+    asked: list[dict[str, Any]] = []
+
+    def refuse(up: dict[str, Any]) -> Any:
+        if up.get("outcomes"):
+            asked.append(up)
+        return problem(421, "misdirected") if up.get("outcomes") and len(asked) == 1 else None
+
+    play.server.registered, play.server.refuse = {"installation": "mine"}, refuse
+    play.start()
+    play.server.grant("echo")
+    assert play.server.outcome()["outcome"] == "success"
+    assert (len(play.server.registrations), play.server.installations[0]) == (1, None)
+    assert set(play.server.installations[1:]) == {"mine"}
