@@ -24,8 +24,8 @@ from tests.simulation.seeds import ONLY, each, seeds
 from tests.simulation.test_simulation import _replace, _restore, _trouble_worker
 from tests.simulation.world import Actor, Lost, World
 
-SEEDS, MORE = 4, 240  # in `make test`, and in `make prove`
-GROUP = 4
+SEEDS, MORE = 8, 240  # in `make test`, and in `make prove`
+GROUP = 8
 TROUBLED = 25  # simulated seconds of faults, outages aside
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
 JOBS = ("a", "b", "c")
