@@ -1,4 +1,4 @@
-"""A pytest plugin: write the output of each failed test to the file that HORAE_FAILURES names, for `tools/retry`."""
+"""A pytest plugin: write the output of each failed test to the file that FAILED_TESTS names, for `tools/retry`."""
 
 import json
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-FILE = "HORAE_FAILURES"
+FILE = "FAILED_TESTS"
 
 
 class Failures:

@@ -66,7 +66,7 @@ async def fail(world: World, job: TestJob, n: int = 1, type: str = "ValueError")
 
 
 async def job(world: World, name: str = "job", **more: Any) -> TestJob:
-    return await world.job(name, retry=RetryPolicy(retries=0), **more)
+    return await world.job(name, retry=RetryPolicy(retries=0), durable=False, **more)
 
 
 async def ids(letters: DeadLetters, **filters: Any) -> list[UUID]:

@@ -343,7 +343,7 @@ async def test_what_cannot_be_held_is_refused_with_a_remedy(world: World, node: 
         await node.holds.release(1, "nothing-like-it", None, "key:1")
     with pytest.raises(NotFound, match="no maintenance window"):
         await node.holds.remove_window(1, "default", "nights", "key:1")
-    with pytest.raises(BadInput, match='no calendar named "night"'):
+    with pytest.raises(NotFound, match='no calendar named "night"'):
         await node.holds.put_window(1, "default", "night", drain=False, reason="", by="")
     with pytest.raises(BadInput, match="reason"):
         await node.holds.open(1, "default", Asked(length=60, reason="x" * 300), "key:1")

@@ -37,7 +37,7 @@ class Project:
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         environment = {
-            "HORAE_FAILURES": str(self.failures),
+            "FAILED_TESTS": str(self.failures),
             "PYTHONPATH": str(ROOT),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }

@@ -306,6 +306,7 @@ BODIES: Mapping[str, Bodies] = {
     "sessions.exchange": lambda v: [{"channel": 0, "n": 1, "free": 1}],
     "sessions.submit": lambda v: [{**_items(v), "call": "1", "submissions": [{"job": v["job"]}]}],
     "sessions.remember": lambda v: [{"steps": [{**_items(v), "name": "mine"}]}],
+    "sessions.upload": lambda v: [{"told": "mine"}],
     "sessions.wait": lambda v: [{**_items(v), "step": "mine", "signal": v["signal"]}],
 }
 # By these one makes something of one's own, whatever others call theirs.

@@ -112,6 +112,8 @@ REFUSED = {
     "chunk-size-overflows": one(CHUNKED + "1" + "0" * 16 + "\nx\n0\n\n"),
     "chunk-size-empty": one(CHUNKED + "\nx\n0\n\n"),
     "chunk-lf": one(CHUNKED) + b"1\nx\r\n0\r\n\r\n",
+    "chunk-extension-name": one(CHUNKED) + b'1;[a="b"\r\nx\r\n0\r\n\r\n',
+    "chunk-extension-space": one(CHUNKED) + b"1 ;a\r\nx\r\n0\r\n\r\n",
     "chunk-extension-lf": one(CHUNKED) + b"1;a\nx\r\n0\r\n\r\n",
     "chunk-extension-cr": one(CHUNKED) + b"1;a\rx\r\n0\r\n\r\n",
     "chunk-longer-than-its-size": one(CHUNKED + "1\nxy\n0\n\n"),

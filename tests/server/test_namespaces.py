@@ -125,5 +125,5 @@ async def test_a_worker_is_told_its_namespace(api: Api, connect: Connect):
         "/api/v1/keys", json={"name": "w", "role": "worker"}, headers={"horae-namespace": "billing"}
     )
     worker = connect(authorization=f"Bearer {answer.json()['key']}")
-    told = await worker.post("/api/v1/sessions", json={"protocol": 1, "worker": "w", "concurrency": 1, "queues": []})
+    told = await worker.post("/api/v1/sessions", json={"protocol": 1, "worker": "w", "concurrency": 1, "queues": ["q"]})
     assert told.json()["namespace"] == "billing"

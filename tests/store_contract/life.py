@@ -83,7 +83,7 @@ RARE_MOVES = {
     *("child_lists", "execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),
 }
 RARE = {
-    "forget_artifacts",
+    *("forget_artifacts", "pause_by_reason"),
     *("look_at_timers", "next_held_keys", "next_sequences"),
     *("duty_done", "duty_troubled", "trouble_of_duty"),
     *("attempts_of", "count_ended", "count_ended_of_job", "count_live", "count_live_of_job", "offers", "oldest_parcel"),

@@ -39,9 +39,9 @@ def filling() -> list[str]:
     slice = f"SELECT {id}, 0, 1, {job}, 1, 1, 1, 0, 0"
     return [
         f"INSERT INTO parcels SELECT {id}, 1, {job}, 1, 1, 1, 4, NULL, i, NULL, NULL, 0, 1, '', '{{}}', NULL, i",
-        f"INSERT INTO waiting {slice}, false, 9, 0, i, '', NULL, 0",
-        f"INSERT INTO queued {slice}, false, 9, 0, 1 + i % 10, i, 0, NULL",
-        f"INSERT INTO running {slice}, false, 9, 0, lpad(to_hex(i % 100), 32, '0')::uuid, 0, 1, 1, i, 0, 0, NULL",
+        f"INSERT INTO waiting {slice}, 0, 9, 0, i, '', NULL, 0",
+        f"INSERT INTO queued {slice}, 0, 9, 0, 1 + i % 10, i, 0, NULL",
+        f"INSERT INTO running {slice}, 0, 9, 0, lpad(to_hex(i % 100), 32, '0')::uuid, 0, 1, 1, i, 0, 0, NULL",
         f"INSERT INTO history {slice}, 'success', '', '', 0, 0, i, NULL, NULL, NULL, NULL, NULL, 0",
         f"INSERT INTO attempts SELECT {id}, 1, 0, 1, '', {id}, 'failed', 'error', i, i, NULL, NULL",
         f"INSERT INTO logs SELECT {id}, 0, 1, 0, 1, 0, 9, NULL, NULL, ''",

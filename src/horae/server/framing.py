@@ -22,11 +22,12 @@ HEAD, CONTENT, FIRST_CHUNK, CHUNK, NEXT_CHUNK, TRAILERS = range(6)
 
 _LINE = re.compile(rb"(" + TOKEN + rb"{1,32}) ([!\"$-~]+) HTTP/(\d\.\d)\r\n")
 _ABSOLUTE = re.compile(rb"(?i:https?)://([^/?@]+)(/[^?]*)?(\?.*)?")
-_SIZE = rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;" + VALUE + rb")?\r\n"
+_EXTENSION = rb";" + TOKEN + rb"+(?:=(?:" + TOKEN + rb'+|"[\t !#-\[\]-~\x80-\xff]*"))?'
+_SIZE = rb"([0-9A-Fa-f]{1,16})(?:" + _EXTENSION + rb")*\r\n"
 _SIZES = {FIRST_CHUNK: re.compile(_SIZE), NEXT_CHUNK: re.compile(CRLF + _SIZE)}
 # The same as far as they may have come.
 _BEGUN_LINE = re.compile(rb"\r?\Z|(?:\r\n)?" + TOKEN + rb"{0,32}(?: |\Z)")
-_BEGUN_SIZE = rb"[0-9A-Fa-f]{0,16}(?:[ \t]*(?:;" + VALUE + rb")?)?\r?\Z"
+_BEGUN_SIZE = rb"[0-9A-Fa-f]{0,16}(?:;" + VALUE + rb")?\r?\Z"
 _BEGUN_SIZES = {FIRST_CHUNK: re.compile(_BEGUN_SIZE), NEXT_CHUNK: re.compile(rb"\r?\Z|\r\n" + _BEGUN_SIZE)}
 _STRAY = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)|\0")
 

@@ -52,7 +52,7 @@ class Postgres:
     def create(self, settings: Mapping[str, str] | None = None) -> None:
         """Fill the folder with an empty cluster; `settings` go over this module's own."""
         self._hand_over()
-        chosen = {**SETTINGS, "unix_socket_directories": str(self.folder), **(settings or {})}
+        chosen = {**SETTINGS, "unix_socket_directories": "", **(settings or {})}
         options = [f"--set={name}={value}" for name, value in chosen.items()]
         self._run(
             "initdb", "--no-sync", "--no-locale", "--encoding=UTF8", "--auth=trust", "--username=postgres", *options

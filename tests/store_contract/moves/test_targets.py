@@ -78,4 +78,6 @@ def test_what_is_modelled_on_a_job_alike_is_what_would_be_made_for_itself(define
     arm = structs.replace(other, version=2, chosen=SECOND)
     for target in (first, other, structs.replace(first, lane=2), structs.replace(other, version=2), arm):
         for at, item in ((SECOND, b'{"customer":"a"}'), (2 * SECOND, b'{"customer":"b"}')):
-            assert modelled.of(target, at, item) == execution_of(target, extra, leads, due_at=at, item=item)
+            for deadline in (None, at + SECOND):
+                made = execution_of(target, extra, leads, due_at=at, item=item, deadline=deadline)
+                assert modelled.of(target, at, item, deadline) == made

@@ -52,6 +52,8 @@ def starts_of(execution: UUID, place: Place, rows: Iterable[StepRow]) -> Script[
             if at is not None:
                 found[step] = min(at, found.get(step, at))
     asked = {(parcel_of(id), index_of(id)): step for step, id in children.items() if id is not None}
+    if not asked:
+        return found
     for parcel, item, first, lo, started_at, completed_at, timings in (yield ForEach(OF_CHILDREN, ITEM, list(asked))):
         ended = None if lo is None else timing_of(timings, item - lo, started_at, completed_at)[0]
         starts = [at for at in (first, ended) if at is not None]
