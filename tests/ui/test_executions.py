@@ -157,6 +157,25 @@ async def test_an_execution_that_is_not_there_leads_to_the_others(page, site):
     forgive(page, 404)
 
 
+@pytest.mark.parametrize(
+    ("path", "title", "way"),
+    [
+        ("queues/nope", "nope", "All queues"), ("workers/nope", "Worker", "All workers"),
+        ("jobs/nope", "nope", "Look for one like it"), ("jobs/nope/edit", "nope", "All jobs"),
+        ("nowhere", "No such page", "overview"), ("jobs?ns=nope", "No such namespace", "Go to your own namespace"),
+    ],
+)  # fmt: skip
+async def test_a_page_about_something_that_is_not_there_has_a_heading_and_a_way_on(page, site, path, title, way):
+    await page.goto(f"{site.url}/ui/{path}")
+    await expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    lead = "button" if "ns=" in path else "link"
+    await expect(page.locator("main").get_by_role(lead, name=way)).to_be_visible()
+    if lead == "link":
+        await expect(page.locator("main")).not_to_contain_text("horae ")  # who reads this has a browser
+    await check(page)
+    forgive(page, 404)
+
+
 async def test_commands_in_what_is_said_of_a_job_can_be_copied(page, site, run):
     run("tune", command=["true"], needs=["gpu=h100"])
     await page.goto(f"{site.url}/ui/jobs/tune?tab=explain")
@@ -195,7 +214,8 @@ async def test_a_step_is_approved_and_its_log_read_beside_the_graph(page, site, 
     await page.get_by_role("button", name="Send it", exact=True).click()
     await expect(page.get_by_role("status").filter(has_text="The signal go was delivered.")).to_be_visible()
     await expect(graph.get_by_role("button", name="load, success")).to_be_visible()
-    await expect(graph.locator("[data-step=ask] title")).to_have_text(re.compile("ask: approved by .*: as agreed"))
+    approved = re.compile("^ask, success: approved by [a-z]+: as agreed$")
+    await expect(graph.locator("[data-step=ask] title")).to_have_text(approved)
     assert await ended(id) == "success"
 
     await graph.get_by_role("button", name="extract, success").focus()
@@ -242,6 +262,25 @@ async def test_a_log_of_many_lines_is_shown_by_windows_and_linked_by_line(page, 
     assert await lines.locator(".log-line").count() < 200
     await page.get_by_label("Search the log").fill(r"re:\d*999$")
     await expect(page.get_by_text(f"100 of {LINES:,} lines")).to_be_visible()  # all that there are
+
+
+IS_SEEN = """line => {
+  const { left, top, bottom } = line.getBoundingClientRect();
+  return [top + 2, bottom - 2].every((y) => line.parentElement.contains(document.elementFromPoint(left + 2, y)));
+}"""
+
+
+async def test_the_newest_line_of_a_followed_log_is_covered_by_nothing(page, site, run):
+    says = "import time; print(*(f'line {i + 1}' for i in range(300)), sep='\\n', flush=True); time.sleep(600)"
+    id = run("talks", command=["python3", "-c", says])
+    await eventually(lambda: site.get(f"/executions/{id}/logs?tail=1")["lines"] == 300, within=30)
+    for width, height in ((1440, 900), (1024, 768), (390, 844)):
+        await page.set_viewport_size({"width": width, "height": height})
+        await page.goto(f"{site.url}/ui/executions/{id}")
+        newest = page.locator(".log-line", has_text=re.compile("line 300$"))
+        await expect(newest).to_be_in_viewport(ratio=1)
+        assert await newest.evaluate(IS_SEEN), width
+    site.post(f"/executions/{id}/cancel", {})
 
 
 async def test_a_search_of_a_log_that_is_followed_begins_at_its_end(page, site, run):

@@ -57,6 +57,30 @@ async def test_dead_letters_of_one_error_are_retried_from_their_row(page, site):
     await expect(page.get_by_label("job", exact=True)).to_have_value("broken")
 
 
+@pytest.mark.parametrize(("view", "cell"), [("month", ".cell"), ("week", ".hour-cell")])
+async def test_the_schedule_counts_no_failures_of_what_no_trigger_started(page, site, view, cell):
+    site.fleet.request("POST", "/jobs", {"name": "nightly", "command": ["true"], "schedule": "0 3 * * *"})
+    await page.goto(f"{site.url}/ui/schedule?view={view}")
+    await expect(page.locator(f"main {cell}").first).to_be_visible()
+    assert "failed" not in await page.locator("main").inner_html()
+    await check(page)
+
+
+async def test_one_execution_is_purged_with_a_sentence_and_a_line(page, site):
+    site.fleet.request("PUT", "/queues/lone", {})
+    site.post("/queues/lone/pause", {})
+    site.post("/jobs", {"name": "alone", "command": ["true"], "queue": "lone"})
+    site.post("/jobs/alone/trigger", {})
+    await page.goto(f"{site.url}/ui/queues/lone")
+    await page.get_by_role("button", name="Purge", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("1 execution that has not begun is cancelled")
+    asked = dialog.get_by_text("Type lone to go on")
+    assert (await asked.bounding_box())["height"] < 30, "the sentence is one line"
+    await check(page)
+    await page.keyboard.press("Escape")
+
+
 async def test_all_dead_letters_that_were_counted_are_discarded_however_many_a_request_takes(page, site):
     async def few(route):
         body = route.request.post_data_json

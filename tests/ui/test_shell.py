@@ -6,6 +6,7 @@ import time
 from playwright.async_api import expect
 
 from tests.ui.conftest import check, forgive
+from tests.waiting import eventually
 
 RULE = "three-in-a-row"
 # A read that is slow while much changes: how often it was begun, what was shown of it, and how long it then rests.
@@ -151,6 +152,30 @@ async def test_rights_events_and_reads_are_those_of_the_namespace(page, site):
     page.complaints.clear()  # the browser itself tells of the 401 that says nobody is signed in
 
 
+UNTOLD = """() => [...document.querySelectorAll("main button:disabled")]
+  .filter((one) => !one.title).map((one) => one.textContent)"""
+
+
+async def test_a_button_that_a_viewer_may_not_use_says_which_role_it_needs(page, site):
+    key = site.post("/keys", {"name": "looks", "role": "viewer"})["key"]
+    site.post("/jobs", {"name": "fails", "command": ["false"]})
+    id = site.post("/jobs/fails/trigger", {})["executionId"]
+    await eventually(lambda: site.get(f"/executions/{id}")["status"] == "failed", within=30)
+    code = site.fleet.post("/sign-in/codes", authorization=f"Bearer {key}")["code"]
+    await page.context.clear_cookies()
+    await page.goto("about:blank")
+    await page.goto(f"{site.url}/#code={code}")
+    await expect(page.get_by_role("button", name=re.compile("signed in as .* viewer"))).to_be_visible()
+    for path, button in (
+        (f"executions/{id}", "Run again …"), ("jobs/fails", "Trigger"), ("queues/default", "Purge"),
+        ("workers", "Drain"), ("dead-letters", "Retry …"), ("events", "Send an event …"), ("settings", "Edit …"),
+    ):  # fmt: skip
+        await page.goto(f"{site.url}/ui/{path}")
+        await expect(page.locator("main").get_by_role("button", name=button, exact=True).first).to_be_disabled()
+        assert await page.evaluate(UNTOLD) == [], path
+    page.complaints.clear()  # the browser itself tells of what a viewer may not read
+
+
 async def test_who_is_signed_out_goes_on_where_they_were(page, site):
     site.post("/users", {"name": "ada", "password": "sesame-sesame", "role": "editor"})
     site.post("/users", {"name": "bob", "password": "sesame-sesame", "role": "editor"})
@@ -215,6 +240,10 @@ async def test_a_page_that_could_not_be_loaded_is_loaded_when_the_server_is_back
     await page.route("**/ui/pages/workers.js", lambda route: route.abort())
     await page.get_by_role("link", name="Workers", exact=True).click()
     await expect(page.locator("main .failure")).to_contain_text("This page could not be loaded.")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Not loaded")
+    await page.evaluate("() => { window.stays = true; }")
+    await page.locator("main").get_by_role("button", name="Try again").click()
+    assert await page.evaluate("() => window.stays"), "a reload while the server is away would lose the page"
     await page.unroute("**/ui/pages/workers.js")
     await expect(page.get_by_role("heading", name="Workers", level=1)).to_be_visible()
     page.complaints.clear()  # the browser tells of what could not be loaded

@@ -4,7 +4,7 @@ import { html, render, useEffect, useState } from "./html.js";
 import { askWho, me } from "./api.js";
 import "./prefs.js";
 import { Frame } from "../parts/frame.js";
-import { Failure } from "../parts/basics.js";
+import { Failure, Page } from "../parts/basics.js";
 import { Guard } from "../parts/guard.js";
 import { SignIn, signInByLink } from "../pages/sign-in.js";
 import { go } from "./route.js";
@@ -18,7 +18,7 @@ function App({ problem }) {
     const timer = setInterval(ask, 2000);
     return () => clearInterval(timer);
   }, [trouble]);
-  if (trouble && me.value === undefined) return html`<main class="sign-in" id="content"><${Failure} error=${trouble} retry=${ask} />${trouble.status === 404 && html`<p><button type="button" class="link" onClick=${() => { go("/", { ns: null }); ask(); }}>Go to your own namespace</button></p>`}</main>`;
+  if (trouble && me.value === undefined) return html`<main class="sign-in" id="content"><${Page} title=${trouble.status === 404 ? "No such namespace" : "Not loaded"}><${Failure} error=${trouble} retry=${ask} />${trouble.status === 404 && html`<p><button type="button" class="link" onClick=${() => { go("/", { ns: null }); ask(); }}>Go to your own namespace</button></p>`}<//></main>`;
   if (me.value === undefined) return null;
   return me.value === null ? html`<${SignIn} problem=${problem} />` : html`<${Frame} />`;
 }

@@ -6,7 +6,7 @@ import { useExecution } from "../core/live.js";
 import { jobPath, link } from "../core/route.js";
 import { plural } from "../core/format.js";
 import { shown, State } from "../core/states.js";
-import { Empty, Failure, Id, Page, Panel, Progress, Ready } from "../parts/basics.js";
+import { Failure, Id, isGone, Missing, Page, Panel, Progress, Ready } from "../parts/basics.js";
 import { Gantt } from "../parts/gantt.js";
 import { isOf, Log } from "../parts/log.js";
 import { Actions } from "./execution-actions.js";
@@ -38,10 +38,10 @@ export default function Execution({ id }) {
 
 /** An execution that is not there, or cannot be read now. */
 function Unread({ id, of: { error, reload } }) {
-  const gone = error.status === 404 || error.status === 410;
+  const gone = isGone(error);
   const list = html`<a href=${link("/executions")}>Executions</a>`;
   return html`<${Page} title=${gone ? "No such execution" : "This execution cannot be read"} crumbs=${list}>
-    ${gone ? html`<${Empty} title=${error.detail} action=${html`<a class="button" href=${link("/executions")}>All executions</a>`}><code>${id}</code><//>` : html`<${Failure} error=${error} retry=${reload} />`}<//>`;
+    ${gone ? html`<${Missing} error=${error} others=${[link("/executions"), "All executions"]}><code>${id}</code><//>` : html`<${Failure} error=${error} retry=${reload} />`}<//>`;
 }
 
 function Shown({ execution, job, graph, explanation, workflow, ready, reload }) {

@@ -24,6 +24,7 @@ export default function JobEdit({ name }) {
   const from = name ?? like;
   const job = useData(from ? jobPath(from) : null, undefined);
   if (!from) return html`<${Editor} began=${EXAMPLE} />`;
+  if (job.error && job.data === undefined) return html`<${Page} title=${from} crumbs=${html`<a href=${link("/jobs")}>Jobs</a>`}><${Ready} of=${job} others=${[link("/jobs"), "All jobs"]} /><//>`;
   return html`<${Ready} of=${job} what="the job">${(data) => (name ? html`<${Editor} job=${data} began=${written(data)} />` : html`<${Editor} began=${{ ...written(data), name: "" }} />`)}<//>`;
 }
 

@@ -7,7 +7,7 @@ import { executionPath, jobPath, link } from "../core/route.js";
 import { ActionButton } from "../core/act.js";
 import { inZone } from "../core/format.js";
 import { State } from "../core/states.js";
-import { Empty, Page, Ready, Said, Tabs, Tags, Time } from "../parts/basics.js";
+import { Empty, Page, Ready, Tabs, Tags, Time } from "../parts/basics.js";
 import { Strip } from "../parts/strip.js";
 import { CircuitState } from "./job-circuit.js";
 import { JobActions, resuming } from "./job-actions.js";
@@ -33,7 +33,7 @@ export default function JobPage({ id }) {
 }
 
 function Missing({ name, error }) {
-  return html`<${Empty} title=${error.detail} action=${html`<a class="button" href=${link("/jobs", { search: name.slice(0, 12) })}>Look for one like it</a><a class="button" href=${link("/jobs", { state: "deleted" })}>Among deleted ones</a>`}><${Said} text=${error.remedy} /><//>`;
+  return html`<${Empty} title=${error.detail} action=${html`<a class="button" href=${link("/jobs", { search: name.slice(0, 12) })}>Look for one like it</a><a class="button" href=${link("/jobs", { state: "deleted" })}>Among deleted ones</a>`} />`;
 }
 
 function Shown({ job, last, reload }) {

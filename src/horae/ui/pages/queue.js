@@ -19,7 +19,7 @@ const path = (name, more = "") => `/queues/${encodeURIComponent(name)}${more}`;
 export default function Queue({ id: name }) {
   const queue = useData(path(name), undefined, { live: ["execution", "hold"], wait: 1500 });
   return html`<${Page} title=${name} crumbs=${html`<a href=${link("/queues")}>Queues</a>`} actions=${queue.data && html`<${Actions} queue=${queue.data} reload=${queue.reload} />`}>
-    <${Ready} of=${queue} what="the queue">${(data) => html`<div class="columns"><${About} queue=${data} /><${Holds} queue=${data} reload=${queue.reload} /></div>
+    <${Ready} of=${queue} what="the queue" others=${[link("/queues"), "All queues"]}>${(data) => html`<div class="columns"><${About} queue=${data} /><${Holds} queue=${data} reload=${queue.reload} /></div>
       <${Running} name=${name} /><${Next} name=${name} />`}<//>
   <//>`;
 }

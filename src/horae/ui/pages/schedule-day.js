@@ -8,7 +8,6 @@ import { number } from "../core/format.js";
 import { Glyph } from "../core/states.js";
 import { clockOf, compact, dayOf, zone } from "./schedule-days.js";
 import { CROWD, Fires } from "./schedule-list.js";
-import { told } from "./schedule-grid.js";
 
 const MINUTE = 60_000;
 const OF_A_DAY = 1440;
@@ -37,10 +36,10 @@ export function Day({ data, job, hour }) {
     const crowded = minutes ? crowdsOf(minutes, one) : 0;
     const empty = !one.fired && !one.planned && !one.missed && !one.skipped && !one.more;
     return html`<li key=${one.at} class="${open ? "open" : ""} ${current ? "now" : ""} ${one.missed ? "missed" : ""}">
-      <button type="button" class="day-hour" aria-expanded=${open ? "true" : "false"} disabled=${empty} onClick=${() => setQuery({ hour: open ? null : one.at })} aria-label="${clockOf(one.at)}: ${told(one)}${crowded ? `, ${crowded} crowded minutes` : ""}">
-        <span class="soft mono">${clockOf(one.at)}</span>
+      <button type="button" class="day-hour" aria-expanded=${open ? "true" : "false"} disabled=${empty} onClick=${() => setQuery({ hour: open ? null : one.at })}>
+        <span class="soft mono">${clockOf(one.at)}<span class="unseen">: ${empty ? "nothing" : ""}</span></span>
         ${minutes ? html`<${Minutes} minutes=${minutes} hour=${one} now=${now} />` : html`<span class="day-bar"><span class="density" data-is=${one.planned ? "coming" : "past"} style=${{ width: `${(100 * (one.fired + one.planned)) / most}%` }}></span></span>`}
-        <span class="day-words small">${empty ? "" : words(one)}${crowded > 0 && html` <span class="crowd">${number(crowded)} crowded</span>`}</span></button>
+        <span class="day-words small">${empty ? "" : words(one)}${crowded > 0 && html` <span class="crowd">${number(crowded)} crowded<span class="unseen"> minutes</span></span>`}</span></button>
       ${open && html`<${Fires} from=${one.at} to=${one.until} job=${job} label="fires from ${clockOf(one.at)}" />`}</li>`;
   })}</ol>`;
 }

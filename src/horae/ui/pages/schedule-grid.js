@@ -34,7 +34,7 @@ function useCells(across) {
   return { ref: box, onKeyDown: pressed };
 }
 
-const Fate = ({ state, n, word, tone }) => (n ? html`<span class="fate tone-${tone}"><${Glyph} of=${state} size="12" /><b>${compact(n)}</b> <span class="fate-word">${word}</span></span>` : null);
+const Fate = ({ state, n, word, tone }) => (n ? html`<span class="fate tone-${tone}"><${Glyph} of=${state} size="12" /><b>${compact(n)}</b> <span class="fate-word">${word}</span><span class="unseen">, </span></span>` : null);
 
 export function Month({ data, day, today }) {
   const cells = useCells(7);
@@ -45,8 +45,8 @@ export function Month({ data, day, today }) {
     ${data.items.map((one, n) => {
       const date = plus(from, n);
       const is = date === today ? "today" : "";
-      return html`<a key=${one.at} data-cell class="cell ${is} ${date.slice(0, 7) === day.slice(0, 7) ? "" : "outside"} ${one.missed ? "missed" : ""}" tabindex=${date === day ? 0 : -1} href=${link("/schedule", { ...route.value.query, view: "day", at: date, hour: null })} aria-current=${is ? "date" : null} aria-label="${longDay(one.at)}: ${told(one)}">
-        <span class="date">${monthDay(date)}</span>
+      return html`<a key=${one.at} data-cell class="cell ${is} ${date.slice(0, 7) === day.slice(0, 7) ? "" : "outside"} ${one.missed ? "missed" : ""}" tabindex=${date === day ? 0 : -1} href=${link("/schedule", { ...route.value.query, view: "day", at: date, hour: null })} aria-current=${is ? "date" : null}>
+        <span class="unseen">${longDay(one.at)}: ${told(one) === "nothing" ? "nothing" : ""}</span><span class="date" aria-hidden="true">${monthDay(date)}</span>
         <span class="fates"><${Fate} state="success" tone="quiet" n=${one.fired} word="fired" /><${Fate} state="late" tone="retrying" n=${one.missed} word="missed" /><${Fate} state="skipped" tone="skipped" n=${one.skipped} word="skipped" />${(one.planned > 0 || one.more) && html`<span class="fate soft"><${Glyph} of="scheduled" size="12" /><b>${compact(one.planned)}${one.more ? "+" : ""}</b> <span class="fate-word">to come</span></span>`}</span>
         <span class="density" style=${{ width: `${100 * share(one.planned || one.fired, most)}%` }} data-is=${one.planned ? "coming" : "past"}></span>
       </a>`;

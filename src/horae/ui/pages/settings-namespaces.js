@@ -11,6 +11,7 @@ import { Field } from "../parts/fields.js";
 import { FormDialog } from "../parts/form-dialog.js";
 import { Table } from "../parts/table.js";
 
+const isMine = (one) => may("installation") || (can("admin") && one.name === namespace.value);
 const at = (name, more = "") => `/namespaces/${encodeURIComponent(name)}${more}`;
 
 export function Namespaces() {
@@ -28,7 +29,7 @@ export function Namespaces() {
     { title: "keeps", cell: (one) => html`<${Tags} tags=${one.retention} />` },
     { title: "state", cell: (one) => one.state },
     { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap">${one.name !== namespace.value && html`<button type="button" onClick=${() => go("/", { ns: one.name })}>Go there</button>`}
-      <button type="button" disabled=${!(may("installation") || (can("admin") && one.name === namespace.value))} onClick=${() => setEditing(one)}>Edit …</button>${may("installation") && one.name !== namespace.value && html`<${ActionButton} action=${remove(one)} role="admin" />`}</span>` },
+      <button type="button" disabled=${!isMine(one)} title=${isMine(one) ? "" : "This needs the role admin in that namespace."} onClick=${() => setEditing(one)}>Edit …</button>${may("installation") && one.name !== namespace.value && html`<${ActionButton} action=${remove(one)} role="admin" />`}</span>` },
   ];
   const make = html`<button type="button" class="primary" disabled=${!may("installation")} title=${may("installation") ? "" : "This needs the permission installation."} onClick=${() => setEditing({})}>New namespace …</button>`;
   return html`<${Panel} title="Namespaces" actions=${make}><${Ready} of=${list} what="namespaces">${(data) => html`<${Table} what="namespaces" columns=${columns} rows=${data.items} keyOf=${(one) => one.name} />`}<//><//><${Usage} />

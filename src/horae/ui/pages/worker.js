@@ -15,7 +15,7 @@ export default function Worker({ id }) {
   const one = worker.data;
   const may = one && (one.status === "live" || one.status === "late");
   return html`<${Page} title=${one?.workerId ?? "Worker"} crumbs=${html`<a href=${link("/workers")}>Workers</a>`} actions=${may && html`<${ActionButton} action=${drain(one, worker.reload)} />`}>
-    <${Ready} of=${worker} what="the worker">${(data) => html`<div class="columns"><${Panel} title="How it stands"><${Facts} facts=${[
+    <${Ready} of=${worker} what="the worker" others=${[link("/workers"), "All workers"]}>${(data) => html`<div class="columns"><${Panel} title="How it stands"><${Facts} facts=${[
       ["state", html`<${State} of=${data.status} />`], ["slots", html`<${Load} worker=${data} />`], ["since", html`<${Time} at=${data.startedAt} />`],
       ["heard of", html`<${Time} at=${data.lastHeartbeat} ago />`], ["host", `${data.host}, process ${data.pid}`], ["version", data.version], ["session", html`<${Id} id=${data.sessionId} />`],
     ]} /><//><${Panel} title="What it can run"><${Facts} facts=${[

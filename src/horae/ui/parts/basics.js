@@ -70,8 +70,14 @@ export function Failure({ error, retry }) {
 
 export const Loading = ({ what = "" }) => html`<p class="loading soft" role="status" aria-live="polite">Reading${what ? ` ${what}` : ""} …</p>`;
 
+export const isGone = (error) => error?.status === 404 || error?.status === 410;
+
+/** Something that is not there: what was looked for, and `others`: [address, words] of the list that it would be in. */
+export const Missing = ({ error, others, children }) => html`<${Empty} title=${error.detail} action=${html`<a class="button" href=${others[0]}>${others[1]}</a>`}>${children}<//>`;
+
 /** Shows data when it is there, an error beside old data, and says that it reads while there is none. */
-export function Ready({ of: { data, error, reload }, what, children }) {
+export function Ready({ of: { data, error, reload }, what, others, children }) {
+  if (data === undefined && others && isGone(error)) return html`<${Missing} error=${error} others=${others} />`;
   if (data === undefined) return error ? html`<${Failure} error=${error} retry=${reload} />` : html`<${Loading} what=${what} />`;
   return html`${error && error.status !== 0 && html`<${Failure} error=${error} retry=${reload} />`}${children(data)}`;
 }

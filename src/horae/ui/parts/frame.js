@@ -12,7 +12,7 @@ import { help } from "../core/commands.js";
 import { useKeys } from "../core/keys.js";
 import { number, shortClock, exact } from "../core/format.js";
 import { Glyph } from "../core/states.js";
-import { Failure, Loading, Empty } from "./basics.js";
+import { Empty, Failure, Loading, Page } from "./basics.js";
 import { Dialog, Menu } from "./dialog.js";
 import { Guard } from "./guard.js";
 import { Palette } from "./palette.js";
@@ -72,6 +72,7 @@ const AGAIN = 2000; // ms until a page that could not be loaded is tried again
 function Content() {
   const [name, props] = chosen(route.value);
   const [shown, setShown] = useState({});
+  const [asked, setAsked] = useState(0); // how often somebody asked for it again
   useEffect(() => {
     let current = true;
     let timer = null;
@@ -82,7 +83,7 @@ function Content() {
     });
     if (name) bring();
     return () => { current = false; clearTimeout(timer); };
-  }, [name]);
+  }, [name, asked]);
   const before = useRef(route.value.path);
   useEffect(() => {
     const content = document.getElementById("content");
@@ -90,9 +91,9 @@ function Content() {
     if (document.activeElement === content) content.querySelector("[autofocus]")?.focus({ preventScroll: true });
     before.current = route.value.path;
   }, [route.value.path, shown]);
-  if (!name) return html`<${Empty} title="There is no such page.">Begin at the <a href=${link("/")}>overview</a>.<//>`;
+  if (!name) return html`<${Page} title="No such page"><${Empty} title="There is no such page.">Begin at the <a href=${link("/")}>overview</a>.<//><//>`;
   if (shown.name !== name) return html`<${Loading} what="the page" />`;
-  if (shown.error) return html`<${Failure} error=${{ detail: "This page could not be loaded.", remedy: "It is tried again by itself until the server answers." }} retry=${() => location.reload()} />`;
+  if (shown.error) return html`<${Page} title="Not loaded"><${Failure} error=${{ detail: "This page could not be loaded.", remedy: "It is tried again by itself until the server answers." }} retry=${() => setAsked(asked + 1)} /><//>`;
   return html`<${Guard} of=${location.href}><${shown.View} key=${name + route.value.path + (route.value.query.ns ?? "")} ...${props} /><//>`;
 }
 
@@ -132,7 +133,7 @@ export function Frame() {
   return html`<a class="skip" href="#content">To the content</a><${Rail} /><div class="body"><${Top} palette=${() => setOpen("palette")} />
     ${!online.value && html`<p class="offline" role="status">The server does not answer. What is shown is what was last known; it is tried again by itself.</p>`}
     ${ended.value && html`<p class="offline" role="status">Your sign-in has ended. What is shown stays. <button type="button" class="link" onClick=${() => setOpen("sign-in")}>Sign in</button></p>`}
-    <main id="content" tabindex="-1">${stranger ? html`<${Failure} error=${stranger} /><p><a href="/">Your own namespace</a></p>` : html`<${Content} />`}</main></div><${Toasts} />
+    <main id="content" tabindex="-1">${stranger ? html`<${Page} title="No such namespace"><${Failure} error=${stranger} /><p><a href="/">Your own namespace</a></p><//>` : html`<${Content} />`}</main></div><${Toasts} />
     ${ended.value && open !== "stay" && html`<${SignInAgain} onClose=${() => { nobody(); setOpen("stay"); }} />`}
     ${open === "palette" && html`<${Palette} onClose=${close} />`}${open === "help" && html`<${Help} onClose=${close} />`}`;
 }

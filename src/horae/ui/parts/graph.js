@@ -104,9 +104,9 @@ class Node extends Component {
     const name = node.label ?? node.step;
     const items = node.items?.total > 1 ? node.items : null;
     const told = `${name}, ${word}${items ? `, ${items.success + items.failed} of ${items.total} done${items.failed ? `, ${items.failed} failed` : ""}` : ""}${node.kind === "group" ? ", a group of steps" : ""}${words && words !== word ? `: ${words}` : ""}`;
-    return html`<g class="node tone-${tone} state-${state} ${selected ? "selected" : ""} ${critical ? "critical" : ""} ${dim ? "dim" : ""} ${node.kind === "group" || items ? "many" : ""}" data-step=${node.step} transform="translate(${place.x - WIDE / 2} ${place.y - HIGH / 2})" role="button" tabindex=${stop ? 0 : -1} aria-pressed=${selected ? "true" : "false"} aria-label=${told} onClick=${() => choose(node.step)}>
+    return html`<g class="node tone-${tone} state-${state} ${selected ? "selected" : ""} ${critical ? "critical" : ""} ${dim ? "dim" : ""} ${node.kind === "group" || items ? "many" : ""}" data-step=${node.step} transform="translate(${place.x - WIDE / 2} ${place.y - HIGH / 2})" role="button" tabindex=${stop ? 0 : -1} aria-pressed=${selected ? "true" : "false"} onClick=${() => choose(node.step)}>
       ${(node.kind === "group" || items) && html`<rect class="behind" x="4" y="4" width=${WIDE} height=${HIGH} rx="6" />`}
-      <rect class="card" width=${WIDE} height=${HIGH} rx="6" /><title>${node.kind === "approval" && answer(node) ? `${name}: ${answer(node)}` : name}</title>
+      <rect class="card" width=${WIDE} height=${HIGH} rx="6" /><title>${told}</title>
       <g transform="translate(10 14)"><${Glyph} of=${state} /></g>
       <text class="name" x="34" y="19">${cut(name, items ? 15 : 20)}</text><text class="under" x="34" y="34">${cut(words, items ? 19 : 24)}</text>
       ${items && html`<g transform="translate(${WIDE - 22} ${HIGH / 2}) rotate(-90)"><circle class="ring" r="11" /><circle class="ring done" r="11" stroke-dasharray="${(RING * items.success) / items.total} ${RING}" /><circle class="ring bad" r="11" stroke-dasharray="${(RING * items.failed) / items.total} ${RING}" stroke-dashoffset=${(-RING * items.success) / items.total} /><text class="share" transform="rotate(90)" y="3">${Math.floor((100 * (items.success + items.failed)) / items.total)}</text></g>`}

@@ -68,10 +68,12 @@ export function isOf(event, id) {
 const LEAST = 280; // px of a log, however little room there is
 const MARGIN = 16;
 
-/** End a log where the window ends, so that its last line is seen; one that begins far below is as high as the window. */
+/** End a log where the window ends, or the rail that a narrow one has there, so that its last line is seen; one that begins far below is as high as the window. */
 function fit(box) {
-  const room = innerHeight - (box.getBoundingClientRect().top + scrollY) - MARGIN;
-  box.style.setProperty("--log-height", `${room >= LEAST ? room : Math.max(LEAST, innerHeight - 100)}px`);
+  const rail = document.querySelector(".rail")?.getBoundingClientRect().top ?? 0;
+  const end = rail > innerHeight / 2 ? rail : innerHeight;
+  const room = end - (box.getBoundingClientRect().top + scrollY) - MARGIN;
+  box.style.setProperty("--log-height", `${room >= LEAST ? room : Math.max(LEAST, end - 100)}px`);
 }
 
 function Rows({ lines, filtered, follow, onFollow, times, grep }) {
