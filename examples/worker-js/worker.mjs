@@ -1,16 +1,20 @@
 // A Horae worker in JavaScript: Node 20 or newer, no dependencies. docs/worker-protocol.md says why it does what.
-//     HORAE_URL=http://127.0.0.1:8420 HORAE_KEY=hk_... node worker.mjs functions.mjs
+//     HORAE_URL=http://127.0.0.1:8420 HORAE_KEY_FILE=worker.key node worker.mjs functions.mjs
+// The key is read from that file, again when the server refuses it, or from HORAE_KEY.
 // It runs functions. It has no steps, signals, children, files or secrets.
+import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const { default: functions } = await import(new URL(process.argv[2], `file://${process.cwd()}/`));
-const { HORAE_KEY, HORAE_URL, HORAE_QUEUES, HORAE_CONCURRENCY, HORAE_DRAIN_GRACE, HORAE_WORKER_NAME } = process.env;
+const { HORAE_KEY, HORAE_KEY_FILE, HORAE_URL, HORAE_QUEUES, HORAE_CONCURRENCY } = process.env;
+const { HORAE_DRAIN_GRACE, HORAE_WORKER_NAME } = process.env;
 const servers = (HORAE_URL || "http://127.0.0.1:8420").split(","); // the present one first; answers only add to them
 const [slots, drainSeconds] = [Number(HORAE_CONCURRENCY || 10), parseFloat(HORAE_DRAIN_GRACE || "30")];
 const [POLL, TELL, SECOND_POLL] = [0, 1, 2]; // the channels
 const [MAX_LINE, LINE_COST, MAX_RESULT, MAX_TOLD] = [16_384, 24, 1_048_576, 524_288]; // bytes
 let [draining, session, installation] = [false, null, ""]; // the installation of the first server that answered
+let key = HORAE_KEY_FILE ? readFileSync(HORAE_KEY_FILE, "utf8").trim() : HORAE_KEY;
 const ELSEWHERE = [405, 408, 421, 431]; // another server, or something between, answers: not what was asked
 // Lone surrogates and NUL, which a store's texts cannot hold, become replacement characters.
 const unfit = /\\(\\|u0000|ud[89a-f]..)/g;
@@ -18,11 +22,18 @@ const encode = (body) => JSON.stringify(body).replace(unfit, (all, found) => (fo
 // Timers hold up to 24 days; what is longer, or not given, never fires.
 const after = (micros, act) => (micros / 1000 < 2 ** 31 ? setTimeout(act, Math.max(0, micros / 1000)) : undefined);
 
+function hasNewKey() { // somebody may have put another key into the file
+  const old = key;
+  try {
+    key = (HORAE_KEY_FILE && readFileSync(HORAE_KEY_FILE, "utf8").trim()) || key;
+  } catch {} // the file is being replaced
+  return key !== old;
+}
 // Send the same bytes to one server after the other until one answers; a refusal is thrown with its status and type.
 async function request(method, path, body, timeout, isOver) {
-  const headers = { authorization: `Bearer ${HORAE_KEY}`, "content-type": "application/json" };
-  if (installation) headers["horae-installation"] = installation;
   for (let wait = 50; !isOver(); wait = Math.min(1000, wait * 2)) {
+    const [sentKey, headers] = [key, { authorization: `Bearer ${key}`, "content-type": "application/json" }];
+    if (installation) headers["horae-installation"] = installation;
     const [server, sent] = [servers[0], { at: performance.now(), wall: Date.now() }];
     const options = { method, headers, body, signal: AbortSignal.timeout(timeout), redirect: "error" };
     const reply = await fetch(`${server}/api/v1/sessions${path}`, options)
@@ -30,6 +41,7 @@ async function request(method, path, body, timeout, isOver) {
       .catch(() => [599]); // no answer, or none that can be read
     const [status, answer, later] = reply;
     if (status < 300) return { answer, sent };
+    if ([401, 403].includes(status) && (key !== sentKey || hasNewKey())) continue;
     if (status < 500 && ![...ELSEWHERE, 429].includes(status))
       throw Object.assign(new Error(answer?.detail ?? status), { status, ...answer });
     if (status !== 429 && servers[0] === server) servers.push(servers.shift());
@@ -55,8 +67,16 @@ async function outcomeOf(work, ctx, params) {
     if (Buffer.byteLength(text) <= MAX_RESULT) return { outcome: "success", results: [JSON.parse(text)] };
     return failed("ResultTooLarge", "keep it elsewhere and return a reference", { permanent: true });
   } catch (error) {
-    const { name = "Error", message = String(error), stack = "" } = Object(error);
-    return failed(name, `${message}`.slice(0, 4096), { traceback: `${stack}`.slice(0, 16_384) });
+    return failureOf(error);
+  }
+}
+function failureOf(error) { // whatever was thrown: null, a text, an error whose name is none
+  try {
+    const { name, message = String(error), stack = "" } = Object(error);
+    const type = String(name || "Error").slice(0, 512);
+    return failed(type, String(message).slice(0, 4096), { traceback: String(stack).slice(0, 16_384) });
+  } catch {
+    return failed("Error", "what was thrown cannot be shown");
   }
 }
 // A text as lines of at most 16 KiB, cut between characters.
@@ -223,7 +243,7 @@ class Session {
     ctx.heartbeat = live;
     ctx.progress = (percent, message = "") => {
       if (isTold) return;
-      const share = { percent: Math.min(100, Math.max(0, +percent || 0)), message: `${message}` };
+      const share = { percent: Math.min(100, Math.max(0, +percent || 0)), message: String(message).slice(0, 1000) };
       this.tell(this.progress.set(key, { ...place, ...share }));
       live();
     };
@@ -247,19 +267,28 @@ function drain() { // finish what runs within the grace, hand back the rest, lea
   if (draining) return;
   draining = true;
   setTimeout(() => session?.runs.forEach((one) => one.stop("drain")), drainSeconds * 1000);
-  setTimeout(() => process.exit(1), drainSeconds * 1000 + 10_000); // no server listens
+  let idle = 0; // seconds since the last item ended: if all is not told by then, no server listens
+  setInterval(() => !session?.runs.size && ++idle > 10 && process.exit(1), 1000);
   session?.tell();
 }
+// One function's stray promise or timer must not end the others. After a stray exception the process is replaced.
+process.on("unhandledRejection", (error) => console.error("a promise of a function failed unseen:", error));
+process.on("uncaughtException", (error) => drain(console.error("a function failed outside of its execution:", error)));
 for (const name of ["SIGTERM", "SIGINT"]) process.on(name, () => (draining ? process.exit(1) : drain()));
 const presence = encode({
   protocol: 2, worker: HORAE_WORKER_NAME || `${hostname()}-${process.pid}`, host: hostname(), pid: process.pid,
   queues: (HORAE_QUEUES || "default").split(","), concurrency: slots, kinds: [], // no commands, no HTTP requests
   functions: Object.keys(functions).map((name) => ({ name })),
 });
-while (!draining) {
-  const registered = await request("POST", "", presence, 15_000, () => draining);
-  session = registered && new Session(registered);
-  await session?.over;
+try {
+  while (!draining) {
+    const registered = await request("POST", "", presence, 15_000, () => draining);
+    session = registered && new Session(registered);
+    await session?.over;
+  }
+} catch (error) {
+  console.error(`this worker cannot go on: ${error.message}`, error.remedy ?? "");
+  process.exit(1);
 }
 const goodbye = () => request("DELETE", `/${session.sessionId}`, undefined, 3000, () => false);
 if (session) await goodbye().catch((error) => console.log("the session is over already:", error.message));

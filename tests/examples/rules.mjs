@@ -22,5 +22,25 @@ export default {
   floods: (ctx) => {
     for (let i = 0; i < 200; i++) ctx.log("0123456789");
   },
+  "throws-strange": () => {
+    throw Object.assign(new Error("strange"), { name: Symbol("none") });
+  },
+  "throws-hidden": () => {
+    throw new Proxy({}, { get: () => { throw new Error("hidden"); } });
+  },
+  "throws-long": () => {
+    throw Object.assign(new Error("long"), { name: "N".repeat(2000) });
+  },
+  "stray-promise": async () => {
+    Promise.reject(new Error("stray"));
+    await sleep(50);
+    return "stayed";
+  },
+  "stray-timer": async () => {
+    setTimeout(() => { throw new Error("stray"); }, 0);
+    await sleep(50);
+    return "stayed";
+  },
+  "long-progress": (ctx) => ctx.progress(10, "p".repeat(5000)),
   wide: (ctx) => ctx.log("\u20ac".repeat(10_000)),
 };

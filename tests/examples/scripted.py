@@ -30,6 +30,7 @@ class ScriptedServer:
         self.deleted: list[str] = []
         self.refuse: Callable[[dict[str, Any]], Refusal | None] = lambda up: None
         self.goodbye = 204
+        self.key: str | None = None  # the only one that is valid
         self.registered: dict[str, Any] = {}  # beside what every registration is answered with
         self._changed = threading.Condition()
         self._grants: list[dict[str, Any]] = []
@@ -138,7 +139,9 @@ class ScriptedServer:
             def _serve(self) -> None:
                 scripted.installations.append(self.headers.get("horae-installation"))
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
-                status, answer, headers = scripted._answer(self.command, self.path, body)
+                is_known = scripted.key is None or self.headers["authorization"] == f"Bearer {scripted.key}"
+                refused = problem(401, "unauthorized")
+                status, answer, headers = scripted._answer(self.command, self.path, body) if is_known else refused
                 text = b"" if status == 204 else json.dumps(answer).encode()
                 self.send_response(status)
                 for name, value in {**headers, "content-length": str(len(text))}.items():

@@ -24,10 +24,10 @@ class Play:
         self.server, self._folder, self._node = ScriptedServer(), folder, node
         self.worker: NodeProcess | None = None
 
-    def start(self, concurrency: int = SLOTS) -> NodeProcess:
+    def start(self, concurrency: int = SLOTS, **env: str) -> NodeProcess:
         env = {
             "HORAE_URL": self.server.url, "HORAE_KEY": "hk_a_b", "HORAE_CONCURRENCY": str(concurrency),
-            "HORAE_DRAIN_GRACE": "1s",
+            "HORAE_DRAIN_GRACE": "1s", **env,
         }  # fmt: skip
         self.worker = NodeProcess(self._folder, "w", self._node, RULES, env)
         eventually_sync(lambda: self.server.waiting, within=20)
@@ -74,6 +74,71 @@ def test_an_outcome_that_is_named_by_its_index_is_mended_at_once(play: Play):
 
     assert [play.server.outcome(item)["outcome"] for item in range(4)] == ["success", "success", "failed", "success"]
     assert len(play.server.refused) == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "type"),
+    [("throws-strange", "Error"), ("throws-hidden", "Error"), ("throws-long", "N" * 512)],
+    ids=["strange", "hidden", "long"],
+)
+def test_whatever_a_function_throws_fails_it_alone(play: Play, function: str, type: str):
+    play.start()
+    play.server.grant(function)
+    play.server.grant("brief", lo=1)
+    assert play.server.outcome()["error"]["type"] == type
+    assert play.server.outcome(1)["outcome"] == "success"
+    assert len(play.server.registrations) == 1
+
+
+def test_a_promise_that_nobody_awaits_harms_nobody(play: Play):
+    play.start()
+    play.server.grant("stray-promise")
+    play.server.grant("brief", lo=1)
+    assert [play.server.outcome(item)["outcome"] for item in (0, 1)] == ["success", "success"]
+    assert not play.server.deleted
+
+
+def test_after_a_stray_exception_what_runs_is_finished_and_the_worker_leaves(play: Play):
+    worker = play.start(HORAE_DRAIN_GRACE="30s")
+    play.server.grant("brief")
+    play.server.grant("stray-timer", lo=1)
+    assert [play.server.outcome(item)["outcome"] for item in (0, 1)] == ["success", "success"]
+    assert worker.wait(20) == 0
+    assert play.server.deleted == ["/api/v1/sessions/s1"]
+
+
+def test_a_new_key_is_read_from_its_file(play: Play, tmp_path: Path):
+    file = tmp_path / "worker.key"
+    file.write_text("hk_a_old\n")
+    play.server.key = "hk_a_old"
+    play.start(HORAE_KEY="", HORAE_KEY_FILE=str(file))
+    file.write_text("hk_a_new\n")
+    play.server.key = "hk_a_new"
+    play.server.grant("echo")
+    assert play.server.outcome()["outcome"] == "success"
+    assert len(play.server.registrations) == 1
+
+
+def test_a_key_that_is_refused_ends_the_worker_with_a_sentence(play: Play):
+    worker = play.start()
+    play.server.key = "hk_a_other"
+    assert worker.wait(20) == 1
+    assert worker.log.read_text().endswith("this worker cannot go on: no \n")
+
+
+def test_a_worker_without_work_leaves_soon_when_no_server_answers(play: Play):
+    worker = play.start(HORAE_DRAIN_GRACE="600s")
+    play.server.refuse, play.server.goodbye = lambda up: problem(502), 502
+    worker.signal(signal.SIGTERM)
+    assert worker.wait(40) == 1
+
+
+def test_a_message_of_progress_is_cut(play: Play):
+    play.start()
+    play.server.grant("long-progress")
+    play.server.outcome()
+    (told,) = [one for up in play.server.exchanges for one in up.get("progress", ())]
+    assert len(told["message"]) == 1000
 
 
 def test_one_line_that_the_server_refuses_is_replaced_alone(play: Play):
