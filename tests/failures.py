@@ -15,8 +15,10 @@ class Failures:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.outputs: dict[str, str] = {}
+        self.tests: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.tests.add(report.nodeid)
         if report.failed:
             sections = (f"--- {title} ---\n{text}" for title, text in report.sections)
             output = "\n".join((f"{report.when}: {report.longreprtext}", *sections))
@@ -26,8 +28,11 @@ class Failures:
         if report.failed:
             self.outputs[report.nodeid] = report.longreprtext
 
-    def pytest_sessionfinish(self) -> None:
-        self.file.write_text(json.dumps(self.outputs))
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Write nothing about a run that ended early: its failed tests may pass alone while others never ran."""
+        ended = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if ended and len(self.tests) == session.testscollected:
+            self.file.write_text(json.dumps(self.outputs))
 
 
 def pytest_configure(config: pytest.Config) -> None:

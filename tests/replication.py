@@ -36,6 +36,10 @@ class Pair:
     def fail_over(self) -> None:
         """Crash the primary and have the standby take over, on the next timeline."""
         self.primary.stop("immediate")
+        self.promote()
+
+    def promote(self) -> None:
+        """Have the standby take over; the primary is left alone."""
         self.standby._run("pg_ctl", "--wait", "--silent", "promote")
 
 

@@ -7,6 +7,7 @@ import pytest
 from horae.config import TABLE, Span, load
 from horae.config.build import engine_settings
 from horae.config.limits import check_user, command_limits, machine_memory
+from horae.config.load import misspelt
 from horae.config.show import plain, reference, rows
 from horae.errors import BadInput
 
@@ -70,11 +71,14 @@ def test_the_data_folder_holds_the_store_and_the_key():
     ("environ", "said"),
     [
         ({"HORAE_SESSION_TIMEOUT": "abc"}, "HORAE_SESSION_TIMEOUT=abc in the environment: 'abc' is not a length"),
-        ({"HORAE_PORT": "70000"}, "HORAE_PORT=70000 in the environment: expected int <= 65535"),
-        ({"HORAE_LOG_LEVEL": "loud"}, "HORAE_LOG_LEVEL=loud in the environment: invalid enum value 'loud'"),
+        ({"HORAE_PORT": "70000"}, "HORAE_PORT=70000 in the environment: it takes a whole number of at most 65535."),
+        (
+            {"HORAE_LOG_LEVEL": "loud"},
+            "HORAE_LOG_LEVEL=loud in the environment: it takes debug, info, warning or error.",
+        ),
         ({"HORAE_LABELS": "=x"}, "HORAE_LABELS==x in the environment: '=x' has no name"),
         ({"HORAE_HEARTBEAT": "10s"}, "HORAE_HEARTBEAT=10s in the environment: a heartbeat of 10s leaves no room"),
-        ({"HORAE_CONCURRENCY": "0"}, "HORAE_CONCURRENCY=0 in the environment: expected int >= 1"),
+        ({"HORAE_CONCURRENCY": "0"}, "HORAE_CONCURRENCY=0 in the environment: it takes a whole number of at least 1."),
         ({"HORAE_CONFIG": "gone.toml"}, "There is no settings file gone.toml, which HORAE_CONFIG names."),
     ],
 )
@@ -89,7 +93,7 @@ def test_an_error_names_the_origin(environ, said):
     ("text", "said", "remedy"),
     [
         ("por = 1", "horae.toml sets 'por', which is not a setting.", "Did you mean 'port'?"),
-        ('port = "x"', "port = x in horae.toml: expected int, got str.", "The port"),
+        ('port = "x"', "port = x in horae.toml: it takes a whole number.", "The port"),
         ("port = ", "horae.toml is not valid TOML", "docs/configuration.md"),
         ("retention = -1", "retention = -1 in horae.toml: -1 is negative", "Write it as"),
     ],
@@ -103,7 +107,7 @@ def test_an_error_in_the_file_names_the_file(text, said, remedy):
 
 
 def test_an_error_in_a_flag_names_the_flag():
-    with pytest.raises(BadInput, match=r"^--queue .*expected str"):
+    with pytest.raises(BadInput, match=r"^--queue .*it takes a text"):
         load({"queues": (1,)}, {})
 
 
@@ -182,3 +186,29 @@ def test_every_setting_is_documented():
     assert reference() in DOCS.read_text(), (
         "Put the output of horae.config.show.reference() into docs/configuration.md."
     )
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("HORAE_PORT=abc", "HORAE_PORT=abc in the environment: it takes a whole number."),
+        ("HORAE_LOG_LEVEL=loud", "HORAE_LOG_LEVEL=loud in the environment: it takes debug, info, warning or error."),
+        ("HORAE_SPOT=maybe", "HORAE_SPOT=maybe in the environment: it takes true or false."),
+    ],
+)
+def test_what_a_setting_takes_is_said_in_words(variable, said):
+    with pytest.raises(BadInput) as refused:
+        load(environ=dict([variable.split("=")]))
+    assert refused.value.detail == said
+
+
+def test_letters_in_another_order_are_seen_before_other_letters():
+    file("prot = 3")
+    with pytest.raises(BadInput, match="'prot', which is not a setting") as refused:
+        load(environ={})
+    assert refused.value.remedy == "Did you mean 'port'?"
+
+
+def test_misspelt_variables_are_found_and_what_commands_are_given_is_not():
+    environ = {"HORAE_PROT": "1", "HORAE_ULR": "x", "HORAE_ATTEMPT": "1", "HORAE_CONFIG": "f", "PORT": "1"}
+    assert misspelt(environ) == {"HORAE_PROT": "HORAE_PORT", "HORAE_ULR": "HORAE_URL"}

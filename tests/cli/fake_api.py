@@ -71,8 +71,29 @@ class FakeApi:
         return [request.line for request in self.requests]
 
 
-def problem(status: int, slug: str, detail: str, remedy: str = "") -> Reply:
-    document = {"type": f"urn:horae:{slug}", "status": status, "detail": detail, "remedy": remedy}
+class Applying(FakeApi):
+    """Answers `POST /apply`; keeps what was applied by kind and name."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], dict[str, Any]] = {}
+        super().__init__({"POST /apply": self.apply})
+
+    def apply(self, request: Request) -> dict[str, Any]:
+        body = request.body or {}
+        items = [self.put(kind, one) for kind in ("calendar", "template", "job") for one in body[f"{kind}s"]]
+        return {"items": items, "dryRun": request.query.get("dryRun") == "true"}
+
+    def put(self, kind: str, one: dict[str, Any]) -> dict[str, Any]:
+        before = self.kept.get((kind, one["name"]))
+        self.kept[kind, one["name"]] = one
+        outcome = "created" if before is None else "unchanged" if before == one else "changed"
+        changes = [{"path": name, "kind": "changed"} for name in one if before and before.get(name) != one[name]]
+        told = changes if kind == "job" else []
+        return {"kind": kind, "name": one["name"], "outcome": outcome, "version": 1, "changes": told, "affected": []}
+
+
+def problem(status: int, slug: str, detail: str, remedy: str = "", **fields: Any) -> Reply:
+    document = {"type": f"urn:horae:{slug}", "status": status, "detail": detail, "remedy": remedy, **fields}
     return Reply(status=status, body=msgspec.json.encode(document))
 
 

@@ -4,32 +4,7 @@ import json
 
 import pytest
 
-from horae.errors import BadInput, NotFound
-from tests.cli.fake_api import FakeApi, Request, run
-
-
-class Jobs(FakeApi):
-    """Keeps jobs by name; an equal definition keeps its version."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, dict] = {}
-        super().__init__({"POST /jobs": self.create, "GET /jobs/{ref}": self.get, "PUT /jobs/{ref}": self.replace})
-
-    def create(self, request: Request):
-        self.kept[request.body["name"]] = {**request.body, "version": 1, "jobId": request.body["name"]}
-        return self.kept[request.body["name"]]
-
-    def get(self, request: Request):
-        name = request.path.rpartition("/")[2]
-        return self.kept.get(name) or NotFound(f"No job named {name}.")
-
-    def replace(self, request: Request):
-        name = request.path.rpartition("/")[2]
-        before = self.kept[name]
-        same = {k: v for k, v in before.items() if k not in ("version", "jobId")} == request.body
-        self.kept[name] = {**request.body, "jobId": name, "version": before["version"] + (not same)}
-        return self.kept[name]
-
+from tests.cli.fake_api import Applying, problem, run
 
 JOBS = """
 jobs:
@@ -39,12 +14,14 @@ jobs:
 
 
 def test_jobs_are_created_changed_or_left_in_the_order_they_need(tmp_path):
-    path, api = tmp_path / "jobs.yaml", Jobs()
+    path, api = tmp_path / "jobs.yaml", Applying()
     path.write_text(JOBS)
 
     assert run(api, "apply", "-f", str(path)).stdout == "created    extract\ncreated    report\n"
     assert run(api, "apply", "-f", str(path)).stdout == "unchanged  extract\nunchanged  report\n"
     path.write_text(JOBS.replace("extract.py", "extract.py --all"))
+    assert run(api, "apply", "-f", str(path)).stdout == "changed    extract: command\nunchanged  report\n"
+    path.write_text(JOBS.replace("extract.py", "extract.py --some"))
     outcome = json.loads(run(api, "apply", "-f", str(path), "-o", "json").stdout)
     assert [(item["name"], item["outcome"]) for item in outcome["items"]] == [
         ("extract", "changed"),
@@ -69,18 +46,40 @@ jobs:
 
 def test_what_workflows_run_comes_before_them(tmp_path):
     (tmp_path / "jobs.yaml").write_text(WORKFLOWS)
-    said = run(Jobs(), "apply", "-f", str(tmp_path / "jobs.yaml")).stdout
+    said = run(Applying(), "apply", "-f", str(tmp_path / "jobs.yaml")).stdout
     order = [line.split()[1] for line in said.splitlines()]
     assert order[-1] == "etl"
     assert order.index("load") < order.index("undone")
 
 
-def test_of_several_jobs_the_refused_one_is_named(tmp_path):
+APP = """
+from horae import App
+
+app = App()
+
+@app.job
+def fine(): ...
+
+@app.job(schedule="61 * * * *")
+def wrong(): ...
+"""
+
+
+def test_a_refused_function_is_named_with_its_file_and_line(tmp_path, monkeypatch):
+    (tmp_path / "shop_to_apply.py").write_text(APP)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    api = Applying()
+    api.routes["POST /apply"] = problem(400, "bad-input", "wrong: 61 is no minute.", field="jobs[1].schedule")
+    refused = run(api, "apply", "--app", "shop_to_apply:app")
+    assert f"wrong: 61 is no minute. ({tmp_path}/shop_to_apply.py, line 9)" in refused.stderr
+
+
+def test_a_dry_run_says_that_nothing_was_written(tmp_path):
     (tmp_path / "jobs.yaml").write_text(JOBS)
-    api = Jobs()
-    api.routes["POST /jobs"] = BadInput("It runs nothing.", "Say what.")
-    refused = run(api, "apply", "-f", str(tmp_path / "jobs.yaml"))
-    assert "extract: It runs nothing." in refused.stderr
+    api = Applying()
+    said = run(api, "apply", "-f", str(tmp_path / "jobs.yaml"), "--dry-run").stdout
+    assert said.endswith("Nothing was written: this is what would be done.\n")
+    assert api.requests[0].query == {"dryRun": "true"}
 
 
 @pytest.mark.parametrize(
@@ -93,9 +92,9 @@ def test_of_several_jobs_the_refused_one_is_named(tmp_path):
     ],
 )
 def test_a_file_may_hold_one_a_list_or_documents(text):
-    api = Jobs()
+    api = Applying()
     assert run(api, "apply", "-f", "-", input=text).exit_code == 0
-    assert list(api.kept) == ["a"]
+    assert list(api.kept) == [("job", "a")]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +109,7 @@ def test_a_file_may_hold_one_a_list_or_documents(text):
     ],
 )
 def test_a_bad_file_changes_nothing(text, said):
-    api = Jobs()
+    api = Applying()
     result = run(api, "apply", "-f", "-", input=text)
     assert result.exit_code == 2
     assert said in result.stderr
@@ -118,5 +117,5 @@ def test_a_bad_file_changes_nothing(text, said):
 
 
 def test_nothing_to_apply_and_no_such_file():
-    assert run(Jobs(), "apply").exit_code == 2
-    assert "cannot be read" in run(Jobs(), "apply", "-f", "gone.yaml").stderr
+    assert run(Applying(), "apply").exit_code == 2
+    assert "cannot be read" in run(Applying(), "apply", "-f", "gone.yaml").stderr

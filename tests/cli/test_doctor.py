@@ -45,6 +45,19 @@ def answer(date: str = "Fri, 15 Jan 2027 08:00:00 GMT") -> Reply:
     return Reply(status=200, headers={"date": date}, body=json.dumps(HEALTH).encode())
 
 
+def test_servers_without_the_master_key_are_found():
+    about = {"host": "h", "pid": 1, "parts": ["api", "gateway"]}
+    servers = [{**about, "url": "http://a", "lacksMasterKey": False}, {**about, "url": "", "lacksMasterKey": True}]
+    told = {
+        "GET /healthz": answer(), "GET /readyz": {}, "GET /store": STORE, "GET /workers": page(), "GET /clock": CLOCK,
+        "GET /executions": page(), "GET /servers": page(*servers),
+    }  # fmt: skip
+    said = run(FakeApi(told), "doctor")
+    assert said.exit_code == 1
+    assert "without the master key: h, process 1" in said.stdout
+    assert "HORAE_SECRET_KEY_FILE" in said.stdout
+
+
 def test_a_clock_that_jumped_is_told_and_can_be_accepted():
     jumped = CLOCK | {"trusted": False, "jumpSeconds": 90000.0}
     told = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from horae.cli.bench import benches
 from horae.cli.main import SECTIONS, cli
@@ -76,3 +77,13 @@ def test_help_fits_a_terminal():
 
 def test_every_command_is_documented():
     assert DOCS.read_text() == reference(), "Run: python -m horae.cli.reference > docs/cli.md"
+
+
+def test_options_that_others_call_otherwise_are_suggested_by_their_name_here():
+    said = CliRunner().invoke(cli, ["jobs", "create", "a", "--command", "x", "--deadline", "1h"]).stderr
+    assert "Did you mean '--within'?" in said
+
+
+def test_a_misspelt_variable_is_named_by_every_command():
+    said = CliRunner().invoke(cli, ["version"], env={"HORAE_PROT": "1"}).stderr
+    assert said == "Warning: HORAE_PROT means nothing to Horae. Did you mean HORAE_PORT?\n"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.cli.fake_api import FakeApi, run
+from tests.cli.fake_api import Applying, FakeApi, run
 
 TEMPLATE = {
     "templateId": "1", "name": "backup", "version": 2, "description": "", "parameters": {"region": {}},
@@ -36,11 +36,10 @@ def test_apply_brings_templates_before_the_jobs_that_are_made_from_them(tmp_path
         "{name: eu, template: backup, with: {region: eu}}\n---\n"
         "{kind: template, name: backup, parameters: {region: {}}, job: {command: 'true'}}\n"
     )
-    job = {"jobId": "1", "name": "eu", "version": 1, "state": "active", "status": "idle"}
-    api = FakeApi({"PUT /templates/backup": {**TEMPLATE, "affected": []}, "POST /jobs": job})
+    api = Applying()
 
     assert run(api, "apply", "-f", str(file)).stdout == "created    template backup\ncreated    eu\n"
-    assert [line for line in api.lines if not line.startswith("GET")] == ["PUT /templates/backup", "POST /jobs"]
+    assert list(api.kept) == [("template", "backup"), ("job", "eu")]
 
 
 def test_a_job_says_what_it_is_made_from():

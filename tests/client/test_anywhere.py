@@ -303,3 +303,35 @@ def test_a_submission_that_nobody_awaits_warns_with_its_line(up):
     assert lines[0] == lines[2] == f"{up.folder}/script.py:6: NotSubmitted: {remedy}"
     assert len(lines) == 4
     assert done.stdout.splitlines() == [f"There is no 'id' yet: {remedy}", f"<{remedy}>"]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_job_goes_to_other_processes_as_a_function_does(up, method):
+    body = f"""
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
+        if __name__ == "__main__":
+            send_email.sync.submit(to="before")
+            with ProcessPoolExecutor(1, multiprocessing.get_context({method!r})) as pool:
+                print(pool.submit(send_email.sync.submit, to="a").result(60).status)
+    """
+    assert said(up, body) == ["queued"]
+
+
+def test_other_kinds_of_event_loops_are_refused_with_what_to_do(up):
+    body = """
+        waiting = send_email.submit(to="a").__await__()
+        try:
+            next(waiting)
+        except RuntimeError as error:
+            print(str(error).partition(".")[0])
+        try:
+            send_email.sync.delay(to="a")
+        except AttributeError as error:
+            print(error)
+    """
+    assert said(up, body) == [
+        "No event loop of asyncio runs here",
+        "send_email.sync has no .delay(...). Write `send_email.sync.submit(...)`.",
+    ]

@@ -5,8 +5,10 @@ import re
 import pytest
 
 from horae.client.calls import Patience
+from horae.client.client import Client
 from horae.client.problems import Unreachable, unreachable
-from horae.client.transport import Unanswered
+from horae.client.transport import Call, Reply, Unanswered
+from horae.env import virtual_env
 from horae.errors import (
     BadInput,
     Busy,
@@ -21,9 +23,26 @@ from horae.errors import (
     StoreUnavailable,
     Unauthorized,
 )
-from tests.client.fakes import client_of, ok, problem
+from tests.client.fakes import QuickClock, client_of, ok, problem
 
 JOB = {"jobId": "1", "name": "a"}
+
+
+class Dead:
+    """Servers that refuse connections, one after the other."""
+
+    def __init__(self, *places: str) -> None:
+        self._places = list(places)
+
+    @property
+    def place(self) -> str:
+        return self._places[0]
+
+    async def send(self, call: Call) -> Reply:
+        self._places.append(self._places.pop(0))
+        raise REFUSED
+
+
 REFUSED = Unanswered("connection refused", sent=False)
 LOST = Unanswered("connection reset", sent=True)
 
@@ -181,3 +200,10 @@ async def test_filters_are_in_camel_case_and_absent_ones_left_out():
     page = await client.dlq.list(error_type="Timeout Error", job=None, limit=5)
     assert server.calls[0].path == "/api/v1/dlq?errorType=Timeout+Error&limit=5"
     assert page.next_cursor == "n"
+
+
+async def test_every_server_that_was_asked_is_named():
+    dead, env = Dead("http://a", "http://b"), virtual_env(1, QuickClock())
+    client = Client(key="k", transport=dead, patience=Patience(refusals=2), env=env)  # type: ignore[arg-type]
+    with pytest.raises(Unreachable, match="No Horae server answers at http://a, http://b "):
+        await client.jobs.list()

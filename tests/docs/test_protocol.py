@@ -14,6 +14,8 @@ from horae.model import execution, protocol
 from horae.model.duration import LONGEST
 from horae.model.instant import LATEST
 from horae.model.job import Spec
+from horae.model.nesting import MAX_NESTING
+from horae.model.parcel import MAX_DEPTH
 from horae.server.openapi import build
 from horae.server.routes import ROUTES
 from horae.server.schemas import protocol_document
@@ -87,6 +89,8 @@ def test_numbers_are_the_programs():
     assert f"| submissions in one call | {protocol.MOST_CHILDREN} |" in TEXT
     assert (instant_of_year(2201), 36_525 * 86_400 * 1_000_000) == (LATEST, LONGEST)
     assert f"slower than the worker's: {SLACK // 1_000_000} seconds after" in TEXT
+    assert f"| progress | {protocol.MAX_PROGRESS} characters" in TEXT
+    assert f"| nesting | {MAX_NESTING} levels of a result or a step's result, {MAX_DEPTH} of" in TEXT
     assert protocol.MAX_EXCHANGE == 512 * 1024
     assert (protocol.MAX_INLINE_RESULT, protocol.MAX_RESULT) == (64 * 1024, 1024 * 1024)
 

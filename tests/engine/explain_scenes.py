@@ -11,6 +11,8 @@ from horae.engine.holds import Asked
 from horae.env import SECOND
 from horae.model.explain_view import BlockerView
 from horae.model.protocol import Function, Outcome
+from horae.store.moves import sealing
+from horae.store.script import Fetch, Script, Statement
 from tests.engine.explain_stage import Played, Stage
 from tests.store_contract.world import NAMESPACE
 
@@ -207,6 +209,38 @@ async def no_worker(stage: Stage) -> Played:
     return Played(id, start)
 
 
+async def queue_of_nobody(stage: Stage) -> Played:
+    """Another way to have no worker: none takes from the queue."""
+    await stage.job("far", queue="far")
+    await stage.worker()
+    id = await stage.submit("far")
+
+    async def start(blocker: BlockerView) -> None:
+        await stage.worker(queues=("far",))
+
+    return Played(id, start)
+
+
+async def no_key(stage: Stage) -> Played:
+    """A key that this server does not have has sealed something here."""
+    await stage.node.store.write(lambda: sealing.note("another", stage.world.now()))
+    await stage.job(env={"TOKEN": "secret://env/TOKEN"})
+    await stage.worker(secrets=True)
+    await stage.look()
+    id = await stage.submit()
+
+    async def give(blocker: BlockerView) -> None:
+        assert blocker.details["servers"]
+        await stage.node.store.write(forget)
+        await stage.look()
+
+    return Played(id, give)
+
+
+def forget() -> Script[None]:
+    yield Fetch(Statement("forget_master_keys", "DELETE FROM store WHERE key = 'master_key:another'"))
+
+
 async def suspect(stage: Stage) -> Played:
     """Two that were lost with their workers: one has gone to the next, the other waits for it to end."""
     await stage.job()
@@ -234,6 +268,24 @@ async def busy(stage: Stage) -> Played:
         await worker.end()
 
     return Played(id, end)
+
+
+async def busy_with_others(stage: Stage) -> Played:
+    """The only slot is given to what comes from another lane, in the same claim."""
+    await stage.job("other", needs=["zone=eu"])
+    await stage.job("late")
+    first = await stage.submit("other")
+    stage.world.clock.advance(SECOND)
+    second = await stage.submit("late")
+    await stage.look()
+    worker = await stage.worker(labels={"zone": "eu"})
+    await worker.ask()
+    assert await stage.runs(first)
+
+    async def end(blocker: BlockerView) -> None:
+        await worker.end()
+
+    return Played(second, end)
 
 
 async def preferred(stage: Stage) -> Played:
@@ -384,6 +436,7 @@ SCENES: Mapping[str, Scene] = {
     "queue-paused": queue_paused,
     "held": held,
     "no-worker": no_worker,
+    "no-key": no_key,
     "suspect": suspect,
     "preferred": preferred,
     "spread": spread,

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from horae.engine import dead_letters
 from horae.engine.dead_letters import DeadLetters
 from horae.engine.directory import Directory
 from horae.engine.executions import Executions
@@ -20,6 +21,7 @@ from horae.model.ids import execution_id
 from horae.model.instant import parse_instant
 from horae.model.protocol import Failure
 from horae.model.retry import RetryPolicy
+from horae.store.moves import dead_letter_reads
 from tests.store_contract.world import NAMESPACE, TestJob, World, failed, rank, success
 
 
@@ -208,7 +210,7 @@ async def test_groups_count_by_job_and_error(world, letters, monkeypatch):
     assert groups.complete
     assert [g.count for g in groups.items] == [2, 2, 1]
     assert {g.error_message for g in groups.items} >= {"no ValueError", "no KeyError"}
-    monkeypatch.setattr("horae.engine.dead_letters.MOST_GROUPS", 2)
+    monkeypatch.setattr(dead_letters, "MOST_GROUPS", 2)
     some = await letters.groups(NAMESPACE)
     assert (some.items, some.complete) == (groups.items[:2], False)
 
@@ -239,8 +241,8 @@ async def test_groups_tell_the_first_the_last_and_their_course(world, letters):
 
 
 async def test_groups_are_counted_of_so_many_letters_and_no_more(world, letters, monkeypatch):
-    monkeypatch.setattr("horae.store.moves.dead_letter_reads.PAGE", 2)
-    monkeypatch.setattr("horae.engine.dead_letters.MOST_GROUPED", 4)
+    monkeypatch.setattr(dead_letter_reads, "PAGE", 2)
+    monkeypatch.setattr(dead_letters, "MOST_GROUPED", 4)
     made = await job(world)
     for _ in range(6):
         await fail(world, made, 1)

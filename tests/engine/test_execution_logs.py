@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from horae.engine import execution_logs, log_windows
 from horae.engine.execution_logs import ExecutionLogs, Wanted
 from horae.engine.executions import Executions
 from horae.engine.log_windows import Span
@@ -32,8 +33,8 @@ def numbers(page: Any) -> list[int]:
 
 @pytest.mark.parametrize("together", [1, 32])
 async def test_lines_are_followed_tailed_and_numbered_through(world, logs, together, monkeypatch):
-    monkeypatch.setattr("horae.engine.log_windows.FEW", together)
-    monkeypatch.setattr("horae.engine.log_windows.MANY", together)
+    monkeypatch.setattr(log_windows, "FEW", together)
+    monkeypatch.setattr(log_windows, "MANY", together)
     (receipt,) = await world.submit(await world.job(retry=AT_ONCE))
     id = receipt.execution_id
     worker = await world.worker()
@@ -90,7 +91,7 @@ async def test_a_bad_place_is_refused(world, logs, bad):
 
 
 async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(world, logs, monkeypatch):
-    monkeypatch.setattr("horae.engine.log_windows.MOST_SEARCHED", 4)
+    monkeypatch.setattr(log_windows, "MOST_SEARCHED", 4)
     (receipt,) = await world.submit(await world.job())
     id = receipt.execution_id
     worker = await world.worker()
@@ -113,7 +114,7 @@ async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(world, lo
     ]  # fmt: skip
     assert numbers(await logs.read(NAMESPACE, id, Wanted(grep=r"re:(?i)timeout .*\d+ ?ms$"), after=1)) == [2, 5]
     assert numbers(await logs.read(NAMESPACE, id, Wanted(grep="re:^timeout", level="info"))) == []  # looked at 4
-    monkeypatch.setattr("horae.engine.log_windows.MOST_BYTES_SEARCHED", 20)
+    monkeypatch.setattr(log_windows, "MOST_BYTES_SEARCHED", 20)
     page = await logs.read(NAMESPACE, id, Wanted(grep="re:^timeout"))
     assert (numbers(page), page.more, page.to) == ([], True, 2)
     for bad in (Wanted(grep="re:(?=a)"), Wanted(grep="**"), Wanted(attempt=2**40)):
@@ -123,9 +124,9 @@ async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(world, lo
 
 @pytest.mark.parametrize("bytes", [1, 1000, 2300])
 async def test_pages_of_long_lines_are_short_and_leave_nothing_out(world, logs, bytes, monkeypatch):
-    monkeypatch.setattr("horae.engine.execution_logs.Span", partial(Span, bytes=bytes))
-    monkeypatch.setattr("horae.engine.execution_logs.BYTES_TOGETHER", bytes)
-    monkeypatch.setattr("horae.engine.log_windows.READ_TOGETHER", 100)
+    monkeypatch.setattr(execution_logs, "Span", partial(Span, bytes=bytes))
+    monkeypatch.setattr(execution_logs, "BYTES_TOGETHER", bytes)
+    monkeypatch.setattr(log_windows, "READ_TOGETHER", 100)
     (receipt,) = await world.submit(await world.job())
     id = receipt.execution_id
     worker = await world.worker()

@@ -15,7 +15,7 @@ from horae.model.instant import format_instant
 from horae.model.job import Python
 from horae.model.protocol import Failure, Register
 from horae.model.retry import RetryPolicy
-from horae.store.moves import submission
+from horae.store.moves import child_lists, execution_lists, submission
 from horae.store.moves.promote import LONG_AGO
 from tests.store_contract.world import (
     NAMESPACE,
@@ -278,8 +278,8 @@ async def test_tags_belong_to_items(world, executions):
 
 
 def few_windows(monkeypatch) -> None:
-    monkeypatch.setattr("horae.store.moves.execution_lists.WINDOWS", (2, 3))
-    monkeypatch.setattr("horae.store.moves.execution_lists.MOST_WINDOWS", 2)
+    monkeypatch.setattr(execution_lists, "WINDOWS", (2, 3))
+    monkeypatch.setattr(execution_lists, "MOST_WINDOWS", 2)
 
 
 async def test_a_rare_match_is_looked_for_only_so_far(world, executions, monkeypatch):
@@ -337,9 +337,9 @@ async def test_a_workflow_that_runs_is_found_at_once_however_much_waits(world, e
 
 
 async def test_what_is_below_an_execution_is_found_however_much_came_since(world, executions, monkeypatch):
-    for module in ("execution_lists", "child_lists"):
-        monkeypatch.setattr(f"horae.store.moves.{module}.WINDOWS", (2, 3))
-        monkeypatch.setattr(f"horae.store.moves.{module}.MOST_WINDOWS", 2)
+    for module in (execution_lists, child_lists):
+        monkeypatch.setattr(module, "WINDOWS", (2, 3))
+        monkeypatch.setattr(module, "MOST_WINDOWS", 2)
     job = await world.job()
     above = execution_id(await world.parcel(job, 1), 0)
     children = []

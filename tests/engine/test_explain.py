@@ -1,13 +1,11 @@
 """Explain: every gate is named when it is closed, and what it names lets the execution start."""
 
 import re
-from pathlib import Path
 from typing import get_args
 
 import pytest
 from msgspec import Raw
 
-import horae
 from horae.engine.probes.table import OF_EXECUTIONS, OF_JOBS
 from horae.env import SECOND
 from horae.model.execution import WaitReason
@@ -15,6 +13,7 @@ from horae.model.gates import GATES
 from horae.model.instant import format_instant
 from tests.engine.explain_scenes import SCENES
 from tests.engine.explain_stage import Stage
+from tests.marks import sources
 from tests.store_contract.world import NAMESPACE
 
 ASKING = ("dependency", "limit", "sequence", "overlap", "circuit", "queue-limit", "suspect", "busy", "ahead")
@@ -22,7 +21,6 @@ PLAYED = [
     *(("memory", gate) for gate in SCENES),
     *(("postgres", gate) for gate in ASKING),
 ]  # whose probes ask the store
-SOURCE = Path(horae.__file__).parent
 
 
 @pytest.mark.parametrize(("store_url", "gate"), PLAYED, indirect=["store_url"])
@@ -103,9 +101,5 @@ def test_every_reason_to_wait_belongs_to_one_gate():
     """`Waiting.reason` is a WaitReason: mypy refuses one that is not listed there."""
     known = [reason for gate in GATES for reason in gate.reasons]
     assert sorted(known) == sorted({*get_args(WaitReason)})
-    written = {
-        reason
-        for path in (SOURCE / "store").rglob("*.py")
-        for reason in re.findall(r"reason = '(\w+)'", path.read_text())
-    }
+    written = {reason for text in sources().values() for reason in re.findall(r"reason = '(\w+)'", text)}
     assert written <= {*known}

@@ -1,123 +1,142 @@
-"""Everything by which a claim passes something over belongs to a gate that explain knows.
+"""Whatever a claim passes over, it does so by a gate that explain knows: each refusal is provoked.
 
-The conditions are read from the source: whoever adds one says here which gate it is, and a new gate needs its probe.
+In the functions by which a claim refuses, the line of every condition says which gate it belongs to: `# gate: held`.
+Those that pass nothing over by themselves say `# gate: none`. Here every scene of a gate is played, and each condition
+that is said to belong to it must go otherwise than where nothing is in the way.
+
+What these tests see: a condition without a mark in a function that has marks; a mark that names the wrong gate; a
+condition that no scene provokes; a gate at which executions stay in the queue although no condition names it; a column
+or table more that the statement which picks asks about. What they cannot see: a function that has no marks and begins
+to refuse. The last test is for those: it plays what nobody thought of, and whatever stays must be explained.
 """
 
 import ast
-import inspect
-import textwrap
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Mapping
+from random import Random
 from typing import Any
 
 import pytest
 
-from horae.engine import directory
 from horae.engine.probes.table import OF_EXECUTIONS
-from horae.model import choice, deal
-from horae.store.moves import circuit_gates, claim, claim_lane, coarse
+from horae.model.ids import parcel_of
+from tests.engine.decisions import Noted, noted, of_function
+from tests.engine.explain_scenes import SCENES, Scene, busy_with_others, queue_of_nobody
+from tests.engine.explain_stage import Stage
+from tests.marks import Mark, last_line, marks
+from tests.races.mutating.sql import outer_conditions
+from tests.statements import the_statement
+from tests.store_contract.world import NAMESPACE
 
-MINE = "who asks"  # it decides what somebody else gets, or nothing at all
-TASK = "how"  # it decides how many are looked at, not whether
+NONE = "none"
+IN_TURN = {"ahead", "share"}  # what comes first is a matter of order, not of a condition
+MORE: Mapping[str, tuple[Scene, ...]] = {"no-worker": (queue_of_nobody,), "busy": (busy_with_others,)}
+MARKED = {(mark.module, mark.function) for mark in marks("gate")}
+PICKED = {"lane", "rank", "holds", "limits"}
+"""What the statement that picks asks about: the lane and where it begins, holds and limits."""
 
-REFUSALS: dict[Callable[..., Any], dict[str, str]] = {
-    directory.Directory.may_take: {
-        "session.id in self.demands.reserved": "reserved",
-        "(queue := self.queues[family[0]]).namespace == session.namespace": MINE,
-        "queue.name in session.queues": "no-worker",
-        "queue.id not in self.held": "held",
-        "fits(self.demands.terms[first], session.capabilities)": "no-worker",
-        "known is None": TASK,
-        "len(self._reaches) > MOST_REACHES": TASK,
-    },
-    deal._Room.for_: {
-        "self.full": "busy",  # its answer takes no more: the next one does
-        "self.cost": "room",
-        "self.most is not None": "spread",
-        "is_suspect(slice.losses)": "suspect",
-        "self.cost or self.most is not None": TASK,
-        "slots": "busy",
-    },
-    claim_lane._set_aside: {
-        "s.job in paused": "paused",
-        "paused": "paused",
-        "s.job not in paused": "paused",
-        "held": TASK,
-        "not held": TASK,
-        "s.flags & KEYED": TASK,
-    },
-    circuit_gates.shut_out: {
-        "s.flags & CIRCUIT": "circuit",
-        "not marked": TASK,
-        "not shut": TASK,
-        "s.job in jobs": "circuit",
-        "state == 'half-open'": "circuit",
-        "(s.job, keys[s.parcel]) in shut": "circuit",
-        "not _probes(s, shut[s.job, keys[s.parcel]])": "circuit",
-    },
-    claim._claim_lanes: {
-        "passed is not None": TASK,
-        "goes_before(passed, view.low)": TASK,
-        "capacity(left) <= 0": "busy",
-        "capacity(left, view.jobs, view.cost) <= 0": "room",
-        "passed is None": TASK,
-        "not view.cost": TASK,
-        "most <= 0": "queue-limit",
-    },
-    claim._Tally.room: {
-        "view.limits": "queue-limit",
-        "most <= 0": "queue-limit",
-    },
-    claim._Tally.add: {
-        "view.limits": "queue-limit",
-        "took.suspects": "suspect",
-    },
-    choice._next: {
-        "len(lines) == 1 or taste is None": TASK,
-        "taste.strict": "other-queues",
-    },
-}
-PICKED = {
-    "lane = $1": "ahead",
-    "rank >= $2": "ahead",
-    "NOT EXISTS (held)": "held",
-    "($5 OR (NOT EXISTS (limit of the queue) AND NOT EXISTS (limit of the namespace)))": "namespace-limit",
-}
+on_memory = pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 
 
-def conditions(function: Callable[..., Any]) -> Iterator[str]:
-    """What a function decides by, each condition by itself."""
-    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
-        if isinstance(node, ast.If | ast.IfExp):
-            yield from _parts(node.test)
-        elif isinstance(node, ast.comprehension):
-            for test in node.ifs:
-                yield from _parts(test)
+def gates_of(mark: Mark) -> list[str]:
+    return mark.text.split(", ")
 
 
-def _parts(test: ast.expr) -> Iterator[str]:
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        for part in test.values:
-            yield from _parts(part)
-    else:
-        yield ast.unparse(test)
+BY_GATE = {gate: [mark for mark in marks("gate") if gate in gates_of(mark)] for gate in OF_EXECUTIONS}
 
 
-@pytest.mark.parametrize("function", REFUSALS, ids=lambda function: function.__qualname__)
-def test_every_condition_of_a_claim_belongs_to_a_gate(function: Callable[..., Any]):
-    assert sorted({*conditions(function)}) == sorted(REFUSALS[function]), "say which gate each belongs to"
+async def play(stage: Stage, scene: Scene) -> tuple[Noted, bool]:
+    """How conditions went in a scene while workers asked; and whether its execution stayed in the queue."""
+    with noted(MARKED) as went:
+        played = await scene(stage)
+        for worker in stage.workers:
+            await worker.ask()
+    rows = await stage.world.rows("SELECT 1 FROM queued WHERE parcel = $1", parcel_of(played.execution))
+    return went, bool(rows)
 
 
-def test_every_condition_of_what_is_picked_belongs_to_a_gate():
-    text = claim_lane.PICK.text.partition(" WHERE ")[2].partition(" ORDER BY ")[0]
-    held = coarse.held("$1", "$4")
-    assert held in text
-    text = text.replace(held, "held")
-    for name, table in (("queue", "queue = l.queue"), ("namespace", "namespace = l.namespace")):
-        start = text.index(f"SELECT 1 FROM lanes l JOIN limits m ON m.{table}")
-        text = text[:start] + f"limit of the {name}" + text[text.index(")", text.index("FOR KEY SHARE", start)) :]
-    assert text == " AND ".join(PICKED)
+async def play_open(stage: Stage) -> Noted:
+    """How conditions go where nothing is in the way."""
+    with noted(MARKED) as went:
+        await stage.job("open")
+        await stage.worker()
+        assert await stage.starts(await stage.submit("open"))
+    await stage.workers.pop().end()
+    return went
 
 
-def test_these_gates_have_probes():
-    gates = {gate for table in (*REFUSALS.values(), PICKED) for gate in table.values()} - {MINE, TASK}
-    assert gates <= {*OF_EXECUTIONS}
+@on_memory
+@pytest.mark.parametrize("gate", SCENES)
+async def test_what_is_said_to_refuse_for_a_gate_does_so(stage: Stage, gate: str):
+    usual = await play_open(stage) if BY_GATE[gate] else {}
+    provoked, stays = set[Mark](), False
+    for scene in (*MORE.get(gate, ()), SCENES[gate]):
+        went, stays = await play(stage, scene)
+        provoked |= {mark for mark in BY_GATE[gate] if went.get(mark.at, set()) - usual.get(mark.at, set())}
+    assert provoked == {*BY_GATE[gate]}, "no scene provokes the rest; does it belong to this gate?"
+    if stays and gate not in IN_TURN:
+        assert provoked, f"an execution stays in the queue, and nothing in a claim is marked `# gate: {gate}`"
+
+
+@pytest.mark.parametrize(("module", "function"), sorted(MARKED))
+def test_every_condition_of_a_function_that_refuses_says_which_gate_it_is(module: str, function: str):
+    marked = {mark.line for mark in marks("gate") if mark.module == module}
+    bare = [test for test in of_function(module, function) if last_line(test) not in marked]
+    assert [f"line {last_line(test)}: {ast.unparse(test)}" for test in bare] == [], "mark them with `# gate: ...`"
+
+
+def test_marks_name_gates_and_stand_where_something_is_decided():
+    for mark in marks("gate"):
+        assert {*gates_of(mark)} <= {*OF_EXECUTIONS, NONE}, mark.place
+        assert mark.function, mark.place
+        lines = {last_line(test) for test in of_function(mark.module, mark.function)}
+        assert mark.line in lines, f"{mark.place}: nothing is decided there"
+
+
+@pytest.mark.parametrize("name", ["pick_queued", "pick_queued_each"])
+def test_what_is_picked_is_asked_for_by_known_gates_alone(name: str):
+    asked = set[str]()
+    for condition in outer_conditions(the_statement(name).text):
+        tables = {*re.findall(r"\b(?:FROM|JOIN) (\w+)", condition)} - {"lanes"}
+        asked |= tables or {*re.findall(r"^\W*(?:\w+\.)?(\w+)", condition)}
+    assert asked == PICKED, "which gate is it? Give it a probe and a scene, and name it here"
+
+
+KINDS: list[dict[str, Any]] = [
+    {}, {"slots": 2}, {"needs": ["zone=eu"]}, {"queue": "other"}, {"spread": True}, {"rate": "1/1m"},
+    {"limits": [{"key": "all", "concurrency": 1}]}, {"prefers": [{"label": "zone=eu", "patience": "5s"}]},
+]  # fmt: skip
+
+
+async def play_any(stage: Stage, rng: Random) -> list[str]:
+    """Some jobs, some workers, and something that may be in the way; the names of the jobs."""
+    jobs = {f"job{n}": kind for n, kind in enumerate(rng.sample(KINDS, 4))}
+    for name, kind in jobs.items():
+        await stage.job(name, **kind)
+    if rng.random() < 0.5:
+        await stage.node.queues.put(NAMESPACE, rng.choice(["default", "other"]), {"concurrency": 2})
+    if rng.random() < 0.5:
+        await stage.node.jobs.pause(NAMESPACE, rng.choice(list(jobs)))
+    for _ in range(rng.randint(1, 3)):
+        queues, labels = rng.choice([("default",), ("default", "other")]), rng.choice([{}, {"zone": "eu"}])
+        await stage.worker(slots=rng.randint(1, 3), queues=queues, labels=labels)
+    await stage.look()
+    return list(jobs)
+
+
+@on_memory
+@pytest.mark.parametrize("seed", range(12))
+async def test_whatever_a_claim_leaves_is_explained(stage: Stage, seed: int):
+    rng = Random(seed)
+    jobs = await play_any(stage, rng)
+    ids = []
+    for _ in range(10):
+        ids.append(await stage.submit(rng.choice(jobs)))
+        stage.world.clock.advance(1)
+    for worker in stage.workers * 3:
+        await stage.look()
+        while await worker.ask():
+            pass
+    left = [{*await stage.blockers(id)} for id in ids if not await stage.runs(id)]
+    assert all(left), "a claim leaves something, and nobody knows why"
+    assert not left or left[0] - IN_TURN, "nothing is before the first, and nobody knows why a claim leaves it"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -11,8 +12,11 @@ from horae.engine.node import Node
 from horae.env import system_env
 from horae.errors import SessionEnded, StoreUnavailable
 from horae.model.protocol import Answer, Exchange, Grant, Register, Registered
+from horae.store.connections import Connections
 from horae.testing.postgres import Postgres
 from tests.replication import Pair, replicated
+from tests.store_contract.test_driver_pooler import pgbouncer, pooling  # noqa: F401
+from tests.store_contract.test_driver_silence import Hole
 from tests.store_contract.world import World
 from tests.waiting import eventually
 
@@ -91,3 +95,63 @@ async def test_a_failover_wakes_the_watch_of_epochs(node: Node, pair: Pair):
 
     async with asyncio.timeout(30):
         await node.epochs.alarm.wait(node.env.clock, 3600)
+
+
+async def test_two_standbys_that_begin_the_same_timeline_give_no_token_twice(own_postgres: Postgres):
+    own_postgres.create_database("horae")
+    with replicated(own_postgres) as first, replicated(own_postgres) as second:
+        hosts = ",".join(f"127.0.0.1:{server.port}" for server in (own_postgres, first.standby, second.standby))
+        node = await Node.open(system_env(), f"postgresql://postgres@{hosts}/horae")
+        try:
+            await node.prepare()
+            world = World(node.store.driver, node.env)
+            await world.submit(await world.job(), 1)
+            await first.catch_up()
+            await second.catch_up()
+            first.fail_over()
+            await eventually(lambda: reachable(node))
+            before = await register(node)
+            (lost,) = await claim(node, before.session_id)
+            first.standby.stop("immediate")
+            second.promote()
+            await eventually(lambda: reachable(node))
+
+            after = await register(node)
+            (again,) = await claim(node, after.session_id)
+
+            assert (again.parcel, again.attempt) == (lost.parcel, lost.attempt)
+            assert again.token > lost.token
+        finally:
+            await node.stop()
+
+
+async def test_behind_a_pooler_whose_connections_outlive_a_failover_no_token_repeats(
+    pair: Pair,
+    pgbouncer: str,  # noqa: F811
+    tmp_path: Path,
+):
+    switch = Hole(pair.primary.port)
+    behind = f"postgresql://postgres@127.0.0.1:{await switch.start()}/horae"
+    async with pooling(pgbouncer, tmp_path, behind, "transaction") as url:
+        node = await Node.open(system_env(), url, connections=Connections(direct=pair.url("horae")))
+        try:
+            await node.prepare()
+            world = World(node.store.driver, node.env)
+            await world.submit(await world.job(), 1)
+            before = await register(node)
+            await pair.cut_off()
+            (lost,) = await claim(node, before.session_id)
+            pair.fail_over()
+            switch.port = pair.standby.port
+            await eventually(lambda: "closing because" in (tmp_path / "pgbouncer.log").read_text())
+
+            await eventually(lambda: reachable(node))
+            with pytest.raises(SessionEnded):
+                await claim(node, before.session_id)
+            after = await register(node)
+            (again,) = await claim(node, after.session_id)
+
+            assert again.token > lost.token
+        finally:
+            await node.stop()
+            await switch.stop()

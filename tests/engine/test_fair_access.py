@@ -1,6 +1,7 @@
 """Fair access: namespaces that use a server at the same time do not crowd one another out."""
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -76,6 +77,39 @@ async def test_beside_another_a_namespace_has_few_in_work_and_the_rest_in_order(
 
     await alpha.end(2)
     assert alpha.begun == list(range(AT_ONCE + 1))
+
+
+async def test_beside_a_flood_a_namespace_with_nothing_in_work_begins_without_a_deal(access):
+    access.heard(BETA)
+    alpha = Requests(access, ALPHA)
+    await alpha.send(20)
+    access.heard(BETA)
+
+    entering = access.enter(BETA)
+
+    with pytest.raises(StopIteration):  # it does not wait
+        entering.send(None)
+
+
+async def test_a_flood_of_requests_that_end_at_once_begins_one_request_in_each_turn_of_the_loop(access):
+    access.heard(BETA)
+    begun = 0
+
+    async def run() -> None:
+        nonlocal begun
+        access.heard(ALPHA)
+        access.heard(BETA)
+        await access.enter(ALPHA)
+        begun += 1
+        access.leave(ALPHA)
+
+    tasks = [asyncio.create_task(run()) for _ in range(20)]
+    counts = []
+    while not all(task.done() for task in tasks):
+        await asyncio.sleep(0)
+        counts.append(begun)
+
+    assert max(after - before for before, after in itertools.pairwise([0, *counts])) == 1
 
 
 async def test_waiting_requests_begin_once_the_other_namespace_is_calm(access, clock):

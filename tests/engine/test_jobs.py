@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine import job_changes
+from horae.engine import job_changes, job_deletions, job_lists
 from horae.engine.executions import Executions
 from horae.engine.job_deletions import Deletions
 from horae.engine.jobs import Jobs
@@ -320,8 +320,8 @@ async def test_deleting_cancels_what_is_pending_and_frees_the_name(jobs, world, 
 
 
 async def test_many_pending_slices_are_cancelled_in_batches(jobs, world, monkeypatch):
-    monkeypatch.setattr("horae.engine.job_changes.FIRST_BATCH", 2)
-    monkeypatch.setattr("horae.engine.job_deletions.BATCH", 3)
+    monkeypatch.setattr(job_changes, "FIRST_BATCH", 2)
+    monkeypatch.setattr(job_deletions, "BATCH", 3)
     made = await create(jobs)
     other = await submittable(world, (await create(jobs, "other")).job_id)
     job = await submittable(world, made.job_id)
@@ -337,7 +337,7 @@ async def test_many_pending_slices_are_cancelled_in_batches(jobs, world, monkeyp
 
 async def crashed_deletion(jobs: Jobs, world: World, monkeypatch: pytest.MonkeyPatch, **how: str) -> TestJob:
     """A job with much to do, whose deletion ended with its first transaction."""
-    monkeypatch.setattr("horae.engine.job_changes.FIRST_BATCH", 1)
+    monkeypatch.setattr(job_changes, "FIRST_BATCH", 1)
     job = await submittable(world, (await create(jobs)).job_id)
     for _ in range(3):
         await world.submit(job)
@@ -525,7 +525,7 @@ async def memory_jobs(env):
 
 
 async def test_a_rare_tag_or_word_is_found_by_one_query(jobs, monkeypatch):
-    monkeypatch.setattr("horae.engine.job_lists.MOST_SCANNED", 1)
+    monkeypatch.setattr(job_lists, "MOST_SCANNED", 1)
     for name in ("a", "b", "c"):
         await create(jobs, name, tags={"x": "1"} if name == "c" else {"y": "x=1"}, params={"x": "1"})
     await jobs.edit(NAMESPACE, "c", {"description": "Tells ÄRGER"})
@@ -536,7 +536,7 @@ async def test_a_rare_tag_or_word_is_found_by_one_query(jobs, monkeypatch):
 
 
 async def test_what_differs_in_case_only_is_passed_over_only_so_far(memory_jobs, monkeypatch):
-    monkeypatch.setattr("horae.engine.job_lists.MOST_SCANNED", 1)
+    monkeypatch.setattr(job_lists, "MOST_SCANNED", 1)
     for name in ("a", "b", "c"):
         await create(memory_jobs, name, tags={"x" if name == "c" else "X": "1"})
     page = await memory_jobs.list(NAMESPACE, tag="x=1", limit=1)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from horae.engine import tallies as tallying
 from horae.engine.coming import Coming, count
 from horae.engine.gauges import Gauges
 from horae.engine.statistics import Statistics
@@ -41,8 +42,8 @@ async def test_a_writer_with_too_much_to_remember_goes_on_as_another(world: Worl
 async def test_what_waits_to_be_written_when_there_is_too_much_to_remember_counts_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("horae.engine.tallies.IN_ONE", 2)
-    monkeypatch.setattr("horae.engine.tallies.AT_ONCE", 2)
+    monkeypatch.setattr(tallying, "IN_ONE", 2)
+    monkeypatch.setattr(tallying, "AT_ONCE", 2)
     tallies = Tallies((DAY,), JobTally, statistics.put_jobs, world.env.new_id, room=4)
     jobs = [world.env.new_id() for _ in range(6)]
     for job in jobs[:2]:
@@ -58,8 +59,8 @@ async def test_what_waits_to_be_written_when_there_is_too_much_to_remember_count
 
 
 async def test_a_flush_is_bounded_and_the_next_goes_on(world: World, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("horae.engine.tallies.IN_ONE", 2)
-    monkeypatch.setattr("horae.engine.tallies.AT_ONCE", 4)
+    monkeypatch.setattr(tallying, "IN_ONE", 2)
+    monkeypatch.setattr(tallying, "AT_ONCE", 4)
     assert AT_ONCE >= 1000
     tallies = Tallies((HOUR,), JobTally, statistics.put_jobs, world.env.new_id)
     for _ in range(5):

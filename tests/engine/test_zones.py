@@ -2,6 +2,7 @@
 
 import pytest
 
+from horae.engine import zones
 from horae.engine.hints import Hints
 from horae.engine.zones import AGAIN, ZoneRules
 from horae.env import SECOND
@@ -33,7 +34,7 @@ async def run(zones: ZoneRules) -> None:
 
 
 async def test_timers_follow_newer_rules_and_others_are_left_alone(world: World, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("horae.engine.zones.BATCH", 2)
+    monkeypatch.setattr(zones, "BATCH", 2)
     job = await world.job()
     zoned = [await add_trigger(world, job, PARIS, Rules(spread=HOUR, offset=HOUR // 2)) for _ in range(3)]
     plain = await add_trigger(world, job, Interval(every=HOUR))

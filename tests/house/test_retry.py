@@ -41,7 +41,7 @@ class Project:
             "PYTHONPATH": str(ROOT),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
-        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=150)
 
     def run_twice(self, *options: str) -> subprocess.CompletedProcess[str]:
         self.run(*self.pytest, *options)
@@ -85,6 +85,42 @@ def test_tests_fail_the_run(project, tests):
     project.write(tests)
 
     assert project.run_twice().returncode == 1
+
+
+FIRST = "from pathlib import Path\nSEEN = Path(__file__).with_name('seen')\nfirst = not SEEN.exists()\nSEEN.touch()\n"
+
+
+UNREAD = FIRST + "assert not first\ndef test_it(): pass\n"
+STOPPED = (
+    FIRST
+    + """
+import pytest
+
+def test_it():
+    assert not first
+
+def test_next():
+    pytest.exit("enough")
+
+@pytest.mark.parametrize("n", range(8))
+def test_more(n):
+    pass
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("ends", "workers"),
+    [(UNREAD, "0"), (STOPPED, "0"), (STOPPED, "2")],
+    ids=["because a file was not collected", "in the midst", "in the midst of a worker"],
+)
+def test_a_run_that_ended_early_is_no_success_though_its_failures_pass_alone(project, ends, workers):
+    project.write(ends)
+
+    again = project.run_twice("-n", workers)
+
+    assert again.returncode == 1, again.stdout
+    assert "did not come to their end" in again.stdout
 
 
 def test_many_failures_are_not_run_again(project):

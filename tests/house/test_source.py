@@ -3,29 +3,44 @@
 import ast
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import horae
+from horae import bench, env, private, testing
+from horae.cli import artifacts, output, terminal
+from horae.engine import sealing, tokens
+from horae.model import log_search, schema, template
+from horae.model.cel import loops, nodes, parse, program
+from horae.store.migrations import render
+from horae.worker import guard, processes, runners
 from tests.house import source
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "src" / "horae"
+PACKAGE = Path(horae.__file__).parent
 WORLD = source.CLOCK | source.STOPWATCH | source.CHANCE | source.SECRETS | source.SLEEP
 
 # Who may touch the outside world, and which part of it.
 EXEMPT = {
-    "env.py": WORLD,
-    "engine/tokens.py": source.SECRETS,
-    "engine/sealing.py": source.SECRETS,
-    "worker/guard.py": {"time.monotonic", "os.urandom"},  # a program of its own, without Env
-    "bench/": source.STOPWATCH,
+    env: WORLD,
+    tokens: source.SECRETS,
+    sealing: source.SECRETS,
+    guard: {"time.monotonic", "os.urandom"},  # a program of its own, without Env
+    bench: source.STOPWATCH,
 }
 DATABASES = {"alembic", "asyncpg", "pysqlite3", "sqlalchemy", "sqlite3"}
 # Files for everybody, and files in a folder that is private already.
-NOT_PRIVATE = (
-    "private.py", "bench/", "testing/", "store/migrations/render.py", "cli/artifacts.py", "worker/runners/",
-    "worker/processes.py",
-)  # fmt: skip
+NOT_PRIVATE = (private, bench, testing, render, artifacts, runners, processes)
+PRINTING = (output, terminal)
+# Only these modules bound the work of expressions and schemas, so nothing else may use what does it.
+BOUNDED_BY: dict[str, tuple[ModuleType, ...]] = {
+    program.__name__: (template,),
+    parse.__name__: (program,),
+    nodes.__name__: (program, parse, loops),
+    "jsonschema_rs": (schema, log_search),
+    "cel": (),
+}
 WAITS = ROOT / "tests" / "waiting.py"
 
 
@@ -34,17 +49,24 @@ def python_files(folder: Path) -> list[Path]:
 
 
 def place(path: Path) -> str:
-    return path.relative_to(PACKAGE).as_posix()
+    """A module's dotted name."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def within(name: str, *modules: ModuleType) -> bool:
+    """Whether a module is one of these, or in one of these packages."""
+    return any(f"{name}.".startswith(f"{module.__name__}.") for module in modules)
 
 
 def forbidden_in(name: str) -> set[str]:
-    exempt = (allowed for prefix, allowed in EXEMPT.items() if name.startswith(prefix))
+    exempt = (allowed for module, allowed in EXEMPT.items() if within(name, module))
     return (WORLD - set(chain.from_iterable(exempt))) | source.CODE_FROM_DATA
 
 
 def wrong_in(name: str, text: str) -> list[str]:
     found = list(source.uses(text, forbidden_in(name)))
-    if name != "env.py":
+    if name != env.__name__:
         found += [*source.unseeded(text), *source.loop_time(text)]
     return found
 
@@ -57,13 +79,14 @@ def test_time_ids_and_chance_come_from_env_and_data_is_never_code():
 
 
 def test_folders_and_files_are_made_for_their_owner_alone():
-    paths = (path for path in python_files(PACKAGE) if not place(path).startswith(NOT_PRIVATE))
+    paths = (path for path in python_files(PACKAGE) if not within(place(path), *NOT_PRIVATE))
     wrong = [f"{place(path)}, {use}" for path in paths for use in source.made_for_all(path.read_text())]
     assert wrong == [], "Make them with horae.private."
 
 
 def test_commands_print_by_one_way_that_shows_control_characters():
-    paths = [path for path in python_files(PACKAGE / "cli") if path.name not in ("output.py", "terminal.py")]
+    commands = [path for path in python_files(PACKAGE) if "cli" in place(path).split(".")]
+    paths = [path for path in commands if not within(place(path), *PRINTING)]
     wrong = [f"{place(path)}, {use}" for path in paths for use in source.uses(path.read_text(), source.PRINT)]
     assert wrong == [], "Print with horae.cli.terminal."
 
@@ -79,11 +102,12 @@ def test_tests_do_not_sleep():
 def test_only_the_store_knows_databases_and_workers_do_not_know_the_store():
     wrong = []
     for path in python_files(PACKAGE):
-        layer = place(path).split("/")[0]
+        layers = {*place(path).split(".")}
         for line, name in source.imports(path.read_text()):
-            if name.split(".")[0] in DATABASES and layer not in {"store", "bench"}:
+            known, *inner = name.split(".")
+            if known in DATABASES and not layers & {"store", "bench"}:
                 wrong.append(f"{place(path)}, line {line}: {name}")
-            if name.startswith("horae.store") and layer == "worker":
+            if known == horae.__name__ and "store" in inner and "worker" in layers:
                 wrong.append(f"{place(path)}, line {line}: {name}")
     assert wrong == []
 
@@ -128,21 +152,21 @@ def docstring(path: Path) -> str | None:
     ],
 )
 def test_the_check_sees_what_is_forbidden(text):
-    assert wrong_in("engine/claim.py", text)
+    assert wrong_in("horae.engine.claim", text)
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("env.py", "import time\ntime.time_ns()"),
-        ("engine/tokens.py", "import secrets\nsecrets.token_bytes(32)"),
-        ("bench/throughput.py", "import time\ntime.perf_counter()"),
-        ("engine/claim.py", "from random import Random\ndef pick(rng: Random): return rng.random()"),
-        ("engine/claim.py", "import random\nrandom.Random(7)"),
-        ("engine/claim.py", "import asyncio\nasync def f():\n    await asyncio.sleep(0)"),
-        ("engine/claim.py", "import yaml\nyaml.safe_load('a')"),
-        ("engine/claim.py", "from datetime import datetime, time\ndatetime.fromtimestamp(0)"),
-        ("engine/claim.py", "clock.time()\nevaluate()\nself.exec()"),
+        (env.__name__, "import time\ntime.time_ns()"),
+        (tokens.__name__, "import secrets\nsecrets.token_bytes(32)"),
+        (f"{bench.__name__}.throughput", "import time\ntime.perf_counter()"),
+        ("horae.engine.claim", "from random import Random\ndef pick(rng: Random): return rng.random()"),
+        ("horae.engine.claim", "import random\nrandom.Random(7)"),
+        ("horae.engine.claim", "import asyncio\nasync def f():\n    await asyncio.sleep(0)"),
+        ("horae.engine.claim", "import yaml\nyaml.safe_load('a')"),
+        ("horae.engine.claim", "from datetime import datetime, time\ndatetime.fromtimestamp(0)"),
+        ("horae.engine.claim", "clock.time()\nevaluate()\nself.exec()"),
     ],
 )
 def test_the_check_lets_the_rest_be(name, text):
@@ -150,19 +174,11 @@ def test_the_check_lets_the_rest_be(name, text):
 
 
 def test_expressions_are_computed_and_schemas_checked_in_one_place_each():
-    """Only these modules bound the work, so nothing else may use what does it."""
-    allowed = {
-        "horae.model.cel.program": {"model/template.py"},
-        "horae.model.cel.parse": {"model/cel/program.py"},
-        "horae.model.cel.nodes": {"model/cel/program.py", "model/cel/parse.py", "model/cel/loops.py"},
-        "jsonschema_rs": {"model/schema.py", "model/log_search.py"},
-        "cel": set(),
-    }
     wrong = [
         f"{place(path)} imports {module}"
         for path in python_files(PACKAGE)
         for _, name in source.imports(path.read_text())
-        for module in allowed
-        if (name == module or name.startswith(f"{module}.")) and place(path) not in allowed[module]
+        for module, allowed in BOUNDED_BY.items()
+        if f"{name}.".startswith(f"{module}.") and not within(place(path), *allowed)
     ]
     assert wrong == []

@@ -9,7 +9,7 @@ from horae.errors import BadInput, Costly
 from horae.model.schema import Validator, check_schema
 from horae.model.schema_cost import MOST_UNITS, places_of, units_of
 
-MOST_SECONDS = 1.0  # of processor time: ten times what the slowest takes
+MOST_SECONDS = 3.0  # of this thread: thirty times what the slowest takes, so that a collection of garbage fits in
 OBJECT = {"type": "object"}
 
 
@@ -148,9 +148,9 @@ FINE = {
 
 @pytest.fixture(autouse=True)
 def bounded():
-    began = time.process_time()
+    began = time.thread_time()
     yield
-    assert time.process_time() - began < MOST_SECONDS
+    assert time.thread_time() - began < MOST_SECONDS
 
 
 @pytest.mark.parametrize("name", REFUSED)

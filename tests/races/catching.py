@@ -1,17 +1,25 @@
 """Who notices a mutation: a scene, a crossing, or a contract test on SQLite in memory."""
 
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from importlib import import_module
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from horae.env import virtual_env
 from horae.store.open import open_store_driver
 from tests.races.crossings import CROSSINGS, cross
-from tests.races.mutations import Mutation, applied
+from tests.races.mutating.mutation import Mutation, applied
 from tests.races.scenes import SCENES
 from tests.races.stage import Stage
 from tests.store_contract.world import World
 
+TESTS = Path(__file__).parents[1]
+Check = Callable[..., Coroutine[Any, Any, None]]
 MOST = 400  # interleavings of a scene in which a mutation must show itself
 
 
@@ -29,18 +37,48 @@ async def notices(stage: Stage, mutation: Mutation, who: str, seed: int = 1) -> 
 
 
 async def contract_notices(mutation: Mutation, test: str) -> str | None:
-    module, name = test.split(".")
-    check = getattr(import_module(f"tests.store_contract.moves.{module}"), name)
+    """How a contract test notices a mutation, with any of its parameters; without the mutation it passes."""
+    check = contract_test(test)
+    for given in _parameters(check):
+        wrong = await _fails(check, given, nullcontext())
+        assert wrong is None, f"{test} fails without a mutation, too: {wrong!r}"
+        wrong = await _fails(check, given, applied(mutation))
+        if wrong is not None:
+            return f"it fails ({type(wrong).__name__})"
+    return None
+
+
+@cache
+def contract_test(name: str) -> Check:
+    """A test of the store's contract, named by its module and its function, in whatever folder that module is."""
+    module, function = name.split(".")
+    paths = [path for path in TESTS.rglob(f"{module}.py") if f"async def {function}(world: World" in path.read_text()]
+    assert len(paths) == 1, f"{len(paths)} modules have a test {name}; there must be one"
+    dotted = ".".join(paths[0].relative_to(TESTS.parent).with_suffix("").parts)
+    check: Check = getattr(import_module(dotted), function)
+    return check
+
+
+def _parameters(check: Check) -> Iterator[dict[str, Any]]:
+    """What a test is given beside its world, once for each of its parameters."""
+    marked = [mark.args for mark in getattr(check, "pytestmark", ()) if mark.name == "parametrize"]
+    names = [name for name, *_ in marked]
+    for values in product(*(values for _, values, *_ in marked)):
+        yield dict(zip(names, values, strict=True))
+
+
+async def _fails(check: Check, given: dict[str, Any], changed: AbstractContextManager[None]) -> BaseException | None:
+    """What a contract test fails with on a store of its own."""
     env = virtual_env()
     driver = await open_store_driver("sqlite://", env)
     await driver.migrate()
     world = World(driver, env)
     try:
-        with applied(mutation):
-            await check(world)
+        with changed:
+            await check(world, **given)
         await world.check()
     except (Exception, pytest.fail.Exception) as wrong:  # whatever a test fails with
-        return f"it fails ({type(wrong).__name__})"
+        return wrong
     finally:
         await driver.close()
     return None

@@ -18,7 +18,8 @@ from horae.store.open import open_store_driver
 from horae.testing.postgres import running_postgres
 from tests.races.catching import notices
 from tests.races.crossings import CROSSINGS, cross
-from tests.races.mutations import MUTATIONS, applied
+from tests.races.mutating.mutation import applied
+from tests.races.mutations.catalog import MUTATIONS
 from tests.races.scenes import SCENES
 from tests.races.stage import Stage, Verdict
 
@@ -181,7 +182,7 @@ def _git(*arguments: str) -> str:
 
 
 def _changes() -> str:
-    return " with local changes in the store" if _git("status", "--porcelain", "--", "src/horae/store") else ""
+    return " with local changes in the source" if _git("status", "--porcelain", "--", "src") else ""
 
 
 def main() -> None:

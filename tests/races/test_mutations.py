@@ -2,9 +2,12 @@
 
 import pytest
 
+from tests.marks import marks
 from tests.races.catching import notices
 from tests.races.crossings import CROSSINGS, cross
-from tests.races.mutations import MUTATIONS, applied
+from tests.races.mutating.code import CodeEdit
+from tests.races.mutating.mutation import applied
+from tests.races.mutations.catalog import GROUPS, MUTATIONS
 from tests.races.scenes import SCENES
 from tests.races.stage import Stage
 
@@ -31,6 +34,17 @@ def test_a_mutation_says_who_notices_it_or_why_its_guard_is_kept():
         assert bool(mutation.caught_by) != bool(mutation.kept_because), mutation.name
         with applied(mutation):
             pass
+
+
+def test_every_marked_guard_is_removed_by_a_mutation():
+    """A mark without a mutation is a guard that nobody has seen missing; a mark that two guards share names neither."""
+    marked = sorted(mark.text for mark in marks("guard"))
+    edits = [edit for mutation in MUTATIONS.values() for edit in mutation.edits]
+    assert marked == sorted({edit.guard for edit in edits if isinstance(edit, CodeEdit)})
+
+
+def test_mutations_have_names_of_their_own():
+    assert len(MUTATIONS) == sum(len(group) for group in GROUPS)
 
 
 def test_scenes_and_crossings_have_names_of_their_own():

@@ -13,6 +13,7 @@ from joserfc.jwk import ECKey, OctKey
 from horae.engine.audit_log import MOST_FAILED
 from horae.engine.keys import CACHED
 from horae.engine.node import Node
+from horae.engine.passwords import Passwords
 from horae.engine.settings import DAY, EngineSettings, OidcSettings
 from horae.engine.throttle import MOST, Throttle, Trickle
 from horae.env import SECOND, VirtualClock, virtual_env
@@ -30,7 +31,7 @@ PASSWORD = "correct horse battery"
 @pytest.fixture(autouse=True)
 def fast_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hashes that take a millisecond; how long real ones take is argon2's affair."""
-    monkeypatch.setattr("horae.engine.passwords.Passwords._hasher", PasswordHasher(1, 8, 1))
+    monkeypatch.setattr(Passwords, "_hasher", PasswordHasher(1, 8, 1))
 
 
 @pytest.fixture

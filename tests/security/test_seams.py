@@ -9,6 +9,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from horae.engine.keys import SIGNED_IN_FOR
+from horae.engine.passwords import Passwords
 from horae.engine.sign_ins import FREE_OF_ADDRESS, FREE_OF_PLACE
 from horae.env import SECOND
 from horae.store.moves.sweep import forget_expired
@@ -22,7 +23,7 @@ both = pytest.mark.parametrize("people", ["sqlite", "postgresql"], indirect=True
 
 @pytest.fixture(autouse=True)
 def fast_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("horae.engine.passwords.Passwords._hasher", PasswordHasher(1, 8, 1))
+    monkeypatch.setattr(Passwords, "_hasher", PasswordHasher(1, 8, 1))
 
 
 @pytest.fixture

@@ -1,44 +1,51 @@
 """What the source itself must not do: run text as a program, or put values into SQL."""
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "horae"
+from horae.cli import autoscale
+from horae.store import expiry, explain, transfer
+from horae.store.moves import (
+    child_lists,
+    coarse,
+    dead_letter_reads,
+    execution_lists,
+    job_pages,
+    namespace_data,
+    statistics,
+)
+from horae.store.postgres import connect, fire_partitions, migrate, partitions, statements
+from horae.testing import postgres
+from horae.worker.runners import command
+from tests.marks import sources
+
 SHELLS = {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "commands.getoutput"}
-SHELL_PLACES = {
-    "worker/runners/command.py",  # where a job may ask for a shell
-    "cli/autoscale.py",  # runs the command lines that were typed beside it
-    "testing/postgres.py",  # a fixed text
-}
+SHELL_PLACES = (
+    command,  # where a job may ask for a shell
+    autoscale,  # runs the command lines that were typed beside it
+    postgres,  # a fixed text
+)
 RUNS_SQL = {"execute", "executemany", "executescript", "fetch", "fetchrow", "fetchval", "Statement"}
 # Where SQL is put together when it runs: of names of tables and columns that stand in the schema, of numbered places
 # for values and of clauses written beside them; never of what somebody sent. Another file here needs the same look.
-PUT_TOGETHER = {
-    "store/explain.py",
-    "store/expiry.py",
-    "store/transfer.py",
-    "store/moves/child_lists.py",
-    "store/moves/coarse.py",
-    "store/moves/dead_letter_reads.py",
-    "store/moves/execution_lists.py",
-    "store/moves/job_pages.py",
-    "store/moves/namespace_data.py",
-    "store/moves/statistics.py",
-    "store/postgres/connect.py",
-    "store/postgres/fire_partitions.py",
-    "store/postgres/migrate.py",
-    "store/postgres/partitions.py",
-    "store/postgres/statements.py",
-    "testing/postgres.py",
-}
+PUT_TOGETHER = (
+    *(explain, expiry, transfer),
+    *(child_lists, coarse, dead_letter_reads, execution_lists, job_pages, namespace_data, statistics),
+    *(connect, fire_partitions, migrate, partitions, statements),
+    postgres,
+)
 
 
-def files() -> Iterator[tuple[str, str]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield str(path.relative_to(SOURCE)), path.read_text()
+def where(found: Callable[[str], Iterable[str]]) -> set[str]:
+    """The modules in which something is found."""
+    return {module for module, text in sources().items() if [*found(text)]}
+
+
+def named(modules: Iterable[ModuleType]) -> set[str]:
+    return {module.__name__ for module in modules}
 
 
 def shells(source: str) -> Iterator[str]:
@@ -71,14 +78,11 @@ def sql_put_together(source: str) -> Iterator[str]:
 
 
 def test_only_a_command_job_that_asks_for_it_reaches_a_shell():
-    found = {name: list(shells(text)) for name, text in files()}
-    assert {name for name, uses in found.items() if uses} == SHELL_PLACES
+    assert where(shells) == named(SHELL_PLACES)
 
 
 def test_sql_is_written_and_not_put_together():
-    found = {name: list(sql_put_together(text)) for name, text in files()}
-    new = {name: uses for name, uses in found.items() if uses and name not in PUT_TOGETHER}
-    assert not new
+    assert where(sql_put_together) - named(PUT_TOGETHER) == set()
 
 
 @pytest.mark.parametrize(

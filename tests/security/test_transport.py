@@ -4,6 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +290,30 @@ async def test_a_connection_too_many_is_told_so():
     for writer in (first, second):
         writer.close()
     await listener.stop(0.1)
+
+
+async def test_a_connection_counts_before_its_tls_handshake(authority: Authority):
+    listener = Listener(virtual_env(clock=VirtualClock()), answers, Tls(*authority.sign("server")), Crowd(most=2))
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    await listener.start(sock)
+    trusted = ssl.create_default_context(cafile=str(authority.certificate))
+    silent = [await asyncio.open_connection(*sock.getsockname()) for _ in range(2)]
+    await eventually(lambda: len(listener.handshakes) == 2)
+
+    reader, refused = await asyncio.open_connection(*sock.getsockname())
+    with suppress(ConnectionError):
+        assert await reader.read() == b""
+    silent[0][1].close()
+    await eventually(lambda: len(listener.handshakes) == 1)
+    _, private = await asyncio.open_connection(*sock.getsockname(), ssl=trusted, server_hostname="localhost")
+    await eventually(lambda: len(listener._connections) == 1)
+
+    await listener.stop(0.1)
+    with suppress(ConnectionError):
+        assert await silent[1][0].read() == b"", "a handshake ends with its server"
+    for writer in (refused, private, silent[1][1]):
+        writer.close()
 
 
 def test_only_modern_tls_is_spoken(authority: Authority):

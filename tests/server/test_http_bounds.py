@@ -8,7 +8,7 @@ import pytest
 from horae.env import system_env
 from horae.server.access import is_public
 from horae.server.door import BODIED
-from horae.server.http import AT_ONCE, MOST_AFTER, MOST_LINED_UP
+from horae.server.http import AT_ONCE, MOST_AFTER, MOST_HELD, MOST_LINED_UP, PATIENCE
 from horae.server.listener import Listener
 from horae.server.reading import LIMIT, SMALL_LIMIT
 from horae.server.routes import ROUTES
@@ -69,6 +69,18 @@ async def test_bytes_without_an_end_end_the_connection(answers: Answers, begun: 
         await talk(answers, pour)
 
 
+async def test_small_chunks_after_an_answer_end_the_connection_soon(answers: Answers):
+    async def pour(client: Client, _: Answers, listener: Listener) -> None:
+        client[1].write(CHUNKED)
+        assert (await answer_of(client[0]))[0] == 401
+        (connection,) = listener._connections
+        client[1].write(b"1\r\nx\r\n" * (MOST_AFTER // 50))
+        await eventually(lambda: connection._ended)
+        assert await is_closed(client)
+
+    await talk(answers, pour)
+
+
 @pytest.mark.parametrize("apart", [False, True])
 async def test_trailers_are_dropped(answers: Answers, apart: bool):
     async def ask_with_trailers(client: Client, answers: Answers, _: Listener) -> None:
@@ -95,6 +107,49 @@ async def test_requests_sent_ahead_are_read_only_as_far_as_there_is_room(answers
             assert (await answer_of(client[0]))[2] == b"/waits"
 
     await talk(answers, send_ahead)
+
+
+@pytest.mark.parametrize("large", ["bodies", "heads"])
+async def test_requests_sent_ahead_hold_few_bytes_however_large_they_are(answers: Answers, large: str):
+    def request(number: int) -> bytes:
+        if large == "heads":
+            return b"GET /a HTTP/1.1\r\nHost: h\r\nX-Number: %d\r\nX: %b\r\n\r\n" % (number, b"y" * 60_000)
+        return b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000
+
+    async def send_ahead(client: Client, answers: Answers, listener: Listener) -> None:
+        client[1].write(get("/waits") + b"".join(map(request, range(15))))
+        await eventually(lambda: len(answers.scopes) == 1)
+        (connection,) = listener._connections
+        await eventually(lambda: not connection._reading)
+        assert sum(waiting.weight for waiting in connection._line) <= 2 * MOST_HELD
+        answers.gate.set()
+        for _ in range(16):
+            assert (await answer_of(client[0]))[0] == 200
+
+    await talk(answers, send_ahead)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/9.9\r\nHost: h\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nx",
+    ],
+)
+async def test_bytes_that_drip_after_the_last_answer_hold_no_connection(answers: Answers, refused: bytes):
+    async def drip(client: Client, _: Answers, listener: Listener) -> None:
+        assert (await ask(client, refused))[0] in (200, 400)
+        (connection,) = listener._connections
+        begun = listener.now
+        for number in range(1, 4):
+            listener.now = begun + number * PATIENCE / 2
+            client[1].write(b"x")
+            await eventually(lambda: connection.heard_at == listener.now)
+        assert connection.is_late(listener.now)
+
+    await talk(answers, drip)
 
 
 async def test_a_head_in_one_read_is_bounded_too(answers: Answers):

@@ -111,13 +111,16 @@ async def test_a_repeated_lot_gives_the_same_executions(api: Api):
 @pytest.mark.parametrize("job", [{}, {"unique": {"key": "${params.i}"}}], ids=["lot", "each"])
 async def test_items_that_look_like_submissions_are_refused_with_the_right_form(api: Api, job: dict):
     await create(api, **job)
-    items = [{"i": 1}, {"params": {"i": 1}, "tags": {"a": "b"}}, {"params": {"i": 3}}, {"params": {}, "job": "report"}]
+    items = [
+        {"i": 1}, {"params": {"i": 1}, "tags": {"a": "b"}}, {"params": {"i": 3}}, {"params": {}, "job": "report"},
+        {"params": {"i": 4}, "prioriti": 3}, {"job": "report", "key": "k"},
+    ]  # fmt: skip
 
     answer = await api.post(EXECUTIONS, json={"job": "report", "items": items})
     whole = await api.post(EXECUTIONS, json={"job": "report", "items": items, "atomic": True})
 
     told = [item.get("error", {}) for item in answer.json()["items"]]
-    assert (answer.status_code, [error.get("field") for error in told]) == (207, [None, "items", "items", "items"])
+    assert (answer.status_code, [error.get("field") for error in told]) == (207, [None, *["items"] * 5])
     assert '{"items": [{"job": "report", "params": {...}}]}' in told[1]["remedy"]
     assert (whole.status_code, whole.json()["index"]) == (400, 1)
 
@@ -136,6 +139,9 @@ async def test_items_with_terms_of_their_own_may_have_any_params(api: Api):
         ({}, {"params": {"i": 1}, "model": "large"}),
         ({}, {"params": 7}),
         ({}, {"key": "a", "tags": {}}),
+        ({}, {"key": "a", "job": "another"}),
+        ({}, {"job": "report", "model": "large"}),
+        ({"params": {"job": ""}}, {"job": "report"}),
     ],
 )
 async def test_params_may_be_called_like_fields_of_a_submission(api: Api, job: dict, item: dict):

@@ -132,8 +132,17 @@ def test_headers_of_answers_are_named():
     for name in ("Busy", "TooOften", "OverQuotaOrTooOften"):
         assert "Retry-After" in responses[name]["headers"]
     assert "ETag" in operation(next(r for r in ROUTES if r.name == "jobs.get"))["responses"]["200"]["headers"]
+    assert "ETag" in operation(next(r for r in ROUTES if r.name == "jobs.list"))["responses"]["200"]["headers"]
     created = operation(next(r for r in ROUTES if r.name == "sessions.register"))["responses"]["201"]
     assert "Location" not in created.get("headers", {})
+
+
+async def test_an_etag_fits_the_pattern_of_if_match(api: Api):
+    edit = operation(next(r for r in ROUTES if r.name == "jobs.edit"))
+    (given,) = (one["schema"]["pattern"] for one in edit["parameters"] if one["name"] == "If-Match")
+    made = await api.post("/api/v1/jobs", json={"name": "report", "command": "true"})
+    for tag in (made.headers["etag"], made.headers["etag"].removeprefix("W/"), '"3"', "*"):
+        assert re.search(given, tag)
 
 
 def test_a_job_is_read_as_it_is_written():

@@ -264,6 +264,19 @@ async def test_absurd_numbers_in_a_registration_are_refused(field: str, worker: 
     assert (await api.get("/api/v1/workers")).json()["items"] == []
 
 
+async def test_a_list_of_workers_with_many_queues_ends_where_it_is_long_enough(worker: Api, api: Api, node: Node):
+    for number in range(12):
+        await register(worker, worker=f"w{number}", queues=[f"{'q' * 100}-{n}" for n in range(1000)])
+        node.env.clock.advance(SECOND // 100)  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("horae.engine.workers.MOST_TOLD", 1_000_000)
+        listed = (await api.get("/api/v1/workers")).json()["items"]
+    overview = (await api.get("/api/v1/overview")).json()
+
+    assert [one["workerId"] for one in listed] == ["w11", "w10", "w9", "w8"]
+    assert overview["workers"] == {"active": 12, "draining": 0, "lost": 0, "slots": 24, "busy": 0}
+
+
 async def test_workers_are_listed_shown_and_drained(worker: Api, api: Api, node: Node):
     session = (await register(worker, host="h1", labels={"gpu": "a100"}, functions=[{"name": "digest"}])).session_id
 

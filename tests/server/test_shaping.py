@@ -94,6 +94,22 @@ async def test_an_answer_that_the_client_has_is_not_sent_again(api: Api, job: Ma
     assert (await api.get(path, headers={"if-none-match": '"other"'})).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "path", ["/openapi.json", "/worker-protocol.json", "/api/v1/jobs", "/api/v1/jobs?limit=1", "/api/v1/executions"]
+)
+async def test_a_list_or_document_that_the_client_has_is_not_sent_again(api: Api, job: Mapping[str, Any], path: str):
+    first = await api.get(path, headers={"accept-encoding": "gzip"})
+    again = await api.get(path, headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    assert (await api.request("HEAD", path)).headers["etag"] == first.headers["etag"]
+
+
+async def test_a_list_that_has_changed_is_sent_again(api: Api, job: Mapping[str, Any]):
+    tag = (await api.get("/api/v1/jobs")).headers["etag"]
+    await api.post(f"/api/v1/jobs/{job['jobId']}/pause")
+    assert (await api.get("/api/v1/jobs", headers={"if-none-match": tag})).status_code == 200
+
+
 async def test_a_change_without_a_new_version_is_sent_again(api: Api, job: Mapping[str, Any]):
     path = f"/api/v1/jobs/{job['jobId']}"
     tag = (await api.get(path)).headers["etag"]
@@ -133,6 +149,7 @@ async def test_short_answers_and_secrets_are_not_packed(api: Api, serving: tuple
     [
         ("gzip", True), ("deflate, gzip;q=0.1", True), ("*", True), ("GZIP", True), ("gzip;q=1.000", True), ("", False),
         ("gzip;q=0", False), ("gzip;q=0.000", False), ("br", False), ("notgzip", False), ("gzip;q=..", False),
+        ("gzip;q=1.2.3", False), ("gzip;q=0..1", False), ("gzip;q=1.", True), ("gzip;q=" + "9" * 5000, False),
     ],
 )  # fmt: skip
 def test_gzip_is_taken_as_it_is_said(said: str, takes: bool):

@@ -121,6 +121,18 @@ async def test_a_jobs_statistics_are_of_a_window(api: Api, node: Node, clock: Vi
     assert sum(point["success"] for point in lately["series"]) == 4
 
 
+async def test_a_jobs_statistics_tell_waiting_from_running(api: Api, node: Node, clock: VirtualClock):
+    await create(api)
+    for _ in range(3):
+        await run(api, node, clock, 20)  # each after a second in the queue
+
+    found = await get(api, f"{JOB}/statistics")
+
+    (point,) = (point for point in found["series"] if point["success"])
+    for told in (found, point):
+        assert [told[name] for name in ("p50", "waitP50", "waitP95")] == pytest.approx([20, 1, 1], rel=1 / 32)
+
+
 async def test_days_have_what_was_and_what_is_to_come(api: Api, node: Node, clock: VirtualClock):
     await create(api, schedule="0 12 * * *")
     await run(api, node, clock, 1)

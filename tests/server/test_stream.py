@@ -14,6 +14,7 @@ from horae.env import SECOND, VirtualClock
 from horae.model.event import Event, cut
 from horae.model.ids import execution_id, parcel_of
 from horae.model.protocol import Submit
+from horae.server import gathering
 from horae.server.app import Application
 from horae.server.gathering import HEARTBEAT, MISSED, MOST_PENDING, PACE
 from horae.server.gathering import Reader as Reading
@@ -187,7 +188,7 @@ def test_a_message_to_other_servers_always_fits():
 
 
 async def test_a_listener_that_does_not_read_is_told_what_it_missed(monkeypatch):
-    monkeypatch.setattr("horae.server.gathering.MOST_BEHIND", 2)
+    monkeypatch.setattr(gathering, "MOST_BEHIND", 2)
     reader = Reading()
     for body in (b"a", b"b", b"c"):
         reader.put(body)

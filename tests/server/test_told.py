@@ -1,12 +1,13 @@
 """What workers send: misspelt fields, outcomes at fault, wrong numbers, names and streams that do not exist."""
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from horae.engine.node import Node
-from horae.model.protocol import Exchange
+from horae.model.protocol import MAX_PROGRESS, Exchange
 from horae.server.told import _closed_decoder
 from horae.store.driver import one
 from horae.store.script import Statement
@@ -42,7 +43,9 @@ def exchange(*outcomes: Any, **more: Any) -> dict[str, Any]:
     [
         ({"result": [1]}, "results"), ({"resutls": [1]}, "results"), ({"Results": [1]}, "results"),
         ({"output": 1}, "results"), ({"exit_code": 1}, "exitCode"), ({"wake_at": 1}, "wakeAt"),
-        ({"ended_at": [1]}, "endedAt"), ({"errors": {"type": "E"}}, "error"),
+        ({"ended_at": [1]}, "endedAt"), ({"errors": {"type": "E"}}, "error"), ({"res": [1]}, "results"),
+        ({"Output": [1]}, "results"), ({"payload": [1]}, "results"), ({"return_value": [1]}, "results"),
+        ({"response": [1]}, "results"), ({"err": {"type": "E"}}, "error"), ({"exit": 1}, "exitCode"),
     ],
 )  # fmt: skip
 async def test_a_misspelt_field_of_an_outcome_is_refused_with_the_field_that_is_meant(tell: Tell, wrong, meant):
@@ -123,6 +126,17 @@ async def test_the_outcome_at_fault_is_named_by_its_index(tell: Tell, results: s
     assert problem["field"].startswith("outcomes[1]")
 
 
+@pytest.mark.parametrize(("levels", "status"), [(500, 200), (501, 400)])
+async def test_a_result_has_as_many_levels_as_the_page_says_whatever_the_interpreter_reads(tell: Tell, levels, status):
+    deep = '{"a": ' * (levels - 1) + '["[[["]' + "}" * (levels - 1)
+    outcomes = f"{_text(1)}, {_text(2, f'[{deep}]')}"
+    answer = await tell("exchange", f'{{"channel": 0, "n": 1, "outcomes": [{outcomes}]}}'.encode())
+    assert (answer.status_code, answer.json().get("index")) == (status, 1 if status == 400 else None)
+
+    step = json.dumps({"steps": [{**ITEM, "name": "a", "result": 0}]}).replace('"result": 0', f'"result": {deep}')
+    assert (await tell("steps", step.encode())).status_code == status
+
+
 def _text(attempt: int, results: str = '[{"a": "}]", "b": "\\\\"}]') -> str:
     span = f'"parcel": "{NOBODY}", "lo": 0, "hi": 1, "attempt": {attempt}'
     return f'{{{span}, "outcome": "success", "results": {results}}}'
@@ -153,7 +167,7 @@ async def test_a_line_of_an_unknown_stream_is_refused(tell: Tell, part: str):
     assert (await tell("exchange", exchange(logs=[log]))).status_code == 400
 
 
-@pytest.mark.parametrize("name", ["@foo", "@", "@sleep:1", "@wait:", "@checkpoint2", "@began"])
+@pytest.mark.parametrize("name", ["@foo", "@", "@sleep:1", "@sleep#1", "@sleep#02", "@wait:", "@checkpoint2", "@began"])
 async def test_names_that_begin_with_an_at_sign_are_horaes(tell: Tell, name: str):
     for route, body in (
         ("steps", {"steps": [{**ITEM, "name": name}]}),
@@ -214,3 +228,11 @@ async def test_only_a_durable_job_is_suspended(api: Api, worker: Api, durable: b
     assert found["status"] == status
     if not durable:
         assert found["error"]["type"] == "NotDurable"
+
+
+async def test_a_message_of_progress_is_cut_for_lists_show_it(api: Api, worker: Api):
+    by_hand, place = await running(api, worker)
+    told = await by_hand.send(progress=[{**place, "percent": 5, "message": "p" * 100_000}])
+    assert told.status_code == 200
+    (found,) = (await api.get("/api/v1/executions")).json()["items"]
+    assert found["message"] == "p" * MAX_PROGRESS

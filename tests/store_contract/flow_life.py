@@ -14,7 +14,7 @@ from tests.store_contract.world import NAMESPACE, TestJob, World, failed, succes
 # What people ask for: to see a workflow, to pause it, to let it go on; and what is stopped when they cancel it.
 RARE_FLOWS = {
     *("flow_steps_all", "names_of_jobs", "flow_steps_failed", "reopen_letters", "items_to_take_over"),
-    *("starts_of_fans", "starts_of_children", "first_children"),
+    *("starts_of_fans", "starts_of_children", "first_children", "params_of_children", "extras_of_retries"),
     *("flows_of_tree", "queued_steps", "waiting_steps", "paused_steps", "flow_steps_held"),
     *("flow_steps_open", "fanned_out_to", "children_waiting", "children_queued", "children_left"),
     *("children_with_children", "sessions_of_parcels", "children_running", "end_other_steps"),

@@ -1,8 +1,5 @@
 """Everything a server does all day, once over, and what it asks of the store meanwhile."""
 
-import importlib
-import pkgutil
-from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct, structs
@@ -15,7 +12,6 @@ from horae.model.protocol import Exchange, Step
 from horae.model.retry import RetryPolicy
 from horae.model.tally import Counts, JobTally, NamespaceTally
 from horae.model.trigger import Interval, Rules
-from horae.store import moves
 from horae.store.driver import op_name
 from horae.store.moves import (
     artifacts,
@@ -34,7 +30,8 @@ from horae.store.moves import (
 )
 from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.targets import targets
-from horae.store.script import Lock, Op, Provided, ScriptFactory, Statement, Together
+from horae.store.script import Lock, Op, Provided, ScriptFactory, Together
+from tests.statements import by_module
 from tests.store_contract.alert_life import RARE_ALERTS, watch
 from tests.store_contract.circuit_life import fail_often
 from tests.store_contract.failure_life import RARE_FAILURES, suffer
@@ -44,6 +41,7 @@ from tests.store_contract.limit_life import RARE_LIMITS, limit
 from tests.store_contract.outside_life import hear
 from tests.store_contract.placement_life import place
 from tests.store_contract.policy_life import divide
+from tests.store_contract.rare import OUTSIDE, RARE_MODULES
 from tests.store_contract.sharing_life import RARE_SHARING, share
 from tests.store_contract.signal_life import be_told
 from tests.store_contract.world import (
@@ -61,27 +59,6 @@ from tests.store_contract.world import (
 
 MINUTE = 60 * SECOND
 
-# What people ask for, or what happens when something is defined, deleted, signed in to or restored.
-RARE_MOVES = {
-    "zone_rules",
-    "trigger_reads",
-    "fire_reads",
-    "rollouts",
-    "audit_flows",
-    "audit_log",
-    "alert_rules",
-    "archives",
-    "enrolments",
-    "erasure",
-    *("namespaces", "namespace_data", "namespace_end", "namespace_rows"),
-    "people",
-    "templates",
-    *("sealing", "secrets"),
-    *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
-    *("adoption", "autoscale", "circuit_reads", "dead_letter_reads", "explain_reads"),
-    *("approval_reads", "grid_reads", "item_parts", "live_reads", "statistics_reads"),
-    *("child_lists", "execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),
-}
 RARE = {
     *("forget_artifacts", "pause_by_reason"),
     *("look_at_timers", "next_held_keys", "next_sequences"),
@@ -105,7 +82,16 @@ RARE = {
     "execution_sizes",
     *("ended_within", "known_of_minutes", "lost_servers", "newest_row_of_history", "row_of_history"),
     "take_lost_server",
-    *("adopt_session", "ask_drain", "end_old_epoch", "lock_old_epoch", "orphans", "server_gone", "sessions"),
+    *(
+        "adopt_session",
+        "ask_drain",
+        "end_old_epoch",
+        "lock_old_epoch",
+        "orphans",
+        "server_gone",
+        "sessions",
+        "sessions_in_brief",
+    ),
 }
 
 
@@ -338,19 +324,8 @@ async def recorded(world: World) -> dict[str, Asked]:
 
 
 def statements() -> set[str]:
-    """The names of all that `store/moves` may ask every day."""
-    modules = [m.name for m in pkgutil.iter_modules(moves.__path__) if m.name not in RARE_MOVES]
-    loaded = (vars(importlib.import_module(f"{moves.__name__}.{name}")).values() for name in modules)
-    rare = (vars(importlib.import_module(f"{moves.__name__}.{name}")).values() for name in RARE_MOVES)
-    elsewhere = {s.name for values in rare for s in _within(list(values))}
-    return {s.name for values in loaded for s in _within(list(values))} - elsewhere - RARE
-
-
-def _within(value: Any) -> Iterator[Statement]:
-    if isinstance(value, Statement):
-        yield value
-    elif isinstance(value, dict):
-        yield from _within(list(value.values()))
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _within(each)
+    """The names of all that may be asked every day."""
+    left_out = {module.__name__ for module in (*RARE_MODULES, *OUTSIDE)}
+    loaded = {s.name for module, kept in by_module().items() if module not in left_out for s in kept}
+    elsewhere = {s.name for module in RARE_MODULES for s in by_module().get(module.__name__, ())}
+    return loaded - elsewhere - RARE

@@ -12,6 +12,7 @@ import pytest
 from horae.env import SECOND, virtual_env
 from horae.errors import BadInput, Busy, Forbidden, HoraeError, ProtocolMismatch, SessionEnded, Unauthorized
 from horae.model.job import Command, Python
+from horae.worker import session
 from horae.worker.session import Session
 from tests.waiting import eventually
 from tests.worker.functions import app
@@ -118,7 +119,7 @@ async def test_what_waits_behind_long_executions_of_another_job_goes_back_after_
     async with shop(app, concurrency=2) as it:
         await it.run(ADD, {"a": 1}, name="short")
         short = next(iter(it.worker.session.stock.piles.values())).job
-        monkeypatch.setattr("horae.worker.session.fetch_ahead", lambda stock, asked: {} if asked else {short: 5})
+        monkeypatch.setattr(session, "fetch_ahead", lambda stock, asked: {} if asked else {short: 5})
         it.submit(Python(function="sleep"), *({"folder": str(tmp_path), "name": str(i)} for i in range(2)), name="long")
         await pids_in(tmp_path, 2)
         parcel = it.submit(ADD, *[{"a": 1}] * 5, name="short")

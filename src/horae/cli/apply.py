@@ -1,6 +1,7 @@
 """`horae apply`: make the server's jobs, templates and calendars be as a file or an app says."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -14,8 +15,12 @@ from horae.cli.values import read_applied
 from horae.errors import BadInput, HoraeError
 from horae.model.calendar.spelling import references_in
 
+Places = Mapping[str, tuple[str, int]]  # the file and the line of each job's function
+MOST_FIELDS = 6
+_NUMBER = re.compile(r"jobs\[(\d+)\]")
 
-@click.command(cls=Command, examples=("horae apply -f jobs.yaml", "horae apply --app reports.jobs:app"))
+
+@click.command(cls=Command, examples=("horae apply -f jobs.yaml --dry-run", "horae apply --app reports.jobs:app"))
 @click.option(
     "-f",
     "--file",
@@ -24,62 +29,63 @@ from horae.model.calendar.spelling import references_in
     help="A YAML or JSON file of jobs, templates and calendars; - is stdin.",
 )
 @click.option("--app", metavar="MODULE:APP", help="An app whose functions are jobs.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @remote
-async def apply(api: Api, file: tuple[str, ...], app: str | None) -> None:
-    """Create or change jobs, templates and calendars from a file or an app; those it does not name stay as they are."""
+async def apply(api: Api, file: tuple[str, ...], app: str | None, dry_run: bool) -> None:
+    """Create or change jobs, templates and calendars from a file or an app, all of them or none.
+
+    Those it does not name stay as they are.
+    """
     read = [read_applied(path) for path in file]
-    calendars = [calendar for found, _, _ in read for calendar in found]
-    templates = [template for _, found, _ in read for template in found]
+    calendars = in_reach(calendar for found, _, _ in read for calendar in found)
+    templates = list(_by_name(template for _, found, _ in read for template in found).values())
     documents = [job for _, _, found in read for job in found]
+    places: Places = {}
     if app:
-        documents += definitions_of(app)
+        found, places = definitions_of(app)
+        documents += found
     if not documents and not calendars and not templates:
         raise click.UsageError("There is nothing to apply: give -f FILE or --app MODULE:APP.")
-    done: list[dict[str, Any]] = [await _apply_calendar(api, calendar) for calendar in in_reach(calendars)]
-    done += [await _apply_template(api, template) for template in _by_name(templates).values()]
-    for document in in_order(documents):
-        with _speaking_of(document["name"], many=len(documents) > 1):
-            job, outcome = await api.client.jobs.apply(document)
-        done.append({"name": job.name, "outcome": outcome, "version": job.version, "jobId": job.job_id})
-        if api.out.is_for_people:
-            echo(f"{outcome.ljust(9)}  {job.name}")
+    jobs = in_order(documents)
+    with naming_places(jobs, places):
+        done = await api.client.apply(calendars=calendars, templates=templates, jobs=jobs, dry_run=dry_run)
     if not api.out.is_for_people:
-        api.out.document({"items": done})
+        api.out.document({"items": [one.raw for one in done], "dryRun": dry_run})
+        return
+    for one in done:
+        echo(f"{one.outcome.ljust(9)}  {'' if one.kind == 'job' else f'{one.kind} '}{one.name}{_fields(one.changes)}")
+        for job in one.affected:
+            echo(f"{'changed'.ljust(9)}  {job}, made from it")
+    if dry_run:
+        echo("\nNothing was written: this is what would be done.")
+
+
+def _fields(changes: list[Any]) -> str:
+    """Name the fields that have changed, the first of them."""
+    names = list(dict.fromkeys(change["path"].partition(".")[0] for change in changes))
+    more = ", ..." if len(names) > MOST_FIELDS else ""
+    return f": {', '.join(names[:MOST_FIELDS])}{more}" if names else ""
 
 
 @contextmanager
-def _speaking_of(name: str, *, many: bool) -> Iterator[None]:
-    """Of several jobs, say which one was refused."""
+def naming_places(jobs: Sequence[Mapping[str, Any]], places: Places) -> Iterator[None]:
+    """Add the file and the line of the function whose definition is refused."""
     try:
         yield
     except HoraeError as error:
-        if many:
-            error.detail = f"{name}: {error.detail}"
+        number = _NUMBER.match(str(error.fields.get("field", "")))
+        place = places.get(jobs[int(number[1])]["name"]) if number and int(number[1]) < len(jobs) else None
+        if place is not None:
+            error.detail = f"{error.detail} ({place[0]}, line {place[1]})"
         raise
 
 
-async def _apply_calendar(api: Api, document: dict[str, Any]) -> dict[str, Any]:
-    calendar, outcome = await api.client.calendars.apply(document)
-    if api.out.is_for_people:
-        echo(f"{outcome.ljust(9)}  calendar {calendar.name}")
-    return {"name": calendar.name, "outcome": outcome, "version": calendar.version, "kind": "calendar"}
+def definitions_of(place: str) -> tuple[list[dict[str, Any]], Places]:
+    """The jobs that an app defines, as the API spells them, and where each is in its code."""
+    from horae.cli.apps import load_app, places_of
 
-
-async def _apply_template(api: Api, document: dict[str, Any]) -> dict[str, Any]:
-    template, outcome = await api.client.templates.apply(document)
-    if api.out.is_for_people:
-        echo(f"{outcome.ljust(9)}  template {template.name}")
-        for one in template.affected:
-            echo(f"{'changed'.ljust(9)}  {one['job']}, made from it")
-    return {"name": template.name, "outcome": outcome, "version": template.version, "kind": "template"}
-
-
-def definitions_of(place: str) -> list[dict[str, Any]]:
-    """The jobs that an app defines, as the API spells them."""
-    from horae.cli.apps import load_app
-
-    found: list[dict[str, Any]] = load_app(place).definitions()
-    return found
+    app = load_app(place)
+    return app.definitions(), places_of(app)
 
 
 def in_reach(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

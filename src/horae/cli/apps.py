@@ -1,5 +1,6 @@
 """Finding the user's app: `package.module:app`, from the folder the command was started in."""
 
+import inspect
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,14 @@ def load_app(place: str) -> "App":
     if not isinstance(found, App):
         raise BadInput(f"{place} is a {type(found).__name__}, not an App.", _apps_in(module, App))
     return found
+
+
+def places_of(app: Any) -> dict[str, tuple[str, int]]:
+    """Return the file and the line of the function of each job and workflow."""
+    made = {**app.jobs, **getattr(app, "workflows", {})}
+    functions = {name: inspect.unwrap(job.function) for name, job in made.items()}
+    codes = {name: function.__code__ for name, function in functions.items() if hasattr(function, "__code__")}
+    return {name: (code.co_filename, code.co_firstlineno) for name, code in codes.items()}
 
 
 def _module(name: str) -> Any:

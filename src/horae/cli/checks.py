@@ -8,7 +8,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from horae.cli.remote import World
-from horae.config import TABLE, Settings
+from horae.config import Settings
+from horae.config.load import is_strange, misspelt
 from horae.env import SECOND, Env
 from horae.errors import HoraeError
 
@@ -18,9 +19,6 @@ MIB = 1024 * 1024
 LITTLE_DISK, TIGHT_DISK = 200 * MIB, 2048 * MIB
 LOOKED_AT, MOST_JOBS = 200, 10  # queued executions, and jobs of theirs that are asked about
 FIXED_SQLITE = (3, 51, 3)
-# What a worker gives the commands it runs; they are no settings.
-GIVEN = {"EXECUTION_ID", "JOB", "ATTEMPT", "TOKEN", "SCHEDULED_AT", "OUTPUT", "CHECKPOINT", "ARTIFACTS"}
-OTHERS = {"CONFIG", "DEBUG", "PROVE", "COMPLETE", "TEST_FOLDER"}
 
 
 class Check(Struct, frozen=True):
@@ -46,11 +44,11 @@ def _python() -> Check:
 
 
 def _variables() -> Check:
-    known = {setting.variable for setting in TABLE.values()} | {f"HORAE_{name}" for name in GIVEN | OTHERS}
-    strange = sorted(name for name in os.environ if name.startswith("HORAE_") and name not in known)
+    strange = sorted(filter(is_strange, os.environ))
     if not strange:
         return Check("settings", "ok", "read; `horae config show --origin` tells where each comes from")
-    return Check("settings", "warn", f"{', '.join(strange)} means nothing to Horae", "Correct or remove it.")
+    meant = "".join(f" {name} may be {right}." for name, right in sorted(misspelt(os.environ).items()))
+    return Check("settings", "warn", f"{', '.join(strange)} means nothing to Horae", f"Correct or remove it.{meant}")
 
 
 def _disk(settings: Settings) -> Check:
@@ -109,7 +107,7 @@ async def _server(client: Any, env: Env, settings: Settings) -> Any:
     except HoraeError as error:
         yield Check("server", "fail", error.detail, error.remedy or "Or look at the store: horae doctor --offline")
         return
-    yield Check("server", "ok", f"version {health.version} at {settings.url[0]}")
+    yield Check("server", "ok", f"version {health.version} at {client.place}")
     if health.clock_offset is not None:
         yield clock_check("clock", health.clock_offset, "the server's")
     try:
@@ -118,16 +116,30 @@ async def _server(client: Any, env: Env, settings: Settings) -> Any:
             yield check
         yield _workers(await client.workers.list())
         yield await _queued(client)
-        yield Check("servers", "ok", ", ".join(map(_server_in_words, await client.servers.list())) or "this one")
+        yield _servers(await client.servers.list())
         yield _trust(await client.clock.get())
     except HoraeError as error:
         yield Check("access", "fail", error.detail, error.remedy)
 
 
+def _servers(servers: Any) -> Check:
+    lacking = [_place(one) for one in servers if one.raw.get("lacksMasterKey")]
+    if lacking:
+        remedy = (
+            "They hand out no work that needs secrets. Give every server the same key: HORAE_SECRET_KEY, or"
+            " HORAE_SECRET_KEY_FILE, and start it again."
+        )
+        return Check("servers", "fail", f"without the master key: {', '.join(lacking)}", remedy)
+    return Check("servers", "ok", ", ".join(map(_server_in_words, servers)) or "this one")
+
+
+def _place(server: Any) -> str:
+    return str(server.raw["url"] or f"{server.raw['host']}, process {server.raw['pid']}")
+
+
 def _server_in_words(server: Any) -> str:
     """Where a server is, and which parts it runs."""
-    place = server.raw["url"] or f"{server.raw['host']}, process {server.raw['pid']}"
-    return f"{place} ({', '.join(server.raw['parts'])})"
+    return f"{_place(server)} ({', '.join(server.raw['parts'])})"
 
 
 def _trust(clock: Any) -> Check:
@@ -156,7 +168,7 @@ async def _queued(client: Any) -> Check:
     for name, execution in list(jobs.items())[:MOST_JOBS]:
         explanation = (await client.executions.explain(execution["executionId"])).raw
         for blocker in explanation["blockers"]:
-            if blocker["gate"] == "no-worker":
+            if blocker["gate"] in ("no-worker", "no-key"):
                 stuck.setdefault(f"{blocker['message']} {blocker['opens']}", []).append(name)
     if not stuck:
         return Check(

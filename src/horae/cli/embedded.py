@@ -45,14 +45,21 @@ def with_demo(settings: Settings) -> Settings:
 
 async def apply_jobs(node: Node, registry: Registry) -> None:
     """Make the store's jobs be as the apps define them; what is new of the demo runs once, or begins paused."""
-    from horae.cli.apply import in_order
+    from horae.cli.apply import in_order, naming_places
+    from horae.cli.apps import places_of
     from horae.cli.demo import FIRST, PAUSED
+    from horae.engine.applying import Documents
 
-    for document in in_order(document for app in registry.apps for document in app.definitions()):
-        job, outcome = await node.jobs.put(DEFAULT_NAMESPACE, document)
-        if outcome == "created" and job.name in PAUSED:
+    documents = in_order(document for app in registry.apps for document in app.definitions())
+    if not documents:
+        return
+    places = {name: place for app in registry.apps for name, place in places_of(app).items()}
+    with naming_places(documents, places):
+        applied = await node.applying.apply(DEFAULT_NAMESPACE, Documents(jobs=documents))
+    for job in (one for one in applied.items if one.outcome == "created"):
+        if job.name in PAUSED:
             await node.jobs.pause(DEFAULT_NAMESPACE, job.name)
-        if outcome == "created" and job.name in FIRST:
+        if job.name in FIRST:
             first = Submit(job=job.name, params=Raw(encode(FIRST[job.name])))
             await node.submitter.submit(DEFAULT_NAMESPACE, [first], origin="trigger", caller="demo")
 

@@ -5,6 +5,9 @@ from typing import Any
 
 import click
 
+# What people call options that have another name here.
+ELSEWHERE = {"--deadline": "--within", "--sla": "--within"}
+
 
 class Command(click.Command):
     """A command with examples; a test runs each of them through the parser."""
@@ -12,6 +15,17 @@ class Command(click.Command):
     def __init__(self, *args: Any, examples: tuple[str, ...] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.examples = examples
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            own = {name for parameter in self.params for name in parameter.opts}
+            meant = ELSEWHERE.get(error.option_name)
+            if meant not in own:
+                raise
+            message = f"{error.message} Did you mean '{meant}'?"
+            raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(formatter, self.examples)

@@ -63,6 +63,7 @@ class Horae(LazyGroup):
     """The root: errors of Horae end as a message on stderr and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        _warn_of_misspelt()
         try:
             return super().invoke(ctx)
         except HoraeError as error:
@@ -70,6 +71,15 @@ class Horae(LazyGroup):
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             ctx.exit(130)
+
+
+def _warn_of_misspelt() -> None:
+    """Name variables that look like settings and are none: nobody else would ever tell."""
+    if any(name.startswith("HORAE_") for name in os.environ):
+        from horae.config.load import misspelt
+
+        for name, meant in sorted(misspelt(os.environ).items()):
+            echo(f"Warning: {name} means nothing to Horae. Did you mean {meant}?", err=True)
 
 
 @click.command(

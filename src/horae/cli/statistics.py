@@ -19,13 +19,14 @@ SHOWN = ("executions", "success", "failed", "cancelled", "skipped", "retried", "
 @click.option("--to", "until", metavar="TIME", help="Before this; now otherwise.")
 @remote
 async def stats(api: Api, job: str, since: str | None, until: str | None) -> None:
-    """Show how a job fares: how its executions ended, and how long they took."""
+    """Show how a job fares: how its executions ended, how long they took, and how long they waited before."""
     found = await api.client.jobs.statistics(job, since, until)
     if not api.out.is_for_people:
         return api.out.document(found.raw)
     shown: dict[str, object] = {name: getattr(found, name) for name in SHOWN}
     shown |= {"success rate": percent(found.success_rate), "retry rate": percent(found.retry_rate)}
     shown |= {name: seconds(getattr(found, name)) for name in ("p50", "p95", "p99", "mean")}
+    shown |= {"waited p50": seconds(found.wait_p50), "waited p95": seconds(found.wait_p95)}
     api.out.one(shown)
     if not found.executions:
         api.out.say(f"Nothing of {job} ended in this window.")

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.client.encode import camel, encode
-from horae.client.problems import rebuild, retry_after, unreachable
+from horae.client.problems import of_all, rebuild, retry_after, unreachable
 from horae.client.tracing import current_trace
 from horae.client.transport import Call, Opened, Reply, Transport, Unanswered
 from horae.client.views import Health
@@ -90,14 +90,16 @@ class Caller:
         clock = self._env.clock
         ends_at = clock.monotonic() + self._patience.total
         tries = 0
+        asked: dict[str, None] = {}  # the servers, in order
         while True:
             tries += 1
+            asked[self._transport.place] = None
             problem, again, pause = await self._try(call, tries)
             if isinstance(problem, Reply):
                 return problem
             pause = max(pause, self._patience.wait(tries, self._env.rng.random()))
             if not again or clock.monotonic() + pause > ends_at:
-                raise problem
+                raise of_all(problem, list(asked))
             await clock.sleep(pause)
 
     @asynccontextmanager

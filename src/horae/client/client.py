@@ -1,6 +1,6 @@
 """The client of a Horae server: the REST API as Python, asynchronous here and synchronous through `.sync`."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from horae.client.templates import Templates
 from horae.client.transport import Transport
 from horae.client.triggers import Fires, Triggers
 from horae.client.users import Users
-from horae.client.views import Event, Execution, Health, Submitted, View
+from horae.client.views import Applied, Event, Execution, Health, Submitted, View, page_of
 from horae.env import Env, system_env
 from horae.model.signals import Span
 
@@ -148,6 +148,22 @@ class Client:
         )  # fmt: skip
         return await submit_many(self._caller, envelope, params, atomic=atomic)
 
+    async def apply(
+        self,
+        *,
+        jobs: Iterable[Mapping[str, Any]] = (),
+        templates: Iterable[Mapping[str, Any]] = (),
+        calendars: Iterable[Mapping[str, Any]] = (),
+        dry_run: bool = False,
+    ) -> list[Applied]:
+        """Make all of these be as the documents say, as the API spells them, or change nothing.
+
+        What others refer to comes first. With `dry_run`, only tell what would change.
+        """
+        body = {"calendars": list(calendars), "templates": list(templates), "jobs": list(jobs)}
+        path = path_of("apply") + ("?dryRun=true" if dry_run else "")
+        return page_of(Applied, await self._caller.post(path, body))
+
     async def stream(
         self, *topics: str, execution: str | None = None, every: Span | None = None
     ) -> AsyncIterator[Event]:
@@ -174,6 +190,11 @@ class Client:
     async def store(self) -> View:
         """What the server's store says of itself: kind, version, revision, settings."""
         return View.of(await self._caller.get(path_of("store")))
+
+    @property
+    def place(self) -> str:
+        """The URL of the server that answered last."""
+        return self._caller.place
 
     async def health(self) -> Health:
         """Whether a server answers, and how its clock stands to this one."""

@@ -39,7 +39,13 @@ class PerLoop(Generic[T]):
 
     async def here(self) -> T:
         """Return the value of the running loop."""
-        key = os.getpid(), asyncio.get_running_loop()
+        loop = running_loop()
+        if loop is None:
+            raise RuntimeError(
+                "No event loop of asyncio runs here. Horae's asynchronous client needs one: with trio or curio, make"
+                " blocking calls in a thread, as in `await trio.to_thread.run_sync(lambda: job.sync.submit(...))`."
+            )
+        key = os.getpid(), loop
         held = self._held.get(key)
         if held is None:
             self._forget_closed(key[0])

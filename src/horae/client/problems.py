@@ -53,6 +53,14 @@ def unreachable(place: str, lost: Unanswered, method: str) -> Unreachable:
     return Unreachable(f"No Horae server answers at {place} ({lost.reason}).", remedy)
 
 
+def of_all(error: HoraeError, places: list[str]) -> HoraeError:
+    """Name every server that was asked, not only the last one."""
+    mark = f"No Horae server answers at {places[-1]} "
+    if len(places) > 1 and isinstance(error, Unreachable) and error.detail.startswith(mark):
+        error.detail = f"No Horae server answers at {', '.join(places)} {error.detail.removeprefix(mark)}"
+    return error
+
+
 _CHANGED_NOTHING = "Repeat it: it changes nothing."
 _MAY_BE_DONE = "It may have been done: look before you repeat it."
 _NOBODY = "Start one with `horae up`, or name the right one with HORAE_URL."

@@ -23,6 +23,8 @@ class JobStatistics(View, frozen=True, kw_only=True):
     p95: float | None = None
     p99: float | None = None
     mean: float | None = None
+    wait_p50: float | None = None  # in the queue, before the start
+    wait_p95: float | None = None
 
 
 class Overview(View, frozen=True, kw_only=True):

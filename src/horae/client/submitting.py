@@ -148,6 +148,10 @@ class Submittable(Submitting[F_co, Pending[Execution]]):
             f" or `{self._said}.sync.submit(...)` in code without async. {hint}".rstrip()
         )
 
+    def __reduce__(self) -> str:
+        """Pickle it by its name, as functions are: other processes import its module."""
+        return str(self.__dict__["__qualname__"])
+
     @property
     def _said(self) -> str:
         """How the user's code calls it."""
@@ -176,6 +180,12 @@ class SyncSubmit(Submitting[F_co, Execution]):
         params, options = self._job._call(args, named)
         execution: Execution = self._client.sync.submit(self._job.name, params, **options)
         return execution
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in ELSEWHERE and "_job" in self.__dict__:
+            said = f"{self._job._said}.sync"
+            raise AttributeError(f"{said} has no .{name}(...). Write `{said}.submit(...)`. {ELSEWHERE[name]}".rstrip())
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def _client(self) -> "Client":

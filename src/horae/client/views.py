@@ -200,6 +200,18 @@ class Replay(View, frozen=True, kw_only=True):
         return self.replay_id
 
 
+class Applied(View, frozen=True, kw_only=True):
+    """What became of one document of an apply."""
+
+    kind: str
+    name: str
+    outcome: str
+    version: int
+    job_id: str | None = None
+    changes: list[Any] = []
+    affected: list[str] = []
+
+
 class Job(View, frozen=True, kw_only=True):
     """A named, versioned definition; the definition itself is in `raw`."""
 

@@ -5,7 +5,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +17,11 @@ from horae.model.master_key import read_master_keys
 
 FILE = "horae.toml"
 FILE_VARIABLE = "HORAE_CONFIG"
+PREFIX = "HORAE_"
+# What a worker gives the commands it runs, and what is no setting but has a meaning.
+_GIVEN = ("EXECUTION_ID", "JOB", "ATTEMPT", "TOKEN", "SCHEDULED_AT", "OUTPUT", "CHECKPOINT", "ARTIFACTS")
+_OTHERS = ("CONFIG", "DEBUG", "PROVE", "COMPLETE", "TEST_FOLDER")
+_KNOWN = frozenset({*(setting.variable for setting in TABLE.values()), *(PREFIX + name for name in _GIVEN + _OTHERS)})
 
 # Where names differ.
 FLAGS = {
@@ -105,8 +110,26 @@ def _from_file(path: Path | None) -> dict[str, Found]:
 
 
 def _meant(name: str) -> str:
-    close = difflib.get_close_matches(name.lower().replace("-", "_"), TABLE, n=1)
-    return f"Did you mean {close[0]!r}?" if close else "`horae config show` lists all settings."
+    close = _nearest(name.lower().replace("-", "_"))
+    return f"Did you mean {close!r}?" if close else "`horae config show` lists all settings."
+
+
+def _nearest(name: str) -> str | None:
+    """Return the setting that a name comes closest to: one with its letters in another order before all others."""
+    close = difflib.get_close_matches(name, TABLE, n=5)
+    return next((one for one in close if sorted(one) == sorted(name)), close[0] if close else None)
+
+
+def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that are no settings but look like one, and what each was meant to be."""
+    strange = (name for name in environ if is_strange(name))
+    near = {name: _nearest(name.removeprefix(PREFIX).lower()) for name in strange}
+    return {name: TABLE[meant].variable for name, meant in near.items() if meant is not None}
+
+
+def is_strange(variable: str) -> bool:
+    """Tell whether a variable looks like a setting and means nothing to Horae."""
+    return variable.startswith(PREFIX) and variable not in _KNOWN
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Found]:
@@ -128,13 +151,25 @@ def _read(setting: Setting, found: Found) -> Any:
     try:
         return msgspec.convert(value, setting.type, strict=not isinstance(found.value, str), dec_hook=_custom)
     except msgspec.ValidationError as error:
-        raise found.refuse(setting, f"{_lower(str(error))}.") from None
+        raise found.refuse(setting, _expected(setting, str(error))) from None
     except BadInput as error:
         raise found.refuse(setting, error.detail, error.remedy) from None
 
 
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:].replace("`", "")
+def _expected(setting: Setting, said: str) -> str:
+    """Say what a setting takes in words of people who do not write Python."""
+    kind = getattr(setting.type, "__origin__", setting.type)
+    if get_origin(kind) is Literal:
+        *first, last = get_args(kind)
+        return f"it takes {', '.join(first)} or {last}."
+    for name, words in _IN_WORDS.items():
+        if said.startswith((f"Expected `{name}`", f"Expected `{name} ")):
+            bound = said.replace("`", "").removeprefix(f"Expected {name}").replace(" >= ", " of at least ")
+            return f"it takes {words}{'' if ', got' in said else bound.replace(' <= ', ' of at most ')}."
+    return f"{said[:1].lower()}{said[1:].replace('`', '')}."
+
+
+_IN_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
 
 
 def _split(setting: Setting, found: Found) -> Any:

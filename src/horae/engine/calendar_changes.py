@@ -29,7 +29,7 @@ def put(
     new: bool,
     now: Instant,
 ) -> Script[Change]:
-    yield moves.lock(namespace)
+    yield moves.lock(namespace)  # guard: calendar-locks
     before = yield from moves.find(namespace, name)
     if before is not None and new:
         remedy = f"Choose another name, or change that one: PUT /api/v1/calendars/{name}."

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from horae.errors import BadInput, Conflict, NotFound, TooLarge
-from horae.model.execution import Execution, Extra, Rerun
+from horae.model.execution import CANCELLED, Execution, Extra, Rerun
 from horae.model.job import DAY
 from horae.model.merge import merge
 from horae.model.protocol import Submit
@@ -17,6 +17,7 @@ from horae.model.show import RETRY_KEY
 from horae.model.workflow.rerun import FAILED
 from horae.store.contract import Store
 from horae.store.moves import dead_letters as moves
+from horae.store.moves import execution_reads as reads
 from horae.store.moves import flow_rows
 from horae.store.moves.submission import Receipt
 
@@ -52,13 +53,30 @@ class Retries:
         A workflow goes on from what failed, by its present definition.
         """
         flows = await self._store.read(lambda: flow_rows.flows_of([letter.id for letter in letters]))
-        extras = [_circumstances(letter, is_flow=letter.id in flows) for letter in letters]
-        requests = [_again(letter, params) for letter in letters]
-        receipts = await self._submit(namespace, requests, origin="retry", caller=caller, extras=extras)
-        made = [receipt.execution_id for receipt in receipts]
-        marked = [(letter.id, new) for letter, new in zip(letters, made, strict=True)]
+        extras = {letter.id: _circumstances(letter, is_flow=letter.id in flows) for letter in letters}
+        made: dict[UUID, UUID] = {}
+        left = [(letter, f"{RETRY_KEY}{letter.id}") for letter in letters]
+        while left:
+            requests = [_again(letter, params, key) for letter, key in left]
+            given = [extras[letter.id] for letter, _ in left]
+            receipts = await self._submit(namespace, requests, origin="retry", caller=caller, extras=given)
+            made |= {letter.id: receipt.execution_id for (letter, _), receipt in zip(left, receipts, strict=True)}
+            left = await self._given_up(namespace, left, receipts)
+        marked = [(letter.id, made[letter.id]) for letter in letters]
         await self._store.change(lambda now: moves.mark(moves.RETRIED, marked, now))
-        return made
+        return [made[letter.id] for letter in letters]
+
+    async def _given_up(
+        self, namespace: int, asked: Sequence[tuple[Execution, str]], receipts: Sequence[Receipt]
+    ) -> list[tuple[Execution, str]]:
+        """Return the letters whose keys stand for a retry that was cancelled, each with the key of the next retry."""
+        left: list[tuple[Execution, str]] = []
+        for (letter, _), receipt in zip(asked, receipts, strict=True):
+            known = receipt.execution_id
+            found = await self._store.read(lambda: reads.by_id(known, namespace)) if receipt.deduplicated else None  # noqa: B023
+            if found is not None and found.execution.state == CANCELLED:
+                left.append((letter, f"{RETRY_KEY}{letter.id}:{known}"))
+        return left
 
     async def retry_each(
         self, namespace: int, letters: Sequence[Execution], caller: str, params: Params = None
@@ -99,12 +117,12 @@ def _circumstances(letter: Execution, *, is_flow: bool) -> Extra:
     )
 
 
-def _again(letter: Execution, params: Params) -> Submit:
+def _again(letter: Execution, params: Params, key: str) -> Submit:
     """The same once more, or as it was edited; its key makes a second retry find the first."""
     return Submit(
         job=str(letter.job),
         params=letter.params if params is None else edited(letter.params, params),
-        key=f"{RETRY_KEY}{letter.id}",
+        key=key,
         key_for=KEEP_KEY,
         priority=letter.priority,
         tags=letter.extra.tags,

@@ -31,6 +31,7 @@ from horae.model.preempt import is_in_front
 from horae.model.queue import Queue
 from horae.model.rank import Leads
 from horae.model.retry import RetryPolicy
+from horae.model.secret_refs import SEALED, TAKES_SECRETS
 from horae.model.session import Session
 from horae.model.slice import Running
 from horae.store.contract import Store
@@ -43,6 +44,7 @@ from horae.store.moves.lanes import Lane, Tenant, revisions
 MOST_JOBS = 10_000
 FEW = 64  # occupied lanes that are all looked at before a claim
 MOST_REACHES = 1_000  # different sets of lanes that sessions may take from
+NEEDS_KEY = frozenset({TAKES_SECRETS, SEALED})
 _NO_JOBS: frozenset[UUID] = frozenset()
 FREES = -1  # among marks: no lane has this number
 NOT_SHORT = SHORT_TIME / QUANTUM  # microseconds: more than a quantum of these is not given at a time
@@ -61,6 +63,7 @@ class Directory:
         self.lanes: dict[int, Lane] = {}
         self.namespaces: dict[int, Tenant] = {}
         self.paused: frozenset[UUID] = frozenset()
+        self.keyless = False  # it cannot open what some jobs need, and gives out none of those
         self.held: Mapping[int, str] = {}  # queues of which nothing is started now, and until when, in words
         self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}  # that are not closed, and until when, in words
         self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
@@ -166,26 +169,37 @@ class Directory:
         if released:
             self.alarm.ring()
 
+    def withhold(self, keyless: bool) -> None:
+        """Give out nothing that needs the master key, or everything again."""
+        if keyless != self.keyless:
+            self.keyless = keyless
+            self.version += 1
+            self.alarm.ring()
+
     @property
     def delays(self) -> Delays:
         """Queues that are held, jobs and keys whose circuit is not closed, and until when, in words."""
         return dict([*self.held.items(), *self.open_circuits.items()])
 
     def may_take(self, session: Session) -> frozenset[int]:
-        """The lanes a session may take from: its namespace's, of its queues unless held, whose needs it offers."""
-        if session.id in self.demands.reserved:
+        """The lanes a session may take from: its namespace's, of its queues unless held, whose needs it offers.
+
+        Without the master key a server opens nothing for those that need it: they wait for a server that has it.
+        """
+        if session.id in self.demands.reserved:  # gate: reserved
             return frozenset({self.demands.reserved[session.id]})
         families = frozenset(
             family
             for family, (first, *_) in self._families.items()
-            if (queue := self.queues[family[0]]).namespace == session.namespace
-            and queue.name in session.queues
-            and queue.id not in self.held
-            and fits(self.demands.terms[first], session.capabilities)
+            if (queue := self.queues[family[0]]).namespace == session.namespace  # gate: none
+            and queue.name in session.queues  # gate: no-worker
+            and queue.id not in self.held  # gate: held, queue-paused
+            and not (self.keyless and NEEDS_KEY & family[1])  # gate: no-key
+            and fits(self.demands.terms[first], session.capabilities)  # gate: no-worker, preferred
         )
         known = self._reaches.get((self.version, families))
-        if known is None:
-            if len(self._reaches) > MOST_REACHES:
+        if known is None:  # gate: none
+            if len(self._reaches) > MOST_REACHES:  # gate: none
                 self._reaches.clear()
             known = frozenset(lane for family in families for lane in self._families[family])
             self._reaches[self.version, families] = known

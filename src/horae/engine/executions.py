@@ -23,7 +23,7 @@ from horae.model.namespace import Retention
 from horae.model.show import show_attempt, show_execution
 from horae.model.view import Page, shown_time
 from horae.store.contract import Store
-from horae.store.moves import child_lists, dead_letters, namespaces
+from horae.store.moves import child_lists, namespaces
 from horae.store.moves import execution_lists as lists
 from horae.store.moves import execution_reads as reads
 from horae.store.moves.execution_lists import END, FIRST, ExecutionFilter, Place
@@ -99,9 +99,6 @@ class Executions:
             self._on_asked(session)
         if verdict == "cancelled":
             self._on_cancelled(e.job, 1)
-            if e.extra.retry_of is not None:
-                letter = e.extra.retry_of
-                await self._store.write(lambda: dead_letters.reopen(letter, e.id))
             self._on_event(Event("execution", e.id, "cancelled", namespace, self._env.now(), e.job))
         view = await self.get(namespace, e.id)
         if verdict not in ("cancelled", "asked") and view.status != "cancelled":

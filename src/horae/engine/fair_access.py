@@ -67,6 +67,7 @@ class FairAccess:
         self._working: dict[int, int] = {}
         self._waiting: dict[int, deque[asyncio.Future[None]]] = {}
         self._dealing = False  # the next deal is under way
+        self._begun: set[int] = set()  # namespaces of which a request began in this turn of the event loop
         self._computing = asyncio.Lock()
         self.refused = 0
 
@@ -99,8 +100,8 @@ class FairAccess:
 
     async def enter(self, namespace: int) -> None:
         """Begin a request's work, when it is this namespace's turn; `leave` must follow."""
-        if namespace not in self._waiting and not self.contended(namespace):
-            self._working[namespace] = self._working.get(namespace, 0) + 1
+        if namespace not in self._waiting and (self._is_light(namespace) or not self.contended(namespace)):
+            self._begin(namespace)
         else:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.setdefault(namespace, deque()).append(turn)
@@ -147,13 +148,23 @@ class FairAccess:
         for namespace, waiting in list(self._waiting.items()):
             while waiting and waiting[0].done():
                 del waiting[0]
-            if waiting and self._has_room(namespace):
-                self._working[namespace] = self._working.get(namespace, 0) + 1
+            if waiting and namespace not in self._begun and self._has_room(namespace):
+                self._begin(namespace)
                 waiting.popleft().set_result(None)
             if not waiting:
                 del self._waiting[namespace]
             elif self._has_room(namespace):
                 self._deal_soon()
+
+    def _is_light(self, namespace: int) -> bool:
+        """Return whether nothing of a namespace is in work, nor was in this turn of the loop: it waits for no deal."""
+        return namespace not in self._working and namespace not in self._begun
+
+    def _begin(self, namespace: int) -> None:
+        self._working[namespace] = self._working.get(namespace, 0) + 1
+        if not self._begun:
+            asyncio.get_running_loop().call_soon(self._begun.clear)
+        self._begun.add(namespace)
 
     def _has_room(self, namespace: int) -> bool:
         most = max(1, round(AT_ONCE * self._weight(namespace)))

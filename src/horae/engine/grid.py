@@ -9,12 +9,13 @@ from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.execution_view import shown_interval
 from horae.model.ids import execution_id
 from horae.model.instant import format_instant
-from horae.model.parcel import extra_of
+from horae.model.parcel import Extras
 from horae.model.statistics_view import GridItemView, GridView
 from horae.model.workflow.values import Workflow
 from horae.store.contract import Store
 from horae.store.moves import execution_lists, flow_reads, grid_reads
 from horae.store.moves.execution_lists import END, Chosen, ExecutionFilter
+from horae.store.moves.item_parts import MOST_BYTES
 from horae.store.moves.statistics_reads import in_seconds
 
 MOST_CELLS = 20_000
@@ -45,34 +46,39 @@ class Grid:
             before = read_cursor(cursor, tuple[UUID, int])
         size = max(1, min(check_limit(limit), MOST_CELLS // max(1, len(steps))))
         chosen, following = await self._store.read(lambda: execution_lists.page(namespace, wanted, before, size))
+        slices = [slice for slice, _ in chosen]
+        extras = await self._store.read(lambda: execution_lists.extras_of(slices, MOST_BYTES))
+        told = sum(1 for slice in slices if slice.parcel in extras)
+        if told < len(chosen):
+            chosen, following = chosen[:told], (slices[told - 1].parcel, chosen[told - 1][1])
         places = [(slice.parcel, item) for slice, item in chosen]
         states = await self._store.read(lambda: grid_reads.states_of(places))
         known = set(steps)
         steps += sorted({step for cells in states.values() for step in cells} - known)
         if by == "interval":
-            chosen = sorted(chosen, key=_data_of, reverse=True)
+            chosen = sorted(chosen, key=lambda one: _data_of(one, extras), reverse=True)
         return GridView(
             steps=steps,
-            items=[_item(one, states[one[0].parcel, one[1]]) for one in chosen],
+            items=[_item(one, extras, states[one[0].parcel, one[1]]) for one in chosen],
             next_cursor=None if following is None else make_cursor(following),
         )
 
 
-def _data_of(chosen: Chosen) -> tuple[Instant, UUID, int]:
+def _data_of(chosen: Chosen, extras: dict[UUID, Extras]) -> tuple[Instant, UUID, int]:
     """Where an execution stands among others by the data that it is about."""
     slice, item = chosen
-    interval = extra_of(slice.extras, item).interval
+    interval = extras[slice.parcel][item].interval
     return slice.due_at if interval is None else interval[0], slice.parcel, item
 
 
-def _item(chosen: Chosen, steps: dict[str, str]) -> GridItemView:
+def _item(chosen: Chosen, extras: dict[UUID, Extras], steps: dict[str, str]) -> GridItemView:
     slice, item = chosen
     began, ended = slice.started_at, slice.completed_at
     return GridItemView(
         execution_id=execution_id(slice.parcel, item),
         status=slice.status,
         at=format_instant(slice.due_at),
-        interval=shown_interval(extra_of(slice.extras, item).interval),
+        interval=shown_interval(extras[slice.parcel][item].interval),
         seconds=None if began is None or ended is None else in_seconds(ended - began),
         steps=steps,
     )

@@ -56,11 +56,12 @@ class Draft(Struct, frozen=True, kw_only=True):
 
 def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) -> Script[None]:
     """A job and its triggers. Raises Conflict when the name is taken."""
-    together = () if draft.keeping is None and draft.derived is None else (_together_lock(namespace),)
+    alone = draft.keeping is None and draft.derived is None
+    together = () if alone else (_together_lock(namespace),)  # guard: create-together
     names = (_name_lock(namespace, draft.spec.name), *together, *_calendar_lock(namespace, draft.whens))
-    yield Lock(names, shared=namespaces.lock_name(namespace))
+    yield Lock(names, shared=namespaces.lock_name(namespace))  # guard: create-locks-namespace
     yield from _refuse_closed(namespace)
-    if not (yield from owned_changes.is_true(draft.keeping, None)):
+    if not (yield from owned_changes.is_true(draft.keeping, None)):  # guard: create-of-what-is-true
         raise Busy("A job that this workflow runs was changed meanwhile.")
     if not (yield from _is_current(draft)):
         raise Busy("The template was changed meanwhile.")
@@ -76,7 +77,7 @@ def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) 
 
 def _refuse_closed(namespace: int) -> Script[None]:
     """Nothing comes to be in a namespace that was deleted meanwhile, or is being erased."""
-    if not (yield from namespaces.is_open(namespace)):
+    if not (yield from namespaces.is_open(namespace)):  # guard: create-in-open-namespace
         raise Conflict("The namespace is being deleted, or is gone.", "Use another one.")
 
 
@@ -85,7 +86,7 @@ def _is_current(draft: Draft) -> Script[bool]:
     if draft.derived is None:
         return True
     id, version = draft.derived
-    return (yield from templates.present(id)) == version
+    return (yield from templates.present(id)) == version  # guard: edit-of-current-template
 
 
 def edit(
@@ -104,11 +105,15 @@ def edit(
     unless it ends by adopting one of its versions.
     """
     job = before.job
-    name = _name_lock(job.namespace, draft.spec.name)
-    yield Lock((name, _together_lock(job.namespace), *_calendar_lock(job.namespace, draft.whens)))
+    name = _name_lock(job.namespace, draft.spec.name)  # guard: edit-locks-name
+    named = _calendar_lock(job.namespace, draft.whens)
+    yield Lock((name, *named, _together_lock(job.namespace)))  # guard: edit-together
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
         return False
-    if not (yield from owned_changes.is_true(draft.keeping, job.id)) or not (yield from _is_current(draft)):
+    if (
+        not (yield from owned_changes.is_true(draft.keeping, job.id))  # guard: edit-of-what-is-true
+        or not (yield from _is_current(draft))
+    ):
         return False
     version, written = yield from _numbered(job, adopt, now)
     if not version:
@@ -133,7 +138,7 @@ def _numbered(job: Job, adopt: Adoption | None, now: Instant) -> Script[tuple[in
     """Which version a locked job gets, and whether it is written already; 0 when the rollout is no longer on."""
     newest = yield from jobs.newest(job.id)
     if adopt is None:
-        if (yield from jobs.rolling(job.id)) is not None:
+        if (yield from jobs.rolling(job.id)) is not None:  # guard: edit-sees-rollout
             raise rolling(job)
         return newest + 1, False
     ended = yield from rollouts.end(job.id, adopt.number, "promoted", f"Version {adopt.version}.", adopt.by, now)
@@ -157,7 +162,7 @@ def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Started) ->
             raise (yield from _cycle(cycle.path))
     elif not spec.dependencies or (spec.schedule, spec.triggers) == (job.spec.schedule, job.spec.triggers):
         return
-    yield from waits.reconsider(job.id, new_id, now, done, edited=True)
+    yield from waits.reconsider(job.id, new_id, now, done, edited=True)  # guard: edit-reconsiders-waits
 
 
 def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
@@ -261,7 +266,7 @@ def delete(
     `done` tells what was started because they ended. Raises Conflict when workflows run it, unless it is forced.
     """
     job = before.job
-    yield Lock((_together_lock(job.namespace),))
+    yield Lock((_together_lock(job.namespace),))  # guard: delete-together
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
         return None
     yield from owned_changes.delete(job, now, force=force)
@@ -270,14 +275,15 @@ def delete(
         asleep = "paused" in (job.state, timer.state)
         disposition: Disposition = "skipped-paused" if asleep else "skipped-misfire"
         yield from triggers.end(timer, now, disposition, DELETED)
-    yield from dependents.lock_around({job.id})  # what its upstreams start is there before this, or never
+    # What its upstreams start is there before this, or never.
+    yield from dependents.lock_around({job.id})  # guard: delete-locks-dependent
     cancelled = 0
     if ending in ("pending", "all"):
         for shelf in cancel_job.OF_JOB:
             begin = cancel_job.START
             first = cancel_job.cancel_pending(shelf, job.id, new_id, begin, FIRST_BATCH, DELETED, now, done)
             cancelled += (yield from first).items
-    if ending == "pending" and not (yield from cancel_job.is_pending(job.id)):
+    if ending == "pending" and not (yield from cancel_job.is_pending(job.id)):  # guard: delete-sees-pending
         yield from cancel_job.settle(job.id, ending)
     return cancelled
 
@@ -311,6 +317,14 @@ def name_taken(name: str, holder: UUID) -> Conflict:
     return Conflict(f'A job named "{name}" exists.', remedy, jobId=str(holder), field="name")
 
 
+def lock_all(namespace: int, names: Iterable[str]) -> Lock:
+    """What a change of many jobs, templates and calendars takes first: everything that each of them takes in turn."""
+    own = sorted({_name_lock(namespace, name) for name in names})
+    return Lock(
+        (*own, _together_lock(namespace), calendars.lock_name(namespace)), shared=namespaces.lock_name(namespace)
+    )
+
+
 def _name_lock(namespace: int, name: str) -> str:
     """Who gives a name to a job holds this, so that two meet in an answer and not in an index."""
     return f"job-name:{namespace}:{name}"
@@ -323,7 +337,8 @@ def _together_lock(namespace: int) -> str:
 
 def _calendar_lock(namespace: int, whens: Sequence[When]) -> tuple[str, ...]:
     """What whoever adds a trigger that goes by calendars holds, so that none of them is deleted meanwhile."""
-    return (calendars.lock_name(namespace),) if any(when.rules.calendars for when in whens) else ()
+    named = any(when.rules.calendars for when in whens)
+    return (calendars.lock_name(namespace),) if named else ()  # guard: job-locks-calendars
 
 
 def _cycle(path: Sequence[UUID]) -> Script[BadInput]:

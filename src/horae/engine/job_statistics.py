@@ -64,10 +64,12 @@ class JobStatistics:
         for tally in happened.values():
             total.join(tally)
         p50, p95, p99 = total.durations.percentiles((0.5, 0.95, 0.99))
+        wait_p50, wait_p95 = total.waits.percentiles((0.5, 0.95))
         return JobTotalsView(
             from_=format_instant(begin), to=format_instant(end), step=step, executions=total.ended,
             **total.outcomes, success_rate=total.success_rate, retry_rate=total.retry_rate,
             p50=in_seconds(p50), p95=in_seconds(p95), p99=in_seconds(p99), mean=in_seconds(_mean(total)),
+            wait_p50=in_seconds(wait_p50), wait_p95=in_seconds(wait_p95),
             series=[_point(at, happened.get(at)) for at in points(begin, end, step)],
         )  # fmt: skip
 
@@ -140,9 +142,11 @@ def _point(at: Instant, tally: JobTally | None) -> JobPointView:
     if tally is None:
         return JobPointView(at=format_instant(at))
     p50, p95 = tally.durations.percentiles((0.5, 0.95))
+    wait_p50, wait_p95 = tally.waits.percentiles((0.5, 0.95))
     return JobPointView(
         at=format_instant(at), success=tally.success, failed=tally.failed, cancelled=tally.cancelled,
         skipped=tally.skipped, retried=tally.retried, p50=in_seconds(p50), p95=in_seconds(p95),
+        wait_p50=in_seconds(wait_p50), wait_p95=in_seconds(wait_p95),
     )  # fmt: skip
 
 

@@ -72,24 +72,31 @@ class Jobs(JobLists):
 
     async def create(self, namespace: int, body: Any) -> JobView:
         """Create a job from the decoded body of POST /api/v1/jobs. Raises BadInput, Conflict (with `jobId`)."""
-        draft = await self._drafts.create(namespace, body)
-        id = self._env.new_id()
-        await self._store.change(lambda now: changes.create(id, namespace, draft, self._env.new_id, now))
-        self._tell(id, namespace, "active")
-        return await self.get(namespace, str(id))
+        return await self.get(namespace, str(await self._create(namespace, body)))
 
     async def put(self, namespace: int, body: Any) -> tuple[JobView, Change]:
-        """Make the job of this name be as the body says: what `apply` does. An equal definition makes no version."""
+        """Make the job of this name be as the body says, and tell what that changed."""
+        before, after = await self.bring(namespace, body)
+        return await self.get(namespace, str(after.job.id)), change_of(before, after)
+
+    async def bring(self, namespace: int, body: Any) -> tuple[StoredJob | None, StoredJob]:
+        """Make the job of this name be as the body says. An equal definition makes no version.
+
+        Return the job before, None if it is new, and after.
+        """
         name = (await self._drafts.parse(namespace, body, 0)).spec.name  # an instant that passed may be the job's own
         for _ in range(TRIES):
-            stored = await self._store.job_named(namespace, name)
-            if stored is not None:
-                view = await self.edit(namespace, str(stored.job.id), body, replace=True)
-                return view, "unchanged" if view.version == stored.job.version else "changed"
+            before = await self._store.job_named(namespace, name)
             try:
-                return await self.create(namespace, body), "created"
+                if before is None:
+                    id = await self._create(namespace, body)
+                else:
+                    id = await self._edit(namespace, str(before.job.id), body, None, replace=True)
             except Conflict:
+                if before is not None:
+                    raise
                 continue
+            return before, await find_job(self._store, namespace, str(id))
         raise Busy(f'Job "{name}" was created and deleted again and again meanwhile.')
 
     async def edit(
@@ -99,11 +106,7 @@ class Jobs(JobLists):
 
         Raises Stale when `if_match` is not the present version.
         """
-        for _ in range(TRIES):
-            before = await self._present(namespace, ref, if_match)
-            if await self._write(before, await self._drafts.change(before, patch, replace=replace)):
-                return await self.get(namespace, str(before.job.id))
-        raise _too_busy(ref)
+        return await self.get(namespace, str(await self._edit(namespace, ref, patch, if_match, replace=replace)))
 
     async def rollback(self, namespace: int, ref: str, version: int, *, if_match: int | None = None) -> JobView:
         """Make a new version that reads as an earlier one."""
@@ -216,6 +219,20 @@ class Jobs(JobLists):
 
     # How it is done
 
+    async def _create(self, namespace: int, body: Any) -> UUID:
+        draft = await self._drafts.create(namespace, body)
+        id = self._env.new_id()
+        await self._store.change(lambda now: changes.create(id, namespace, draft, self._env.new_id, now))
+        self._tell(id, namespace, "active")
+        return id
+
+    async def _edit(self, namespace: int, ref: str, patch: Any, if_match: int | None, *, replace: bool) -> UUID:
+        for _ in range(TRIES):
+            before = await self._present(namespace, ref, if_match)
+            if await self._write(before, await self._drafts.change(before, patch, replace=replace)):
+                return before.job.id
+        raise _too_busy(ref)
+
     async def _deleted(self, namespace: int, ref: str) -> StoredJob:
         """A job to bring back: by id, or the one of a name that was deleted last."""
         named = not as_id(ref) and NAME.fullmatch(ref)
@@ -319,6 +336,13 @@ class Jobs(JobLists):
                 self._tell(before.job.id, namespace, "deleted")
                 return before.job.id
         raise _too_busy(ref)
+
+
+def change_of(before: StoredJob | None, after: StoredJob) -> Change:
+    """Tell what was done to a job that is as it should be."""
+    if before is None:
+        return "created"
+    return "unchanged" if before.job.version == after.job.version else "changed"
 
 
 def _matched(stored: StoredJob, if_match: int | None) -> StoredJob:

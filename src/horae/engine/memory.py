@@ -13,6 +13,7 @@ from horae.env import Env
 from horae.errors import BadInput, Conflict, TooLarge
 from horae.model.awaits import compile_wait
 from horae.model.buckets import Buckets
+from horae.model.nesting import MAX_NESTING, is_too_deep
 from horae.model.protocol import (
     MAX_CHECKPOINT,
     MAX_RESULT,
@@ -95,6 +96,9 @@ def _check_step(step: Step) -> None:
         raise TooLarge(f"A checkpoint has {size} bytes.", f"{MAX_CHECKPOINT} are allowed; keep a reference in it.")
     if size > MAX_RESULT:
         raise TooLarge(f"The result of step {step.name!r} has {size} bytes.", f"{MAX_RESULT} are allowed.")
+    if is_too_deep(bytes(step.result)):
+        remedy = f"Flatten it: {MAX_NESTING} levels are allowed."
+        raise BadInput(f"The result of step {step.name!r} is nested too deeply.", remedy, field="result")
     _check_name(step.name, "name")
 
 

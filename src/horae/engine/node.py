@@ -74,6 +74,7 @@ class Node(Entering):
         await self.sealer.prepare()
         await self.callbacks.prepare()
         await self.clock.step()
+        await self.withholding.step()
         await self.directory.load()
         await self.directory.expectations.step()
         await self.hold_watch.step()

@@ -1,7 +1,5 @@
 """Overview: a namespace at a glance. Everything it shows is kept or counted beside; nothing is read of history."""
 
-from collections import Counter
-
 from horae.engine.coming import STEP, Coming
 from horae.engine.directory import Directory
 from horae.engine.gauges import Gauges
@@ -21,7 +19,6 @@ from horae.model.overview_view import (
     QueueLoadView,
     RunningView,
 )
-from horae.model.placement import SLOTS
 from horae.model.statistics_view import EndedView
 from horae.model.tally import (
     DAY,
@@ -92,12 +89,11 @@ class Overview:
         return sorted(shown, key=lambda one: (-one.queued, -one.running, one.queue))[:MOST_QUEUES]
 
     async def _fleet(self, namespace: int) -> FleetView:
-        workers = await self._workers.list(namespace)
-        how = Counter(worker.status for worker in workers)
-        there = [worker for worker in workers if worker.status != "lost"]
+        fleet = await self._workers.fleet(namespace)
+        how = fleet.by_status
         return FleetView(
-            active=how["live"] + how["late"], draining=how["draining"], lost=how["lost"],
-            slots=sum(worker.capacity for worker in there), busy=sum(worker.used[SLOTS] for worker in there),
+            active=how.get("live", 0) + how.get("late", 0), draining=how.get("draining", 0), lost=how.get("lost", 0),
+            slots=fleet.slots.all, busy=fleet.slots.busy,
         )  # fmt: skip
 
     async def _dial(self, namespace: int, now: Instant) -> DialView:

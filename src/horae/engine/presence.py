@@ -25,6 +25,7 @@ class Presence:
         self._env, self._store, self._node, self._answers = env, store, node, answers
         self.url = url
         self.parts: Collection[str] = ()  # of the server that this process runs
+        self.keyless = False  # it has no master key for what is sealed here
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
@@ -32,7 +33,7 @@ class Presence:
         now = self._env.now()
         mine = sessions.Server(
             id=self._node, url=self.url, host=socket.gethostname(), pid=os.getpid(), version=__version__,
-            parts=tuple(sorted(self.parts)),
+            parts=(*sorted(self.parts), *((sessions.KEYLESS,) if self.keyless else ())),
         )  # fmt: skip
         await self._store.write(lambda: sessions.server_seen(mine, now))
         seen = await self._store.read(lambda: sessions.servers(now - SILENT))

@@ -4,10 +4,12 @@ from collections import Counter
 
 from horae.errors import BadInput, OutcomeRefused, ProtocolMismatch
 from horae.model.controls import refuse_controls
+from horae.model.nesting import MAX_NESTING, is_too_deep
 from horae.model.protocol import (
     FIRST_PROTOCOL,
     MAX_ERROR_NAME,
     MAX_MESSAGE,
+    MAX_RESULT,
     MAX_TRACEBACK,
     MOST_ERROR_NAMES,
     PROTOCOL,
@@ -83,6 +85,10 @@ def _check_outcome(outcome: Outcome) -> None:
     if outcome.results and len(outcome.results) != size:
         remedy = "Send one result per item, or none when all are null."
         raise BadInput(f"{items} with {len(outcome.results)} results.", remedy, field="results")
+    for result in map(bytes, outcome.results):
+        if len(result) <= MAX_RESULT and is_too_deep(result):
+            remedy = f"Flatten it: {MAX_NESTING} levels are allowed."
+            raise BadInput("A result is nested too deeply.", remedy, field="results")
     for name, times in (("startedAt", outcome.started_at), ("endedAt", outcome.ended_at)):
         if len(times) > 1 and len(times) != size:
             remedy = "Send one time per item, one for all, or none."

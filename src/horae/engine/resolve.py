@@ -25,6 +25,7 @@ from horae.model.limit_keys import is_keyed
 from horae.model.lot_items import refuse_submission
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.protocol import Submit
+from horae.model.retry_key import by_retry
 from horae.model.rollout_key import by_rollout
 from horae.model.trace import checked_state, checked_trace
 from horae.store.contract import Store
@@ -175,6 +176,8 @@ class Resolver:
         envelope = by_affinity(envelope, spec, item, request.tags)
         if stored.chosen:
             envelope = by_rollout(envelope, stored.chosen)
+        if extra.retry_of is not None:
+            envelope = by_retry(envelope)
         one = NewExecution(
             envelope=envelope,
             rank_lead=self._lead(envelope),

@@ -75,6 +75,7 @@ class Statistics:
             self.totals[again.what] += again.count
         for waited in effects.waited:
             self._of_namespace(waited.namespace, minute).waits.add(waited.micros, waited.count)
+            self._of_job(waited.job, waited.namespace, minute).waits.add(waited.micros, waited.count)
         if self._failed:
             self.on_failed()
         if self.on_ended is not None:
@@ -96,6 +97,7 @@ class Statistics:
             job.took(ended.spans, count)
         if ended.waited is not None:
             self._of_namespace(ended.namespace, minute).waits.add(ended.waited, count)
+            job.waits.add(ended.waited, count)
         self.totals[state] += count
 
     def cancelled(self, job: UUID, count: int) -> None:

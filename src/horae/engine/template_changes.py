@@ -37,7 +37,7 @@ def change(
     """The next version of a template, and of all jobs that it changes. Raises Moved, or what refuses one of them."""
     going = any(when.rules.calendars for _, draft in edits for when in draft.whens)
     yield Lock((_lock(before.namespace), *((calendars.lock_name(before.namespace),) if going else ())))
-    yield from _check(before, seen)
+    yield from _check(before, seen)  # guard: template-unchanged
     yield from templates.change(before.id, before.version + 1, body, now)
     for job, draft in edits:
         if not (yield from job_changes.edit(job, draft, new_id, now, done=done)):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
@@ -14,12 +14,13 @@ from horae.model.job import DAY
 from horae.model.placement import PLAIN, SLOTS, Cost
 from horae.model.session import Session, labels_of
 from horae.store.contract import Store
-from horae.store.moves.sessions import held_by_lane
+from horae.store.moves.sessions import Brief, held_by_lane, in_brief
 
 Status = Literal["live", "late", "draining", "lost"]
 REMEMBERED = DAY  # how long a lost worker is listed
 MOST = 1000
 MOST_COUNTED = 100_000
+MOST_TOLD = 4 * 1024 * 1024  # characters of what workers say of themselves, in a list
 
 
 class Worker(Struct, frozen=True, kw_only=True):
@@ -56,6 +57,13 @@ class Counted(Struct, frozen=True):
     slots: Mapping[int, Slots]
 
 
+class Fleet(Struct, frozen=True):
+    """How many workers of one namespace are how, and the slots of those that are there."""
+
+    by_status: Mapping[Status, int]
+    slots: Slots
+
+
 class Workers:
     """Lists workers and asks them to leave."""
 
@@ -73,13 +81,36 @@ class Workers:
         self._late_after = settings.heartbeat * 3 // 2
 
     async def list(self, namespace: int) -> Sequence[Worker]:
-        """Workers that are there or were lost lately, newest first; those that left are not listed."""
-        return await self._shown(_newest(await self._sessions(namespace)))
+        """Workers that are there or were lost lately, newest first; those that left are not listed.
+
+        A list ends where it would have more than `MOST_TOLD` characters.
+        """
+        briefs = _newest(await self._sessions(namespace))
+        total, told = 0, dict[UUID, Brief]()
+        for brief in briefs:
+            total += brief.size
+            if told and total > MOST_TOLD:
+                break
+            told[brief.id] = brief
+        sessions = await self._store.some_sessions(list(told))
+        return await self._shown(
+            [structs.replace(sessions[id], running=brief.running) for id, brief in told.items() if id in sessions]
+        )
+
+    async def fleet(self, namespace: int) -> Fleet:
+        """How many workers of a namespace are how, and the slots of those that are there."""
+        briefs = _newest(await self._sessions(namespace))
+        there = [brief for brief in briefs if self._status(brief) != "lost"]
+        held = await self._store.read(lambda: held_by_lane(brief.id for brief in there))
+        costs = self._costs()
+        busy = sum(used(brief.concurrency, held[brief.id], costs)[SLOTS] for brief in there)
+        slots = Slots(all=sum(brief.concurrency for brief in there), busy=busy)
+        return Fleet(Counter(map(self._status, briefs)), slots)
 
     async def counts(self) -> Counted:
         """How many workers of each namespace are how."""
-        sessions: dict[int, list[Session]] = {}
-        for session in await self._store.sessions(0, self._env.now() - REMEMBERED, MOST_COUNTED):
+        after, sessions = self._env.now() - REMEMBERED, dict[int, list[Brief]]()
+        for session in await self._store.read(lambda: in_brief(0, after, MOST_COUNTED)):
             if session.state != "closed":
                 sessions.setdefault(session.namespace, []).append(session)
         by_status: Counter[tuple[int, Status]] = Counter()
@@ -106,13 +137,14 @@ class Workers:
         self._on_request(session.id)
         return (await self._shown([await self._store.session(session.id) or session]))[0]
 
-    async def _sessions(self, namespace: int) -> Sequence[Session]:
-        sessions = await self._store.sessions(namespace, self._env.now() - REMEMBERED, MOST)
+    async def _sessions(self, namespace: int) -> Sequence[Brief]:
+        after = self._env.now() - REMEMBERED
+        sessions = await self._store.read(lambda: in_brief(namespace, after, MOST))
         return [session for session in sessions if session.state != "closed"]
 
     async def _find(self, namespace: int, ref: str) -> Session:
-        for session in await self._sessions(namespace):
-            if ref in (session.worker, str(session.id)):
+        for brief in await self._sessions(namespace):
+            if ref in (brief.worker, str(brief.id)) and (session := await self._store.session(brief.id)):
                 return session
         raise NotFound(f'No worker "{ref}".', "List workers with `horae workers list` or GET /api/v1/workers.")
 
@@ -130,7 +162,7 @@ class Workers:
             last_seen=session.last_seen, status=self._status(session),
         )  # fmt: skip
 
-    def _status(self, session: Session) -> Status:
+    def _status(self, session: Session | Brief) -> Status:
         if session.state == "live":
             return "late" if self._env.now() - session.last_seen > self._late_after else "live"
         return "draining" if session.state == "draining" else "lost"
@@ -147,7 +179,7 @@ def used(slots: int, held: Mapping[int, int], costs: Mapping[int, Cost]) -> dict
     return {**taken, SLOTS: min(slots, taken[SLOTS])}
 
 
-def _newest(sessions: Iterable[Session]) -> list[Session]:
+def _newest(sessions: Iterable[Brief]) -> list[Brief]:
     """A worker that came back hides the sessions it lost before."""
     seen: set[str] = set()
     newest = []

@@ -184,8 +184,8 @@ def plan(views: Sequence[LaneView], room: int, taste: Taste | None = None) -> li
 
 
 def _next(lines: Mapping[int, _Queue], had: Mapping[int, float], taste: Taste | None) -> int:
-    if len(lines) == 1 or taste is None:
+    if len(lines) == 1 or taste is None:  # gate: none
         return next(iter(lines))
-    if taste.strict:
+    if taste.strict:  # gate: other-queues
         return min(lines, key=taste.place)
     return min(lines, key=lambda queue: (had[queue], taste.shares.served(queue), taste.place(queue)))

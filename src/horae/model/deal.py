@@ -66,18 +66,18 @@ class _Room:
 
     def for_(self, slice: Queued) -> int:
         """How many of a slice's items it can take."""
-        if self.full:
+        if self.full:  # gate: none
             return 0
-        fits = self.cost.times(self.free, self.room) if self.cost else self.free
-        if self.most is not None:
+        fits = self.cost.times(self.free, self.room) if self.cost else self.free  # gate: none
+        if self.most is not None:  # gate: spread
             fits = min(fits, self.most.get(self.session, 0))
-        if is_suspect(slice.losses):
+        if is_suspect(slice.losses):  # gate: suspect
             slots = min(fits, self._room_for_suspects(slice.losses))
-        elif self.cost or self.most is not None:  # nothing of what is placed with care is fetched ahead
+        elif self.cost or self.most is not None:  # gate: none; nothing of what is placed with care is fetched ahead
             slots = fits
         else:
             slots = fits + self.prefetch.get(slice.job, 0)
-        return min(slots, self._fitting(slice)) if slots else 0
+        return min(slots, self._fitting(slice)) if slots else 0  # gate: suspect, spread
 
     def _room_for_suspects(self, losses: int) -> int:
         company = self.companies.get(self.session)

@@ -1,7 +1,8 @@
 """Gates: everything that can keep an execution, or a job, from starting, in the order in which it is met.
 
 Whoever adds a gate adds it to `GATES`, and a probe under its name in `engine/probes`. Every reason for which a slice
-waits belongs to a gate; so does every condition by which a claim passes something over. A test enumerates both.
+waits belongs to a gate; so does every condition by which a claim passes something over, and its line says so:
+`# gate: held`. Tests enumerate both.
 """
 
 from collections.abc import Mapping
@@ -127,6 +128,12 @@ GATES: tuple[Gate, ...] = (
         about=BOTH,
         means="No live worker serves its queue and offers what it needs: labels, its function or its kind.",
         opens="Such a worker is started.",
+    ),
+    Gate(
+        name="no-key",
+        about=BOTH,
+        means="It needs the master key, to open its secrets or params, and servers do not have that.",
+        opens="Each server is given the master key, or a worker asks a server that has it.",
     ),
     Gate(
         name="suspect",

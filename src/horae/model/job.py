@@ -18,7 +18,7 @@ from horae.model.meeting import Batch, Cache, Debounce, Unique
 from horae.model.placement import Affinity, Cost, Preference, spell
 from horae.model.rate import Rate
 from horae.model.retry import RetryPolicy
-from horae.model.secret_refs import TAKES_SECRETS, references_in_all, texts_in
+from horae.model.secret_refs import SEALED, TAKES_SECRETS, references_in_all, texts_in
 from horae.model.timeouts import Allowance, Patience, Timeouts
 from horae.model.words import words_of
 from horae.model.workflow.values import Workflow
@@ -161,7 +161,7 @@ class Spec(Definition, frozen=True, kw_only=True):
     def capabilities(self) -> tuple[str, ...]:
         """What a worker must offer to be given this job: labels and, for functions, the function itself."""
         steady = () if self.interruptible else (STEADY,)
-        discreet = (TAKES_SECRETS,) if self.references else ()
+        discreet = (*((TAKES_SECRETS,) if self.references else ()), *((SEALED,) if self.sensitive else ()))
         if isinstance(self.task, Python):
             return tuple(sorted({*self.needs, *steady, *discreet, f"function:{self.task.function}"}))
         kinds = ((Command, "command"), (Http, "http"), (Workflow, "workflow"))  # servers themselves offer the last

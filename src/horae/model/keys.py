@@ -19,6 +19,7 @@ PREEMPTIBLE = 32  # its job gives its place to more urgent work
 CIRCUIT = 64  # a circuit is asked before its start, and hears of its end
 CHILD = 128  # it is what a step of a workflow runs: its end goes on with the workflow
 CHOSEN = 256  # a rollout chose its version, and counts what becomes of it
+AGAIN = 512  # it runs a dead letter again, which opens again if it is cancelled
 
 
 class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -34,6 +35,7 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
     circuit: str | None = None  # of the circuit that may keep them from starting; empty for the job's own
     child: bool = False  # they are of a step of the workflow that is their parent
     rollout: int = 0  # since when the rollout is on that chose their version
+    again: bool = False  # each runs a dead letter again
 
     @property
     def guarded(self) -> tuple[str, ...]:
@@ -46,7 +48,7 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
         keyed = KEYED if self.limits or self.sequence is not None else 0
         rated = RATED if self.rated else 0
         affine = 0 if self.affinity is None else AFFINE
-        child = (CHILD if self.child else 0) | (CHOSEN if self.rollout else 0)
+        child = (CHILD if self.child else 0) | (CHOSEN if self.rollout else 0) | (AGAIN if self.again else 0)
         return self.standing | keyed | rated | affine | child | (0 if self.circuit is None else CIRCUIT)
 
 

@@ -1,6 +1,7 @@
 """Items of a bulk submission that look like whole submissions, where their params are expected."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from horae.model.job import Spec
 from horae.model.protocol import Submit
 
 FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(Submit))
+ALIKE = 0.8  # of difflib
 REMEDY = (
     'Beside `job`, items are params: write {{"job": "{job}", "items": [{{...params...}}]}}. To give each its own'
     ' terms, leave `job` out beside `items`: {{"items": [{{"job": "{job}", "params": {{...}}}}]}}.'
@@ -17,22 +19,28 @@ REMEDY = (
 
 
 def refuse_submission(item: bytes, spec: Spec) -> BadInput | None:
-    """The error of an item that has `params` and else only fields of a submission, unless the job has such a param."""
-    if b'"params"' not in item or _takes_params(spec):
+    """The error of an item that looks like a submission, unless the job has a param of the name that gives it away."""
+    if b'"params"' not in item and b'"job"' not in item:
         return None
     try:
         given = msgspec.json.decode(item)
     except msgspec.DecodeError:
         return None  # refused for that
-    if not isinstance(given, dict) or not is_submission(given):
+    taken = spec.params.keys() | ((spec.schema or {}).get("properties") or {}).keys()
+    if not isinstance(given, dict) or not is_submission(given, spec.name, taken):
         return None
     return BadInput("This item looks like a submission, not like params.", REMEDY.format(job=spec.name), field="items")
 
 
-def is_submission(given: Mapping[str, Any]) -> bool:
-    """Whether an item has `params`, an object, and no other fields than those of a submission."""
-    return isinstance(given.get("params"), Mapping) and given.keys() <= FIELDS
+def is_submission(given: Mapping[str, Any], job: str, taken: Set[str] = frozenset()) -> bool:
+    """Whether an item has `params`, an object, or names its own job, and else only fields of a submission.
+
+    A misspelt one counts: one mistake does not hide the other. `taken` are params that the job is known to have.
+    """
+    says_params = isinstance(given.get("params"), Mapping) and "params" not in taken
+    says_job = given.get("job") == job and "job" not in taken
+    return (says_params or says_job) and all(map(_is_field, given))
 
 
-def _takes_params(spec: Spec) -> bool:
-    return "params" in spec.params or "params" in ((spec.schema or {}).get("properties") or {})
+def _is_field(name: str) -> bool:
+    return name in FIELDS or bool(get_close_matches(name, FIELDS, 1, ALIKE))

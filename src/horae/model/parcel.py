@@ -161,6 +161,22 @@ def _widest(encoded: bytes | None) -> int:
     return max(map(len, msgspec.json.decode(encoded, type=list[msgspec.Raw])))
 
 
+class Extras:
+    """The extras of a parcel's items; the list is read once, and each of them when it is asked for."""
+
+    __slots__ = ("_all", "_each")
+
+    def __init__(self, encoded: bytes | None) -> None:
+        shared = encoded is None or encoded.startswith(b"{")
+        self._all = _NO_EXTRA if encoded is None else _read_extra(encoded) if shared else None
+        self._each = [] if shared or encoded is None else _read_raws(encoded)
+
+    def __getitem__(self, item: int) -> Extra:
+        return self._all if self._all is not None else _read_extra(self._each[item])
+
+
+_read_extra = msgspec.json.Decoder(Extra).decode
+_read_raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _read_extras = msgspec.json.Decoder(Extra | list[Extra]).decode
 
 

@@ -21,6 +21,7 @@ MAX_EXCHANGE = 512 * 1024  # bytes of slices or outcomes after which an exchange
 MOST_CHILDREN = 10_000  # submissions in one call
 MAX_INLINE_RESULT = 64 * 1024
 MAX_RESULT = 1024 * 1024
+MAX_PROGRESS = 1000  # characters of a message, which lists show
 MAX_CHECKPOINT = MAX_SIGNAL = 64 * 1024
 MAX_STEP_NAME = 512
 MAX_ERROR_NAME, MAX_MESSAGE, MAX_TRACEBACK = 512, 16 * 1024, 64 * 1024  # characters of an error
@@ -46,7 +47,8 @@ RequestKind = Literal["cancel", "timeout", "preempt", "startTimeout", "heartbeat
 FailureKind = Literal["error", "timeout", "lost", "platform"]
 ToldKind = Literal["error", "timeout", "platform"]  # only a server says that a worker is lost
 LogStream = Literal["stdout", "stderr", "log"]
-OWN_STEPS = re.compile(r"@(checkpoint|sleep(#\d+)?|wait:.+)", re.DOTALL)  # the steps whose names begin with "@"
+# The steps whose names begin with "@".
+OWN_STEPS = re.compile(r"@(checkpoint|sleep(#([2-9]|[1-9][0-9]+))?|wait:.+)", re.DOTALL)
 
 
 class Wire(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -154,7 +156,7 @@ class Progress(Wire, frozen=True, kw_only=True):
     item: Count
     attempt: Count
     percent: Annotated[float, Meta(ge=0, le=100)] | None = None  # none: only a sign of life
-    message: str = ""
+    message: str = ""  # cut at MAX_PROGRESS
 
 
 class LogLines(Wire, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ WORKERS = ("env", "file")  # providers that workers ask themselves
 MOST_SECRETS = 64  # in one definition
 MOST_VALUE = 32 * 1024  # characters
 TAKES_SECRETS = "secrets:"  # offered by workers that take secrets and keep them out of what they tell
+SEALED = "sealed:"  # its params are sealed; every worker offers to take them, and servers open them
 NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9_])?")
 _REFERENCE = re.compile(rf"{SCHEME}((?:(?:{'|'.join(WORKERS)})/)?{NAME.pattern})")
 _HOW = 'Write "secret://NAME", or "secret://env/NAME" and "secret://file/NAME" for what the worker has.'

@@ -10,7 +10,7 @@ from horae.env import Instant
 from horae.model.job import STEADY
 from horae.model.placement import capacity_entries
 from horae.model.protocol import CHANNELS, Register
-from horae.model.secret_refs import TAKES_SECRETS
+from horae.model.secret_refs import SEALED, TAKES_SECRETS
 
 SessionState = Literal["live", "draining", "lost", "closed"]
 SPOT = "spot"  # the label of a worker that can be taken away at short notice
@@ -61,7 +61,7 @@ def capabilities_of(presence: Register) -> frozenset[str]:
     functions = {f"function:{function.name}" for function in presence.functions}
     capacity = set(capacity_entries(presence.concurrency, presence.resources))
     steady = set() if SPOT in presence.labels else {STEADY}
-    discreet = {TAKES_SECRETS} if presence.secrets else set()
+    discreet = {SEALED, TAKES_SECRETS} if presence.secrets else {SEALED}
     return frozenset(labels | kinds | functions | capacity | steady | discreet | {f"protocol:{presence.protocol}"})
 
 

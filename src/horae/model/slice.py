@@ -97,11 +97,11 @@ def match(held: Sequence[Running], spans: Sequence[Span]) -> Matched:
     """
     free: dict[tuple[UUID, int], list[tuple[int, int, Running]]] = {}
     for slice in sorted(held, key=lambda s: s.lo):
-        free.setdefault((slice.parcel, slice.attempt), []).append((slice.lo, slice.hi, slice))
+        free.setdefault((slice.parcel, slice.attempt), []).append((slice.lo, slice.hi, slice))  # guard: held-by-attempt
     hits: list[tuple[Running, int, int, int]] = []
     missed: list[Span] = []
     for index, span in enumerate(spans):
-        pieces = free.get((span.parcel, span.attempt))
+        pieces = free.get((span.parcel, span.attempt))  # guard: reported-attempt
         if pieces is None:
             missed.append(span)
         else:

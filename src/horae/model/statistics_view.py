@@ -60,6 +60,8 @@ class JobPointView(View, frozen=True, kw_only=True):
     retried: int = 0
     p50: Seconds | None = None
     p95: Seconds | None = None
+    wait_p50: Seconds | None = None
+    wait_p95: Seconds | None = None
 
 
 class JobTotalsView(View, frozen=True, kw_only=True):
@@ -84,6 +86,8 @@ class JobTotalsView(View, frozen=True, kw_only=True):
     p95: Seconds | None
     p99: Seconds | None
     mean: Seconds | None
+    wait_p50: Seconds | None  # from the queue to the start
+    wait_p95: Seconds | None
     series: list[JobPointView]
 
 

@@ -72,9 +72,10 @@ Minute = tuple[UUID, int]  # a job, and a minute since 1970
 
 
 class JobTally(Counts):
-    """One job's, with how long its executions took."""
+    """One job's, with how long its executions took, and how long they waited in the queue before."""
 
     durations: Histogram = field(default_factory=Histogram)
+    waits: Histogram = field(default_factory=Histogram)
     namespace: int = 0  # whose it is, if that was told
     steps_failed: int = 0  # of those that failed: steps of workflows, whose failure stands for theirs
 
@@ -91,6 +92,7 @@ class JobTally(Counts):
         Counts.join(self, other)
         if isinstance(other, JobTally):
             self.durations.join(other.durations)
+            self.waits.join(other.waits)
             self.namespace = self.namespace or other.namespace
             self.steps_failed += other.steps_failed
 

@@ -78,6 +78,7 @@ ACCESS: Mapping[str, Access] = {
     "rollouts.put": EDIT,
     "rollouts.promote": EDIT,
     "rollouts.abort": EDIT,
+    "apply.all": EDIT,
     "templates.create": EDIT,
     "templates.list": VIEW,
     "templates.get": VIEW,

@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 from horae.engine.node import PARTS, Node
 from horae.errors import BadInput, Forbidden
+from horae.server.body_room import BodyRoom
 from horae.server.cors import Cors
 from horae.server.door import answer, unmatched
 from horae.server.metrics import Metrics
@@ -35,7 +36,7 @@ class Application:
         self.node, self._parts, self._certified = node, parts, certified
         self.proxies, self._cors = proxies or Proxies(), cors or Cors()
         self.metrics = Metrics(node)
-        self.streams = Streams(node)
+        self.streams, self.body_room = Streams(node), BodyRoom()
         self._router = Router((route.method, route.path, route) for route in ROUTES if serves(parts, route))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:

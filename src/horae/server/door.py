@@ -15,6 +15,7 @@ from horae.errors import BadInput, Forbidden, HoraeError, Misdirected, NotFound
 from horae.model.principal import Principal
 from horae.server.access import authorise, is_counted, is_public, is_watching, takes_turn
 from horae.server.auth import authenticate, authenticate_watcher
+from horae.server.body_room import BodyRoom, room_of
 from horae.server.call import NOBODY, Call
 from horae.server.media import check_media
 from horae.server.once import once
@@ -33,17 +34,23 @@ async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Re
     """The answer to a request that a route matched."""
     try:
         headers = scope["fields"]
-        who = NOBODY if is_public(route) else await _admit(node, route, scope, headers, receive)
-        body = b""
-        if route.method in BODIED and not route.streams:
-            body = await read_body(receive, headers.get(b"content-length"), route.limit)
-            if body:
-                check_media(headers, body, is_json=route.body is not None)
-        before = ACTING.set(who)
+        public = is_public(route)
+        who = NOBODY if public else await _admit(node, route, scope, headers, receive)
+        if route.method not in BODIED or route.streams:
+            return await _acting(Call(node, route, scope, headers, who, b"", receive))
+        size = 0 if public else room_of(route, headers)
+        room: BodyRoom = scope["app"].body_room
+        if size:
+            await room.enter(who.namespace, size)
         try:
-            return await _in_turn(Call(node, route, scope, headers, who, body, receive))
+            body = await _read(route, headers, receive)
+            if size and route.name == "sessions.exchange":  # it may wait for work, long after its body was decoded
+                room.leave(who.namespace, size)
+                size = 0
+            return await _acting(Call(node, route, scope, headers, who, body, receive))
         finally:
-            ACTING.reset(before)
+            if size:
+                room.leave(who.namespace, size)
     except HoraeError as error:
         return problem(error, scope["path"])
     except Gone:
@@ -54,6 +61,21 @@ async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Re
                 BadInput("A number is larger than the store can hold.", "Send a smaller one."), scope["path"]
             )
         return broken(error, route.name, scope["path"])
+
+
+async def _read(route: Route, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+    body = await read_body(receive, headers.get(b"content-length"), route.limit)
+    if body:
+        check_media(headers, body, is_json=route.body is not None)
+    return body
+
+
+async def _acting(call: Call) -> Reply:
+    before = ACTING.set(call.who)
+    try:
+        return await _in_turn(call)
+    finally:
+        ACTING.reset(before)
 
 
 async def unmatched(node: Node, scope: Scope, there: Mapping[str, Route], parts: Collection[str] = PARTS) -> Reply:

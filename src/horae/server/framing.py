@@ -82,6 +82,7 @@ class Framing:
             self._fields = Fields(block)
         self._at = end + len(CRLF)
         self._request = self._begin(self._fields, *line.groups())
+        self._request.head = self._at - begin
         if self._stage == CONTENT and len(self._bytes) - self._at >= self._left and (body := self._content()):
             self._request.add(body)  # most bodies come with their heads
         return self._request

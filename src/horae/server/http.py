@@ -17,8 +17,9 @@ from horae.server.problems import REQUEST_ID, broken, problem
 from horae.server.reply import Header, Receive, Reply
 from horae.server.request import Request
 
-MOST_HELD = 256 * 1024  # bytes of a body that its handler has not asked for yet: then reading pauses
+MOST_HELD = 256 * 1024  # bytes of a body that its handler has not asked for, or of requests in line: then reading waits
 MOST_AFTER = 1024 * 1024  # bytes that still come when their request is answered: then the connection ends
+PIECE = 64  # bytes that a piece of such a body counts more than it has: reading a small one costs as much
 MOST_LINED_UP = 16  # requests sent ahead of their answers: then reading pauses
 AT_ONCE = 256  # requests and pieces of bodies that are read before other connections have their turn
 PATIENCE = 30.0  # seconds for the next piece of a request that has begun, or for a client to read its answer
@@ -93,7 +94,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.heard_at = self._host.now
-        if not self._framing.midway:
+        if not self._framing.midway and not self._ended:
             self._began_at, self._heard = self.heard_at, 0
         self._heard += len(data)
         if self._ended:
@@ -119,7 +120,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def _is_full(self) -> bool:
-        return len(self._line) >= MOST_LINED_UP or self._coming.size > MOST_HELD
+        """Whether reading waits: a request that is answered holds nothing, so there is room again soon."""
+        line, coming = self._line, self._coming
+        if len(line) >= MOST_LINED_UP or coming.size > MOST_HELD:
+            return True
+        return len(line) > 1 and sum(request.weight for request in line) > MOST_HELD
 
     def _read(self) -> None:
         """Take requests out of the bytes that came, as many as there is room for, and begin to answer."""
@@ -132,7 +137,7 @@ class Connection(asyncio.Protocol):
                     self._after, self._began_at, self._heard = 0, self._host.now, 0
                     self._line.append(part)
                 elif coming.answered:
-                    self._pass_over(len(part))
+                    self._pass_over(len(part) + PIECE)
                 else:
                     coming.add(part)
                 if not coming.keep and coming.whole:

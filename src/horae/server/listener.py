@@ -7,13 +7,13 @@ from email.utils import formatdate
 
 from horae.env import SECOND, Env
 from horae.server.crowd import Crowd
+from horae.server.handshake import Handshake
 from horae.server.http import Answer, Connection
 from horae.server.reply import SAFETY, STRICT_TRANSPORT
 from horae.server.tls import Tls
 
 BACKLOG = 4096
 KEEP_ALIVE = 75.0  # seconds without a request; workers keep their connections between exchanges
-HANDSHAKE = 10.0  # seconds for TLS to begin
 TICK = 1.0
 
 
@@ -21,7 +21,7 @@ class Listener:
     """Connections of one socket, on the event loop that made it."""
 
     def __init__(self, env: Env, answer: Answer, tls: Tls | None = None, crowd: Crowd | None = None) -> None:
-        self.answer, self._tls, self._crowd = answer, tls, crowd or Crowd()
+        self.answer, self._tls, self.crowd = answer, tls, crowd or Crowd()
         self.stopping = False
         headers = SAFETY if tls is None else (*SAFETY, STRICT_TRANSPORT)
         self.safety = b"".join(b"%b: %b\r\n" % header for header in headers)
@@ -30,6 +30,7 @@ class Listener:
         self._ids = (b"%012x-%x" % (mine, number) for number in itertools.count(1))
         self._env = env
         self._connections: set[Connection] = set()
+        self.handshakes: set[asyncio.Task[None]] = set()
         self._empty = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -39,20 +40,21 @@ class Listener:
         loop = asyncio.get_running_loop()
         self._look()
         self._looking = loop.create_task(self._keep_looking(), name="horae-http")
-        context = None if self._tls is None else self._tls.context
-        self._server = await loop.create_server(
-            lambda: Connection(self),
-            sock=listener,
-            backlog=BACKLOG,
-            ssl=context,
-            ssl_handshake_timeout=None if context is None else HANDSHAKE,
-        )
+        tls = self._tls
+        greet = self.make if tls is None else lambda: Handshake(self, tls.context)
+        self._server = await loop.create_server(greet, sock=listener, backlog=BACKLOG)
+
+    def make(self) -> Connection:
+        """Make a connection that belongs here."""
+        return Connection(self)
 
     async def stop(self, grace: float) -> None:
         """Accept nobody, answer what is under way, and end all connections within so many seconds."""
         self.stopping = True
         if self._server is not None:
             self._server.close()
+        for handshake in self.handshakes:
+            handshake.cancel()
         for connection in list(self._connections):
             if connection.idle:
                 connection.close()
@@ -72,7 +74,7 @@ class Listener:
 
     def opened(self, connection: Connection) -> bool:
         """Take a connection in; False when there is no room for it."""
-        if not self._crowd.enter(connection.peer[0]):
+        if not self.crowd.enter(connection.peer[0]):
             return False
         self._connections.add(connection)
         if self.stopping:
@@ -81,7 +83,7 @@ class Listener:
 
     def closed(self, connection: Connection) -> None:
         if connection in self._connections:
-            self._crowd.leave(connection.peer[0])
+            self.crowd.leave(connection.peer[0])
         self._connections.discard(connection)
         if not self._connections:
             self._empty.set()

@@ -21,6 +21,7 @@ from horae.server.reply import encode
 from horae.server.route import Route
 from horae.server.routes import ROUTES
 from horae.server.schemas import BEHIND, Document, schemas_of
+from horae.server.shaping import is_tagged
 from horae.version import __version__
 
 PREFIX = "#/components/schemas/"
@@ -29,7 +30,7 @@ TRACE_STATE = "What vendors say of that trace, handed on with it."
 TRACE = "The W3C trace context that the executions belong to; one that cannot be read is dropped."
 HEADERS: dict[str, Document] = {
     "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": 256},
-    "If-Match": {"type": "string", "pattern": r'^(\*|(W/)?"[0-9]{1,9}(\\.[0-9a-f]{1,16})?")$'},
+    "If-Match": {"type": "string", "pattern": r'^(\*|(W/)?"[0-9]{1,9}(\.[0-9a-f]{1,16})?")$'},
 }
 TEXT: Document = {"type": "string", "maxLength": 8192}
 MERGE_PATCH = "application/merge-patch+json"
@@ -133,7 +134,7 @@ def _operation(route: Route, schemas: Schemas, refusals: "Refusals") -> Document
         "operationId": route.name,
         "tags": [route.tag],
         "summary": route.summary,
-        "description": route.description,
+        **({"description": route.description} if route.description != route.summary else {}),
         "parameters": [*_path_parameters(route), *_query_parameters(route), *_header_parameters(route)],
         "responses": {
             **{str(status): _answer(route, type, schemas) for status, type in route.gives.items()},
@@ -210,7 +211,9 @@ def _answer(route: Route, type: Any, schemas: Schemas) -> Document:
     if type is not None and route.tag not in UNLOCATED and route.gives.keys() & {201, 202}:
         headers["Location"] = _header("Where to read it.")
     if type in VERSIONED:
-        headers["ETag"] = _header("Its version, for If-Match.")
+        headers["ETag"] = _header("Its version, for If-Match, and a digest of the answer, for If-None-Match.")
+    elif is_tagged(route):
+        headers["ETag"] = _header("A digest of the answer, for If-None-Match.")
     return {**answer, "headers": headers} if headers else answer
 
 

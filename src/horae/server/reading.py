@@ -12,6 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from horae.errors import BadInput, TooLarge
+from horae.model.nesting import MAX_NESTING
+from horae.model.parcel import MAX_DEPTH
 from horae.server.advice import advice
 from horae.server.reply import Receive
 
@@ -83,7 +85,8 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
     except UnicodeDecodeError:
         raise BadInput(f"The body is not valid UTF-8{_wrong_byte(body)}.", "Send JSON in UTF-8.") from None
     except RecursionError:
-        raise BadInput("The body is nested too deeply.", "Flatten it: 64 levels are plenty.") from None
+        remedy = f"Flatten it: params have at most {MAX_DEPTH} levels, results {MAX_NESTING}."
+        raise BadInput("The body is nested too deeply.", remedy) from None
 
 
 def _too_big(body: bytes, message: str) -> BadInput | None:

@@ -10,9 +10,11 @@ from typing import Any
 
 import msgspec
 import structlog
+from msgspec import structs
 
 from horae.engine.audit_log import outcome_of
 from horae.errors import HoraeError, StoreUnavailable
+from horae.model.applied_view import AppliedListView
 from horae.model.audit_log import Entry, Outcome
 from horae.server.call import Call
 from horae.server.reply import Reply
@@ -116,7 +118,28 @@ async def recorded(call: Call, run: Callable[[], Awaitable[Reply]]) -> Reply:
     if reader is not None and (changed := _changed(before, await _read(call, reader))):
         said["changed"] = changed
     await _end(call, _entry(call, outcome_of(reply.status), target, said, begun))
+    if call.route.name == "apply.all":
+        await _record_each(call, reply, begun)
     return reply
+
+
+async def _record_each(call: Call, reply: Reply, begun: int) -> None:
+    """Tell of each definition that an apply has changed, as its own route would."""
+    applied = msgspec.json.decode(reply.body, type=AppliedListView)
+    for one in () if applied.dry_run else applied.items:
+        if one.outcome == "unchanged":
+            continue
+        route = ("create" if one.outcome == "created" else "replace") if one.kind == "job" else "put"
+        changed = {each.path: [_known(each.before), _known(each.after)] for each in one.changes}
+        said: dict[str, Any] = {"path": _path(call), "status": reply.status}
+        if changed:
+            said["changed"] = {name: [_public({name: side})[name] for side in sides] for name, sides in changed.items()}
+        entry = _entry(call, "done", f"{one.kind}s/{one.name}", said, begun)
+        await _end(call, structs.replace(entry, action=f"{one.kind}s.{route}"))
+
+
+def _known(value: Any) -> Any:
+    return None if value is msgspec.UNSET else value
 
 
 async def denied(call: Call, error: HoraeError) -> None:

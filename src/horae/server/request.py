@@ -12,13 +12,14 @@ class Request:
     """What a client asks; its body may still be on its way."""
 
     __slots__ = (
-        "answered", "begun", "broken", "expects", "headers", "id", "keep", "method", "modern", "news", "parts", "size",
-        "target", "told", "whole",
+        "answered", "begun", "broken", "expects", "head", "headers", "id", "keep", "method", "modern", "news", "parts",
+        "size", "target", "told", "whole",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.method, self.target = b"", b""  # a path with its query, or `*`
         self.id = b""  # the client's name for it, or one that the server makes
+        self.head = 0  # bytes of its line and headers
         self.headers: list[Header] = []
         self.parts: list[bytes] = []
         self.size = 0  # of the parts nobody has asked for yet
@@ -27,6 +28,11 @@ class Request:
         self.keep = self.modern = True  # the connection may go on afterwards; the client knows HTTP/1.1
         self.broken: HoraeError | None = None  # the reason why the rest of the body cannot be read
         self.news: asyncio.Future[None] | None = None
+
+    @property
+    def weight(self) -> int:
+        """Bytes that are held for it."""
+        return self.head + self.size
 
     @property
     def shown(self) -> str:

@@ -15,6 +15,7 @@ from horae.model.trace import UNTRACED
 from horae.model.workflow.naming import owner_of
 from horae.server.call import Call
 from horae.server.dead_letter_body import DeadLetterChoice
+from horae.server.routes.apply import ApplyBody
 from horae.server.submission import requests_of
 from horae.server.submission_body import Submission
 
@@ -124,6 +125,16 @@ async def _session(call: Call, arguments: Arguments) -> None:
         raise NotFound("There is no such session for this key.", "Register with POST /api/v1/sessions.")
 
 
+async def _documents(call: Call, arguments: Arguments) -> None:
+    """the jobs that it changes, and no calendars and templates. What they become is checked where they are made."""
+    body: ApplyBody = arguments["body"]
+    if body.calendars or body.templates:
+        raise outside(call.who, "calendars and templates")
+    for name in (one.get("name") for one in body.jobs or ()):
+        if isinstance(name, str) and (known := await call.node.store.job_named(call.namespace, name)) is not None:
+            check_job(known.job, name)
+
+
 async def _check_jobs(call: Call, refs: Iterable[str]) -> None:
     for ref in refs:
         job = (await find_job(call.node.store, call.namespace, ref)).job
@@ -145,6 +156,7 @@ def _each(check: Check, *names: str) -> dict[str, Check]:
 SCOPES: Mapping[str, Check] = {
     **_each(_free, "me.get", "me.sign-out", "me.code", "openapi.read", "openapi.protocol", "clock.get", "yaml.read"),
     **_each(_made, "jobs.create", "jobs.restore"),
+    **_each(_documents, "apply.all"),
     **_each(_left_out, "jobs.list"),
     **_each(_job, "jobs.get", "jobs.replace", "jobs.edit", "jobs.delete", "jobs.pause", "jobs.resume", "jobs.rollback"),
     **_each(_job, "jobs.versions", "jobs.version", "jobs.diff", "jobs.explain", "jobs.trigger", "jobs.executions"),

@@ -4,6 +4,10 @@ import asyncio
 import re
 import zlib
 from collections.abc import Mapping
+from functools import cache
+from hashlib import blake2b
+
+from msgspec import Struct
 
 from horae.server.reply import Header, Reply
 from horae.server.route import Route
@@ -16,15 +20,33 @@ SECRET = frozenset({"me", "keys", "users", "secrets", "hooks", "enrolments", "se
 VARY: Header = (b"vary", b"accept-encoding")
 PACKED: Header = (b"content-encoding", b"gzip")
 
-_GZIP = re.compile(rb"(?:^|,)\s*(?:gzip|x-gzip|\*)\s*(?:;\s*q=(?P<q>[0-9.]+)\s*)?(?=,|$)", re.IGNORECASE)
+_GZIP = re.compile(rb"(?:^|,)\s*(?:gzip|x-gzip|\*)\s*(?:;\s*q=(?P<q>[01](?:\.[0-9]{0,3})?)\s*)?(?=,|$)", re.IGNORECASE)
 
 
 async def shaped(reply: Reply, route: Route, headers: Mapping[bytes, bytes]) -> Reply:
     """Return the answer to a read in the shape that its client takes."""
-    tags = headers.get(b"if-none-match")
+    reply, tags = tagged(reply, route), headers.get(b"if-none-match")
     if tags is not None and reply.status == 200 and is_known(reply, tags):
         return Reply(304, b"", reply.kind, reply.headers)
     return await packed(reply) if may_be_packed(reply, route, headers) else reply
+
+
+def tagged(reply: Reply, route: Route) -> Reply:
+    """Return the answer with an ETag, where it is one that nobody edits with If-Match."""
+    if type(reply) is Reply and reply.status == 200 and is_tagged(route):
+        digest = blake2b(reply.body, digest_size=12).hexdigest()
+        reply.headers = (*reply.headers, (b"etag", f'W/"{digest}"'.encode()))
+    return reply
+
+
+def is_tagged(route: Route) -> bool:
+    """Whether a route answers with a list, or with a description of the API."""
+    return route.tag == "openapi" or (route.method == "GET" and _is_listed(route.query))
+
+
+@cache
+def _is_listed(query: type[Struct] | None) -> bool:
+    return query is not None and "cursor" in query.__struct_fields__
 
 
 def is_known(reply: Reply, asked: bytes) -> bool:
@@ -54,7 +76,7 @@ def may_be_packed(reply: Reply, route: Route, headers: Mapping[bytes, bytes]) ->
 def takes_gzip(headers: Mapping[bytes, bytes]) -> bool:
     """Whether a client takes gzip."""
     found = _GZIP.search(headers.get(b"accept-encoding", b""))
-    return found is not None and (found["q"] is None or float(found["q"].strip(b".") or 0) > 0)
+    return found is not None and (found["q"] is None or float(found["q"]) > 0)
 
 
 async def packed(reply: Reply) -> Reply:

@@ -21,7 +21,11 @@ from horae.server.reading import MIB, decode
 STRICT = b"horae-strict"
 INSTALLATION = b"horae-installation"  # which one a worker registered with
 ALIKE = 0.8  # of difflib: "resutls" is "results", "temperature" is nothing
-SYNONYMS = frozenset({"output", "outputs", "value", "values", "return", "returned", "data"})  # for a result
+SYNONYMS = frozenset({  # for a result
+    "output", "outputs", "value", "values", "return", "returns", "returned", "returnvalue", "retval", "data",
+    "payload", "answer", "response", "body",
+})  # fmt: skip
+SHORTEST = 3  # letters of an abbreviation
 MOST_SEARCHED = MIB  # of a body in which the outcome at fault is looked for
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _OUTCOME = msgspec.json.Decoder(Outcome)
@@ -55,9 +59,10 @@ def _meant(name: str, known: Mapping[str, Any]) -> str | None:
     """The known field that an unknown one resembles."""
     plain, told = {each.lower(): each for each in known}, name.lower().replace("_", "").replace("-", "")
     swapped = [each for each in plain if sorted(each) == sorted(told)]
-    if found := swapped or get_close_matches(told, plain, 1, ALIKE):
+    cut = [each for each in plain if len(told) >= SHORTEST and each.startswith(told)]
+    if found := swapped or get_close_matches(told, plain, 1, ALIKE) or cut:
         return plain[found[0]]
-    return next((each for each in ("results", "result") if each in known), None) if name in SYNONYMS else None
+    return next((each for each in ("results", "result") if each in known), None) if told in SYNONYMS else None
 
 
 def _unknown(text: bytes | Raw, type: Any, place: str = "") -> Iterator[tuple[str, str, Mapping[str, Any]]]:

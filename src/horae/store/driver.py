@@ -33,7 +33,7 @@ class Driver(Protocol):
     before: Before | None  # awaited before each statement; tests stop there
     retries: int  # how often a deadlock or a serialization failure repeated a script
     statements: Counter[str]  # how often each statement ran, by name
-    on_epoch: Callable[[], object]  # called when this driver has begun an epoch, after a failover
+    on_epoch: Callable[[], object]  # called when this driver meets a new epoch, as after a failover
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
         """Run a script in one transaction that is durable when this returns.

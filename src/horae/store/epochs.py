@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant
 from horae.model.installation import Installation
-from horae.store.moves.sessions import end_old_epochs
+from horae.store.moves.sessions import EPOCH, end_old_epochs
 from horae.store.script import Fetch, Script, Statement
 
 BEGINNING: Instant = 1_767_225_600 * SECOND  # 2026-01-01
@@ -78,8 +78,11 @@ def renew(new_id: Callable[[], UUID], now: Instant, replaced: Standing | None = 
     return (yield from grow(now, 0 if replaced is None else replaced.epoch))
 
 
-def on_place(timeline: str, database: str, new_id: Callable[[], UUID], now: Instant) -> Script[bool]:
+def on_place(timeline: str, database: str, new_id: Callable[[], UUID], now: Instant, above: int = 0) -> Script[int]:
     """Remember PostgreSQL's timeline, its cluster and database; begin an epoch when they are others than before.
+
+    Return the store's epoch. One that begins is greater than `above`, the last that the caller has seen: a failover may
+    have lost it.
 
     Another timeline is a failover or a restore of the cluster. Another cluster or database, or a row that another
     transaction wrote, is a copy: a dump that was restored, or a database made from this one.
@@ -87,9 +90,9 @@ def on_place(timeline: str, database: str, new_id: Callable[[], UUID], now: Inst
     place = f"{timeline} {database}"
     known = yield Fetch(_PLACE)
     if known and known[0][0] == f"{place} {known[0][1]}":
-        return False
+        return int((yield Fetch(EPOCH))[0][0])
     if known:
         was_here = known[0][0].partition(" ")[2] == f"{database} {known[0][1]}"
-        yield from grow(now) if was_here else renew(new_id, now)
+        yield from grow(now, above) if was_here else renew(new_id, now)
     yield Fetch(_SET_PLACE, (place,))
-    return bool(known)
+    return int((yield Fetch(EPOCH))[0][0])

@@ -278,7 +278,8 @@ class Context:
         return await asyncio.wrap_future(self._port.ask(ask))
 
     def _many(self, job: Any, items: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> Submissions:
-        if any(is_submission(item) for item in items):
+        name = getattr(job, "name", job)
+        if any(is_submission(item, name) for item in items):
             said = 'items are params; what is common to all goes beside them: submit_many(job, [{"a": 1}], tags={...})'
             raise TypeError(said)
         return self._submissions(job, items, how)

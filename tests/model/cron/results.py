@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from horae.env import SECOND
+from horae.model import cron
 from horae.model.cron import next_after, parse_cron, tzdata_version
 from horae.model.cron.words.lists import ordinal
 from horae.model.trigger import Cron, next_fire
@@ -226,7 +227,7 @@ def _git(*arguments: str) -> str:
 
 
 def _changes() -> str:
-    changed = _git("status", "--porcelain", "--", "src/horae/model/cron", "tests/model/cron")
+    changed = _git("status", "--porcelain", "--", str(Path(cron.__file__).parent), str(Path(__file__).parent))
     return " with local changes in model/cron" if changed else ""
 
 

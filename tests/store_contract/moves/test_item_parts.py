@@ -8,7 +8,8 @@ import pytest
 from msgspec import Raw, structs
 
 from horae.env import SECOND
-from horae.model.ids import execution_id
+from horae.model.execution import Extra
+from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.protocol import Failure, Outcome
 from horae.store.moves import execution_lists as lists
 from horae.store.moves import item_parts, submission
@@ -115,3 +116,58 @@ async def test_an_error_counts_for_each_item_that_shows_it(world: World, monkeyp
     found, following = await read(world)
 
     assert (len(found), following) == (3, (parcel, 5))
+
+
+async def submit_tagged(world: World, job: TestJob, count: int, size: int = 2000) -> list[UUID]:
+    """Submit one parcel of executions, each with tags of its own of so many bytes."""
+    world.clock.advance(SECOND)
+    told = [
+        structs.replace(one, extra=Extra(tags={"number": str(number), "long": f"{number:08d}" + "x" * size}))
+        for number, one in enumerate(world.wanted(job, count))
+    ]
+    (receipts,) = (await world.store.submit([submission.Submission(executions=told)])).answers
+    return [receipt.execution_id for receipt in receipts]
+
+
+async def test_the_tags_of_a_parcel_are_read_once_however_many_slices_it_has(world: World):
+    ids = await submit_tagged(world, await world.job(), 120, 8000)
+    for id in ids[::2]:
+        await world.store.cancel(parcel_of(id), index_of(id), "")
+    await read(world)  # what is made once is made
+
+    tracemalloc.start()
+    found, _ = await read(world)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert [one.execution.extra.tags["number"] for one in found] == [str(number) for number in range(119, -1, -1)]
+    assert peak < 12 * MIB  # a parcel's tags take one
+
+
+async def test_a_page_of_long_tags_ends_where_it_has_enough_bytes_and_goes_on(world: World, monkeypatch):
+    monkeypatch.setattr(item_parts, "MOST_BYTES", 20_000)
+    job = await world.job()
+    ids = [id for _ in range(3) for id in await submit_tagged(world, job, 5)]
+    pages, place = [], END
+    while place is not None:
+        found, place = await read(world, place)
+        pages.append([one.execution.id for one in found])
+
+    assert [id for page in pages for id in page] == sorted(ids, reverse=True)
+    assert [len(page) for page in pages] == [5, 5, 5]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 1000])
+async def test_a_tag_is_looked_for_in_so_many_bytes_at_a_time(world: World, monkeypatch, limit: int):
+    monkeypatch.setattr(lists, "MOST_TAGGED", 25_000)
+    job = await world.job()
+    ids = [await submit_tagged(world, job, 5) for _ in range(6)]
+    wanted = ExecutionFilter(tag=("number", "3"))
+    found, place, pages = [], END, 0
+    while place is not None:
+        some, place = await world.store.read(lambda: lists.page(NAMESPACE, wanted, place, limit))  # noqa: B023
+        found += [execution_id(slice.parcel, item) for slice, item in some]
+        pages += 1
+
+    assert found == [of[3] for of in reversed(ids)]
+    assert pages >= 3

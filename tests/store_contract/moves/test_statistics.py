@@ -87,7 +87,7 @@ async def test_what_reports_and_rescues_tell_is_enough_for_statistics(world: Wor
     slices = await worker.claim(4)
     await worker.exchange(started=[began(slice, world.now(), slice.lo, slice.lo + 1) for slice in slices])
     (slice, *_) = slices
-    assert worker.effects.waited == [Waited(NAMESPACE, 2 * SECOND, 1)]
+    assert worker.effects.waited == [Waited(job.id, NAMESPACE, 2 * SECOND, 1)]
     world.clock.advance(SECOND)
 
     await worker.report(success(slice, 0, 2), failed(slice, 2, 3), policies=job.policy)

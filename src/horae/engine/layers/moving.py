@@ -22,6 +22,7 @@ from horae.engine.submit import Submitter
 from horae.engine.sweep import Sweeper
 from horae.engine.timeouts import Timeouts
 from horae.engine.turns import Turns
+from horae.engine.withholding import Withholding
 from horae.engine.workflows import Flows, Opener
 from horae.engine.zones import ZoneRules
 from horae.env import Env
@@ -75,10 +76,11 @@ class Moving(Gates):
         self.gateway.lot.on_freed = self.limits.freed
         self.hold_watch.on_held = self.gateway.hand_backs.hold
         self.presence = Presence(env, store, self.id, settings.url, answers)
+        self.withholding = Withholding(store, self.sealer, self.secrets, directory, self.presence, hints)
         self.epochs = Epochs(store)
 
     def services(self, parts: Collection[str]) -> list[Service]:
-        chosen: list[Service] = [self.epochs, *super().services(parts), self.presence]
+        chosen: list[Service] = [self.epochs, *super().services(parts), self.withholding, self.presence]
         if "gateway" in parts:
             chosen += [self.gateway.lot, self.gateway.hand_backs]
         if "scheduler" in parts:

@@ -1,5 +1,7 @@
 """Gates of the fleet: no worker that fits, none that is free, others before it."""
 
+from horae.engine.directory import NEEDS_KEY
+from horae.engine.presence import SILENT
 from horae.engine.probes.case import Case, ExecutionCase, Sources
 from horae.model.gates import Blocker, closed
 from horae.model.hint import WORKFLOW, Offer, why_queued
@@ -7,7 +9,7 @@ from horae.model.ids import index_of, parcel_of
 from horae.model.placement import fits, missing_from, read_needs, widest
 from horae.model.session import Session
 from horae.model.suspects import Company, is_suspect
-from horae.store.moves import explain_reads
+from horae.store.moves import explain_reads, sessions
 
 MOST_TOLD = 10  # workers that a blocker names
 
@@ -30,6 +32,22 @@ async def no_worker(sources: Sources, case: Case) -> list[Blocker]:
             serving=len(case.serving()),
         )
     ]
+
+
+async def no_key(sources: Sources, case: Case) -> list[Blocker]:
+    """Whether servers without the master key keep it, which other servers would hand out."""
+    if not NEEDS_KEY & case.needs or not case.fitting():
+        return []
+    servers = await sources.store.read(lambda: sessions.servers(case.now - SILENT))
+    gateways = [server for server in servers if "gateway" in server.parts]
+    lacking = [server.place for server in gateways if sessions.KEYLESS in server.parts]
+    if sources.directory.keyless and not lacking:
+        lacking = ["this server"]
+    if not lacking:
+        return []
+    message = f"It needs the master key, which is missing at {', '.join(lacking[:MOST_TOLD])}: they do not hand it out."
+    remedy = "Give every server the same key: HORAE_SECRET_KEY, or HORAE_SECRET_KEY_FILE."
+    return [closed("no-key", message, remedy, servers=lacking[:MOST_TOLD], of=max(len(gateways), len(lacking)))]
 
 
 async def suspect(sources: Sources, case: ExecutionCase) -> list[Blocker]:

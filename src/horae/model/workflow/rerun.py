@@ -14,10 +14,10 @@ _AS_IT_WAS = frozenset({"pending", "held", "skipped", "cancelled"})  # of an und
 
 
 class Kept(Struct, frozen=True):
-    """The steps that a rerun takes over, upstreams first: as a whole, or the items that succeeded of a foreach."""
+    """The steps that a rerun takes over, upstreams first: as a whole, or what succeeded of those that did not."""
 
     whole: list[str] = []
-    in_part: list[str] = []
+    in_part: list[str] = []  # of a foreach the items that succeeded, of a workflow within the steps that did
 
 
 def kept_steps(plan: Plan, rows: Mapping[str, StepRow], since: str) -> Kept:
@@ -37,7 +37,7 @@ def kept_steps(plan: Plan, rows: Mapping[str, StepRow], since: str) -> Kept:
         if stays and row is not None and row.state == "success":
             kept.whole.append(name)
             continue
-        if stays and row is not None and row.ok:
+        if stays and row is not None and (row.ok or row.state in ("failed", "cancelled")):
             kept.in_part.append(name)
         if row is None or row.state != "skipped" or after_another or name == since:
             again.add(name)

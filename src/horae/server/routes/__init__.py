@@ -3,6 +3,7 @@
 from horae.server.route import Route
 from horae.server.routes import (
     alerts,
+    apply,
     artifacts,
     audit,
     autoscale,
@@ -61,6 +62,7 @@ MODULES = (
     limits,
     rollouts,
     templates,
+    apply,
     triggers,
     fires,
     calendars,

@@ -24,6 +24,9 @@ class ServerView(View, frozen=True, kw_only=True):
     pid: int
     version: str
     parts: Annotated[tuple[str, ...], Meta(description="What it runs: api, gateway, scheduler.")]
+    lacks_master_key: Annotated[
+        bool, Meta(description="It cannot open what is sealed here, and hands out no work that needs secrets.")
+    ] = False
     started_at: Time
     last_heartbeat: Time
 
@@ -31,7 +34,8 @@ class ServerView(View, frozen=True, kw_only=True):
     def of(cls, server: Server) -> "ServerView":
         return cls(
             server_id=server.id, url=server.url, host=server.host, pid=server.pid, version=server.version,
-            parts=server.parts, started_at=format_instant(server.started_at),
+            parts=tuple(part for part in server.parts if part != sessions.KEYLESS),
+            lacks_master_key=sessions.KEYLESS in server.parts, started_at=format_instant(server.started_at),
             last_heartbeat=format_instant(server.last_seen),
         )  # fmt: skip
 

@@ -110,7 +110,7 @@ class Board:
         while True:
             for flow, ended in news.items():
                 course = self.courses[flow]
-                if not course.is_over:
+                if not course.is_over:  # guard: workflow-not-over
                     deciding = decide.after(course.plan, course.flow, course.held.about, ended, self.now)
                     yield from course.decide(deciding, self.moves, self.now, ended)
             news = yield from self._go_on()

@@ -36,12 +36,12 @@ def answer_empty(
 
 
 def _empty(row: SessionRow | None, channel: int, n: int) -> tuple[Emptied, bool]:
-    if row is None or not row.live:
+    if row is None or not row.live:  # guard: empty-of-live-session
         return "ended", False
     draining = row.state == "draining"
-    if seen_on(row.seen, channel) != n - 1:
+    if seen_on(row.seen, channel) != n - 1:  # guard: empty-in-turn
         return "taken", draining
-    row.seen, row.dirty = see(row.seen, channel, n), True
+    row.seen, row.dirty = see(row.seen, channel, n), True  # guard: empty-takes-number
     return "empty", draining
 
 

@@ -241,7 +241,7 @@ def repair(findings: Iterable[Finding], now: Instant, rng: Random, new_id: NewId
     Every finding is looked at again under a lock. What lies on two shelves, or outside its parcel, is left to people.
     """
     found = list(findings)
-    yield Lock(("repair",))
+    yield Lock(("repair",))  # guard: repair-locks
     done = Repaired()
     yield from sweep.adopt_orphans(now)
     for session in sorted({f.session for f in found if f.kind == "ownerless" and f.session is not None}):

@@ -96,7 +96,8 @@ def work(
     if not rows:
         return None
     before = backfill = read(rows[0])
-    yield Lock((f"backfills:{backfill.job}",))  # two of one job may be about the same rows of the ledger
+    # Two of one job may be about the same rows of the ledger.
+    yield Lock((f"backfills:{backfill.job}",))  # guard: one-backfill-of-a-job
     counts, live = yield from _settle(backfill)
     backfill = structs.replace(backfill, counts=counts)
     if backfill.state == "running":
@@ -142,7 +143,7 @@ def _start(
         gone = structs.replace(backfill, state="cancelled", note=DELETED, completed_at=None if live else now)
         yield from _advance(gone)
         return Worked(gone)
-    room = backfill.max_concurrent - live
+    room = backfill.max_concurrent - live  # guard: backfill-counts-live
     try:
         parts, pending = yield from _parts(backfill, now)
         fires = _decided(ahead(parts, backfill.at, look, newest_first=backfill.newest_first), backfill, pending)

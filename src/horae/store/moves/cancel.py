@@ -87,7 +87,8 @@ def _end(shelf: str, row: Row, item: int, reason: str, now: Instant) -> Script[F
 
 
 def _around(slice: S, item: int) -> list[S]:
-    return [part(slice, lo, hi) for lo, hi in ((slice.lo, item), (item + 1, slice.hi)) if lo < hi]
+    around = (slice.lo, item), (item + 1, slice.hi)
+    return [part(slice, lo, hi) for lo, hi in around if lo < hi]  # guard: cancel-keeps-neighbours
 
 
 def _put(insert: Insert) -> Script[None]:
@@ -103,10 +104,10 @@ def _ask(parcel: UUID, item: int, session: UUID, reason: str, now: Instant) -> S
 
 def ask(parcel: UUID, item: int, session: UUID, kind: RequestKind, reason: str, now: Instant) -> Script[bool]:
     """Leave a request for a running item: lock its session, look again, write it down. False when it has moved."""
-    yield from lock_sessions([session])
+    yield from lock_sessions([session])  # guard: cancel-locks-session
     rows = yield Fetch(ON_RUNNING, (parcel, item))
     if not rows or rows[0][0] != session:
         return False
     row = (parcel, item, rows[0][1], kind, session, reason, now)
-    yield Insert("requests", shelves.REQUESTS, [row], conflict="ON CONFLICT DO NOTHING")
+    yield Insert("requests", shelves.REQUESTS, [row], conflict="ON CONFLICT DO NOTHING")  # guard: cancel-asked-once
     return True

@@ -188,7 +188,7 @@ def sessions_of(job: UUID) -> Script[list[UUID]]:
 
 def ask_session(session: UUID, job: UUID, reason: str, now: Instant) -> Script[int]:
     """Ask a session to stop all it runs of a job; its row's lock keeps what it holds from moving meanwhile."""
-    yield from lock_sessions([session])
+    yield from lock_sessions([session])  # guard: ask-locks-session
     rows = yield Fetch(HELD, (session, job))
     return (yield from ask_to_stop(session, rows, reason, now))
 

@@ -46,9 +46,12 @@ def page(
         rows = yield Fetch(OF_PARENT, (wanted.parent, wanted.low, last, namespace))
         parcels = _some([(id, n) for id, n in rows])
         slices = (yield from _listed(parcels, wanted.shelves, before)) if parcels else []
-        chosen += yield from matching(slices, wanted, before, limit - len(chosen))
+        some, stopped = yield from matching(slices, wanted, before, limit - len(chosen))
+        chosen += some
         if len(chosen) == limit:
             return chosen, (chosen[-1][0].parcel, chosen[-1][1])
+        if stopped is not None:
+            return chosen, stopped
         if len(parcels) == len(rows) < PARCELS:
             return chosen, None
         before = (parcels[-1], 0)

@@ -48,26 +48,29 @@ def shut_out(picked: Sequence[Queued], look: Statement = SHUT) -> Script[list[Wa
 
     Slices of jobs without a circuit cost nothing here.
     """
-    marked = [s for s in picked if s.flags & CIRCUIT]
-    if not marked:
+    marked = [s for s in picked if s.flags & CIRCUIT]  # gate: circuit
+    if not marked:  # gate: none
         return []
     rows = yield ForEach(look, (("job", "uuid"),), [(job,) for job in sorted({s.job for s in marked})])
-    shut = {(job, key): ids(probes) if state == "half-open" else () for job, key, state, probes in rows}
-    if not shut:
+    shut = {
+        (job, key): ids(probes) if state == "half-open" else ()  # gate: circuit
+        for job, key, state, probes in rows
+    }
+    if not shut:  # gate: none
         return []
     jobs = {job for job, _ in shut}
-    mine = [s for s in marked if s.job in jobs]
+    mine = [s for s in marked if s.job in jobs]  # gate: circuit
     keys = yield from keys_in({s.parcel for s in mine})
     return [
         _at_gate(s, keys[s.parcel])
         for s in mine
-        if (s.job, keys[s.parcel]) in shut and not _probes(s, shut[s.job, keys[s.parcel]])
+        if (s.job, keys[s.parcel]) in shut and not _probes(s, shut[s.job, keys[s.parcel]])  # gate: circuit
     ]
 
 
 def _probes(slice: Queued, probes: Collection[UUID]) -> bool:
     """Whether a slice is made of probes; neighbours may have been joined on their way."""
-    return slice.hi - slice.lo <= len(probes) and all(
+    return slice.hi - slice.lo <= len(probes) and all(  # guard: circuit-probes-only
         execution_id(slice.parcel, item) in probes for item in range(slice.lo, slice.hi)
     )
 
@@ -91,7 +94,7 @@ def let_go(which: Which, limit: int, now: Instant) -> Script[int]:
 
     How many executions were let go.
     """
-    yield locked([which])
+    yield locked([which])  # guard: circuit-probes-lock
     standing = (yield from standing_of([which]))[which]
     if standing.state == "open":
         return 0

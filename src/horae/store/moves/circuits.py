@@ -70,7 +70,7 @@ def feed(server: UUID, attempts: Sequence[Attempted], now: Instant) -> Script[li
     which = sorted(counted)
     if not which:
         return []
-    yield locked(which)
+    yield locked(which)  # guard: circuit-feed-locks
     standing = yield from standing_of(which)
     rows = [
         (*one, standing[one].era, bucket_of(settings[one[0]], now), server, counted[one].ok, counted[one].failed)
@@ -181,11 +181,11 @@ def _json(value: object) -> str:
 
 def force(which: Which, change: Change | None, by: str, now: Instant, cause: str = "") -> Script[Standing]:
     """Open or close a circuit until somebody says otherwise; without a change, close it and count anew."""
-    yield locked([which])
+    yield locked([which])  # guard: circuit-force-locks
     standing = (yield from standing_of([which]))[which]
     made = change or Change("closed", cause)
     if made.state == "open":
-        yield Lock(table="circuits")
+        yield Lock(table="circuits")  # guard: circuit-locks-claims
     (after,) = yield from _apply([(standing, made)], now, forced=change is not None, by=by)
     return after
 
@@ -197,7 +197,7 @@ def turn(now: Instant) -> Script[list[Standing]]:
     due = [(s.job, s.key) for s in found if is_due(s, now) or s.job not in settings]
     if not due:
         return []
-    yield locked(due)
+    yield locked(due)  # guard: circuit-turn-locks
     changes = []
     for one, s in (yield from standing_of(due)).items():
         if s.is_shut and one[0] not in settings:

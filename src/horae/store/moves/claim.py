@@ -102,20 +102,20 @@ class _Tally:
 
     def room(self, view: LaneView) -> int:
         """How many its limits let a lane give."""
-        most = self._rooms.most(view.limits, view.lane) if view.limits else ALL
-        if most <= 0:
+        most = self._rooms.most(view.limits, view.lane) if view.limits else ALL  # gate: queue-limit, namespace-limit
+        if most <= 0:  # gate: queue-limit, namespace-limit
             self._full[view.lane] = self._rooms.opens_at(view.limits)
         return most
 
     def add(self, view: LaneView, took: Taken) -> int:
         """Note what was taken from a lane; how many executions."""
         count = sum(slice.hi - slice.lo for slice in took.running)
-        if view.limits:
+        if view.limits:  # gate: queue-limit, namespace-limit
             self._rooms.take(view.limits, count)
             self.room(view)
         self.running += took.running
         self._lows[view.lane], self._means[view.lane] = took.low, took.mean
-        if took.suspects:
+        if took.suspects:  # gate: suspect
             self._suspects.add(view.lane)
         return count
 
@@ -137,15 +137,15 @@ def _claim_lanes(
     left = list(wants)
     passed: int | None = None  # the first rank that found no slot
     for view in lanes:
-        if passed is not None and goes_before(passed, view.low):
+        if passed is not None and goes_before(passed, view.low):  # gate: none
             left = [structs.replace(want, prefetch={}) for want in left]
-        if capacity(left) <= 0:
+        if capacity(left) <= 0:  # gate: busy
             break
-        if capacity(left, view.jobs, view.cost) <= 0:
-            passed = view.low if passed is None and not view.cost else passed
+        if capacity(left, view.jobs, view.cost) <= 0:  # gate: room
+            passed = view.low if passed is None and not view.cost else passed  # gate: none
             continue
         most = tally.room(view)
-        if most <= 0:
+        if most <= 0:  # gate: queue-limit, namespace-limit
             continue
         took = yield from claim_lane(left, view, paused, moves, now, rooms.paces, most)
         tally.add(view, took)

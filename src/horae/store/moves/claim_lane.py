@@ -182,7 +182,10 @@ def _look_up_companies(wants: list[Want], usable: Sequence[Queued]) -> Script[li
         return wants
     ids = sorted({want.session for want in wants})
     rows = yield ForEach(COMPANIES, (("id", "uuid"),), [(id,) for id in ids])
-    found = {id: Company(slots=slots, held=int(held), losses=losses) for id, slots, held, losses in rows}
+    found = {
+        id: Company(slots=slots, held=int(held), losses=losses)  # guard: claim-sees-suspects
+        for id, slots, held, losses in rows
+    }
     return [structs.replace(want, company=found.get(want.session)) for want in wants]
 
 
@@ -191,13 +194,13 @@ def _set_aside(picked: list[Queued], paused: frozenset[UUID], paces: Paces) -> S
 
     Others may have the keys that they held meanwhile.
     """
-    held = [to_gate(s) for s in picked if s.job in paused] if paused else []
-    held += yield from shut_out([s for s in picked if s.job not in paused] if held else picked)
-    if not held:
+    held = [to_gate(s) for s in picked if s.job in paused] if paused else []  # guard: paused-aside; gate: paused
+    held += yield from shut_out([s for s in picked if s.job not in paused] if held else picked)  # gate: paused
+    if not held:  # gate: none
         return picked
     yield shelves.take("queued", held)
     yield shelves.put_waiting(held)
-    paces.freed |= {s.parcel for s in held if s.flags & KEYED}
+    paces.freed |= {s.parcel for s in held if s.flags & KEYED}  # gate: none
     return _without(picked, held)
 
 
@@ -217,7 +220,8 @@ def job_gate(job: UUID) -> str:
 def granted(s: Queued, lo: int, hi: int, want: Want, now: Instant, mark: int = 0) -> Running:
     """Items of a queued slice that a want gets: another attempt begins. `mark` says whether limits are about it."""
     return Running(
-        parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt + 1,
+        parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace,
+        attempt=s.attempt + 1,  # guard: claim-counts-attempt
         failures=s.failures, losses=s.losses, alone=s.alone, width=s.width,
         flags=(s.flags & ~LIMITED) | mark, session=want.session,
         channel=want.channel, n=want.n, lane=s.lane, rank=s.rank, queued_at=s.queued_at, granted_at=now,

@@ -124,7 +124,7 @@ class Rooms:
 
 def look(names: Collection[str], now: Instant) -> Script[Rooms]:
     """Lock these limits, in one order, and see what room they have."""
-    yield Lock(tuple(sorted(names)))
+    yield Lock(tuple(sorted(names)))  # guard: limits-lock
     return (yield from peek(names, now))
 
 
@@ -195,7 +195,7 @@ def put(limit: Limit, *, queue: int | None = None, namespace: int | None = None)
         yield Fetch(DROP, (name,))
         yield Fetch(DROP_PACE, (name,))
         return
-    yield Lock(table="limits")
+    yield Lock(table="limits")  # guard: limit-locks-claims
     spec = msgspec.json.encode(limit).decode()
     yield Insert("limits", LIMIT_ROWS, [(name, queue, namespace, spec, False)], conflict=PUT)
 

@@ -4,7 +4,11 @@ from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from horae.env import Instant
-from horae.model.ids import index_of, parcel_of
+from horae.model.execution import CANCELLED
+from horae.model.ids import execution_id, index_of, parcel_of
+from horae.model.keys import AGAIN
+from horae.model.parcel import extra_of
+from horae.model.settle import Finished
 from horae.store.moves.shelves import ITEM, Columns
 from horae.store.script import ForEach, Insert, Script, Statement
 
@@ -19,6 +23,7 @@ _UNLESS_RETRIED = (
 )
 
 
+EXTRAS = Statement("extras_of_retries", "SELECT p.id, p.extras FROM given JOIN parcels p ON p.id = given.parcel")
 UNMARK = Statement(
     "reopen_letters",
     "DELETE FROM marks USING given WHERE marks.parcel = given.parcel AND marks.item = given.item"
@@ -31,14 +36,22 @@ def reopened(letters: Iterable[tuple[UUID, UUID]]) -> ForEach:
     return ForEach(UNMARK, (*ITEM, ("execution", "uuid")), [(parcel_of(id), index_of(id), new) for id, new in letters])
 
 
-def reopen(letter: UUID, execution: UUID) -> Script[None]:
-    """Open a letter again if it was closed by this execution."""
-    yield reopened([(letter, execution)])
+def reopen(finished: Iterable[Finished]) -> Script[None]:
+    """Open the letters again that executions which were cancelled ran again."""
+    given_up = [f.slice for f in finished if f.slice.flags & AGAIN and f.state == CANCELLED]
+    if not given_up:
+        return
+    rows = yield ForEach(EXTRAS, (("parcel", "uuid"),), [(parcel,) for parcel in sorted({s.parcel for s in given_up})])
+    extras: dict[UUID, bytes | None] = dict(rows)
+    items = [(slice.parcel, item) for slice in given_up for item in range(slice.lo, slice.hi)]
+    letters = [(extra_of(extras.get(parcel), item).retry_of, execution_id(parcel, item)) for parcel, item in items]
+    yield reopened(sorted((letter, new) for letter, new in letters if letter is not None))
 
 
 def mark(kind: str, letters: Sequence[tuple[UUID, UUID | None]], now: Instant) -> Script[None]:
     """Say what was done with failed executions; a retried one names its new execution. The first retry stays."""
-    letters = sorted(letters, key=lambda letter: letter[0])  # marks are taken in one order by everybody
+    # Marks are taken in one order by everybody.
+    letters = sorted(letters, key=lambda letter: letter[0])  # guard: dead-letters-in-order
     rows = [(parcel_of(id), index_of(id), kind, new, now) for id, new in letters]
     if rows:
         yield Insert("marks", COLUMNS, rows, conflict=_UNLESS_RETRIED)

@@ -29,7 +29,7 @@ def dealt(
         lanes.setdefault(slice.lane, []).append(slice)
     for lane, slices in lanes.items():
         may = [i for i, want in enumerate(wants) if lane in eligible[want.session]]
-        free = [s for s in slices if s.job not in paused and not s.flags & CIRCUIT]
+        free = [s for s in slices if s.job not in paused and not s.flags & CIRCUIT]  # guard: dealt-without-circuit
         decided = deal(free, [wants[i] for i in may])
         running += [granted(d.slice, d.lo, d.hi, wants[may[d.want]], now) for d in decided.dealt]
         cut = {s.parcel: lo for s, lo in decided.cut}
@@ -58,7 +58,11 @@ def newborn(
     a limit is about.
     """
     reach = frozenset[int]().union(*(eligible[want.session] for want in wants))
-    if not reach or any(view.lane in reach for view in lanes) or any(taste is not None for taste in tastes.values()):
+    if (
+        not reach
+        or any(view.lane in reach for view in lanes)  # guard: newborn-behind-line
+        or any(taste is not None for taste in tastes.values())
+    ):
         return None
     plain = {view.lane for view in arising if not view.cost and view.among is None and not view.limits}
     if not all(s.lane in plain and s.lane in open and not s.flags & AFFINE for s in slices):

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from horae.env import Instant, Micros
 from horae.model.circuit import Attempted
-from horae.model.keys import CHOSEN, CIRCUIT, KEYED
+from horae.model.execution import CANCELLED
+from horae.model.keys import AGAIN, CHOSEN, CIRCUIT, KEYED
 from horae.model.parcel import Parcel
 from horae.model.protocol import Range
 from horae.model.rollout import Trial
@@ -48,6 +49,7 @@ class Effects(Struct):
     trials: list[Trial] = []  # what rollouts are judged by
     made: list[Parcel] = []  # those of them that are new
     children: list[Finished] = []  # steps of workflows that have ended, and have not been told of
+    given_up: list[Finished] = []  # what ran a dead letter again, and was cancelled
     stepped: list[Stepped] = []  # steps of workflows that went on
     newborn: list[Queued] = []  # steps that follow from those that ended, and stand in no queue yet
     open: set[int] = set()  # lanes of such steps that neither a hold nor a limit is about
@@ -107,13 +109,14 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
         effects.freed |= {f.slice.parcel for f in fates.finished if f.slice.flags & KEYED}
         effects.ended += [_ended(f) for f in fates.finished]
         effects.children += [f for f in fates.finished if is_step(f.slice.flags)]
+        effects.given_up += [f for f in fates.finished if f.slice.flags & AGAIN and f.state == CANCELLED]
         for f in fates.finished:
             if f.results is not None:
                 total = effects.stored.get(f.slice.namespace, 0)
                 effects.stored[f.slice.namespace] = total + len(f.results.blob)
     if fates.waiting:
         yield shelves.put_waiting(fates.waiting)
-        effects.freed |= {w.parcel for w in fates.waiting if w.flags & KEYED}
+        effects.freed |= {w.parcel for w in fates.waiting if w.flags & KEYED}  # guard: retry-frees-keys
         effects.wakes += [w.wake_at for w in fates.waiting if w.wake_at is not None]
         effects.retried += sum(w.hi - w.lo for w in fates.waiting if w.reason == "retry")
         effects.moved += [_moved(w, status_of("waiting", w.reason)) for w in fates.waiting]

@@ -10,7 +10,7 @@ from horae.env import Instant
 from horae.model.keys import KEYED
 from horae.model.settle import Finished, time_worked
 from horae.model.slice import Queued, Waiting
-from horae.store.moves import holders
+from horae.store.moves import dead_letters, holders
 from horae.store.moves.advance import follow
 from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.deferred import Deferred
@@ -31,6 +31,7 @@ def tell(ended: Sequence[Finished], new_id: NewId, now: Instant, done: Started) 
         yield from moves.make()
         done.ended += [as_ended(f) for f in parents]
     yield from pass_on([*ended, *parents], new_id, now, done)
+    yield from dead_letters.reopen(ended)
 
 
 def pass_on(ended: Sequence[Finished], new_id: NewId, now: Instant, done: Started) -> Script[None]:

@@ -155,7 +155,7 @@ def _keep(
         (id, namespace, e.within, e.id or str(id), e.name, e.type, e.source, e.payload.decode(), note, now)
         for id, e in zip(ids, events, strict=True)
     ]
-    rows.sort(key=lambda row: (row[2], row[3]))
+    rows.sort(key=lambda row: (row[2], row[3]))  # guard: events-in-order
     kept = yield Insert("events", EVENTS, rows, conflict="ON CONFLICT DO NOTHING", returning="id")
     return {row[0] for row in kept}
 

@@ -115,7 +115,7 @@ class SessionRow(Struct):
 
 def lock_sessions(ids: Sequence[UUID], statement: Statement = LOCK_SESSIONS) -> Script[dict[UUID, SessionRow]]:
     """Lock sessions in the order of their ids."""
-    rows = yield Among(statement, sorted(set(ids)))
+    rows = yield Among(statement, sorted(set(ids)))  # guard: sessions-in-order
     return {row[0]: SessionRow(*row) for row in rows}
 
 
@@ -146,7 +146,12 @@ def exchange(
     effects = yield from report.settle(heard, sessions, policies, moves, now, rng, new_id, kin)
     asking = [head for head in heard if _asks(head, sessions[head.session])]
     heads_of = {(head.session, head.exchange.channel) for head in heads}
-    waiting = [p for p in parked if p.place not in heads_of and _awaits(sessions.get(p.want.session), p.want)]
+    waiting = [
+        p
+        for p in parked
+        if p.place not in heads_of  # guard: parked-elsewhere
+        and _awaits(sessions.get(p.want.session), p.want)  # guard: parked-awaits
+    ]
     claimed = yield from _claim(asking, waiting, sessions, lanes, arising, paused, effects, moves, now)
     replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]
     yield from moves.make(*touched(sessions, now))
@@ -176,10 +181,10 @@ def _glance(head: Head, row: SessionRow) -> Reply:
 
 def _refuse(head: Head, row: SessionRow | None) -> Reply | None:
     """The answer to an exchange that may change nothing, decided before anything has changed."""
-    if row is None or not row.live:
+    if row is None or not row.live:  # guard: exchange-of-live-session
         return Reply(decision="ended")
     seen = seen_on(row.seen, head.exchange.channel)
-    return Reply(decision="gap", seen=seen) if head.exchange.n > seen + 1 else None
+    return Reply(decision="gap", seen=seen) if head.exchange.n > seen + 1 else None  # guard: exchange-without-gap
 
 
 def _drain(head: Head, row: SessionRow) -> None:
@@ -191,7 +196,12 @@ def _asks(head: Head, row: SessionRow) -> bool:
     """Only the next number of a channel may claim, and only for a session that is not leaving."""
     up = head.exchange
     is_next = up.n == seen_on(row.seen, up.channel) + 1
-    return is_next and row.state == "live" and (up.free > 0 or bool(up.prefetch)) and bool(head.lanes)
+    return (
+        is_next  # guard: claim-in-turn
+        and row.state == "live"  # guard: claim-while-live
+        and (up.free > 0 or bool(up.prefetch))
+        and bool(head.lanes)
+    )
 
 
 def want_of(head: Head, concurrency: int) -> Want:
@@ -250,7 +260,7 @@ def _number(
     for slice in running:
         if (slice.session, slice.channel) in places:
             row = sessions[slice.session]
-            row.seen, row.dirty = see(row.seen, slice.channel, slice.n), True
+            row.seen, row.dirty = see(row.seen, slice.channel, slice.n), True  # guard: parked-takes-number
 
 
 def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: Effects) -> Reply:
@@ -261,7 +271,7 @@ def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: Effects) -> R
     granted = [s for s in claimed.running if s.session == head.session and s.channel == up.channel]
     if not granted and head.patient:
         return Reply(decision="park", ignored=ignored, draining=row.state == "draining")
-    row.seen, row.dirty = see(row.seen, up.channel, up.n), True
+    row.seen, row.dirty = see(row.seen, up.channel, up.n), True  # guard: exchange-takes-number
     return Reply(decision="answer", granted=granted, ignored=ignored, draining=row.state == "draining")
 
 
@@ -291,4 +301,8 @@ def claim_for_parked(
 
 
 def _awaits(row: SessionRow | None, want: Want) -> bool:
-    return row is not None and row.state == "live" and seen_on(row.seen, want.channel) == want.n - 1
+    return (
+        row is not None
+        and row.state == "live"  # guard: parked-while-live
+        and seen_on(row.seen, want.channel) == want.n - 1  # guard: parked-in-turn
+    )

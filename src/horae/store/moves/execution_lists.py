@@ -19,7 +19,7 @@ from horae.env import Instant
 from horae.model.execution import Execution, State
 from horae.model.ids import execution_id
 from horae.model.keys import CHILD
-from horae.model.parcel import extra_of, extras_of
+from horae.model.parcel import Extras
 from horae.model.settle import timing_of
 from horae.model.show import MOST_SHOWN, read_failure, status_of
 from horae.store.moves import beginnings, item_parts
@@ -31,6 +31,7 @@ from horae.store.script import Fetch, ForEach, Script, Statement
 WINDOWS = (64, 256, 1024)  # literal, so that PostgreSQL plans for so few rows
 MOST_WINDOWS = 8
 HEAD, LONG_HEAD = 300, 6_000  # characters of a stored error that are read: its type, or most messages too
+MOST_TAGGED = 4 * item_parts.MOST_BYTES  # of extras that a page looks for tags in
 RARE = ("failed", "cancelled", "skipped")  # ends that an index knows of
 _BEGUN = "reason IN ('children', 'signal', 'sleep')"  # reads as running
 FIRST = UUID(int=0)
@@ -102,7 +103,7 @@ class Listed(Struct, frozen=True):
     due_at: Instant
     parent: UUID | None
     submitted_at: Instant
-    extras: bytes | None
+    extras: int | None  # bytes that those of its parcel take
     job_name: str
     job_state: str
     queue_name: str | None
@@ -150,8 +151,8 @@ def listing(slices: str) -> str:
     """These slices with what `Listed` tells of them, newest first."""
     return (
         f"SELECT s.parcel, s.job, s.queue, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, s.flags,"
-        " p.version, p.priority, p.due_at, p.parent, p.submitted_at, p.extras, j.name, j.state AS job_state,"
-        f" u.name AS queue_name, l.needs, c.last_seen FROM {slices} AS s"
+        " p.version, p.priority, p.due_at, p.parent, p.submitted_at, length(p.extras) AS extras, j.name,"
+        f" j.state AS job_state, u.name AS queue_name, l.needs, c.last_seen FROM {slices} AS s"
         f" {_probe('parcels', 'p', 's.parcel')} {_probe('jobs', 'j', 's.job')} LEFT JOIN queues u ON u.id = s.queue"
         f" LEFT {_probe('lanes', 'l', 'p.lane')} LEFT JOIN sessions c ON c.id = s.session"
         " ORDER BY s.parcel DESC, s.lo DESC"
@@ -208,28 +209,53 @@ def page(
         bounds = [bound for bound in (wanted.low, wanted.job) if bound not in (None, FIRST)]
         rows = yield Fetch(statement, (*before, namespace, *bounds))
         slices = [Listed(*row) for row in rows]
-        chosen += yield from matching(slices, wanted, before, limit - len(chosen))
+        some, stopped = yield from matching(slices, wanted, before, limit - len(chosen))
+        chosen += some
         if len(chosen) == limit:
             return chosen, (chosen[-1][0].parcel, chosen[-1][1])
+        if stopped is not None:
+            return chosen, stopped
         if len(rows) < size:
             return chosen, None
         before, size = (slices[-1].parcel, slices[-1].lo), WINDOWS[-1]
     return chosen, before
 
 
-def matching(slices: Sequence[Listed], wanted: ExecutionFilter, before: Place, limit: int) -> Script[list[Chosen]]:
-    """The items that a list shows, newest first; no more are looked at than it takes."""
+def matching(
+    slices: Sequence[Listed], wanted: ExecutionFilter, before: Place, limit: int
+) -> Script[tuple[list[Chosen], Place | None]]:
+    """Return the items that a list shows, newest first; no more are looked at than it takes.
+
+    The place is where to go on, when finding tags would take more than `MOST_TAGGED` bytes.
+    """
     passing = [slice for slice in slices if _passes(slice, wanted)]
     keep = yield from _marked(passing, wanted.mark)
+    extras = (yield from extras_of(passing, MOST_TAGGED)) if wanted.tag is not None else None
     found: list[Chosen] = []
-    for slice in passing:
+    for number, slice in enumerate(passing):
+        if extras is not None and slice.parcel not in extras:
+            return found, (passing[number - 1].parcel, passing[number - 1].lo)
         hi = min(slice.hi, before[1]) if slice.parcel == before[0] else slice.hi
-        tagged = _tagged(slice, wanted.tag)
+        tagged = _tagged(slice, wanted.tag, extras)
         items = ((slice, item) for item in range(hi - 1, slice.lo - 1, -1) if tagged(item) and keep(slice, item))
         found += islice(items, limit - len(found))
         if len(found) == limit:
             break
-    return found
+    return found, None
+
+
+def extras_of(slices: Iterable[Listed], most: int) -> Script[dict[UUID, Extras]]:
+    """Return the extras of the first parcels of slices, as many as have so many bytes, and at least one's."""
+    total, taken = 0, dict[UUID, int]()
+    for slice in slices:
+        if slice.parcel not in taken:
+            total += slice.extras or 0
+            if taken and total > most:
+                break
+            taken[slice.parcel] = slice.extras or 0
+    rows = yield ForEach(EXTRAS, (("id", "uuid"),), [(id,) for id, size in taken.items() if size])
+    known = {id: bytes(encoded) for id, encoded in rows if encoded is not None}
+    return {id: Extras(known.get(id)) for id in taken}
 
 
 def _passes(slice: Listed, wanted: ExecutionFilter) -> bool:
@@ -255,19 +281,22 @@ def says_text(head: str | None, text: str | None) -> bool:
     return spelled.lower() in (head or "").lower()
 
 
-def _tagged(slice: Listed, tag: tuple[str, str | None] | None) -> Callable[[int], bool]:
-    if tag is None:
+def _tagged(
+    slice: Listed, tag: tuple[str, str | None] | None, extras: dict[UUID, Extras] | None
+) -> Callable[[int], bool]:
+    if tag is None or extras is None:
         return lambda item: True
     name, value = tag
-    extras = extras_of(slice.extras, slice.lo, slice.hi)
+    own = extras[slice.parcel]
 
     def has(item: int) -> bool:
-        tags = extras[item - slice.lo].tags
+        tags = own[item].tags
         return name in tags and (value is None or tags[name] == value)
 
     return has
 
 
+EXTRAS = Statement("listed_extras", "SELECT p.id, p.extras FROM given JOIN parcels p ON p.id = given.id")
 MARKS = Statement(
     "marks_of",
     "SELECT m.parcel, m.item, m.kind, m.execution, m.at FROM given JOIN marks m ON m.parcel = given.parcel"
@@ -302,16 +331,18 @@ def read(
     `whole`, large params and results are left empty.
     """
     chosen, following = yield from page
+    extras = yield from extras_of((slice for slice, _ in chosen), item_parts.MOST_BYTES)
     items = [item_parts.Item(s.parcel, s.lo, item, s.completed_at is not None) for s, item in chosen]
     sizes = yield from item_parts.measure(items, None if whole else MOST_SHOWN)
-    count = item_parts.affordable(items, sizes)
+    told = sum(1 for one in items if one.parcel in extras)
+    count = min(item_parts.affordable(items, sizes), told)
     if count < len(items):
         chosen, items, following = chosen[:count], items[:count], (items[count - 1].parcel, items[count - 1].item)
     parts = yield from item_parts.read(items, sizes)
     noted = yield ForEach(PROGRESS, ITEM, [(s.parcel, item) for s, item in chosen if s.session is not None])
     progress = {(parcel, item, attempt): (percent, message) for parcel, item, attempt, percent, message in noted}
     found = [
-        _execution(slice, item, namespace, sizes, parts, progress)
+        _execution(slice, item, namespace, sizes, parts, extras[slice.parcel], progress)
         for (slice, _), item in zip(chosen, items, strict=True)
     ]
     starts = yield from beginnings.of(one.execution for one in found)
@@ -320,7 +351,7 @@ def read(
 
 def _execution(
     s: Listed, which: item_parts.Item, namespace: int, sizes: item_parts.Sizes, parts: item_parts.Parts,
-    notes: dict[tuple[UUID, int, int], tuple[float, str]],
+    extras: Extras, notes: dict[tuple[UUID, int, int], tuple[float, str]],
 ) -> Found:  # fmt: skip
     item, ended, result = which.item, sizes.ended.get((s.parcel, s.lo)), parts.results[which]
     started, completed = timing_of(ended.timings if ended else None, item - s.lo, s.started_at, s.completed_at or 0)
@@ -333,7 +364,7 @@ def _execution(
         session=s.session, worker=s.worker, last_seen=s.last_seen, result=None if result is None else Raw(result),
         exit_code=s.exit_code, error=read_failure(parts.errors.get((s.parcel, s.lo))),
         parent=s.parent, percent=percent, message=message,
-        params=Raw(parts.params[which]) if s.parcel in sizes.items else Raw(b"null"), extra=extra_of(s.extras, item),
+        params=Raw(parts.params[which]) if s.parcel in sizes.items else Raw(b"null"), extra=extras[item],
     )  # fmt: skip
     return Found(
         execution=execution,

@@ -67,7 +67,7 @@ def decide_all(
         meter.grant(ITEM_STEPS)
         meter.over = None
         key = turn_key(d.target.job, t.name) if standing else ""
-        turn = standing.get(key) or (BUSY if live and t.last_execution in live else FREE)
+        turn = standing.get(key) or (BUSY if live and t.last_execution in live else FREE)  # guard: overlap-sees-last
         try:
             if t.rules.calendars:
                 decision = _decide_by(open_times.get((d.target.namespace, t.rules.calendars)), t, turn, now)

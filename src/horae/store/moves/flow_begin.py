@@ -280,6 +280,7 @@ def _waits(s: Running, item: int) -> Waiting:
     """A parent that waits for its children. It holds no worker, so it counts under no limit of its queue."""
     return Waiting(
         parcel=s.parcel, lo=item, hi=item + 1, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
-        failures=s.failures, losses=s.losses, alone=s.alone, width=s.width, flags=s.flags & ~LIMITED,
+        failures=s.failures, losses=s.losses, alone=s.alone, width=s.width,
+        flags=s.flags & ~LIMITED,  # guard: workflow-is-unlimited
         reason="children", gate=GATE,
     )  # fmt: skip

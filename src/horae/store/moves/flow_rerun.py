@@ -1,28 +1,31 @@
 """A workflow that begins as the rerun of another: with its graph and its versions, and with what it had finished."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.execution import Rerun
+from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.packing import Packed
 from horae.model.workflow import decide
 from horae.model.workflow.flow import Ended, Start
 from horae.model.workflow.plan import Plan
-from horae.model.workflow.rerun import copies, kept_steps
+from horae.model.workflow.rerun import FAILED, copies, kept_steps
+from horae.model.workflow.values import Workflow
 from horae.store.moves import flow_results, flow_rows
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.flow_course import Course, plans_of
 from horae.store.moves.flow_rows import EVERY_STEP, Held
 from horae.store.script import ForEach, Script, Statement
 
-DONE = Statement(
+ENDED = Statement(
     "items_to_take_over",
-    "SELECT p.extras, p.ends, p.items, h.lo, h.hi FROM given JOIN parcels p ON p.id = given.parcel"
-    " JOIN history h ON h.parcel = p.id AND h.state = 'success'",
+    "SELECT p.id, p.extras, p.ends, p.items, h.lo, h.hi, h.state FROM given JOIN parcels p ON p.id = given.parcel"
+    " JOIN history h ON h.parcel = p.id",
 )
+GIVEN = Statement("params_of_children", "SELECT p.id, p.ends, p.items FROM given JOIN parcels p ON p.id = given.parcel")
 
 
 def before(rerun: Rerun) -> Script[Held | None]:
@@ -43,36 +46,88 @@ def begin(course: Course, rerun: Rerun, moves: Deferred, now: Instant) -> Script
     yield from course.decide(decide.resume(course.plan, course.flow, about, held, now), moves, now)
 
 
-class Items(Struct, frozen=True):
-    """Items of a foreach that a rerun takes over: their places, and the parcels in which they lie."""
+class Taken(Struct, frozen=True):
+    """What a rerun takes over of a step that did not succeed."""
 
-    places: frozenset[int]
-    parcels: list[tuple[UUID, int]]
+    places: frozenset[int] = frozenset()  # of a foreach: the items that succeeded,
+    parcels: list[tuple[UUID, int]] = []  # and where they lie
+    within: Mapping[int, Rerun] = {}  # workflows within that did not succeed, by their place: they go on, too
 
 
-def items_of(course: Course, start: Start) -> Script[Items | None]:
-    """Find the items of a foreach that succeeded in the workflow that this one is a rerun of; None for none.
+NOTHING_TAKEN = Taken()
+NO_ID = UUID(int=0)
 
-    The list must be the same. If the workflow's params or its definition may be others now, so must be the items'.
+
+def taken_of(course: Course, start: Start, runs: type) -> Script[Taken]:
+    """Find what a step did in the workflow that this one is a rerun of: items that succeeded, workflows that did not.
+
+    The list of a foreach must be the same. If the workflow's params or its definition may be others now, so must be
+    those of the items.
     """
     rerun = course.held.extra.rerun
-    known = None if rerun is None or not rerun.since else (yield from before(rerun))
-    if rerun is None or known is None or start.ordered:
-        return None
+    node = course.plan.nodes.get(start.step)  # an undoing has none
+    if rerun is None or not rerun.since or node is None or node.step.loop is not None:
+        return NOTHING_TAKEN
+    known = (yield from before(rerun)) if start.foreach or runs is Workflow else None
+    if known is None:
+        return NOTHING_TAKEN
     rows = {row.step: row for row, _ in (yield from flow_rows.some_steps(EVERY_STEP, [known.place]))[known.place]}
-    row, kept = rows.get(start.step), kept_steps(course.plan, rows, rerun.since)
-    if row is None or row.total != len(start.items) or start.step not in kept.in_part:
-        return None
+    row = rows.get(start.step)
+    if row is None or start.step not in kept_steps(course.plan, rows, rerun.since).in_part:
+        return NOTHING_TAKEN
     is_same = not rerun.latest and known.params == course.held.params
+    if not start.foreach:
+        return Taken(within=(yield from _gone_on(course, start, {0: row.execution}, rerun, is_same=is_same)))
+    if row.total != len(start.items):
+        return NOTHING_TAKEN
     children = yield from flow_results.children_of(known.place, start.step)
+    return (yield from _items(course, start, children, rerun, is_same=is_same, nested=runs is Workflow))
+
+
+def _items(
+    course: Course, start: Start, children: list[tuple[UUID, int]], rerun: Rerun, *, is_same: bool, nested: bool
+) -> Script[Taken]:
+    """What is taken over of the items of a foreach."""
     places: set[int] = set()
-    for extras, ends, items, lo, hi in (yield ForEach(DONE, flow_results.CHILD, [(id,) for id, _ in children])):
+    failed: dict[int, UUID] = {}  # the newest of each: a rerun of a rerun has those of both
+    rows = yield ForEach(ENDED, flow_results.CHILD, [(id,) for id, _ in children])
+    for parcel, extras, ends, items, lo, hi, state in rows:
         given = Packed(ends, items)
         for item, at in enumerate(flow_results.places_of(extras, lo, hi), lo):
-            if not is_same and given.one(item) != start.items[at]:
-                return None
-            places.add(at)
-    return Items(frozenset(places), children) if 0 < len(places) < row.total else None
+            if state != "success":
+                failed[at] = max(execution_id(parcel, item), failed.get(at, NO_ID))
+            elif not is_same and given.one(item) != start.items[at]:
+                return NOTHING_TAKEN
+            else:
+                places.add(at)
+    if len(places) == len(start.items):
+        return NOTHING_TAKEN
+    left: dict[int, UUID | None] = {at: id for at, id in failed.items() if at not in places} if nested else {}
+    within = yield from _gone_on(course, start, left, rerun, is_same=is_same)
+    return Taken(frozenset(places), children if places else [], within)
+
+
+def _gone_on(
+    course: Course, start: Start, children: Mapping[int, UUID | None], rerun: Rerun, *, is_same: bool
+) -> Script[dict[int, Rerun]]:
+    """The workflows among these children of the job that the step runs, with the same params: reruns from what failed.
+
+    They go by the same definitions as the rerun that they are part of.
+    """
+    ids = [id for id in children.values() if id is not None]
+    if not ids:
+        return {}
+    flows, pin = (yield from flow_rows.flows_of(ids)), course.pins.get(start.step)
+    alike = {id for id, held in flows.items() if pin is not None and held.flow.job == pin.job}
+    if alike and not is_same:
+        rows = yield ForEach(GIVEN, flow_results.CHILD, [(parcel,) for parcel in sorted(set(map(parcel_of, alike)))])
+        given = {parcel: Packed(ends, items) for parcel, ends, items in rows}
+        alike = {
+            id
+            for at, id in children.items()
+            if id in alike and parcel_of(id) in given and given[parcel_of(id)].one(index_of(id)) == start.items[at]
+        }
+    return {at: Rerun(of=id, since=FAILED, latest=rerun.latest) for at, id in children.items() if id in alike}
 
 
 def _taken_over(rerun: Rerun, plan: Plan) -> Script[Sequence[Ended]]:

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.errors import BadInput, HoraeError, TooLarge
 from horae.model.cel.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_blamed, shared
-from horae.model.execution import Extra
+from horae.model.execution import Extra, Rerun
 from horae.model.ids import parcel_id
 from horae.model.keys import encode_keys, keys_of
 from horae.model.limits import fan_key, sequence_name
@@ -20,10 +20,11 @@ from horae.model.protocol import Failure
 from horae.model.schema import checker_of
 from horae.model.slice import Queued, Slice, Waiting
 from horae.model.workflow.flow import Ended, Pin, Start
-from horae.store.moves import flow_rerun, shelves
+from horae.store.moves import shelves
 from horae.store.moves.bounds import bounded
 from horae.store.moves.deferred import Change
 from horae.store.moves.flow_course import Course
+from horae.store.moves.flow_rerun import NOTHING_TAKEN, Taken, taken_of
 from horae.store.moves.flow_rows import STEP
 from horae.store.moves.flow_terms import Terms
 from horae.store.moves.parcels import first_wake, heads, shelved, written
@@ -56,10 +57,11 @@ def begin_steps(courses: Collection[Course], terms: Terms, new_id: NewId, now: I
     lead = yield from terms.lead(now)
     single: list[tuple[Course, Start, NewExecution]] = []
     for course, whole in wanted:
-        start = (yield from _without_taken(course, whole, begun)) if whole.foreach else whole
+        taken = yield from _taken(course, whole, terms.targets)
+        start = _without(taken, course, whole, begun) if taken.places else whole
         try:
             target = _target(course, start, terms.targets)
-            asked = _asked(course, start, target, lead, now)
+            asked = _asked(course, start, target, lead, now, taken.within)
         except Exception as error:  # whatever is wrong with a step is its own failure, and never the report's
             begun.refused.append((course, _refused(start, error)))
             continue
@@ -74,11 +76,15 @@ def begin_steps(courses: Collection[Course], terms: Terms, new_id: NewId, now: I
     return begun
 
 
-def _without_taken(course: Course, start: Start, begun: Begun) -> Script[Start]:
+def _taken(course: Course, start: Start, targets: Mapping[Pin, Target]) -> Script[Taken]:
+    """What a rerun takes over of a step that starts."""
+    pin = course.pins.get(start.step)
+    target = None if pin is None else targets.get(pin)
+    return NOTHING_TAKEN if target is None else (yield from taken_of(course, start, type(target.spec.task)))
+
+
+def _without(taken: Taken, course: Course, start: Start, begun: Begun) -> Start:
     """A foreach without the items that a rerun takes over: their results are read where they lie."""
-    taken = yield from flow_rerun.items_of(course, start)
-    if taken is None:
-        return start
     course.takes_over(start.step, len(taken.places))
     begun.fanned += [(*course.held.place, start.step, parcel, count, True) for parcel, count in taken.parcels]
     places = [at for at in range(len(start.items)) if at not in taken.places]
@@ -158,8 +164,10 @@ def _refused(start: Start, error: Exception) -> Ended:
     return Ended(step=start.step, state="failed", error=failure, reason="start", bad=bad)
 
 
-def _asked(course: Course, start: Start, target: Target, lead: Lead, now: Instant) -> list[NewExecution]:
-    """The executions of a step: one, or one that stands for all items, or where their keys differ one for each."""
+def _asked(
+    course: Course, start: Start, target: Target, lead: Lead, now: Instant, within: Mapping[int, Rerun]
+) -> list[NewExecution]:
+    """The executions of a step: one, or one that stands for all items, or where they differ one for each."""
     held = course.held
     extra = structs.replace(held.extra, step=start.step, rerun=None, retry_of=None)
     fits = checker_of(target.spec, "params")
@@ -168,12 +176,12 @@ def _asked(course: Course, start: Start, target: Target, lead: Lead, now: Instan
             remedy = f"Keep them under {MAX_ITEM} bytes; pass a reference instead."
             raise TooLarge(f'The params of the step "{start.step}" have {len(item)} bytes.', remedy)
         fits(item)
-    alike = start.foreach and start.places is None and not _differ(target, lead)
+    alike = start.foreach and start.places is None and not within and not _differ(target, lead)
     asked = []
     meter = Meter(MOST_STEPS + ITEM_STEPS * len(start.items))
     places = range(len(start.items)) if start.places is None else start.places
     for i, item in list(zip(places, start.items, strict=True))[: 1 if alike else None]:
-        mine = structs.replace(extra, index=i) if start.foreach else extra
+        mine = structs.replace(extra, index=i if start.foreach else None, rerun=within.get(i))
         priority = held.priority if start.priority is None else start.priority
         due_at = now + start.delay if start.delay else 0
         with shared(meter):

@@ -140,7 +140,7 @@ class Gate:
         if len(self.keys) > MOST_LOCKS:
             yield Lock((ALL,))
         else:
-            yield Lock(self.keys, shared=ALL)
+            yield Lock(self.keys, shared=ALL)  # guard: keys-lock
 
     def look(self) -> Script[None]:
         """Learn how the keys stand now."""
@@ -248,7 +248,7 @@ def free(parcels: Collection[UUID], now: Instant, known: Mapping[UUID, str | Non
     gate = Gate({key for mine in keys.values() for key in mine.guarded}, now)
     if not gate.keys:
         return gate.entered
-    yield from gate.lock()
+    yield from gate.lock()  # guard: free-locks-keys
     held = sorted((key, parcel) for parcel, mine in keys.items() for key in mine.limits)
     placed = sorted((mine.sequence, parcel) for parcel, mine in keys.items() if mine.sequence is not None)
     yield Together([ForEach(DROP_HOLDERS, HELD, held), ForEach(DROP_TICKETS, HELD, placed)])
@@ -283,7 +283,7 @@ def enter(
     """
     taking = places if places is not None else {entry.slice.parcel: entry.keys for entry in entries}
     gate = Gate({key for keys in (*taking.values(), *(e.keys for e in entries)) for key in keys.guarded}, now)
-    yield from gate.lock()
+    yield from gate.lock()  # guard: enter-locks-keys
     yield from gate.look()
     if fresh:
         yield from gate.pull()

@@ -116,7 +116,7 @@ def open_hold(hold: Hold) -> Script[Hold]:
 
     One of the same queue and reason, or a window of the same calendar, is changed instead.
     """
-    yield Lock(table="holds")
+    yield Lock(table="holds")  # guard: hold-locks-claims
     yield Fetch(FORGET, (hold.created_at - KEPT,))
     same = (hold.namespace, hold.queue or 0, hold.calendar or "", hold.reason, hold.until_at or 0)
     rows = yield Fetch(SAME, same)
@@ -206,7 +206,7 @@ def follow(namespace: int, times: Mapping[str, Calendar], now: Instant) -> Scrip
     """Calendars have changed: the windows that go by them hold when these say, from the commit on."""
     if not (yield from windows_by(namespace, times.keys())):
         return
-    yield Lock(table="holds")
+    yield Lock(table="holds")  # guard: calendar-hold-locks-claims
     windows = yield from windows_by(namespace, times.keys())
     yield from _move([hold for hold, _ in windows], _by_hold(windows, times), now)
 

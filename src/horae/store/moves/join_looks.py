@@ -53,7 +53,8 @@ def look(limit: int, new_id: NewId, now: Instant) -> Script[Looked]:
     below = yield ForEach(DEPENDENTS, (("job", "uuid"),), [(job,) for job in sorted(jobs)])
     yield from dependents.lock(jobs | {row[0] for row in below})  # all in order: what ends here tells them
     found = yield from dependents.locked(jobs)
-    seen = [(join, parts) for join, parts in (yield from joins.read({j.key for j in due})) if join.wake_at is not None]
+    read = yield from joins.read({j.key for j in due})
+    seen = [(join, parts) for join, parts in read if join.wake_at is not None]  # guard: join-looked-at-once
     aims = yield from targets(jobs)
     names = yield from _names({upstream for d in found.values() for upstream in d.needs})
     looked = Looked(joins=len(due))

@@ -100,7 +100,7 @@ def bring(parts: Iterable[tuple[Key, Part]], now: Instant) -> Script[None]:
         yield Insert(
             "join_parts", PART_COLUMNS, rows,
             conflict="ON CONFLICT (dependent, step, interval_start, upstream)"
-            f" DO UPDATE SET {update} WHERE NOT join_parts.met",
+            f" DO UPDATE SET {update} WHERE NOT join_parts.met",  # guard: join-met-stays
         )  # fmt: skip
 
 

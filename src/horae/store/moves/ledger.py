@@ -115,7 +115,7 @@ def exchange_rows(gone: Sequence[LedgerRow], come: Iterable[LedgerRow]) -> Scrip
     if gone:
         taken = yield ForEach(TAKE_OUT, columns, [(row.trigger, row.first, row.last) for row in gone])
         if len(taken) != len(gone):
-            raise Again
+            raise Again  # guard: ledger-rows-gone
     rows = [(r.trigger, r.first, r.last, r.disposition, r.cause, r.execution, r.decided_at) for r in come]
     if rows:
         yield Insert("fires", FIRES, rows)

@@ -131,7 +131,8 @@ def meet(asked: Sequence[Asked], known: Mapping[UniqueKey, UUID], new_id: NewId,
     if not keys:
         return met
     blank = [(*key, NOBODY, now, None, None, 0) for key in keys]
-    rows = yield Insert("meetings", ROW, blank, conflict="ON CONFLICT DO NOTHING", returning="job, kind, key")
+    unless = "ON CONFLICT DO NOTHING"
+    rows = yield Insert("meetings", ROW, blank, conflict=unless, returning="job, kind, key")  # guard: meeting-once
     met.fresh = {(row[0], row[1], row[2]) for row in rows}
     losers = [key for key in keys if key not in met.fresh]
     held = (yield ForEach(LOCK, KEY, losers)) if losers else []
@@ -267,6 +268,6 @@ def settle(met: Met, asked: Sequence[Asked], new_id: NewId, now: Instant, done: 
         yield from lock_around({e.envelope.job for e in asked if e.meets or e.patience is not None})
     for id in sorted(met.replaced.values()):
         verdict, _ = yield from cancel.cancel(parcel_of(id), index_of(id), REPLACED, now, new_id)
-        if verdict != "cancelled":
+        if verdict != "cancelled":  # guard: replaced-was-cancelled
             raise Again
     return opened.parcels

@@ -104,7 +104,7 @@ def preempt(
     namespace: int, lanes: Collection[int], paused: frozenset[UUID], rules: Rules, now: Instant
 ) -> Script[Preempted]:
     """Decide who gives way in a namespace, and ask them; what they give way to goes to the front."""
-    yield Lock(names=(f"preempt:{namespace}",))
+    yield Lock(names=(f"preempt:{namespace}",))  # guard: preempt-locks
     waiting = (yield from waiters(lanes, paused)).get(namespace, [])
     if not waiting:
         return Preempted([], 0, {})
@@ -151,7 +151,7 @@ def _workers(sessions: Sequence[Session], asked: Rows, rules: Rules, now: Instan
         if session in left:
             _add(left[session], rules.cost(lane), -int(count))
     for _, _, session, created_at, lane in asked:
-        if session in left and created_at > now - PATIENCE:
+        if session in left and created_at > now - PATIENCE:  # guard: preempt-asked-already
             _add(left[session], rules.cost(lane), 1)
     return [Worker(session=s.id, lanes=rules.may_take(s), left=left[s.id]) for s in sessions]
 
@@ -188,8 +188,8 @@ def _ask(decided: Decision, now: Instant) -> Script[Preempted]:
     """Lock the victims' sessions, look again, and leave the requests; then put the waiters in front."""
     if not decided.victims:
         return Preempted([], 0, {})
-    locked = yield from lock_sessions([victim.session for victim in decided.victims])
-    live = {id for id, row in locked.items() if row.live}
+    locked = yield from lock_sessions([victim.session for victim in decided.victims])  # guard: preempt-locks-sessions
+    live = {id for id, row in locked.items() if row.live}  # guard: preempt-of-live-session
     columns: shelves.Columns = (("session", "uuid"), ("parcel", "uuid"), ("item", "int"), ("attempt", "int"))
     named = sorted((v.session, v.parcel, v.item, v.attempt) for v in decided.victims if v.session in live)
     still = yield ForEach(STILL, columns, named)

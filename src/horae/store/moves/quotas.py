@@ -74,7 +74,7 @@ def room(bounds: Bounds, places: Iterable[Place], now: Instant) -> Script[Room]:
     found = Room(bounds, now)
     if not names:
         return found
-    yield Lock(tuple(sorted(names)))
+    yield Lock(tuple(sorted(names)))  # guard: quota-locks
     for id in queues:
         most = bounds.queues[id][1]
         found.queues[id] = most - (yield from _count([id], most))

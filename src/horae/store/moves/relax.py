@@ -63,7 +63,7 @@ def sibling(lane: int, needs: frozenset[str], now: Instant) -> Script[int]:
         if rows:
             break  # otherwise it was forgotten in between
     id, used_at = rows[0]
-    if 0 < used_at < now - FRESH:
+    if 0 < used_at < now - FRESH:  # guard: lane-use-noted
         yield Fetch(USED, (id, now))
     return int(id)
 

@@ -63,8 +63,8 @@ def _reserve(keyed: Mapping[RequestKey, tuple[Idempotency, object]], now: Instan
     rows = yield Insert(
         "idempotency",
         RESERVED,
-        [_reserved(key, *keyed[key], now) for key in sorted(keyed)],
-        conflict="ON CONFLICT DO NOTHING",
+        [_reserved(key, *keyed[key], now) for key in sorted(keyed)],  # guard: requests-in-order
+        conflict="ON CONFLICT DO NOTHING",  # guard: request-taken-once
         returning="namespace, route, key",
     )
     return {(row[0], row[1], row[2]) for row in rows}

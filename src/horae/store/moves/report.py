@@ -16,12 +16,12 @@ from horae.env import Instant
 from horae.model.job import Spec
 from horae.model.keys import KEYED, LIMITED
 from horae.model.parcel import AT_MOST_ONCE
-from horae.model.protocol import Failure, Outcome, Range
+from horae.model.protocol import MAX_PROGRESS, Failure, Outcome, Range
 from horae.model.retry import RetryPolicy
 from horae.model.settle import Awaited, Failed, Rules, Settler, has_begun
 from horae.model.slice import Running, Span, match, part
 from horae.model.suspects import is_suspect
-from horae.store.moves import awaits, shelves
+from horae.store.moves import awaits, dead_letters, shelves
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.effects import Effects, free_keys, put_fates, tell_dependents
 from horae.store.moves.ends import follow_steps
@@ -119,7 +119,7 @@ def settle(
         return effects
     held = yield from _held(told, effects, depended=any(row.depended for row in sessions.values()))
     for head in told:
-        mine = held.get(head.session, {})
+        mine = held.get(head.session, {})  # guard: mine-by-session
         if head.exchange.started:
             yield from _start(head, mine, effects, moves, now)
         yield from _note(head, mine, effects, now)
@@ -133,10 +133,12 @@ def settle(
         yield from follow_steps(effects, moves, new_id, now, kin, keeps_newborn=True)
     if effects.freed:
         yield from moves.make()
-        yield from free_keys(effects, now)
+        yield from free_keys(effects, now)  # guard: end-frees-keys
     if effects.feeding:
         yield from moves.make()
         yield from tell_dependents(effects, new_id, now)
+    if effects.given_up:
+        yield from dead_letters.reopen(effects.given_up)
     return effects
 
 
@@ -164,7 +166,7 @@ def _held(heads: Sequence["Head"], effects: Effects, *, depended: bool) -> Scrip
     held: dict[UUID, Held] = {}
     for row in rows:
         slice = shelves.running(row)
-        held.setdefault(slice.session, {})[slice.parcel, slice.lo] = slice
+        held.setdefault(slice.session, {})[slice.parcel, slice.lo] = slice  # guard: held-by-session
         if depended and row[FEEDS_AT]:
             effects.feeding.add(slice.job)
         if slice.flags & KEYED:
@@ -183,7 +185,9 @@ def _start(head: "Head", held: Held, effects: Effects, moves: Deferred, now: Ins
         structs.replace(part(slice, lo, hi), started_at=max(slice.granted_at, min(started[i].at, now)))
         for slice, i, lo, hi in matched.hits
     ]
-    effects.waited += [Waited(s.namespace, max(0, (s.started_at or now) - s.queued_at), s.hi - s.lo) for s in begun]
+    effects.waited += [
+        Waited(s.job, s.namespace, max(0, (s.started_at or now) - s.queued_at), s.hi - s.lo) for s in begun
+    ]
     yield from _replace(held, matched.touched, [*begun, *matched.left], moves)
 
 
@@ -207,7 +211,7 @@ def _note(head: "Head", held: Held, effects: Effects, now: Instant) -> Script[No
     up = head.exchange
     holds = _Holds(held)
     progress = {
-        (p.parcel, p.item): (p.parcel, p.item, p.attempt, p.percent, p.message.replace("\0", ""), now)
+        (p.parcel, p.item): (p.parcel, p.item, p.attempt, p.percent, p.message.replace("\0", "")[:MAX_PROGRESS], now)
         for p in up.progress
         if holds(p.parcel, p.item, p.attempt)
     }
@@ -225,7 +229,8 @@ class _Holds:
             self._slices.setdefault(slice.parcel, []).append(slice)
 
     def __call__(self, parcel: UUID, item: int, attempt: int) -> bool:
-        return any(s.lo <= item < s.hi and s.attempt == attempt for s in self._slices.get(parcel, ()))
+        held = self._slices.get(parcel, ())
+        return any(s.lo <= item < s.hi and s.attempt == attempt for s in held)  # guard: notes-of-attempt
 
     def moved(self, parcel: UUID, item: int) -> Moved:
         slice = self._slices[parcel][0]
@@ -264,7 +269,10 @@ def _settle_one(
     gone = [(slice.parcel, lo, hi) for slice, _, lo, hi in matched.hits]
     yield from _replace(
         held, matched.touched, matched.left, moves,
-        [*put_fates(settler.fates, row.worker, head.session, effects), ForEach(FORGET_REQUESTS, RANGE, gone)],
+        [
+            *put_fates(settler.fates, row.worker, head.session, effects),
+            ForEach(FORGET_REQUESTS, RANGE, gone),  # guard: report-forgets-requests
+        ],
     )  # fmt: skip
 
 
@@ -332,7 +340,7 @@ def _go_on(settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome,
         settler.give_up(slice, lo, hi, outcome, NOT_DURABLE, "permanent")
     elif outcome.outcome == "suspended" and not once:
         settler.suspend(slice, lo, hi, outcome)
-    elif once and (outcome.outcome == "suspended" or has_begun(slice, outcome)):
+    elif once and (outcome.outcome == "suspended" or has_begun(slice, outcome)):  # guard: begun-runs-once
         settler.give_up(slice, lo, hi, outcome, HANDED_BACK, "delivery")
     else:
         settler.release(slice, lo, hi, outcome)

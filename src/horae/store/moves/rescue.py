@@ -10,7 +10,7 @@ from horae.model.session import LIVE
 from horae.model.settle import Settler, lost
 from horae.model.slice import Running, part
 from horae.model.suspects import Loss
-from horae.store.moves import report, shelves
+from horae.store.moves import dead_letters, report, shelves
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.effects import Effects, free_keys, put_fates, tell_dependents
 from horae.store.moves.ends import follow_steps
@@ -45,7 +45,11 @@ ORPHANS = Statement(
 def mark_lost(session: UUID, last_seen: Instant, now: Instant) -> Script[bool]:
     """End a session that was watched for a full timeout with the same `last_seen`; false when it moved meanwhile."""
     rows = yield ForEach(LOCK_SILENT, (("id", "uuid"),), [(session,)])
-    if not rows or rows[0][1] not in LIVE or rows[0][2] != last_seen:
+    if (
+        not rows
+        or rows[0][1] not in LIVE  # guard: lost-once
+        or rows[0][2] != last_seen  # guard: silent-since
+    ):
         return False
     yield Fetch(END_SESSION, (session, "lost", now))
     return True
@@ -64,9 +68,9 @@ def rescue(
 
     `charge` counts a loss against each; a new epoch or a clean close charges nothing.
     """
-    locked = yield from lock_sessions([session])
+    locked = yield from lock_sessions([session])  # guard: rescue-locks-session
     row = locked.get(session)
-    if row is None or row.live:
+    if row is None or row.live:  # guard: rescue-of-ended-session
         return None
     rows = yield Fetch(HELD_BY_SESSION, (session, limit + 2))
     alone = len(rows) == 1 and rows[0][_HI] - rows[0][_LO] == 1
@@ -88,7 +92,7 @@ def rescue(
             effects.feeding.add(slice.job)
     fates = put_fates(settler.fates, row.worker, session, effects)
     gone = ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
-    yield Together([shelves.take("running", held), *fates, gone])
+    yield Together([shelves.take("running", held), *fates, gone])  # guard: rescue-forgets-requests
     if effects.children:
         moves = Deferred()
         yield from follow_steps(effects, moves, new_id, now)
@@ -97,6 +101,7 @@ def rescue(
         yield from free_keys(effects, now)
     if effects.feeding:
         yield from tell_dependents(effects, new_id, now)
+    yield from dead_letters.reopen(effects.given_up)
     return effects
 
 
@@ -110,7 +115,7 @@ def _give_up(settler: Settler, slice: Running, delivery: int, loss: Loss, cancel
     """What was to be cancelled has ended; what may run once is lost whether or not a loss is charged."""
     nothing = lost(slice)
     for lo, hi in cancel_asked(settler, slice, slice.lo, slice.hi, nothing, cancels):
-        if charge or delivery == AT_MOST_ONCE:
+        if charge or delivery == AT_MOST_ONCE:  # guard: lost-runs-once
             settler.lose(part(slice, lo, hi), delivery, loss)
         else:
             settler.release(slice, lo, hi, nothing)
@@ -130,9 +135,9 @@ def orphans() -> Script[list[UUID]]:
 
 def close(session: UUID, now: Instant) -> Script[bool]:
     """A drained worker leaves; what it still holds is handed back by the rescuer, uncharged."""
-    locked = yield from lock_sessions([session])
+    locked = yield from lock_sessions([session])  # guard: close-locks-session
     row = locked.get(session)
-    if row is None or not row.live:
+    if row is None or not row.live:  # guard: close-once
         return False
     yield Fetch(END_SESSION, (session, "closed", now))
     return True

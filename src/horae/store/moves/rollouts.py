@@ -96,7 +96,7 @@ def hold(job: UUID, namespace: int) -> Script[tuple[int, str] | None]:
     """Lock a job and whatever chooses versions of it; its version and state."""
     locked = yield from jobs.lock(job, namespace)
     if locked is not None:
-        yield from triggers.of_job(job, lock=True)
+        yield from triggers.of_job(job, lock=True)  # guard: rollout-locks-triggers
         yield from dependents.lock_around({job})
     return locked
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.protocol import Register
-from horae.model.session import NOTHING_SEEN, Session, capabilities_of
+from horae.model.session import NOTHING_SEEN, Session, SessionState, capabilities_of
 from horae.store.script import Among, Fetch, ForEach, Row, Script, Statement
 
 _COLUMNS = (
@@ -32,6 +32,14 @@ ONE = Statement(
 ALL = Statement(
     "sessions",
     f"SELECT {_COLUMNS}, (SELECT coalesce(sum(r.hi - r.lo), 0) FROM running r WHERE r.session = s.id)"
+    " FROM sessions s WHERE (s.namespace = $1 OR $1 = 0) AND (s.ended_at IS NULL OR s.ended_at > $2)"
+    " ORDER BY s.created_at DESC LIMIT $3",
+)
+BRIEF = Statement(
+    "sessions_in_brief",
+    "SELECT s.id, s.namespace, s.worker, s.concurrency, s.state, s.last_seen,"
+    " (SELECT coalesce(sum(r.hi - r.lo), 0) FROM running r WHERE r.session = s.id)::bigint,"
+    " length(s.presence) + length(s.capabilities) + length(s.queues)"
     " FROM sessions s WHERE (s.namespace = $1 OR $1 = 0) AND (s.ended_at IS NULL OR s.ended_at > $2)"
     " ORDER BY s.created_at DESC LIMIT $3",
 )
@@ -62,12 +70,26 @@ SERVER = Statement(
     "server_seen",
     "INSERT INTO servers (id, url, host, pid, version, parts, started_at, last_seen)"
     " VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
-    " ON CONFLICT (id) DO UPDATE SET last_seen = excluded.last_seen, url = excluded.url",
+    " ON CONFLICT (id) DO UPDATE SET last_seen = excluded.last_seen, url = excluded.url,"
+    " parts = excluded.parts",
 )
 SERVERS = Statement(
     "servers", "SELECT id, url, host, pid, version, parts, started_at, last_seen FROM servers WHERE last_seen > $1"
 )
 SERVER_GONE = Statement("server_gone", "DELETE FROM servers WHERE id = $1")
+
+
+class Brief(Struct, frozen=True):
+    """A session without its presence, which may be long."""
+
+    id: UUID
+    namespace: int
+    worker: str
+    concurrency: int
+    state: SessionState
+    last_seen: Instant
+    running: int
+    size: int  # characters of what is left out
 
 
 def register(id: UUID, namespace: int, presence: Register, now: Instant, key: str = "") -> Script[Session]:
@@ -115,6 +137,12 @@ def sessions(namespace: int, ended_after: Instant, limit: int) -> Script[list[Se
     return [_session(row) for row in rows]
 
 
+def in_brief(namespace: int, ended_after: Instant, limit: int) -> Script[list[Brief]]:
+    """Return sessions that are there, and those that ended lately, newest first; namespace 0 means all."""
+    rows = yield Fetch(BRIEF, (namespace, ended_after, limit))
+    return [Brief(*row) for row in rows]
+
+
 def held_by_lane(ids: Iterable[UUID]) -> Script[dict[UUID, dict[int, int]]]:
     """How many executions each of these sessions holds, by the lane they came from."""
     found: dict[UUID, dict[int, int]] = {id: {} for id in ids}
@@ -155,6 +183,9 @@ def end_old_epochs(current: int, now: Instant) -> Script[list[UUID]]:
     yield Fetch(LOCK_OLD_EPOCH, (current,))  # in the order of their ids, as everybody does
     rows = yield Fetch(OLD_EPOCH, (current, now))
     return [row[0] for row in rows]
+
+
+KEYLESS = "keyless"  # among its parts: a server that cannot open what is sealed in the store
 
 
 class Server(Struct, frozen=True, kw_only=True):

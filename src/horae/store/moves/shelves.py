@@ -115,7 +115,7 @@ def _history_row(f: Finished) -> tuple[object, ...]:
 def put_blobs(blobs: Iterable[tuple[UUID, int, bytes]]) -> Insert:
     """Results that lie by themselves; what an attempt before left there is not what counts."""
     newest = "ON CONFLICT (parcel, item) DO UPDATE SET content = excluded.content"
-    return Insert("blobs", (*ITEM, ("content", "bytea")), list(blobs), conflict=newest)
+    return Insert("blobs", (*ITEM, ("content", "bytea")), list(blobs), conflict=newest)  # guard: result-stored-once
 
 
 def put_tried(tried: Sequence[Tried], worker: str, session: object) -> Insert:

@@ -40,7 +40,7 @@ def wait(session: UUID, body: Await, now: Instant) -> Script[Awaited | None]:
 
     A repeated call goes on with the deadline of the first.
     """
-    sessions = yield from lock_sessions([session])
+    sessions = yield from lock_sessions([session])  # guard: await-locks-session
     live = session in sessions and sessions[session].live
     if not live or not (yield from steps.is_held(session, body.parcel, body.item, body.attempt)):
         return None
@@ -102,14 +102,14 @@ Place = Literal["waiting", "queued", "running", "final", "moving", "unknown"]
 def _hold(parcel: UUID, item: int) -> Script[Place]:
     """Keep an execution where it is, and tell where that is; whoever moves it right now is not waited for."""
     for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
-        if (yield Fetch(find, (parcel, item))):
+        if (yield Fetch(find, (parcel, item))):  # guard: signal-holds-execution
             return "waiting" if shelf == "waiting" else "queued"
     rows = yield Fetch(ON_RUNNING, (parcel, item))
     if rows:
         session = rows[0][0]
-        yield from lock_sessions([session])
+        yield from lock_sessions([session])  # guard: signal-locks-session
         rows = yield Fetch(ON_RUNNING, (parcel, item))
-        return "running" if rows and rows[0][0] == session else "moving"
+        return "running" if rows and rows[0][0] == session else "moving"  # guard: signal-looks-again
     if (yield Fetch(ON_HISTORY, (parcel, item))):
         return "final"
     return "moving" if (yield Fetch(EXISTS, (parcel, item))) else "unknown"

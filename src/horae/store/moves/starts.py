@@ -112,7 +112,11 @@ def start(wanted: Sequence[Start], new_id: NewId, now: Instant, done: Started) -
     if not wanted:
         return []
     found = yield from targets({one.dependent for one in wanted})
-    alive = [one for one in wanted if one.dependent in found and found[one.dependent].state != "deleted"]
+    alive = [
+        one
+        for one in wanted
+        if one.dependent in found and found[one.dependent].state != "deleted"  # guard: dependent-not-deleted
+    ]
     lead = yield from leads(found.values(), now)
     asked = [_asked(found[one.dependent], one.extra, lead, new_id, now) for one in alive]
     made = yield from _put(alive, asked, new_id, now, done)

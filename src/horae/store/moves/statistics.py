@@ -20,6 +20,7 @@ COLUMNS: Columns = (("job", "uuid"), ("minute", "bigint"), ("server", "uuid"), *
 _SUMS = ", ".join(f"{name} = job_minutes.{name} + excluded.{name}" for name, _ in _COUNTS)
 JOB_COLUMNS: Columns = (
     ("job", "uuid"), ("span", "int"), ("at", "bigint"), ("writer", "uuid"), *_COUNTS, ("durations", "bytea"),
+    ("waits", "bytea"),
 )  # fmt: skip
 NAMESPACE_COLUMNS: Columns = (
     ("namespace", "int"), ("span", "int"), ("at", "bigint"), ("writer", "uuid"), *_COUNTS, ("lags", "bytea"),
@@ -52,7 +53,7 @@ def add(server: UUID, counts: Mapping[tuple[UUID, int], Counts]) -> Script[None]
 
 def put_jobs(writer: UUID, tallies: Iterable[tuple[JobKey, JobTally]]) -> Script[None]:
     """Write a writer's rows of jobs as they stand now."""
-    rows = [(*key, writer, *_counted(t), t.durations.packed()) for key, t in tallies]
+    rows = [(*key, writer, *_counted(t), t.durations.packed(), t.waits.packed()) for key, t in tallies]
     yield Insert("job_spans", JOB_COLUMNS, sorted(rows), conflict=_WHOLE_JOB)
 
 

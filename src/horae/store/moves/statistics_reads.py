@@ -22,7 +22,9 @@ OF_NAMESPACE = Statement(
 COUNTS_OF_NAMESPACE = Statement(
     "counts_of_namespace", f"SELECT at, {_COUNTS} FROM namespace_spans WHERE namespace = $1 AND {_WINDOW}"
 )
-OF_JOB = Statement("spans_of_job", f"SELECT at, {_COUNTS}, durations FROM job_spans WHERE job = $1 AND {_WINDOW}")
+OF_JOB = Statement(
+    "spans_of_job", f"SELECT at, {_COUNTS}, durations, waits FROM job_spans WHERE job = $1 AND {_WINDOW}"
+)
 COUNTS_OF_JOB = Statement("counts_of_job", f"SELECT at, {_COUNTS} FROM job_spans WHERE job = $1 AND {_WINDOW}")
 OF_JOBS = Statement(
     "spans_of_jobs",
@@ -92,14 +94,15 @@ def of_job(job: UUID, span: int, since: Instant, until: Instant, step: int) -> S
     rows = yield Fetch(OF_JOB, (job, span, since, until))
     found: dict[Instant, JobTally] = {}
     for at, (tally, rest) in _by_point(rows, step, JobTally).items():
-        for (durations,) in rest:
+        for durations, waits in rest:
             tally.durations.take_in(durations)
+            tally.waits.take_in(waits)
         found[at] = tally
     return found
 
 
 def counts_of_job(job: UUID, span: int, since: Instant, until: Instant) -> Script[dict[Instant, Counts]]:
-    """The same without durations, by the spans as they are kept."""
+    """The same without durations and waits, by the spans as they are kept."""
     rows = yield Fetch(COUNTS_OF_JOB, (job, span, since, until))
     return {at: tally for at, (tally, _) in _by_point(rows, span, Counts).items()}
 

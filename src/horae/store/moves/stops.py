@@ -40,7 +40,7 @@ def cancel_asked(
     settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome, cancels: Cancels
 ) -> list[tuple[int, int]]:
     """Cancel what somebody asked for among the items of a range, each with its reason; tell the ranges between."""
-    asked = [item for item in range(lo, hi) if (slice.parcel, item) in cancels] if cancels else []
+    asked = [item for item in range(lo, hi) if (slice.parcel, item) in cancels] if cancels else []  # guard: cancelled
     for item in asked:
         settler.cancel(slice, item, item + 1, outcome, cancels[slice.parcel, item])
     return gaps(lo, hi, [(item, item + 1) for item in asked])

@@ -160,12 +160,12 @@ def _check_jobs(executions: Iterable[Asked]) -> Script[None]:
     rows = yield ForEach(CURRENT, (("id", "uuid"),), [(job,) for job in sorted({job for job, _, _ in resolved})])
     current = {job: (version, rolling) for job, version, state, rolling in rows if state != "deleted"}
     moved = {job for job, version, rolling in resolved if not _stands(version, rolling, current.get(job))}
-    if moved:
+    if moved:  # guard: jobs-unmoved
         raise JobMoved(moved)
 
 
 def _stands(version: int, rolling: int | None, current: tuple[int, int | None] | None) -> bool:
     """Whether a job is as it was when one of its versions was taken, or chosen by a rollout."""
-    if current is None or current[1] != rolling:
+    if current is None or current[1] != rolling:  # guard: submit-sees-rollout
         return False
     return rolling is not None or version == current[0]

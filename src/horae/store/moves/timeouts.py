@@ -99,7 +99,7 @@ def _look(
     left = [slice for slice in held if slice not in over]
     waited, runs = standing
     again = patience.next_look(left, runs > 0, now)
-    if sum(slice.hi - slice.lo for slice in held) < waited:
+    if sum(slice.hi - slice.lo for slice in held) < waited:  # guard: overdue-held-elsewhere
         again = now + SOON if again is None else min(again, now + SOON)
     if not over:
         return [], again

@@ -60,6 +60,7 @@ class Retried(Struct, frozen=True):
 class Waited(Struct, frozen=True):
     """How long items stood in the queue that have begun."""
 
+    job: UUID
     namespace: int
     micros: Micros
     count: int

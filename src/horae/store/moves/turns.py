@@ -212,7 +212,7 @@ def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promo
     """Give a key whose holder has ended to the next that waits: the earliest due. Somebody else's business is left."""
     if not (yield Fetch(HOLDER, (key,))) and (yield Fetch(HELD, (key,))):
         return Promoted({}, 0, [])
-    if (yield ForEach(BUSY, _KEY, [(key,)])):
+    if (yield ForEach(BUSY, _KEY, [(key,)])):  # guard: turn-is-taken
         return Promoted({}, 0, [])
     rows = yield ForEach(AT_GATE, _KEY, [(key,)])
     yield ForEach(DROP, _KEY, [(key,)])

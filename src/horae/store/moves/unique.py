@@ -32,14 +32,14 @@ def take_keys(executions: Sequence[Asked], now: Instant) -> Script[dict[UniqueKe
     wanted = {e.unique: e for e in executions if isinstance(e, NewExecution) and e.unique}
     if not wanted:
         return {}
-    keys = sorted(wanted)
+    keys = sorted(wanted)  # guard: keys-in-order
     yield ForEach(FREE_EXPIRED, UNIQUE, keys, (now,))
     columns: shelves.Columns = (*UNIQUE, ("execution", "uuid"), ("until", "bigint"))
     rows = yield Insert(
         "unique_keys",
         columns,
         [(*key, UUID(int=0), now + wanted[key].unique_for) for key in keys],
-        conflict="ON CONFLICT DO NOTHING",
+        conflict="ON CONFLICT DO NOTHING",  # guard: key-taken-once
         returning="namespace, scope, key",
     )
     mine = {tuple(row) for row in rows}
@@ -47,7 +47,8 @@ def take_keys(executions: Sequence[Asked], now: Instant) -> Script[dict[UniqueKe
     if not losers:
         return {}
     held = yield ForEach(READ_KEYS, UNIQUE, losers, (now,))
-    if len(held) < len(losers):  # gone meanwhile, or whoever was about to replace them did not: they may be ours now
+    # Gone meanwhile, or whoever was about to replace them did not: they may be ours now.
+    if len(held) < len(losers):  # guard: key-gone-meanwhile
         raise Again
     return {(row[0], row[1], row[2]): row[3] for row in held}
 

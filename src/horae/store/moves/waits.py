@@ -47,7 +47,7 @@ def begin(waits: Sequence[Wait], new_id: NewId, now: Instant, done: Started) -> 
     done.look(min(wait.deadline for wait in waits))
     gone = [join for join in taken.values() if join.dependent not in found]
     yield from joins.keep((yield from release(gone, now, done)))
-    yield from settle(found, [key for key in taken if key[0] in found], new_id, now, done)
+    yield from settle(found, [key for key in taken if key[0] in found], new_id, now, done)  # guard: fire-settles-waits
     return done.lanes, done.next
 
 

@@ -160,7 +160,7 @@ def saw(
 
 def _hold(poll: Poll) -> Script[None]:
     rows = yield Fetch(HOLD, (poll.watch,))
-    if not rows or rows[0][0] != poll.began_at:
+    if not rows or rows[0][0] != poll.began_at:  # guard: look-not-overtaken
         raise Overtaken
 
 

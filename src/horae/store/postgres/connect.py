@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 from weakref import WeakKeyDictionary
 
 import asyncpg
+from msgspec import structs
 
 from horae.store.connections import DEFAULT, Connections
 from horae.store.postgres.hosts import Hosts, Unfit
-from horae.store.postgres.place import Place, locate
+from horae.store.postgres.place import Place, locate, read_mark
 from horae.store.postgres.pool import closed
 
 _COMMON = {"application_name": "horae", "jit": "off", "timezone": "UTC"}
@@ -30,6 +31,9 @@ _HOT = {
 # An acknowledged write is on disk, whatever the role's default; a stricter setting of theirs stays.
 _DURABLE = """
 SELECT set_config('synchronous_commit', 'on', {}) WHERE current_setting('synchronous_commit') IN ('off', 'local')"""
+# Fails on another timeline than the connection was opened on: a pooler leads it elsewhere after a failover, untold.
+_SAME = "SELECT 1 / (left(pg_walfile_name(pg_current_wal_lsn()), 8) = '{}')::int"
+MOVED = (asyncpg.DivisionByZeroError, asyncpg.ObjectNotInPrerequisiteStateError)
 
 CONNECT = 3.0  # seconds for each step of a new connection to one host
 # Packets that nobody acknowledges end a connection within seconds, whatever its statement is allowed to take.
@@ -78,7 +82,9 @@ class Connector:
         if not self.is_shared:
             return how
         settings = _COMMON | (_HOT if hot else _COLD)
-        return "; ".join([how, *_set("SET LOCAL", settings), _DURABLE.format("true")])
+        timeline = self._place.timeline if self._place else ""
+        same = [_SAME.format(timeline)] if timeline else []
+        return "; ".join([how, *_set("SET LOCAL", settings), _DURABLE.format("true"), *same])
 
     @asynccontextmanager
     async def patient(self) -> AsyncIterator[asyncpg.Connection]:
@@ -161,9 +167,10 @@ class Connector:
     async def _compare(self, connection: asyncpg.Connection, *, shared: bool = False) -> None:
         """Have it told when the store is elsewhere than before: nobody uses a connection to it until then."""
         place = await locate(connection, CONNECT, shared=shared)
+        place = structs.replace(place, mark=await read_mark(connection, CONNECT, shared=shared))
         if place == self._place:
             return
-        if self._place is not None:
+        if self._place is not None and place.mark:
             if place.is_before(self._place):
                 raise Unfit("it is a former primary, which has been replaced")
             await self._moved(connection, place)

@@ -15,7 +15,7 @@ from horae.store import epochs, expiry, fire_expiry, seed
 from horae.store.connections import DEFAULT, Connections
 from horae.store.driver import REPEATS, Before, Read, alone, one, op_names, run_async
 from horae.store.postgres import migrate
-from horae.store.postgres.connect import CONNECT, Connector
+from horae.store.postgres.connect import CONNECT, MOVED, Connector
 from horae.store.postgres.faults import BROKEN, RACES, reraise, translated, unopened, unreadable
 from horae.store.postgres.fire_partitions import DAYS, FireDays
 from horae.store.postgres.listener import Listener
@@ -42,6 +42,7 @@ class PostgresDriver:
         self.statements: Counter[str] = Counter()
         self.on_epoch: Callable[[], object] = lambda: None
         self._env = env
+        self._epoch = 0  # the last that was seen, to begin none twice
         self._connector = connector = Connector(url, self._on_place, connections)
         self._hot = Pool(connector.hot, connections.hot)
         self._cold = Pool(connector.cold, connections.cold)
@@ -140,16 +141,15 @@ class PostgresDriver:
 
     async def _begun(self, pool: Pool, begin: str) -> asyncpg.Connection:
         """A connection inside a transaction; those that broke while idle are passed over."""
-        begin = self._connector.begin(begin, hot=pool is self._hot)
         while True:
             connection = await pool.take()
             try:
-                await connection.execute(begin, timeout=CONNECT)
+                await connection.execute(self._connector.begin(begin, hot=pool is self._hot), timeout=CONNECT)
                 return connection
             except BaseException as error:
                 connection.terminate()
                 pool.give_back(connection)
-                if not isinstance(error, BROKEN):
+                if not isinstance(error, (*BROKEN, *MOVED)):
                     reraise(error)
 
     def _executing(self, connection: asyncpg.Connection) -> Callable[[Op], Awaitable[Rows]]:
@@ -187,10 +187,11 @@ class PostgresDriver:
     async def _on_place(self, connection: asyncpg.Connection, place: Place) -> None:
         async with connection.transaction():
             script = epochs.on_place(
-                place.timeline, f"{place.system} {place.database}", self._env.new_id, self._env.now()
+                place.timeline, f"{place.system} {place.database}", self._env.new_id, self._env.now(), self._epoch
             )
-            begun = await run_async(script, partial(execute, connection))
-        if begun:
+            epoch = await run_async(script, partial(execute, connection))
+        if epoch != self._epoch:
+            self._epoch = epoch
             self.on_epoch()
 
     async def ensure_partitions(self, now: Instant) -> None:

@@ -15,6 +15,7 @@ _LOOKS = tuple(
     f"SELECT pg_is_in_recovery(), {timeline}, {system}, {_DATABASE}"
     for timeline, system in ((_TIMELINE, _SYSTEM), (_TIMELINE, "''"), ("''", _SYSTEM), ("''", "''"))
 )
+_MARK = "SELECT value || ' ' || xmin::text FROM store WHERE key = 'place'"
 _UNTOLD = (asyncpg.FeatureNotSupportedError, asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedFunctionError)
 
 
@@ -24,6 +25,7 @@ class Place(Struct, frozen=True):
     timeline: str
     system: str
     database: str
+    mark: str = ""  # what the store has written down of it: standbys of one primary all begin the same timeline
 
     def is_before(self, other: "Place") -> bool:
         """Whether this is what `other` was before a failover: its primary of then, which is one no more."""
@@ -41,6 +43,15 @@ async def locate(connection: asyncpg.Connection, timeout: float, *, shared: bool
         except _UNTOLD:
             continue
     return await _look(connection, _LOOKS[-1], timeout, shared)
+
+
+async def read_mark(connection: asyncpg.Connection, timeout: float, *, shared: bool = False) -> str:
+    """Return the store's own note of where it is, and which transaction wrote it; empty before there are tables."""
+    try:
+        async with connection.transaction() if shared else nullcontext():
+            return await connection.fetchval(_MARK, timeout=timeout) or ""
+    except asyncpg.UndefinedTableError:
+        return ""
 
 
 async def _look(connection: asyncpg.Connection, look: str, timeout: float, shared: bool) -> Place:

@@ -25,6 +25,7 @@ job_spans = table(
     key("writer", ID),
     *_counts(),
     opt("durations", BYTES),  # of those that a worker ran: a histogram
+    opt("waits", BYTES),  # from the queue to the start
     Index("job_spans_at", "span", "at"),
     small=True,
 )

@@ -655,6 +655,7 @@ CREATE TABLE job_spans (
     lost INTEGER NOT NULL,
     busy_micros BIGINT NOT NULL,
     durations BYTEA,
+    waits BYTEA,
     PRIMARY KEY (job, span, at, writer)
 );
 

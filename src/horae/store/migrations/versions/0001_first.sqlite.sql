@@ -671,6 +671,7 @@ CREATE TABLE job_spans (
     lost INTEGER NOT NULL,
     busy_micros BIGINT NOT NULL,
     durations BLOB,
+    waits BLOB,
     PRIMARY KEY (job, span, at, writer)
 )
  WITHOUT ROWID;

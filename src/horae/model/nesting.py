@@ -1,0 +1,17 @@
+"""How deep JSON may be nested that workers send: one number, whatever the interpreter could read."""
+
+import re
+from itertools import accumulate
+
+MAX_NESTING = 500  # levels of a result
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_OTHERS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = {mark: 1 if mark in b"[{" else -1 for mark in b"[]{}"}
+
+
+def is_too_deep(text: bytes) -> bool:
+    """Tell whether valid JSON has more levels of lists and objects than are allowed."""
+    if len(text) <= 2 * MAX_NESTING or text.count(b"[") + text.count(b"{") <= MAX_NESTING:
+        return False
+    marks = _STRING.sub(b"", text).translate(None, _OTHERS)
+    return max(accumulate(map(_STEPS.__getitem__, marks)), default=0) > MAX_NESTING

@@ -1,0 +1,64 @@
+"""Memory for large bodies: those of one namespace take a bounded part of it at a time, and the next ones wait.
+
+A body that has no room yet is not read, so its client waits, too. Room is taken for a whole body before it is read:
+else many that are read halfway would wait for one another.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Mapping
+
+from horae.server.route import Route
+
+SMALL = 64 * 1024  # bytes of a body that takes no room
+MOST = 256 * 1024 * 1024  # bytes of the large bodies of a namespace
+
+
+class BodyRoom:
+    """Counts the bytes of large bodies, by namespace."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._held: Counter[int] = Counter()
+        self._waiting: dict[int, deque[tuple[int, asyncio.Future[None]]]] = {}
+
+    async def enter(self, namespace: int, size: int) -> None:
+        """Take room for a body, in the order of those that wait for it; `leave` must follow."""
+        if namespace not in self._waiting and self._fits(namespace, size):
+            self._held[namespace] += size
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(namespace, deque()).append((size, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.leave(namespace, size)
+            raise
+
+    def leave(self, namespace: int, size: int) -> None:
+        """Give room back, and let those in that fit now."""
+        self._held[namespace] -= size
+        waiting = self._waiting.get(namespace, deque())
+        while waiting and (waiting[0][1].done() or self._fits(namespace, waiting[0][0])):
+            wanted, turn = waiting.popleft()
+            if not turn.done():
+                self._held[namespace] += wanted
+                turn.set_result(None)
+        if not waiting:
+            self._waiting.pop(namespace, None)
+        if not self._held[namespace]:
+            del self._held[namespace]
+
+    def _fits(self, namespace: int, size: int) -> bool:
+        held = self._held[namespace]
+        return not held or held + size <= self._most
+
+
+def room_of(route: Route, headers: Mapping[bytes, bytes]) -> int:
+    """Return the bytes that a request's body may take; 0 for a small one."""
+    length = headers.get(b"content-length")
+    most = route.limit if length is None or not length.isdigit() else min(int(length), route.limit)
+    if length is None and b"transfer-encoding" not in headers:
+        return 0
+    return most if most > SMALL else 0

@@ -1,0 +1,69 @@
+"""Many operations of a store in one transaction: all of them, or none.
+
+The engine's own code runs inside a script here. What it awaits of its store are statements of that script, so that it
+sees what it has written itself, and nothing of it remains when it raises.
+"""
+
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import copy_context
+from typing import Any, Generic, TypeVar, cast
+
+from horae.env import Env
+from horae.errors import Busy
+from horae.store.contract import Store
+from horae.store.driver import Driver
+from horae.store.script import Op, Rows, Script, ScriptFactory
+
+T = TypeVar("T")
+
+
+class Within:
+    """A driver whose scripts are parts of a larger one."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.dialect = driver.dialect
+        self.broken = False
+
+    async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
+        """Run a script that is undone with the whole, and not by itself."""
+        try:
+            return await _Part(make())
+        except BaseException:
+            self.broken = True
+            raise
+
+    async def read(self, make: ScriptFactory[T], *, snapshot: bool = False, hot: bool = False) -> T:
+        return await _Part(make())
+
+
+class _Part(Generic[T]):
+    def __init__(self, script: Script[T]) -> None:
+        self._script = script
+
+    def __await__(self) -> Generator[Op, Rows, T]:
+        return (yield from self._script)
+
+
+def together(outer: Store, env: Env, work: Callable[[Store], Coroutine[Any, Any, T]]) -> ScriptFactory[T]:
+    """Make a script of code that uses a store; it may await nothing else.
+
+    It acts in the name of whoever asks for it. Raises Busy when a part failed and the code went on nevertheless.
+    """
+    context = copy_context()
+
+    def script() -> Script[T]:
+        driver = Within(outer.driver)
+        running = context.run(work, Store(cast(Driver, driver), env))
+        rows: Rows | None = None
+        try:
+            while True:
+                rows = yield context.run(running.send, rows)
+        except StopIteration as end:
+            if driver.broken:
+                raise Busy("Somebody else changed the same things meanwhile.") from None
+            result: T = end.value
+            return result
+        finally:
+            running.close()
+
+    return script

@@ -1,0 +1,71 @@
+"""What code decides by: every condition in a function, and which way each went while something was played."""
+
+import ast
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+from tests.marks import last_line, rewritten, tree
+
+Place = tuple[str, int]  # a module and a line
+Noted = dict[Place, set[tuple[int, bool]]]  # which way conditions went, by where they begin on their lines
+_NOTE = "__note__"
+
+
+def decisions(function: ast.AST) -> Iterator[ast.expr]:
+    """The conditions of a function, each part of an `and`, an `or` and a `not` by itself."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.If | ast.IfExp | ast.While):
+            yield from _parts(node.test)
+        elif isinstance(node, ast.comprehension):
+            for test in node.ifs:
+                yield from _parts(test)
+
+
+def _parts(test: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(test, ast.BoolOp):
+        for part in test.values:
+            yield from _parts(part)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _parts(test.operand)
+    else:
+        yield test
+
+
+def of_function(module: str, function: str) -> list[ast.expr]:
+    """The conditions of a function that is named by its dotted name within a module."""
+    node: Any = tree(module)
+    for part in function.split("."):
+        node = next(inner for inner in node.body if getattr(inner, "name", None) == part)
+    return list(decisions(node))
+
+
+@contextmanager
+def noted(functions: set[tuple[str, str]]) -> Iterator[Noted]:
+    """Which way the conditions of these functions went, until the end of the block."""
+    seen: Noted = {}
+
+    def note(module: str, line: int, column: int, value: Any) -> Any:
+        seen.setdefault((module, line), set()).add((column, bool(value)))
+        return value
+
+    with ExitStack() as stack:
+        for module, function in functions:
+            stack.enter_context(rewritten(module, function, [partial(_note, module)], **{_NOTE: note}))
+        yield seen
+
+
+def _note(module: str, function: ast.FunctionDef) -> None:
+    """Let a function tell what each of its conditions comes to."""
+    told = {id(test): test for test in decisions(function)}
+
+    class Telling(ast.NodeTransformer):
+        def visit(self, node: ast.AST) -> Any:
+            self.generic_visit(node)
+            if id(node) not in told:
+                return node
+            place = [ast.Constant(module), ast.Constant(last_line(node)), ast.Constant(node.col_offset)]  # type: ignore[attr-defined]
+            return ast.Call(ast.Name(_NOTE, ast.Load()), [*place, node], [])  # type: ignore[list-item]
+
+    Telling().visit(function)

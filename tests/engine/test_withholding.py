@@ -1,0 +1,102 @@
+"""A server without the master key beside one that has it: only the latter hands out work that needs the key."""
+
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from horae.engine.node import Node
+from horae.engine.settings import EngineSettings
+from horae.model.protocol import Submit
+from horae.store.contract import Store
+from horae.store.moves import sessions
+from tests.engine.explain_stage import Stage
+from tests.store_contract.world import NAMESPACE, World
+
+OLD, NEW = (b64encode(bytes([n]) * 32).decode() for n in (1, 2))
+pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indirect=True)
+
+
+@pytest.fixture
+async def servers(world: World, monkeypatch: Any) -> AsyncIterator[dict[str, Stage]]:
+    """One that seals with a key, one without any, and one with another key; on one store."""
+
+    async def server_time() -> int:
+        return world.now()
+
+    monkeypatch.setattr(world.driver, "server_time", server_time)
+    made = {}
+    for name, keys in {"whole": OLD, "none": "", "other": NEW}.items():
+        node = Node(world.env, Store(world.driver, world.env), EngineSettings(master_keys=keys))
+        node.presence.parts, node.presence.url = {"api", "gateway"}, f"http://{name}"
+        made[name] = Stage(world, node)
+    await made["whole"].node.prepare()
+    await made["whole"].node.secrets.put(NAMESPACE, "TOKEN", "hush")
+    for stage in made.values():
+        await stage.node.prepare()
+    yield made
+    for stage in made.values():
+        await stage.node.gateway.stop()
+        await stage.node.submitter.close()
+
+
+async def look(servers: dict[str, Stage]) -> None:
+    for stage in servers.values():
+        await stage.node.withholding.step()
+        await stage.node.presence.step()
+        await stage.node.directory.load()
+        await stage.node.directory.step()
+
+
+async def granted(stage: Stage) -> int:
+    worker = await stage.worker(10, secrets=True)
+    return sum(slice.hi - slice.lo for slice in await worker.ask())
+
+
+async def test_only_a_server_with_the_key_hands_out_what_needs_it(servers: dict[str, Stage]):
+    whole = servers["whole"]
+    plain = await whole.job("plain")
+    await whole.job("discreet", env={"TOKEN": "secret://TOKEN"})
+    for _ in range(2):
+        await whole.submit("plain")
+    id = await whole.submit("discreet")
+    await look(servers)
+
+    for name in ("none", "other"):
+        worker = await servers[name].worker(1, secrets=True)
+        assert [slice.job for slice in await worker.ask()] == [plain]
+        explained = await servers[name].node.explainer.execution(NAMESPACE, id)
+        assert "no-key" in {blocker.gate for blocker in explained.blockers}
+    assert await granted(whole) == 1
+
+
+async def test_params_that_are_sealed_wait_for_a_server_that_opens_them(servers: dict[str, Stage]):
+    await servers["whole"].job("sensitive", sensitive=True)
+    await look(servers)
+    await servers["whole"].node.submitter.submit(
+        NAMESPACE, [Submit(job="sensitive", params=Raw(b'{"a":1}'))], origin="submit"
+    )
+    await look(servers)
+    assert await granted(servers["none"]) == 0
+    assert await granted(servers["whole"]) == 1
+
+
+async def test_others_are_told_which_servers_have_no_key(servers: dict[str, Stage], world: World):
+    await look(servers)
+    known = await servers["whole"].node.store.read(lambda: sessions.servers(0))
+    assert {server.url for server in known if sessions.KEYLESS in server.parts} == {"http://none", "http://other"}
+    assert not servers["whole"].node.directory.keyless
+
+
+async def test_a_key_that_nothing_is_sealed_with_any_more_keeps_nothing_back(servers: dict[str, Stage], world: World):
+    both = Node(world.env, Store(world.driver, world.env), EngineSettings(master_keys=f"{NEW},{OLD}"))
+    await both.prepare()
+    await both.secrets.rotate()
+    servers["both"] = Stage(world, both)
+    other = servers["other"].node
+    await other.sealer.prepare()
+    await other.withholding.step()
+    assert (other.sealer.can_seal, other.directory.keyless) == (True, False)
+    assert (await servers["whole"].node.withholding.step(), servers["whole"].node.directory.keyless)[1]

@@ -1,0 +1,167 @@
+"""Guards of holds, circuits and limits."""
+
+from tests.races.mutating import code, sql
+from tests.races.mutating.mutation import gone
+
+HOLDS = (
+    gone("a hold does not wait for claims under way", code.drop_statement("hold-locks-claims"), by="hold / claim"),
+    gone(
+        "a calendar's change does not wait for claims under way",
+        code.drop_statement("calendar-hold-locks-claims"),
+        by="a window's calendar changes / claim",
+    ),
+    gone(
+        "a claim locks nothing against holds",
+        sql.unlock("pick_queued", "holds"),
+        by="hold / claim for parked exchanges",
+    ),
+    gone("a hand-over locks nothing against holds", sql.unlock("unheld_lanes", "holds"), by="hold / hand over"),
+    gone(
+        "a claim does not look for holds",
+        sql.drop_exists("pick_queued", "holds", instead="$4 > 0"),
+        by="test_holds.test_a_hold_lasts_until_it_was_ended_once",
+    ),
+    gone("a hand-over does not look for holds", sql.drop_exists("unheld_lanes", "holds"), by="hold / hand over"),
+    gone(
+        "a hold is about every queue",
+        sql.drop("pick_queued", "queue IS NULL"),
+        by="test_holds.test_another_queue_goes_on",
+    ),
+    gone(
+        "a hand-over is held by every queue's hold",
+        sql.drop("unheld_lanes", "queue IS NULL"),
+        by="test_holds.test_another_queue_goes_on",
+    ),
+    gone(
+        "a hold is about every namespace",
+        sql.drop("pick_queued", "holds.namespace"),
+        by="test_holds.test_another_namespace_goes_on",
+    ),
+    gone(
+        "what has ended holds still",
+        sql.drop("pick_queued", "ended_at"),
+        by="test_holds.test_a_hold_lasts_until_it_was_ended_once",
+    ),
+    gone(
+        "a planned hold holds at once",
+        sql.drop("pick_queued", "from_at", instead="$4 > 0"),
+        by="test_holds.test_a_planned_hold_holds_from_its_time_on",
+    ),
+    gone("holds are ended without a lock", sql.unlock("due_holds"), by="turn / turn"),
+    gone("holds that somebody ends are waited for", sql.wait("due_holds"), by="turn / turn"),
+)
+CIRCUITS = (
+    gone(
+        "a circuit is opened by hand without waiting for claims under way",
+        code.drop_statement("circuit-locks-claims"),
+        by="a circuit is opened / claim",
+    ),
+    gone(
+        "a claim locks nothing against circuits",
+        sql.unlock("shut_circuits_of_jobs", "circuits"),
+        by="a circuit is opened / claim for parked exchanges",
+    ),
+    gone(
+        "failures are counted without a lock",
+        code.drop_statement("circuit-feed-locks"),
+        by="two servers count failures of one circuit",
+    ),
+    gone(
+        "a circuit is changed by hand without a lock",
+        code.drop_statement("circuit-force-locks"),
+        because="its row is written whole by whoever comes last, and the table is locked when it opens",
+    ),
+    gone(
+        "circuits are tried without a lock",
+        code.drop_statement("circuit-turn-locks"),
+        because="two servers would try it at once, which changes nothing but how often its row is written",
+    ),
+    gone(
+        "probes are let go without a lock", code.drop_statement("circuit-probes-lock"), by="two servers let probes go"
+    ),
+    gone(
+        "those who wait before a circuit are not locked",
+        sql.unlock("waiting_at_circuit"),
+        because="the circuit's lock is: whoever takes from its gate has it, and a cancellation finds the row gone",
+    ),
+    gone(
+        "a claim does not ask circuits",
+        sql.drop("shut_circuits_of_jobs", "state", instead="false"),
+        by="test_circuits.test_nothing_starts_before_an_open_circuit_and_all_goes_on_when_it_is_reset",
+    ),
+    gone(
+        "what is handed over passes circuits by",
+        code.drop_condition("dealt-without-circuit"),
+        by="test_circuits.test_nothing_is_handed_over_past_a_circuit",
+    ),
+    gone(
+        "everything is a probe",
+        code.always("circuit-probes-only"),
+        by="test_circuits.test_probes_alone_run_while_it_is_half_open_and_close_it",
+    ),
+)
+LIMITS = (
+    gone("keys are not locked", code.drop_statement("keys-lock"), by="submit / submit under a key"),
+    gone("keys are looked at before they are locked", code.swap("enter-locks-keys"), by="submit / submit under a key"),
+    gone(
+        "who frees a key does not lock it",
+        code.drop_statement("free-locks-keys"),
+        by="report that frees a key / submit under it",
+    ),
+    gone(
+        "who frees a place in a sequence looks before the lock",
+        code.call_before("free-locks-keys", "look"),
+        because="what is seen under the lock is what counts; it only costs a statement",
+    ),
+    gone(
+        "letting in waits for whoever holds a slice",
+        sql.wait("waiting_at_keys"),
+        by="report that frees a key / cancel of who waits for it",
+    ),
+    gone(
+        "letting in waits for whoever holds the next of a sequence",
+        sql.wait("waiting_heads"),
+        by="report / cancel of the next in a sequence",
+    ),
+    gone(
+        "what ends tells nobody who waits for its keys",
+        code.drop_statement("end-frees-keys"),
+        by="test_holders.test_what_ends_lets_the_next_in_with_the_same_report",
+    ),
+    gone(
+        "a retry keeps its keys",
+        code.drop_statement("retry-frees-keys"),
+        by="test_holders.test_a_retry_gives_its_key_back_and_asks_for_it_again",
+    ),
+    gone(
+        "limits of queues are counted without a lock",
+        code.drop_statement("limits-lock"),
+        by="claim / claim under a queue's limit",
+    ),
+    gone(
+        "a limit is set beside claims under way",
+        code.drop_statement("limit-locks-claims"),
+        by="limit of a queue / claim that does not know of it",
+    ),
+    gone(
+        "claims do not keep limits from being set",
+        sql.unlock("pick_queued", "limits"),
+        by="limit of a queue / claim that does not know of it",
+    ),
+    gone(
+        "who does not know of a limit claims all the same",
+        sql.drop_exists("pick_queued", "limits"),
+        by="test_coarse.test_who_does_not_know_of_a_limit_takes_nothing",
+    ),
+    gone(
+        "a hand over bypasses limits",
+        sql.drop_exists("unheld_lanes", "limits"),
+        by="test_coarse.test_a_hand_over_does_not_bypass_a_limit",
+    ),
+    gone("rates of keys are not locked", sql.unlock("lock_rates"), by="claim / claim under a key's rate"),
+    gone(
+        "a claim waits for rates beyond those it has",
+        sql.wait("lock_free_rates"),
+        because="it would wait while it holds others: two claims could wait for each other",
+    ),
+)

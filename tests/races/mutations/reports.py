@@ -1,0 +1,123 @@
+"""Guards of reports, rescues and cancellations."""
+
+from tests.races.mutating import code, sql
+from tests.races.mutating.mutation import gone
+
+REPORTS = (
+    gone(
+        "a report is matched with any session's slices",
+        sql.drop("held", "session"),
+        code.read_as("held-by-session", "session", None),
+        code.read_as("mine-by-session", "session", None),
+        by="test_report.test_another_sessions_items_are_not_touched",
+    ),
+    gone(
+        "the statement that finds what is held does not ask for the session",
+        sql.drop("held", "session"),
+        because="what it finds is grouped by the session that holds it: it would only read more than it needs",
+    ),
+    gone(
+        "a report is matched with any attempt",
+        sql.drop("held", "attempt"),
+        code.read_as("held-by-attempt", "attempt", 0),
+        code.read_as("reported-attempt", "attempt", 0),
+        by="test_report.test_a_late_report_of_an_older_attempt_changes_nothing",
+    ),
+    gone(
+        "the statement that finds what is held does not ask for the attempt",
+        sql.drop("held", "attempt"),
+        because="`match` and the check of notes compare attempts too: it would only read more than it needs",
+    ),
+    gone(
+        "a report is matched by equal bounds",
+        sql.drop("held", "lo", instead="r.lo = given.lo"),
+        sql.drop("held", "hi", instead="r.hi = given.hi"),
+        by="report / report, overlapping parts of one slice",
+    ),
+    gone(
+        "a finished attempt leaves its requests",
+        code.drop_element("report-forgets-requests"),
+        by="test_cancel.test_a_request_goes_with_the_attempt",
+    ),
+    gone(
+        "a rescue leaves the requests",
+        code.drop_element("rescue-forgets-requests"),
+        by="test_rescue.test_what_a_rescued_worker_was_asked_to_stop_has_stopped",
+    ),
+    gone(
+        "a cancelled item that fails is retried",
+        code.never("cancelled"),
+        by="test_cancel.test_an_item_that_fails_after_being_asked_is_not_retried",
+    ),
+    gone(
+        "known log lines are not ignored",
+        sql.drop("keep_log_lines", "seq"),
+        by="test_report.test_lines_that_come_again_by_other_pieces_have_one_number_each",
+    ),
+    gone(
+        "notes are not fenced",
+        sql.drop("held", "attempt"),
+        code.drop_condition("notes-of-attempt"),
+        by="test_report.test_progress_and_logs_of_an_older_attempt_are_refused",
+    ),
+    gone(
+        "a large result may be stored once",
+        code.drop_argument("result-stored-once", "conflict"),
+        because="an item succeeds once, so its result is stored once; after a repair it must not stand in the way",
+    ),
+    gone(
+        "what may run once is handed back after it began",
+        code.drop_condition("begun-runs-once"),
+        by="test_report.test_a_started_item_that_may_run_once_cannot_be_handed_back",
+    ),
+    gone(
+        "what may run once is taken back uncharged",
+        code.drop_condition("lost-runs-once"),
+        by="test_rescue.test_what_may_run_once_is_final_also_when_nothing_is_charged",
+    ),
+)
+CANCELS = (
+    gone("cancel locks no queued slice", sql.unlock("item_queued"), by="cancel / claim"),
+    gone("cancel waits for a queued slice", sql.wait("item_queued"), by="cancel / cancel, neighbours"),
+    gone("cancel locks no waiting slice", sql.unlock("item_waiting"), by="cancel / promote"),
+    gone("cancel waits for a waiting slice", sql.wait("item_waiting"), by="cancel / promote"),
+    gone(
+        "cancel asks without the session's lock",
+        code.drop_statement("cancel-locks-session"),
+        by="cancel / report of a failure with retries",
+    ),
+    gone("cancel looks before it has the lock", code.swap("cancel-locks-session"), by="cancel / report of a success"),
+    gone(
+        "a request is left twice",
+        code.drop_argument("cancel-asked-once", "conflict"),
+        by="test_cancel.test_asking_twice_is_asking_once",
+    ),
+    gone("cancelling a job's queue locks no slice", sql.unlock("job_queued"), by="cancel a job's pending / claim"),
+    gone("cancelling a job's queue waits for slices", sql.wait("job_queued"), by="cancel a job's pending / claim"),
+    gone("a submission does not hold its job", sql.unlock("current_jobs"), by="submit / delete"),
+    gone(
+        "a deletion that goes on does not hold its job",
+        sql.unlock("still_ending"),
+        by="deletion that goes on / restore, submit",
+    ),
+    gone(
+        "a deletion goes on after a restoration",
+        sql.drop("still_ending", "ending"),
+        by="deletion that goes on / restore, submit",
+    ),
+    gone(
+        "what a claim held of a deleted job is forgotten",
+        code.drop_condition("delete-sees-pending"),
+        by="delete / claim of a part",
+    ),
+    gone(
+        "asking a job's sessions locks none",
+        code.drop_statement("ask-locks-session"),
+        by="ask a job's sessions / report",
+    ),
+    gone(
+        "cancel takes the whole slice",
+        code.never("cancel-keeps-neighbours"),
+        by="test_cancel.test_a_queued_item_ends_and_its_neighbours_stay",
+    ),
+)

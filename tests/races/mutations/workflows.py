@@ -1,0 +1,109 @@
+"""Guards of workflows and of what waits for signals."""
+
+from tests.races.mutating import code, sql
+from tests.races.mutating.mutation import gone
+
+FLOWS = (
+    gone(
+        "a step that ended does not lock its workflow",
+        sql.unlock("lock_flow_of_child"),
+        by="report / report, two steps before one",
+    ),
+    gone(
+        "several workflows are not locked",
+        sql.unlock("lock_roots"),
+        by="report of steps of two workflows / the same in the other order",
+    ),
+    gone(
+        "a workflow that is cancelled, paused or looked at is not locked",
+        sql.unlock("lock_flow"),
+        by="report of a step / cancel of its workflow",
+    ),
+    gone(
+        "workflows are locked in no order",
+        sql.unordered("lock_roots"),
+        because="the ids come sorted, and PostgreSQL mostly finds them so; without it a crossing could deadlock",
+    ),
+    gone(
+        "steps that are given out at once lock nothing against holds",
+        sql.unlock("flows_with_steps", "holds"),
+        by="hold / report of a step that another follows at once",
+    ),
+    gone(
+        "steps are given out at once of a queue that is held",
+        sql.drop_exists("flows_with_steps", "holds"),
+        by="test_flow_newborn.test_a_step_of_a_queue_that_is_held_stays_in_it",
+    ),
+    gone(
+        "steps are given out at once whatever their queue's limit",
+        sql.drop_exists("flows_with_steps", "limits"),
+        by="test_flow_newborn.test_a_limit_that_the_server_has_not_heard_of_is_kept",
+    ),
+    gone(
+        "steps go past what stands in line",
+        code.drop_condition("newborn-behind-line"),
+        by="test_flow_newborn.test_what_stands_in_line_already_has_its_turn",
+    ),
+    gone(
+        "a workflow that has ended goes on",
+        code.always("workflow-not-over"),
+        because="a child that is heard of after its workflow's end has no row that is not final",
+    ),
+    gone(
+        "cancel locks a workflow's own row",
+        sql.drop("item_waiting", "reason"),
+        by="test_flows.test_cancelling_a_workflow_cancels_its_steps_below_too",
+    ),
+    gone(
+        "a workflow counts under the limit of its queue",
+        code.drop_operand("workflow-is-unlimited"),
+        by="test_flows.test_a_workflow_does_not_keep_its_own_steps_from_a_queue_that_is_a_sequence",
+    ),
+    gone(
+        "a workflow gives its keys away while its steps run",
+        sql.drop("use_of_keys", "reason", instead="false"),
+        by="test_flows.test_a_workflow_keeps_its_keys_until_it_ends",
+    ),
+    gone(
+        "a pause leaves what is queued",
+        sql.drop("queued_steps", "attempt", instead="false"),
+        by="report of a step / pause of its workflow",
+    ),
+    gone(
+        "a pause waits for what a claim holds",
+        sql.wait("queued_steps"),
+        because="a claim holds it for a moment, and then the lock of its workflow is asked for by nobody in between",
+    ),
+)
+SIGNALS = (
+    gone(
+        "a signal does not lock the session that runs its execution",
+        code.drop_statement("signal-locks-session"),
+        by="signal / report of who waits for it",
+    ),
+    gone(
+        "a signal does not look again where its execution is",
+        code.always("signal-looks-again"),
+        by="signal / report of who waits for it",
+    ),
+    gone(
+        "a signal does not hold what is queued",
+        code.unlocked("signal-holds-execution", only="item_queued"),
+        by="signal / claim, wait for it, and report",
+    ),
+    gone(
+        "a signal does not hold what waits",
+        code.unlocked("signal-holds-execution", only="item_waiting"),
+        by="signal / signal, one wait",
+    ),
+    gone(
+        "a wait for a signal does not lock its session",
+        code.unlocked("await-locks-session"),
+        by="signal / wait for it, and report",
+    ),
+    gone(
+        "a report does not look whether a signal has come",
+        sql.reword("open_awaits", "SELECT given.parcel, given.item, '@wait:go' FROM given"),
+        by="signal / report of who waits for it",
+    ),
+)
