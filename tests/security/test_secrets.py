@@ -205,7 +205,9 @@ async def test_a_secret_that_is_gone_fails_its_execution_and_one_that_nobody_can
         await api.put("/api/v1/secrets/canary", json={"value": CANARY})
         await api.put("/api/v1/secrets/other", json={"value": CANARY})
         await define(api, {"name": "c", "command": "true", "env": {"A": "secret://canary"}})
-        await define(api, {"name": "d", "command": "true", "env": {"A": "secret://other"}}, {"name": "e", "command": "true"})
+        await define(
+            api, {"name": "d", "command": "true", "env": {"A": "secret://other"}}, {"name": "e", "command": "true"}
+        )
         assert (await ran(api, "c"))["status"] == "success"
         await api.delete("/api/v1/secrets/other?force=true")
         gone = await ran(api, "d")
