@@ -13,12 +13,17 @@ from horae.model.retry import RetryPolicy
 from horae.model.timeouts import Timeouts
 from tests.waiting import eventually
 from tests.worker.functions import app
-from tests.worker.local import Jobs, result, shop
+from tests.worker.local import Jobs, Shop, result, shop
 from tests.worker.test_command import alive, pids_in
 
 
 def python(function: str, isolation: str | None = None) -> Python:
     return Python(function=function, isolation=isolation)
+
+
+async def loaded(it: Shop) -> None:
+    """Wait until an idle child process has loaded the functions' module, which takes long on a busy machine."""
+    await it.run(python("add", "process"), {"a": 1}, name="first")
 
 
 ADD = [python("add"), python("add_async"), python("add", "process"), python("add_async", "process")]
@@ -177,7 +182,8 @@ async def test_a_cancelled_neighbour_does_not_disturb_the_others(tmp_path):
 
 async def test_a_sync_function_with_a_timeout_runs_in_a_process_and_is_killed(tmp_path):
     async with shop(app) as it:
-        parcel = it.submit(python("breed"), {"folder": str(tmp_path)}, timeout=SECOND)
+        await loaded(it)
+        parcel = it.submit(python("breed"), {"folder": str(tmp_path)}, timeout=2 * SECOND)
         pids = await pids_in(tmp_path, 2)
         outcome = await it.outcome(parcel)
 
@@ -188,7 +194,8 @@ async def test_a_sync_function_with_a_timeout_runs_in_a_process_and_is_killed(tm
 
 async def test_a_function_in_a_process_may_clean_up(tmp_path):
     async with shop(app) as it:
-        outcome = await it.run(python("clean"), {"folder": str(tmp_path)}, timeout=SECOND // 2, grace=10 * SECOND)
+        await loaded(it)
+        outcome = await it.run(python("clean"), {"folder": str(tmp_path)}, timeout=SECOND, grace=10 * SECOND)
 
         assert outcome.error.type == "RunTimeout"
         assert (tmp_path / "cleaned").exists()
@@ -197,6 +204,7 @@ async def test_a_function_in_a_process_may_clean_up(tmp_path):
 @pytest.mark.parametrize("isolation", ["thread", "process"])
 async def test_a_function_that_falls_silent_is_stopped(isolation):
     async with shop(app, replace=False) as it:
+        await loaded(it)
         silence = Timeouts(heartbeat=SECOND // 2)
         outcome = await it.run(python("beat", isolation), {"times": 10}, timeouts=silence)
 

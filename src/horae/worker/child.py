@@ -139,9 +139,10 @@ class Child:
         facts = context._facts
         args, kwargs = self._binder(entry, bytes(facts.defaults))(facts.params, context)
         if inspect.iscoroutinefunction(inspect.unwrap(entry.function)):
-            value = asyncio.run(self._awaited(entry.function, args, kwargs))
+            value = asyncio.run(self._awaited(entry.function, args, kwargs, context))
         else:
             self._is_interruptible = True
+            context.raise_if_cancelled()  # a stop that came while the module was loaded interrupted nothing
             value = entry.function(*args, **kwargs)
             self._is_interruptible = False
         context._check_done()
@@ -153,10 +154,13 @@ class Child:
             self._binders[key] = entry.signature.binder(msgspec.json.decode(defaults))
         return self._binders[key]
 
-    async def _awaited(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def _awaited(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], context: Context
+    ) -> Any:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         try:
+            context.raise_if_cancelled()
             return await function(*args, **kwargs)
         except asyncio.CancelledError:
             raise Cancelled from None
@@ -169,6 +173,7 @@ class Child:
             raise Cancelled("stopped by request")
         if self._port is None:
             os._exit(0)
+        self._port.interrupted = self._port.interrupted or "cancel"  # it may come before the message that says why
 
     # The worker's voice
 

@@ -1,0 +1,56 @@
+"""The child process that runs a function: what it does with requests to stop."""
+
+import asyncio
+import socket
+from uuid import uuid4
+
+import pytest
+
+from horae.model.signature import signature_of
+from horae.worker import child
+from horae.worker.child import Child
+from horae.worker.context import Facts
+from horae.worker.frames import Ended, Order, Stop
+
+FACTS = Facts(execution_id=uuid4(), job="j", attempt=1, token=1, failures=0, scheduled_at=0)
+
+
+class Entry:
+    """A registered function that notes that it began."""
+
+    retry_function = None
+
+    def __init__(self, is_async: bool) -> None:
+        self.began = False
+        self.function = self._async if is_async else self._sync
+        self.signature = signature_of(self.function)
+
+    def _sync(self) -> None:
+        self.began = True
+
+    async def _async(self) -> None:
+        self.began = True
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("way", ["message", "signal"])
+def test_a_function_does_not_begin_after_a_stop_that_came_while_its_module_was_loaded(is_async, way, monkeypatch):
+    ours, its = socket.socketpair()
+    with ours, its:
+        kid, entry = Child(its), Entry(is_async)
+
+        def find(*_: str) -> Entry:
+            if way == "message":
+                kid._hear(Stop("timeout"))
+            else:
+                kid._on_term()
+            return entry
+
+        monkeypatch.setattr(child, "find", find)
+        ended = kid._execute(Order("module", "function", FACTS, {}))
+
+        assert not entry.began
+        assert isinstance(ended, Ended)
+        assert ended.fate is not None
+        assert ended.fate.outcome == "cancelled"
