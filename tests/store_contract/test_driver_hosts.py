@@ -14,12 +14,13 @@ from horae.env import system_env
 from horae.errors import BadInput, StoreUnavailable
 from horae.store.driver import Driver, one
 from horae.store.open import open_store_driver
+from horae.store.postgres.driver import PostgresDriver
 from horae.store.postgres.hosts import Hosts, Unfit, urls_of
 from horae.testing.postgres import Postgres
 from tests.cli.fake_api import run
 from tests.replication import Pair, replicated
-from tests.store_contract.test_driver import PUT
-from tests.store_contract.test_driver_silence import Hole, works
+from tests.store_contract.test_driver import GET, PUT
+from tests.store_contract.test_driver_silence import SLEEP, Hole, works
 from tests.waiting import eventually
 
 
@@ -148,6 +149,25 @@ async def test_a_primary_that_falls_silent_is_left_for_the_one_that_took_over(pa
         await hole.stop()
 
 
+async def test_what_waits_for_a_primary_that_hangs_behind_a_proxy_is_told_when_another_took_over(pair: Pair):
+    """The proxy leads new connections elsewhere and keeps the old ones: they would wait as long as they may."""
+    proxy = Hole(pair.primary.port)
+    try:
+        async with opened(f"postgresql://postgres@127.0.0.1:{await proxy.start()}/horae") as driver:
+            await asyncio.gather(*(driver.read(one(SLEEP, 0.1)) for _ in range(4)))
+            await pair.catch_up()
+            pair.promote()
+            proxy.dark()
+            proxy.port = pair.standby.port
+            proxy.light(old_lines=False)
+
+            async with asyncio.timeout(30):
+                await asyncio.gather(*(driver.read(one(GET, "epoch")) for _ in range(8)), return_exceptions=True)
+                assert await driver.read(one(GET, "epoch"))
+    finally:
+        await proxy.stop()
+
+
 async def test_a_standby_is_passed_over_and_by_itself_refused(pair: Pair):
     pair.primary, pair.standby = pair.standby, pair.primary
     async with opened(pair.url("horae")) as driver:
@@ -171,6 +191,20 @@ async def test_a_former_primary_that_is_back_is_refused(pair: Pair):
         assert pair.primary.execute("SELECT count(*) FROM store WHERE key = 'split'", "horae").strip() == "0"
         pair.standby.start()
         await eventually(lambda: works(driver))
+
+
+async def test_a_former_primary_that_is_back_serves_nobody_whose_statement_takes_long(pair: Pair):
+    async with opened(pair.url("horae")) as driver:
+        assert isinstance(driver, PostgresDriver)
+        await pair.catch_up()
+        pair.fail_over()
+        await eventually(lambda: works(driver))
+        pair.primary.start()
+
+        for _ in range(20):
+            await driver._connector.probe()
+
+            assert driver._connector._hosts.served.endswith(f":{pair.standby.port}/horae")
 
 
 @pytest.mark.parametrize(

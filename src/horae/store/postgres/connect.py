@@ -64,6 +64,8 @@ class Connector:
         self._place: Place | None = None
         self._pooled = False
         self._led: WeakKeyDictionary[asyncpg.Connection, str] = WeakKeyDictionary()  # to which host
+        self._opened: WeakKeyDictionary[asyncpg.Connection, Place] = WeakKeyDictionary()  # where each leads
+        self._probed: Place | None = None  # where a new connection led last
 
     async def hot(self) -> asyncpg.Connection:
         """For the moves; what they wait for is bounded by seconds."""
@@ -135,15 +137,25 @@ class Connector:
         await self._compare(connection)
 
     def is_left(self, connection: asyncpg.Connection) -> bool:
-        """Whether a connection leads to another host than the one that serves now."""
-        return self._led.get(connection) != self._hosts.served
+        """Whether a connection leads to another host than the one that serves now.
+
+        A proxy leads to all of them by one URL, and may hold a connection to a primary that hangs and was replaced.
+        """
+        place = self._opened.get(connection)
+        is_replaced = self._probed is not None and place is not None and place.is_before(self._probed)
+        return is_replaced or self._led.get(connection) != self._hosts.served
 
     async def probe(self) -> None:
         """See whether a primary answers; all hosts are asked at once."""
 
+        async def look(connection: asyncpg.Connection) -> None:
+            place = await locate(connection, CONNECT, shared=self.is_shared)
+            self._check_current(place)
+            self._probed = place
+
         async def attempt(url: str) -> None:
             connection = await asyncpg.connect(url, timeout=CONNECT, statement_cache_size=0)
-            await closed(await self._checked(connection, locate(connection, CONNECT, shared=self.is_shared)))
+            await closed(await self._checked(connection, look(connection)))
 
         await self._hosts.any(attempt)
 
@@ -168,13 +180,18 @@ class Connector:
         """Have it told when the store is elsewhere than before: nobody uses a connection to it until then."""
         place = await locate(connection, CONNECT, shared=shared)
         place = structs.replace(place, mark=await read_mark(connection, CONNECT, shared=shared))
+        self._opened[connection] = place
         if place == self._place:
             return
         if self._place is not None and place.mark:
-            if place.is_before(self._place):
-                raise Unfit("it is a former primary, which has been replaced")
+            self._check_current(place)
             await self._moved(connection, place)
         self._place = place
+
+    def _check_current(self, place: Place) -> None:
+        """Raise Unfit for what was the primary before the one that served last."""
+        if self._place is not None and place.is_before(self._place):
+            raise Unfit("it is a former primary, which has been replaced")
 
 
 def _set(how: str, settings: dict[str, str]) -> list[str]:
