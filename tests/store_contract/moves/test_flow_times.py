@@ -5,10 +5,13 @@ import pytest
 
 from horae.env import SECOND
 from horae.model.retry import RetryPolicy
+from horae.model.timeouts import Timeouts
+from horae.model.workflow.flow import Ended
 from horae.model.workflow.graph import GraphView, show_graph
 from horae.model.workflow.values import Foreach, Loop, SignalWait
-from horae.store.moves import flow_reads
+from horae.store.moves import flow_by_hand, flow_cancel, flow_reads, timeouts
 from horae.store.moves.promote import LONG_AGO
+from horae.store.moves.starts import Started
 from tests.store_contract.flow_world import begin, look, open_all, step, workflow
 from tests.store_contract.world import World, failed, rank, success
 
@@ -99,3 +102,27 @@ async def test_steps_without_a_worker_start_at_once(world: World, wait):
     await look(world)
     world.clock.advance(5 * SECOND)
     assert await times(world, execution) == {"x": (0, 5)}
+
+
+@pytest.mark.parametrize("kind", ["single", "foreach"])
+@pytest.mark.parametrize("end", ["cancelled", "complete", "skip", "deadline"])
+async def test_a_step_that_ends_before_a_worker_takes_it_has_waited_and_not_run(world: World, kind, end):
+    job = await world.job(timeouts=Timeouts(queue=10 * SECOND))
+    more = {} if kind == "single" else {"foreach": Foreach(items=[1, 2])}
+    execution = await begin(world, await workflow(world, step("x", job, **more)))
+    world.clock.advance(12 * SECOND)
+    if end == "deadline":
+        await world.store.change(lambda now: timeouts.end_overdue(100, world.env.new_id, now))
+    elif end == "cancelled":
+        await world.store.change(lambda now: flow_cancel.cancel(execution, "no", world.env.new_id, now, Started()))
+        await look(world)
+    else:
+        state = "success" if end == "complete" else "skipped"
+        ended = Ended(step="x", state=state, forced=True)
+        await world.store.change(
+            lambda now: flow_by_hand.decide(execution, ended, "admin", world.env.new_id, now, Started())
+        )
+        await look(world)
+    assert await times(world, execution) == {"x": (12, None)}
+    whole = await graph(world, execution)
+    assert (whole.critical_seconds.waited, whole.critical_seconds.ran) == (12, 0)

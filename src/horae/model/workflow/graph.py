@@ -23,7 +23,8 @@ WAITS: Mapping[type, Kind] = {
     Callback: "callback",
 }
 NO_WAITS: Mapping[str, Wait] = {}
-NO_STARTS: Mapping[str, Instant] = {}
+Starts = Mapping[str, Instant | None]  # None: its execution is known, and has not begun
+NO_STARTS: Starts = {}
 
 
 class Items(View, frozen=True, kw_only=True):
@@ -129,7 +130,7 @@ def show_graph(
     status: str,
     now: Instant,
     waits: Mapping[str, Wait] = NO_WAITS,
-    starts: Mapping[str, Instant] = NO_STARTS,
+    starts: Starts = NO_STARTS,
 ) -> GraphView:
     """A workflow with its steps in the order in which they can run; those of phases that have not come, too."""
     stored = {row.step: (row, pin) for row, pin in rows}
@@ -145,7 +146,7 @@ def show_graph(
     path = critical_path(plan, {name: row for name, (row, _) in steps.items()}, ended_at or now)
     on_path = frozenset(path)
     nodes = [
-        _node(plan, row, pin, names, row.step in on_path, now, waits.get(row.step), starts.get(row.step))
+        _node(plan, row, pin, names, row.step in on_path, now, waits.get(row.step), starts)
         for row, pin in steps.values()
     ]
     return GraphView(
@@ -192,7 +193,7 @@ def _node(
     critical: bool,
     now: Instant,
     wait: Wait | None,
-    start: Instant | None,
+    starts: Starts,
 ) -> GraphNode:
     node = plan.nodes.get(row.step)
     kind = kind_of(None if node is None else node.step)
@@ -204,7 +205,7 @@ def _node(
         more["items"] = Items(total=row.total, success=row.ok, failed=row.bad, left=left, taken_over=row.taken or UNSET)
     if wait is not None:
         more["waits_for"] = _wait(wait)
-    begun, waited, ran = _times(row, start, now)
+    begun, waited, ran = _times(row, starts, now)
     return GraphNode(
         step=row.step,
         phase=row.phase,
@@ -226,16 +227,18 @@ def _node(
     )
 
 
-def _times(row: StepRow, start: Instant | None, now: Instant) -> tuple[Instant | None, float | None, float | None]:
+def _times(row: StepRow, starts: Starts, now: Instant) -> tuple[Instant | None, float | None, float | None]:
     """When a step started, how many seconds it waited for that, and how many it ran.
 
     A step without an execution of its own starts at once. So does one whose execution nothing is known of any more.
+    One whose execution ended before a worker took it has waited, and did not run.
     """
     if row.began_at is None:
         return None, None, None
     end = row.ended_at or now
-    needs_worker = row.execution is not None
-    if start is None and needs_worker and row.state in ("running", "cancelled"):
+    start = starts.get(row.step)
+    has_not_begun = row.step in starts or row.state in ("running", "cancelled")
+    if start is None and row.execution is not None and has_not_begun:
         return None, (end - row.began_at) / 1_000_000, None
     begun = min(max(row.began_at, start or row.began_at), end)
     return begun, (begun - row.began_at) / 1_000_000, (end - begun) / 1_000_000

@@ -31,7 +31,7 @@ class Whole(Struct, frozen=True):
     steps: list[Pinned]
     names: dict[UUID, str]
     waits: dict[str, Wait]  # what its steps wait for that do, but for time alone
-    starts: dict[str, Instant] = {}  # when steps first began to run
+    starts: dict[str, Instant | None] = {}  # when steps first began to run; None: not yet, or never
 
 
 def present_plan(job: UUID) -> Script[Plan | None]:

@@ -40,25 +40,28 @@ FIRST_CHILDREN = Statement(
 )
 
 
-def starts_of(execution: UUID, place: Place, rows: Iterable[StepRow]) -> Script[dict[str, Instant]]:
-    """Return when each step first began to run; steps that wait for a worker, or need none, have no such instant."""
+def starts_of(execution: UUID, place: Place, rows: Iterable[StepRow]) -> Script[dict[str, Instant | None]]:
+    """Return when each step first began to run: None for a step that waits for a worker, or ended without one.
+
+    Steps that need no worker, and those whose executions nothing is known of any more, are left out.
+    """
     rows = [row for row in rows if row.execution is not None]
     children = {row.step: row.execution for row in rows if not row.total}
     if any(row.iteration for row in rows):
         children |= yield from _first_runs(execution, {row.step for row in rows if row.iteration})
-    found: dict[str, Instant] = {}
+    found: dict[str, Instant | None] = {}
     if any(row.total for row in rows):
         for step, at in (yield Fetch(OF_FANS, place)):
-            if at is not None:
-                found[step] = min(at, found.get(step, at))
+            starts = [one for one in (at, found.get(step)) if one is not None]
+            found[step] = min(starts, default=None)
     asked = {(parcel_of(id), index_of(id)): step for step, id in children.items() if id is not None}
     if not asked:
         return found
     for parcel, item, first, lo, started_at, completed_at, timings in (yield ForEach(OF_CHILDREN, ITEM, list(asked))):
         ended = None if lo is None else timing_of(timings, item - lo, started_at, completed_at)[0]
         starts = [at for at in (first, ended) if at is not None]
-        if starts:
-            found[asked[parcel, item]] = min(starts)
+        if starts or lo is not None:
+            found[asked[parcel, item]] = min(starts, default=None)
     return found
 
 
