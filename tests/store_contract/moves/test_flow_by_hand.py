@@ -3,18 +3,19 @@
 from functools import partial
 
 import msgspec
+import pytest
 
 from horae.env import SECOND
 from horae.model.ids import index_of, parcel_of
 from horae.model.workflow.flow import Ended
 from horae.model.workflow.starting import Starter
-from horae.model.workflow.values import EventWait, Foreach, Loop
+from horae.model.workflow.values import Call, EventWait, Foreach, Loop
 from horae.store.moves import flow_by_hand, flow_due
 from horae.store.moves.flow_pause import pause, resume
 from horae.store.moves.starts import Started
 from tests.store_contract.flow_world import begin, look, run, state, step, steps, workflow
 from tests.store_contract.moves.test_flows import promote
-from tests.store_contract.world import World, success
+from tests.store_contract.world import World, cancelled, failed, success
 
 
 async def decide(world: World, execution, ended: Ended) -> str:
@@ -118,4 +119,21 @@ async def test_params_that_became_too_large_fail_their_step(world: World):
     large = msgspec.json.encode("x" * 60_000)
     await run(world, await world.worker(), {"each": lambda slice: success(slice, results=[large])})
     assert await steps(world, execution) == {"each": "success", "b": "failed"}
+    assert await state(world, execution) == "failed"
+
+
+@pytest.mark.parametrize("verdict", ["skipped", "success"])
+@pytest.mark.parametrize("which", ["b:undo", "a:undo"])
+async def test_an_undoing_is_left_out_or_taken_as_done_like_any_step(world: World, which: str, verdict: str):
+    job, remove = await world.job(), Call(job=str((await world.job("remove")).id), params={})
+    chain = step("a", job, undo=remove), step("b", job, after=("a",), undo=remove), step("c", job, after=("b",))
+    execution = await begin(world, await workflow(world, *chain))
+    worker = await world.worker()
+    await run(world, worker, {"c": failed}, rounds=3)
+
+    assert await decide(world, execution, Ended(step=which, state=verdict, forced=True)) == "done"
+    await look(world)
+    await worker.report(*map(cancelled, await worker.holds()))
+    assert await run(world, worker) == ["a:undo" if which == "b:undo" else "b:undo"]
+    assert (await steps(world, execution))[which] == verdict
     assert await state(world, execution) == "failed"

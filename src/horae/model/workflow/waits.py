@@ -79,11 +79,14 @@ def may_answer(wait: Approval, role: str) -> bool:
 
 
 def approvals_before(plan: Plan, step: str) -> dict[str, Approval]:
-    """The approvals that must be given before what follows a step may start: its own, and those before it."""
+    """The approvals that must be given before what follows a step may start: its own, and those before it.
+
+    An undoing has none: nothing follows it but the next undoing.
+    """
     found, looked, names = dict[str, Approval](), set[str](), [step]
     while names:
         name = names.pop()
-        if name in looked:
+        if name in looked or name not in plan.nodes:
             continue
         looked.add(name)
         node = plan.nodes[name]
