@@ -8,6 +8,7 @@ from horae.model.limits import KeyLimit, key_name
 from horae.model.meeting import Debounce
 from horae.model.retry import RetryPolicy
 from horae.model.timeouts import AGAIN, Timeouts
+from tests.store_contract.flow_world import begin, state, step, workflow
 from tests.store_contract.moves.test_meetings import ask
 from tests.store_contract.world import World, failed, rank, released, spans, success
 
@@ -167,3 +168,12 @@ async def test_what_waits_to_be_debounced_is_bounded_too(world: World):
 
     assert await look(world) == 1
     assert await world.history(parcel_of(made.execution_id)) == [(0, 1, "failed", "totalTimeout")]
+
+
+async def test_a_step_that_stands_in_the_queue_for_too_long_counts_as_a_step(world: World):
+    execution = await begin(world, await workflow(world, step("a", await world.job(**QUEUE))))
+    world.clock.advance(10 * SECOND)
+
+    _, effects = await world.store.end_overdue(10)
+    assert await state(world, execution) == "failed"
+    assert sorted((one.state, one.step) for one in effects.ended) == [("failed", False), ("failed", True)]

@@ -18,7 +18,7 @@ from horae.store.moves.bounds import COLUMNS
 from horae.store.moves.effects import Effects, take_in
 from horae.store.moves.ends import tell
 from horae.store.moves.starts import NewId, Started
-from horae.store.moves.told import Ended
+from horae.store.moves.told import Ended, is_step
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement, Together
 
 DUE = Statement(
@@ -128,7 +128,9 @@ def _tell(ended: Sequence[Finished], new_id: NewId, now: Instant) -> Script[Effe
     if not ended:
         return effects
     slices = [f.slice for f in ended]
-    effects.ended += [Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, "failed", 0, at=now) for s in slices]
+    effects.ended += [
+        Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, "failed", 0, step=is_step(s.flags), at=now) for s in slices
+    ]
     done = Started()
     yield from tell(ended, new_id, now, done)
     take_in(effects, done)
