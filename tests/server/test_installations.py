@@ -12,6 +12,7 @@ from horae.engine.node import Node
 from horae.env import Env, system_env
 from horae.server.app import Application
 from horae.store import backup, transfer
+from horae.store.moves import sessions
 
 PRESENT = {"protocol": 2, "worker": "w"}
 
@@ -112,3 +113,15 @@ async def test_a_name_that_is_none_is_refused_and_none_is_let_in(urls: Any, real
     async with served(urls[0], real_env) as (_, client, _):
         assert (await register(client, "nonsense")).status_code == 421
         assert (await register(client)).status_code == 201
+
+
+async def test_the_copy_of_a_file_sends_no_worker_to_the_original(urls: Any, real_env: Env):
+    url, _ = urls
+    async with served(url, real_env) as (node, _, _):
+        other = sessions.Server(
+            id=real_env.new_id(), url="http://original:1", host="h", pid=1, version="1", parts=("gateway",)
+        )  # fmt: skip
+        await node.store.write(lambda: sessions.server_seen(other, real_env.now()))
+        await node.presence.step()
+        shared = not url.startswith("sqlite")
+        assert node.gateway.answers.servers == (["http://original:1"] if shared else [])
