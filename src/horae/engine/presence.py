@@ -36,7 +36,7 @@ class Presence:
             parts=(*sorted(self.parts), *((sessions.KEYLESS,) if self.keyless else ())),
         )  # fmt: skip
         await self._store.write(lambda: sessions.server_seen(mine, now))
-        # One process owns a file: another server that it names is gone, or serves the file that this one was copied from.
+        # One process owns a file: another server that it names is gone, or serves the original of this copy.
         alone = self._store.driver.dialect == "sqlite"
         seen = [mine] if alone else await self._store.read(lambda: sessions.servers(now - SILENT))
         self._answers.servers = sorted({server.url for server in seen if server.url and "gateway" in server.parts})
