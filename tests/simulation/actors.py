@@ -12,7 +12,7 @@ from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import Busy, HoraeError, SessionEnded
 from horae.model.ids import execution_id
-from horae.model.protocol import Answer, Exchange, Failure, Function, Register, Submit
+from horae.model.protocol import PROTOCOL, Answer, Exchange, Failure, Function, Register, Submit
 from horae.store.moves.submission import Idempotency, Receipt
 from horae.worker.holding import Begun, Chunk, Fate
 from horae.worker.session import Interrupt, Session
@@ -44,9 +44,20 @@ class Observer:
 class Worker(Actor):
     """A worker process: one session at a time, several slots, jobs that take time or fail as their params say."""
 
-    def __init__(self, world: World, observer: Observer, name: str, slots: int) -> None:
+    def __init__(
+        self,
+        world: World,
+        observer: Observer,
+        name: str,
+        slots: int,
+        *,
+        queues: tuple[str, ...] = ("default",),
+        resources: dict[str, int] | None = None,
+        pulse: float = 0.05,
+    ) -> None:
         super().__init__(name)
         self.world, self.observer, self.slots = world, observer, slots
+        self.queues, self.resources, self.pulse = queues, resources or {}, pulse  # looks around once a pulse
         self.rng = Random(world.rng.random())
         self.session: Session | None = None
         self.frozen_until = 0.0
@@ -65,14 +76,15 @@ class Worker(Actor):
 
     async def _register(self) -> Session | None:
         presence = Register(
-            protocol=1, worker=self.name, concurrency=self.slots, functions=[Function(name="work")], kinds=()
-        )
+            protocol=PROTOCOL, worker=self.name, concurrency=self.slots, functions=[Function(name="work")], kinds=(),
+            queues=self.queues, resources=self.resources,
+        )  # fmt: skip
         try:
             registered = await self.world.call(lambda node: node.gateway.register(1, presence))
         except (Lost, Busy):
             await self.world.clock.sleep(0.3)
             return None
-        self.session = Session(self.world.clock, registered, self.slots)
+        self.session = Session(self.world.clock, registered, self.slots, resources=self.resources)
         return self.session
 
     async def _serve(self, session: Session) -> None:
@@ -90,7 +102,7 @@ class Worker(Actor):
                 self.gone = True
                 await self._close(session)
                 return
-            await self.world.clock.sleep(0.05)
+            await self.world.clock.sleep(self.pulse)
 
     def _fill_slots(self, session: Session) -> None:
         while (chunk := session.take()) is not None:
