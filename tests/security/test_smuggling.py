@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from horae.cli.process import run
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.server.app import Application
@@ -79,7 +80,7 @@ class Target:
         self._loop: asyncio.AbstractEventLoop
         self._stop: asyncio.Event
         self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
+        self._thread = threading.Thread(target=lambda: run(self._run()), daemon=True)
         self._thread.start()
         assert self._ready.wait(60)
 

@@ -1,61 +1,74 @@
-"""TLS handshakes. A client counts from the moment it connects: one that never ends its handshake holds a place, too."""
+"""TLS handshakes. A client counts from the moment it connects: one that never ends its handshake holds a place, too.
+
+Connections are accepted here, not by the event loop's server, which tells of a client only after its handshake. And TLS
+is there before anything is read: uvloop reads a connection once it is made, even if reading was paused before.
+"""
 
 import asyncio
+import socket
 import ssl
-from typing import Any, Protocol, cast
+from collections.abc import Callable
 
+from horae.env import Clock
 from horae.server.crowd import Crowd
 from horae.server.http import Connection
 
 PATIENCE = 10.0  # seconds
+PAUSE = 1.0  # seconds without accepting after an error, such as too many open files
 
 
-class Greeter(Protocol):
-    """The owner of handshakes and of the connections that follow them."""
+class Handshakes:
+    """Accepts connections, and begins TLS on those that there is room for."""
 
-    crowd: Crowd
-    handshakes: set[asyncio.Task[None]]
+    def __init__(
+        self, context: ssl.SSLContext, crowd: Crowd, clock: Clock, make: Callable[[], Connection], backlog: int
+    ) -> None:
+        self._context, self._crowd, self._clock, self._make, self._backlog = context, crowd, clock, make, backlog
+        self._under_way: dict[Connection, tuple[str, asyncio.Task[None]]] = {}
+        self._accepting: asyncio.Task[None] | None = None
 
-    def make(self) -> Connection: ...
+    def __len__(self) -> int:
+        return len(self._under_way)
 
+    def start(self, listener: socket.socket) -> None:
+        """Accept from now on."""
+        listener.setblocking(False)
+        listener.listen(self._backlog)
+        self._accepting = asyncio.get_running_loop().create_task(self._accept(listener), name="horae-tls")
 
-class Handshake(asyncio.Protocol):
-    """A connection until TLS has begun; then a `Connection` goes on with it."""
+    def stop(self) -> None:
+        """Accept nobody, and end the handshakes that are under way."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+        for _, task in self._under_way.values():
+            task.cancel()
 
-    def __init__(self, greeter: Greeter, context: ssl.SSLContext) -> None:
-        self._greeter, self._context = greeter, context
-        self._early: list[bytes] = []  # what came together with the end of the handshake
-        self._lost = False
+    def end(self, connection: Connection) -> None:
+        """Give a connection's place back: its handshake is over."""
+        if connection in self._under_way:
+            self._crowd.leave(self._under_way.pop(connection)[0])
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        plain = cast(asyncio.Transport, transport)
-        peer: tuple[Any, ...] = plain.get_extra_info("peername") or ("", 0)
-        if not self._greeter.crowd.enter(peer[0]):
-            plain.abort()
-            return
-        plain.pause_reading()
-        task = asyncio.get_running_loop().create_task(self._begin(plain, peer[0]))
-        self._greeter.handshakes.add(task)
-        task.add_done_callback(self._greeter.handshakes.discard)
-
-    def data_received(self, data: bytes) -> None:
-        self._early.append(data)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._lost = True
-
-    async def _begin(self, plain: asyncio.Transport, address: str) -> None:
+    async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
+        with listener:
+            while True:
+                try:
+                    client, peer = await loop.sock_accept(listener)
+                except OSError:
+                    await self._clock.sleep(PAUSE)
+                    continue
+                if not self._crowd.enter(peer[0]):
+                    client.close()
+                    continue
+                connection = self._make()
+                self._under_way[connection] = peer[0], loop.create_task(self._begin(connection, client))
+
+    async def _begin(self, connection: Connection, client: socket.socket) -> None:
         try:
-            private = await loop.start_tls(plain, self, self._context, server_side=True, ssl_handshake_timeout=PATIENCE)
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection, client, ssl=self._context, ssl_handshake_timeout=PATIENCE
+            )
         except OSError:  # what TLS refuses is one of these, as is a client that goes or is silent
-            return
+            pass
         finally:
-            self._greeter.crowd.leave(address)
-        if private is None or self._lost:
-            return
-        connection = self._greeter.make()
-        private.set_protocol(connection)
-        connection.connection_made(private)
-        if self._early:
-            connection.data_received(b"".join(self._early))
+            self.end(connection)

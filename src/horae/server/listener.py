@@ -7,7 +7,7 @@ from email.utils import formatdate
 
 from horae.env import SECOND, Env
 from horae.server.crowd import Crowd
-from horae.server.handshake import Handshake
+from horae.server.handshake import Handshakes
 from horae.server.http import Answer, Connection
 from horae.server.reply import SAFETY, STRICT_TRANSPORT
 from horae.server.tls import Tls
@@ -30,7 +30,7 @@ class Listener:
         self._ids = (b"%012x-%x" % (mine, number) for number in itertools.count(1))
         self._env = env
         self._connections: set[Connection] = set()
-        self.handshakes: set[asyncio.Task[None]] = set()
+        self.handshakes = None if tls is None else Handshakes(tls.context, self.crowd, env.clock, self.make, BACKLOG)
         self._empty = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -40,9 +40,10 @@ class Listener:
         loop = asyncio.get_running_loop()
         self._look()
         self._looking = loop.create_task(self._keep_looking(), name="horae-http")
-        tls = self._tls
-        greet = self.make if tls is None else lambda: Handshake(self, tls.context)
-        self._server = await loop.create_server(greet, sock=listener, backlog=BACKLOG)
+        if self.handshakes is not None:
+            self.handshakes.start(listener)
+        else:
+            self._server = await loop.create_server(self.make, sock=listener, backlog=BACKLOG)
 
     def make(self) -> Connection:
         """Make a connection that belongs here."""
@@ -53,8 +54,8 @@ class Listener:
         self.stopping = True
         if self._server is not None:
             self._server.close()
-        for handshake in self.handshakes:
-            handshake.cancel()
+        if self.handshakes is not None:
+            self.handshakes.stop()
         for connection in list(self._connections):
             if connection.idle:
                 connection.close()
@@ -74,6 +75,8 @@ class Listener:
 
     def opened(self, connection: Connection) -> bool:
         """Take a connection in; False when there is no room for it."""
+        if self.handshakes is not None:
+            self.handshakes.end(connection)
         if not self.crowd.enter(connection.peer[0]):
             return False
         self._connections.add(connection)
