@@ -18,12 +18,12 @@ from horae.client.problems import Unreachable
 from horae.client.trust import trust
 from horae.config import Settings
 from horae.engine.node import Node
-from horae.env import VirtualClock, system_env, virtual_env
+from horae.env import SECOND, VirtualClock, system_env, virtual_env
 from horae.errors import BadInput, Busy, Forbidden
 from horae.model.protocol import PROTOCOL, Register
 from horae.server.crowd import Crowd
 from horae.server.http import PATIENCE, Answer, Connection
-from horae.server.listener import Listener
+from horae.server.listener import KEEP_ALIVE, Listener
 from horae.server.reply import Reply
 from horae.server.run import Serving, serve
 from horae.server.tls import LOOK, Tls
@@ -197,6 +197,10 @@ class Host:
     def closed(self, connection: Connection) -> None: ...
 
 
+async def some(scope: Any, receive: Any) -> Reply:
+    return Reply(200, b"x" * 200_000)
+
+
 async def refuses(scope: Any, receive: Any) -> Reply:
     return Reply(401)
 
@@ -267,6 +271,47 @@ async def test_who_does_not_read_its_answer_does_not_hold_a_connection():
     assert not host.connection.is_late(host.now + 1)
     assert host.connection.is_late(host.now + PATIENCE + 1)
     far.close()
+
+
+async def test_a_large_answer_may_take_its_time_as_long_as_it_is_read():
+    host, far = await connected()
+    loop = asyncio.get_running_loop()
+    await loop.sock_sendall(far, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+    await eventually(lambda: host.connection._drained is not None)
+    for _ in range(10):
+        host.now += PATIENCE - 1
+        left = host.connection._transport.get_write_buffer_size()
+        while host.connection._transport.get_write_buffer_size() == left:
+            await loop.sock_recv(far, 65536)
+        assert not host.connection.is_late(host.now)
+    assert host.connection.is_late(host.now + PATIENCE + 1), "it is not read any more"
+    far.close()
+
+
+@pytest.mark.parametrize("ending", [b"", b"Connection: close\r\n"], ids=["idle", "last"])
+async def test_who_leaves_the_rest_of_an_answer_does_not_hold_a_connection(ending: bytes):
+    clock = VirtualClock()
+    listener, sock = Listener(virtual_env(clock=clock), some), socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # little of an answer is on its way
+    await listener.start(sock)
+    loop, far = asyncio.get_running_loop(), socket.socket()
+    far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    far.setblocking(False)
+    await loop.sock_connect(far, sock.getsockname())
+    await loop.sock_sendall(far, b"GET / HTTP/1.1\r\nHost: h\r\n%b\r\n" % ending)
+    await eventually(lambda: any(connection._drained is not None for connection in listener._connections))
+    (connection,) = listener._connections
+    while connection._drained is not None:
+        await loop.sock_recv(far, 2048)
+    await eventually(lambda: connection._task is None)
+    assert connection._transport.get_write_buffer_size() > 0
+    for seconds in (KEEP_ALIVE + 1, PATIENCE + 1):
+        clock.advance(int(seconds * SECOND))
+        listener._look()
+    await eventually(lambda: not listener._connections)
+    far.close()
+    await listener.stop(0.1)
 
 
 def test_one_address_does_not_take_all_connections():

@@ -224,3 +224,11 @@ def test_h11_reads_the_same_first_request(data: bytes):
         body += bytes(event.data)
     assert isinstance(event, h11.EndOfMessage)
     assert (request.method, body) == (read[0][0], read[0][3])
+
+
+def test_a_silent_client_keeps_no_bytes():
+    framing, found = Framing(), list[Request]()
+    framing.feed(one(f"POST /a HTTP/1.1\nHost: h\nX: {'y' * 60_000}\nContent-Length: 100000\n\n", b"x" * 100_000))
+    take_all(framing, found)
+    assert found[0].whole
+    assert (framing._bytes, framing._fields.block) == (b"", b"")

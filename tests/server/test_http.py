@@ -309,6 +309,14 @@ async def test_a_stream_that_breaks_is_cut_off(connect: Connect, path: str):
     assert path != "/short" or (b"content-length: 5\r\n" in said and said.endswith(b"\r\n\r\nabc"))
 
 
+@pytest.mark.parametrize("value", [b"a\nb", b"a\rb", b"a\r\nb"])
+async def test_a_header_of_an_answer_is_one_line(connect: Connect, value: bytes, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(READY, "/a", lambda: Reply(200, headers=((b"x", value),)))
+    client = await connect()
+    status, headers, _ = await ask(client, get("/a"))
+    assert (status, "x" in headers) == (500, False)
+
+
 async def test_what_came_before_nonsense_is_answered(connect: Connect, answers: Answers):
     client = await connect()
     client[1].write(b"GET /waits HTTP/1.1\r\nHost: h\r\n\r\nGET /a HTTP/1.1\r\nHost: h\r\n\r\nnonsense\r\n\r\n")

@@ -26,7 +26,7 @@ def head(status: int, headers: Sequence[Header], request: Request, always: bytes
     elif not request.modern:
         headers = (*headers, (b"connection", b"keep-alive"))
     lines = b"".join([b"%b: %b\r\n" % header for header in headers])
-    if lines.count(b"\n") != len(headers):
+    if not lines.count(b"\n") == lines.count(b"\r") == len(headers):
         raise ValueError("a header holds a line break")
     return b"%b%b%b\r\n" % (_LINES.get(status) or b"HTTP/1.1 %d Other\r\n" % status, lines, always)
 

@@ -12,6 +12,7 @@ from horae.server.problems import HeadTooLong
 from horae.server.request import Request
 
 MOST_HEAD = 64 * 1024  # bytes of a request's line and headers
+MOST_KEPT = 4 * 1024  # bytes of headers that are remembered for the next request
 MOST_TRAILERS = 8 * 1024  # bytes
 MOST_CHUNK_LINE = 256  # bytes of a chunk's size and extensions
 MOST_EXCESS = 16 * 1024  # bytes by which the framing of chunks may exceed what they pay for
@@ -61,10 +62,16 @@ class Framing:
         """
         stage = self._stage
         if stage == HEAD:
-            return self._head() if self._at < len(self._bytes) else None
+            return self._head() if self._at < len(self._bytes) else self._let_go()
         if stage in (CONTENT, CHUNK):
             return self._content()
         return self._trailers() if stage == TRAILERS else self._chunk()
+
+    def _let_go(self) -> None:
+        """Keep nothing large for as long as the client is silent."""
+        self._bytes, self._at = b"", 0
+        if len(self._fields.block) > MOST_KEPT:
+            self._request, self._fields = Request(), Fields(b"")
 
     def _head(self) -> Request | None:
         """Read a request's line and headers. One empty line before it is ignored (RFC 9112, 2.2)."""

@@ -14,6 +14,7 @@ from horae.server.crowd import Crowd
 from horae.server.http import Connection
 
 PATIENCE = 10.0  # seconds
+FAREWELL = 5.0  # seconds for a client to end TLS, too; what it still sends is read and dropped until then
 PAUSE = 1.0  # seconds without accepting after an error, such as too many open files
 
 
@@ -66,8 +67,9 @@ class Handshakes:
     async def _begin(self, connection: Connection, client: socket.socket) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: connection, client, ssl=self._context, ssl_handshake_timeout=PATIENCE
-            )
+                lambda: connection, client, ssl=self._context, ssl_handshake_timeout=PATIENCE,
+                ssl_shutdown_timeout=FAREWELL,
+            )  # fmt: skip
         except OSError:  # what TLS refuses is one of these, as is a client that goes or is silent
             pass
         finally:

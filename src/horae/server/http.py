@@ -18,6 +18,7 @@ from horae.server.reply import Header, Receive, Reply
 from horae.server.request import Request
 
 MOST_HELD = 256 * 1024  # bytes of a body that its handler has not asked for, or of requests in line: then reading waits
+MOST_UNREAD = 64 * 1024  # bytes of answers that the client does not read: then the next one waits
 MOST_AFTER = 1024 * 1024  # bytes that still come when their request is answered: then the connection ends
 PIECE = 64  # bytes that a piece of such a body counts more than it has: reading a small one costs as much
 MOST_LINED_UP = 16  # requests sent ahead of their answers: then reading pauses
@@ -69,7 +70,9 @@ class Connection(asyncio.Protocol):
         self.leaving = False  # the last answer is out; bytes that still come are dropped
         self._reading = True
         self._drained: asyncio.Future[None] | None = None  # while the client does not read its answer
-        self._stuck_at = 0.0  # since when it does not
+        self._closing = False
+        # Since when the client has to read what is left of an answer, how much that was, and how much it was last seen.
+        self._stuck_at, self._stuck, self._unread, self._read_at = 0.0, 0, 0, 0.0
         self.heard_at = self._began_at = self._host.now
         self._heard = 0  # bytes, since a request began
 
@@ -77,6 +80,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(MOST_UNREAD)
         self.peer = transport.get_extra_info("peername") or ("", 0)
         tls = transport.get_extra_info("ssl_object")
         self._scheme, self._certified = ("http", False) if tls is None else ("https", bool(tls.getpeercert()))
@@ -108,7 +112,7 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._drained = self._loop.create_future()
-        self._stuck_at = self._host.now
+        self._begin_to_wait()
 
     def resume_writing(self) -> None:
         drained, self._drained = self._drained, None
@@ -189,7 +193,7 @@ class Connection(asyncio.Protocol):
         self._after += size
         if self._after > MOST_AFTER:
             self._ended = True
-            self._transport.close()
+            self.close()
 
     # Ending
 
@@ -205,14 +209,30 @@ class Connection(asyncio.Protocol):
 
     def is_late(self, now: float) -> bool:
         """Whether the client is too slow to send the rest of a request, or to read its answer."""
-        if self._drained is not None and now - self._stuck_at > PATIENCE:
+        if (self._drained is not None or self._closing) and self._is_unread(now):
             return True
         if not (self.stalled or self.leaving) or not self._reading:
             return False
         took = now - self._began_at
         return now - self.heard_at > PATIENCE or (took > PATIENCE and self._heard < took * SLOWEST)
 
+    def _begin_to_wait(self) -> None:
+        self._stuck_at = self._read_at = self._host.now
+        self._stuck = self._unread = self._transport.get_write_buffer_size()
+
+    def _is_unread(self, now: float) -> bool:
+        """Whether the client reads its answer, or what is left of it at the end, too slowly."""
+        left = self._transport.get_write_buffer_size()
+        if left != self._unread:
+            self._unread, self._read_at = left, now
+        took = now - self._stuck_at
+        return now - self._read_at > PATIENCE or (took > PATIENCE and self._stuck - left < took * SLOWEST)
+
     def close(self) -> None:
+        """End it when the client has read what it was sent."""
+        if not self._closing and self._drained is None:
+            self._begin_to_wait()
+        self._closing = True
         self._transport.close()
 
     def abort(self) -> None:
@@ -229,7 +249,7 @@ class Connection(asyncio.Protocol):
         if self._transport.can_write_eof():
             self._transport.write_eof()
         else:  # TLS ends both ways at once
-            self._transport.close()
+            self.close()
 
     # Answering
 
@@ -259,6 +279,8 @@ class Connection(asyncio.Protocol):
                 with suppress(HeadOnly):
                     await reply(scope, receive, sender)
                 sender.check()
+            if self._drained is not None and (not request.keep or self._host.stopping):
+                await self._drained  # TLS gives what is left only a moment once it is closed
         except asyncio.CancelledError:
             self._transport.abort()
             raise
@@ -281,12 +303,14 @@ class Connection(asyncio.Protocol):
     def _done(self, request: Request) -> None:
         request.answered = True
         request.clear()
+        if request.whole:
+            request.headers = []
         self._task = self._active = None
         if not self._open:
             return
         if not request.keep or self._host.stopping:
             nothing_follows = request.whole and not self._after and not self._framing.midway
-            (self._transport.close if nothing_follows else self._leave)()
+            (self.close if nothing_follows else self._leave)()
         else:
             self._advance()
             self._read_on()

@@ -104,7 +104,7 @@ class Listener:
         self.now = self._env.clock.monotonic()
         for connection in list(self._connections):
             silent = self.now - connection.heard_at
-            if silent > KEEP_ALIVE and connection.idle:
-                connection.close()
-            elif connection.is_late(self.now):
+            if connection.is_late(self.now):
                 connection.abort()
+            elif silent > KEEP_ALIVE and connection.idle:
+                connection.close()
