@@ -70,7 +70,10 @@ backend horae
 
 
 class Target:
-    """A server in a thread, on the event loop of servers, that notes which requests it acts on: not those whose bodies cannot be read."""
+    """A server in a thread, on the event loop of servers. It notes the requests that it acts on.
+
+    Requests whose bodies cannot be read are not among them.
+    """
 
     def __init__(self, certificate: tuple[Path, Path]) -> None:
         self.acted: list[str] = []

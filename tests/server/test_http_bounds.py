@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 
 import pytest
 
@@ -261,11 +262,12 @@ async def test_many_small_chunks_let_others_have_their_turn(answers: Answers):
         answer = asyncio.ensure_future(answer_of(busy[0]))
         await eventually(lambda: answers.read > 0)
         (connection,) = listener._connections
-        held = []
+        read = [answers.read]
         while not answer.done():
-            held.append(connection._coming.size)
+            assert connection._coming.size <= 4 * AT_ONCE
             await asyncio.sleep(0)
-        assert max(held) <= 4 * AT_ONCE, "a turn takes few of them"
+            read.append(answers.read)
+        assert max(b - a for a, b in pairwise(read)) <= 4 * AT_ONCE, "a turn takes few of them"
         assert len((await answer)[2]) == size
     await listener.stop(0.1)
 

@@ -61,8 +61,11 @@ class Framing:
         taken. Raise BadInput or HeadTooLong for anything that is not HTTP/1.1; nothing can be taken afterwards.
         """
         stage = self._stage
+        if stage == HEAD and self._at < len(self._bytes):
+            return self._head()
         if stage == HEAD:
-            return self._head() if self._at < len(self._bytes) else self._let_go()
+            self._let_go()
+            return None
         if stage in (CONTENT, CHUNK):
             return self._content()
         return self._trailers() if stage == TRAILERS else self._chunk()

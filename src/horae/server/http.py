@@ -69,6 +69,7 @@ class Connection(asyncio.Protocol):
         self._ended = False  # the last request is read, or what followed cannot be read
         self.leaving = False  # the last answer is out; bytes that still come are dropped
         self._reading = True
+        self._soon = False  # it reads on in the next turn
         self._drained: asyncio.Future[None] | None = None  # while the client does not read its answer
         self._closing = False
         # Since when the client has to read what is left of an answer, how much that was, and how much it was last seen.
@@ -150,7 +151,7 @@ class Connection(asyncio.Protocol):
             self._refuse(error)
             return
         if not more:
-            self._loop.call_soon(self._read_on)
+            self._read_soon()
         (self._resume if more and not self._is_full else self._pause)()
         self._advance()
 
@@ -176,6 +177,16 @@ class Connection(asyncio.Protocol):
         midway = self._framing.midway
         if (midway or not self._reading) and self._open and not self._is_full:
             (self._read if midway and not self._ended else self._resume)()
+
+    def _read_soon(self) -> None:
+        """Read on when other connections had their turn."""
+        if not self._soon:
+            self._soon = True
+            self._loop.call_soon(self._read_now)
+
+    def _read_now(self) -> None:
+        self._soon = False
+        self._read_on()
 
     def _pause(self) -> None:
         if self._reading:
@@ -321,8 +332,9 @@ class Connection(asyncio.Protocol):
             if request.parts:
                 body = request.parts[0] if len(request.parts) == 1 else b"".join(request.parts)
                 request.clear()
-                self._read_on()
-                request.told = request.whole and not request.parts
+                request.told = request.whole
+                if not request.told:
+                    self._read_soon()
                 return {"type": "http.request", "body": body, "more_body": not request.told}
             if request.whole and not request.told:
                 request.told = True
@@ -334,7 +346,7 @@ class Connection(asyncio.Protocol):
             if request.expects and not request.whole:
                 request.expects = False
                 self._transport.write(_CONTINUE)
-            self._read_on()
+            self._read_soon()
             request.news = self._loop.create_future()
             await request.news
 
