@@ -1,7 +1,9 @@
 """The requests a user meets first, exactly as the design spells them, on both stores."""
 
+import resource
 import sys
 from http.client import HTTPConnection
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -167,3 +169,15 @@ def test_whoever_sends_too_much_is_told(fleet, path):
     assert answer.status == 413
     assert b"Send at most" in answer.read()
     connection.close()
+
+
+def test_a_server_may_have_as_many_open_files_as_its_hard_limit_allows(fleet):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        fleet.add_server("a")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    limits = Path(f"/proc/{fleet.servers['a'].pid}/limits").read_text().splitlines()
+    assert int(next(line for line in limits if line.startswith("Max open files")).split()[3]) > 256

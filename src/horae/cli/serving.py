@@ -22,6 +22,7 @@ from horae.server.crowd import Crowd
 from horae.server.proxies import Proxies
 from horae.server.run import Serving, remote_url, serve
 from horae.server.tls import Tls
+from horae.worker.spawner import raise_open_files
 
 
 def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
@@ -76,6 +77,7 @@ def tls_of(settings: Settings) -> Tls | None:
 
 async def listen(node: Node, settings: Settings, parts: Collection[str], command: str) -> Serving:
     """Begin to serve. Whoever sets another host has asked for other machines to be let in."""
+    raise_open_files()  # each connection is one, and a usual soft limit is less than one address may open
     remote = not is_loopback(settings.host)
     proxies = Proxies(settings.trusted_proxies, settings.proxy_hops, settings.allowed_hosts)
     crowd = Crowd(settings.max_connections, settings.max_connections_per_address, proxies)

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -217,8 +218,9 @@ class Spawner:
             started.set_result(self._children[id])
 
 
+@cache
 def raise_open_files() -> int:
-    """Allow this process as many open files as it may have; returns what it had, for its children."""
+    """Allow this process as many open files as it may have. Return the limit it was started with, for its children."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
     if most > soft:
