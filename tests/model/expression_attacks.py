@@ -4,6 +4,9 @@ LITERAL = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
 DATA = {
     "l": list(range(1000)),
     "s": "x" * 1_000_000,
+    "long": {"x" * 500_000: 1},
+    "same": [{"a": "x" * 100_000 + "a"}, {"a": "x" * 100_000 + "b"}],
+    "short": "a" * 2_400,
     "m": {str(i): {"a": i, "b": [i]} for i in range(10_000)},
     "d": [{"a": i, "b": "x"} for i in range(10_000)],
 }
@@ -57,4 +60,13 @@ OVER_DATA = {  # accepted at definition, and stopped when the data is large
     "texts of numbers": nested("params.l", 2, "string(1.2345678e300) != ''"),
     "keys": "params.m.map(k, params.m.map(j, params.m[j]))",
     "whole data in a list": "params.l.map(a, params)",
+    "long keys written out": "params.l.map(a, {params.s: a})",
+    "maps with long keys written out": "params.l.map(a, params.long)",
+    "long names that are missing": nested("params.l", 2, "params.m[params.s + 'y'] == 1", "exists"),
+    "missing names of data": nested("params.l", 2, "params.m[params.s] == 1", "exists"),
+    "texts that differ at their ends": nested("params.l", 3, "params.same[0].a != params.same[1].a"),
+    "long keys compared": nested("params.l", 3, "params.long == params.long"),
+    "long keys looked for": nested("params.l", 3, "!(params.s in params.long)"),
+    "short texts searched": nested("params.l", 2, f"!params.short.contains('{'a' * 800}b{'a' * 700}')"),
+    "patterns that an automaton is slow at": "params.l.all(a, !params.short.matches('[ab]*a[ab]{60}c'))",
 }

@@ -9,11 +9,15 @@ Path = tuple[str, ...]
 Branches: TypeAlias = "dict[str, Branches | None]"  # None: all below is needed
 
 _NAME = r"[A-Za-z_]\w*"
-_QUOTED = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
+# What no path stands in, read as the evaluator reads it: each quote that it begins at is closed, so a search is linear.
+PASSED = (
+    r"""//[^\n]*|\"\"\"(?:\\(?s:.)|[^\\])*?\"\"\"|'''(?:\\(?s:.)|[^\\])*?'''"""
+    r"""|"(?:\\(?s:.)|[^"\\\n])*"|'(?:\\(?s:.)|[^'\\\n])*'"""
+)
 _KEY = r'\[\s*(?:"[^"\\]*"|\'[^\'\\]*\')\s*\]'
 _PATH = rf"{_NAME}(?:\s*\.\s*{_NAME}|\s*{_KEY})*"
 _WHOLE = re.compile(_PATH)
-_FOUND = re.compile(rf"{_QUOTED}|(?<![\w.])({_PATH})\s*(\(?)")
+_FOUND = re.compile(rf"{PASSED}|(?<![\w.])({_PATH})\s*(\(?)")
 _PART = re.compile(rf"{_NAME}|\"[^\"]*\"|'[^']*'")
 MISSING = object()
 

@@ -15,6 +15,7 @@ ASKED_STEPS = 20_000  # of what is computed for many at a time: keys, filters, p
 ITEM_STEPS = 50  # more, for each item of a bulk submission or of a foreach
 DEFINITION_STEPS = 1_000_000
 COMPILE_STEPS = 4  # to compile one character
+PATTERN_STEPS = 2000  # to compile a pattern
 MOST_TEXT = 4096  # characters of one expression
 CHARACTERS_A_STEP = 64
 ELEMENTS_A_STEP = 8
@@ -128,10 +129,19 @@ def refuse_blamed() -> None:
 
 def compiling(text: str) -> None:
     """Spend what it takes to compile a text, if it is part of a definition. Raises BadInput."""
+    _define(COMPILE_STEPS * len(text))
+
+
+def compiling_pattern() -> None:
+    """Spend what it takes to compile a pattern, if it is part of a definition. Raises BadInput."""
+    _define(PATTERN_STEPS)
+
+
+def _define(steps: int) -> None:
     meter = _shared.get()
     if isinstance(meter, Definition):
         try:
-            meter.take(COMPILE_STEPS * len(text))
+            meter.take(steps)
         except OverBudget:
             raise BadInput("This definition has too many and too long expressions.", REMEDY) from None
 

@@ -21,6 +21,7 @@ from horae.model.cel.values import (
     ordered,
     remainder,
     subtracted,
+    take_key,
     whole,
 )
 
@@ -121,7 +122,7 @@ def index(holder: Node, place: Node) -> Node:
 
     def run(frame: Frame) -> Any:
         frame.take(1)
-        return at(holder.run(frame), place.run(frame))
+        return at(frame, holder.run(frame), place.run(frame))
 
     return Node(run, holder, place)
 
@@ -244,6 +245,7 @@ def map_of(pairs: Sequence[tuple[Node, Node]]) -> Node:
             name = key.run(frame)
             if type(name) not in (str, int):
                 raise Wrong(f"{kind(name)} is no key of a map")
+            take_key(frame, name)
             made[name] = value.run(frame)
         return made
 

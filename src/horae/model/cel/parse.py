@@ -5,7 +5,7 @@ It leaves out what JSON has no use for: bytes, unsigned numbers, messages and op
 
 from horae.model.cel.functions import FUNCTIONS, METHODS, automaton
 from horae.model.cel.loops import LOOPS, loop
-from horae.model.cel.meter import Wrong
+from horae.model.cel.meter import Wrong, compiling_pattern
 from horae.model.cel.nodes import (
     Node,
     binary,
@@ -136,6 +136,7 @@ class _Parser:
         if function is None or count != len(arguments):
             raise Wrong(f"there is no method {of} of {len(arguments) - 1} arguments")
         if of == "matches" and self._tokens[at].kind == "text" and self._at == at + 2:
+            compiling_pattern()
             automaton(text_of(self._tokens[at]))  # one that is no pattern is refused before it is used
         return call(function, arguments)
 

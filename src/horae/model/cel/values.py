@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from horae.model.cel.meter import ELEMENTS_A_STEP, Meter, Missing, Wrong
+from horae.model.cel.meter import CHARACTERS_A_STEP, ELEMENTS_A_STEP, Meter, Missing, Wrong
 from horae.model.paths import Far
 
 _KINDS = {
@@ -12,6 +12,8 @@ _KINDS = {
     Far: "map", datetime: "timestamp", timedelta: "duration",
 }  # fmt: skip
 KINDS = frozenset(_KINDS.values())
+KEY_STEPS = 3  # of a member of a map that is compared or written out
+MOST_SHOWN = 60  # characters of a name in a message
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
@@ -41,15 +43,32 @@ def equal(meter: Meter, left: Any, right: Any) -> bool:
         elif isinstance(a, dict) and isinstance(b, dict):
             if len(a) != len(b):
                 return False
-            meter.take(2 * len(a))
+            take_keys(meter, a)
             if a.keys() != b.keys():
                 return False
             pairs.extend((value, b[key]) for key, value in a.items())
+        elif isinstance(a, str) and isinstance(b, str) and len(a) == len(b):
+            meter.take_text(len(a))  # also if they differ: perhaps only at their ends
+            if a != b:
+                return False
         elif not _alike(a, b) or a != b:
             return False
-        elif isinstance(a, str):
-            meter.take_text(len(a))
     return True
+
+
+def take_key(meter: Meter, key: Any) -> None:
+    """Spend what it takes to look for a key: a text is compared with its like."""
+    if isinstance(key, str):
+        meter.take_text(len(key))
+
+
+def take_keys(meter: Meter, holder: dict[Any, Any]) -> None:
+    """Spend what it takes to go through a map with its keys."""
+    try:
+        characters = sum(map(len, holder))
+    except TypeError:  # an expression's own map may have numbers for keys
+        characters = sum(len(key) for key in holder if isinstance(key, str))
+    meter.take(KEY_STEPS * len(holder) + characters // CHARACTERS_A_STEP)
 
 
 def _alike(a: Any, b: Any) -> bool:
@@ -60,6 +79,7 @@ def _alike(a: Any, b: Any) -> bool:
 def contains(meter: Meter, holder: Any, value: Any) -> bool:
     """Whether a list has an element, or a map a key."""
     if isinstance(holder, dict):
+        take_key(meter, value)
         return type(value) in (str, int) and value in holder
     if not isinstance(holder, list):
         raise Wrong(f"`in` looks into lists and maps, not into {kind(holder)}")
@@ -136,11 +156,12 @@ def _mismatch(sign: str, a: Any, b: Any) -> Wrong:
     return Wrong(f"there is no {kind(a)} {sign} {kind(b)}; convert one with int(), double() or string()")
 
 
-def at(holder: Any, place: Any) -> Any:
+def at(meter: Meter, holder: Any, place: Any) -> Any:
     """The element of a list at an index, or the member of a map by its key."""
     if isinstance(holder, dict):
         if type(place) not in (str, int):
             raise Wrong(f"{kind(place)} is no key of a map")
+        take_key(meter, place)
         return member(holder, place)
     if not isinstance(holder, list):
         raise Wrong(f"{kind(holder)} has no elements")
@@ -154,13 +175,18 @@ def at(holder: Any, place: Any) -> Any:
 def member(holder: Any, name: Any) -> Any:
     """The member of a map."""
     if not isinstance(holder, dict):
-        raise Wrong(f"{kind(holder)} has no {name!r}")
+        raise Wrong(f"{kind(holder)} has no {shown(name)}")
     if isinstance(holder, Far):
         raise Wrong(f"it {holder.why}")
     try:
         return holder[name]
     except KeyError:
-        raise Missing(f"there is no {name!r}") from None
+        raise Missing(f"there is no {shown(name)}") from None
+
+
+def shown(name: Any) -> str:
+    """The beginning of a name or an index, for a message; a long text costs time to quote."""
+    return repr(name[:MOST_SHOWN] if isinstance(name, str) else name)
 
 
 def weigh(meter: Meter, value: Any) -> None:
@@ -174,5 +200,5 @@ def weigh(meter: Meter, value: Any) -> None:
             meter.take(2 * len(part))
             parts.extend(part)
         elif isinstance(part, dict):
-            meter.take(2 * len(part))
+            take_keys(meter, part)
             parts.extend(part.values())

@@ -8,6 +8,7 @@ from typing import Any
 
 from horae.errors import BadInput
 from horae.model.cel.meter import ASKED_STEPS, MOST_TEXT, within
+from horae.model.cel.values import kind
 from horae.model.template import Expression, Names, TemplateError, parts_of
 
 EVENT_NAMES: Names = frozenset({"event"})
@@ -30,9 +31,10 @@ class Filter:
             return f"the filter could not be computed: {str(error)[:MOST_TOLD]}"
         if verdict is True:
             return None
-        return (
-            "the filter is false" if verdict is False else f"the filter gave {str(verdict)[:60]!r}, not true or false"
-        )
+        if verdict is False:
+            return "the filter is false"
+        told = kind(verdict) if isinstance(verdict, list | dict) else repr(str(verdict)[:60])
+        return f"the filter gave {told}, not true or false"
 
 
 @lru_cache(maxsize=512)

@@ -12,6 +12,7 @@ from horae.model.workflow.expressions import (
     CONDITION,
     KNOWN,
     condition_of,
+    constant_of,
     expressions_in,
     steps_of,
     whole_expression,
@@ -126,7 +127,7 @@ def _expressions(field: str, value: Any, known: Names) -> Sequence[Expression]:
 def _check_items(expression: Expression, field: str) -> Expression:
     """What is known now, and is no list, is refused now."""
     if not expression.variables:
-        value = expression.value({})
+        value = constant_of(expression, field)
         if not isinstance(value, list):
             raise BadInput(f"foreach.items is always {value!r:.60}, which is no list.", _ITEMS, field=field)
     refuse_kind(expression, field, ("array",), _ITEMS)

@@ -8,8 +8,9 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.model.artifact import size_of_reference
+from horae.model.cel.meter import MOST_STEPS, within
 from horae.model.instant import format_instant
-from horae.model.paths import Far
+from horae.model.paths import PASSED, Far
 from horae.model.protocol import MAX_RESULT, Failure
 from horae.model.template import Expression, Names, TemplateError, as_text, parts_of
 from horae.model.workflow.flow import About, StepRow
@@ -21,7 +22,7 @@ OF_ERROR = KNOWN | {"error"}  # in handlers and undoings
 OF_EVENT = KNOWN | {"event"}
 _QUOTED = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
 _SPOKEN = re.compile(
-    rf"(?:(?<![\w.])steps\s*(?:\.\s*(?P<name>[A-Za-z_]\w*)|\[\s*(?P<quoted>{_QUOTED})\s*\]|(?P<bare>)))|{_QUOTED}"
+    rf"(?:(?<![\w.])steps\s*(?:\.\s*(?P<name>[A-Za-z_]\w*)|\[\s*(?P<quoted>{_QUOTED})\s*\]|(?P<bare>)))|{PASSED}"
 )
 CONDITION = 'Write a condition, as "${steps.extract.result.rows > 0}".'
 
@@ -29,8 +30,8 @@ CONDITION = 'Write a condition, as "${steps.extract.result.rows > 0}".'
 def condition_of(text: Any, field: str, known: Names) -> Expression:
     """A text that is one expression, which says yes or no. Raises BadInput."""
     expression = whole_expression(text, field, known, CONDITION)
-    if not expression.variables and not isinstance(_constant(expression, field), bool):
-        raise BadInput(f"{field} is always {_constant(expression, field)!r}, no yes or no.", CONDITION, field=field)
+    if not expression.variables and not isinstance(constant_of(expression, field), bool):
+        raise BadInput(f"{field} is always {constant_of(expression, field)!r}, no yes or no.", CONDITION, field=field)
     return expression
 
 
@@ -46,9 +47,11 @@ def whole_expression(text: Any, field: str, known: Names, remedy: str) -> Expres
     return parts[0]
 
 
-def _constant(expression: Expression, field: str) -> Any:
+def constant_of(expression: Expression, field: str) -> Any:
+    """Compute an expression that speaks of nothing. Raises BadInput."""
     try:
-        return expression.value({})
+        with within(MOST_STEPS) as meter:
+            return expression.value({}, meter)
     except TemplateError as error:
         raise BadInput(f"{field}: {error}.", "It speaks of nothing, and cannot be computed.", field=field) from None
 
@@ -59,7 +62,7 @@ def expressions_in(value: Any, field: str, known: Names) -> Iterator[Expression]
         for part in parts_of(value, field, known) if "${" in value else ():
             if isinstance(part, Expression):
                 if not part.variables:
-                    _constant(part, field)
+                    constant_of(part, field)
                 yield part
     elif isinstance(value, dict):
         for name, member in value.items():
