@@ -43,6 +43,16 @@ def deep_list(levels):
     return {"c": value}
 
 
+def unevaluated(levels, keyword):
+    """Alternatives, each level of which is evaluated twice: for itself, and for what it leaves."""
+    schema = OBJECT
+    for _ in range(levels):
+        schema = {keyword: {"type": "integer"}, "anyOf": [schema]}
+    return schema
+
+
+SLOW = "[ab]*a[ab]{60}c"  # an automaton takes microseconds for each character
+TEXT = "abbab" * 2000
 REFUSED = {
     "references that multiply": chain(9, 10),
     "anyOf that multiplies": chain(9, 10, "anyOf"),
@@ -86,6 +96,9 @@ REFUSED = {
         **{key: value for key, value in chain(3, 12).items() if key == "$defs"},
         "properties": {f"p{i}": {"title": str(i), **ref("d0")} for i in range(500)},
     },
+    "very many patterns that allow anything": {"patternProperties": {f"^x{i}.*y$": True for i in range(1000)}},
+    "what is unevaluated in what is unevaluated": unevaluated(14, "unevaluatedProperties"),
+    "elements that are unevaluated within each other": {"properties": {"c": unevaluated(14, "unevaluatedItems")}},
     "very many patterns": {"patternProperties": {f"^x{i}.*y$": OBJECT for i in range(1000)}},
     "an enormous pattern": {"properties": {"c": {"pattern": "(a{1,100}){1,100}"}}},
 }  # fmt: skip
@@ -106,6 +119,24 @@ LARGE = {  # schemas that are fine, and values that are too large for them
         {"properties": {"c": {"items": {"allOf": [{"pattern": f"^(?=(x+x+)+y{i})(a|b)\\1"} for i in range(20)]}}}},
         {"c": ["x" * 1000] * 900},
     ),
+    "look-ahead at each character of a text": ({"properties": {"c": {"pattern": f"(?={SLOW})z"}}}, {"c": TEXT}),
+    "look-behind in a name": ({"patternProperties": {"(?<=a)[ab]*c": True}}, {TEXT: 1}),
+    "slow patterns for a text": ({"properties": {"c": {"not": {"pattern": SLOW}}}}, {"c": TEXT * 50}),
+    "slow patterns for a name": ({"patternProperties": {SLOW: True}}, {TEXT * 50: 1}),
+    "slow patterns for many names": (
+        {"patternProperties": {SLOW: True}},
+        {TEXT[:200] + str(i): 1 for i in range(4000)},
+    ),
+    "patterns of names": ({"propertyNames": {"not": {"pattern": SLOW}}}, {TEXT * 50: 1}),
+    "elements that must differ, often": (
+        {"properties": {"c": {"allOf": [{"uniqueItems": True}] * 100}}},
+        {"c": list(range(100_000))},
+    ),
+    "lists within lists that must differ": (
+        {"$defs": {"n": {"items": ref("n"), "uniqueItems": True}}, "properties": {"c": ref("n")}},
+        {"c": [[i, deep_list(100)["c"]] for i in range(60)]},
+    ),
+    "unevaluated members": (unevaluated(8, "unevaluatedProperties"), {f"p{i}": i for i in range(20_000)}),
     "formats of each element": (
         {"properties": {"c": {"items": {"allOf": [{"format": "date-time"}] * 20}}}},
         {"c": ["2024-01-01T00:00:00Z"] * 40_000},
@@ -188,6 +219,13 @@ def test_the_dearest_check_that_is_allowed_is_short(keyword, levels):
     value["c"] = value["c"][:-1000]
     with suppress(Costly):
         Validator(schema).problem(value)
+
+
+def test_a_value_that_the_validator_gives_up_on_is_refused():
+    schema = {"unevaluatedProperties": {"$ref": "#"}, "type": "object"}
+
+    with pytest.raises(Costly, match="nested too deep"):
+        Validator(schema).problem({"c": [deep(400), 1]} | deep(400) | {"d": 1})
 
 
 def test_a_message_does_not_repeat_a_large_value():

@@ -32,7 +32,7 @@ class Params:
         self._spent += units
         if spent is not None:
             spent.take(units)
-        problem = fit.problem(item)
+        problem = fit.problem(item, units)
         if problem is not None:
             where = ".".join(["params", *problem.path])
             detail = f'{where} of job "{job.spec.name}": {problem.message}'

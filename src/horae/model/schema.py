@@ -15,7 +15,7 @@ import msgspec
 from horae.errors import BadInput, Costly
 from horae.model.job import Spec
 from horae.model.meeting import batch_of
-from horae.model.schema_cost import MOST_UNITS, places_of, units_of
+from horae.model.schema_cost import MOST_UNITS, UNIQUE_UNITS, Place, places_of, text_units, units_of, within_unique
 
 MOST_TOLD = 500  # characters of what is wrong with a value
 MOST_KEPT = 500  # places of a schema in memory
@@ -41,8 +41,13 @@ class Validator:
         places = places_of(schema)
         self._schema = schema
         self._places = places if len(places) <= MOST_KEPT else None  # the places of a large schema are found again
-        self._units = max(place.units for place in places) + 1
-        self._patterns = max(place.patterns for place in places)
+        self._units = max(place.units + place.each for place in places) + 1
+        self._units += max((places[place.names].units + 1 for place in places if place.names is not None), default=0)
+        self._patterns = max(place.patterns + place.name_patterns for place in places)
+        self._patterns += max((places[place.names].patterns for place in places if place.names is not None), default=0)
+        self._squares = max(place.squares + place.name_squares for place in places)
+        self._squares += max((places[place.names].squares for place in places if place.names is not None), default=0)
+        self._unique = within_unique(places)
         options = jsonschema_rs.FancyRegexOptions(
             backtrack_limit=_BACKTRACKS, size_limit=_PATTERN_BYTES, dfa_size_limit=_CACHE_BYTES
         )
@@ -53,10 +58,13 @@ class Validator:
 
     def fits(self, value: Any, most: int) -> bool:
         """Whether a value fits that takes at most so many units. Raises Costly when it is too large to find out."""
-        if most > MOST_UNITS and units_of(self._places or places_of(self._schema), value, MOST_UNITS) > MOST_UNITS:
+        if most > MOST_UNITS and self._exactly(value) > MOST_UNITS:
             remedy = "Give less, or a reference to it; or say less in the schema about what is large."
             raise Costly("It takes too much work to check this value against its schema.", remedy, field="params")
-        return bool(self._compiled.is_valid(value))
+        try:
+            return bool(self._compiled.is_valid(value))
+        except ValueError:
+            raise _too_deep() from None
 
     def problem(self, value: Any, most: int | None = None) -> Problem | None:
         """What is wrong with a value, if something is. Raises Costly when it is too large to find out."""
@@ -66,13 +74,22 @@ class Validator:
             self._compiled.validate(value)
         except self._wrong as error:
             return Problem([str(step) for step in error.instance_path], shortened(error.message))
+        except ValueError:
+            raise _too_deep() from None
         return None
 
     def units(self, encoded: bytes) -> int:
         """The most that it takes to check a value, by a quick look at its JSON."""
         size = len(encoded)
         nodes = size if size < SMALL else 1 + encoded.count(b",") + encoded.count(b"[") + encoded.count(b"{")
-        return self._units * nodes + self._patterns * size
+        unique = encoded.count(b"[") if self._unique is None else self._unique
+        most = (self._units + UNIQUE_UNITS * unique) * nodes + text_units(size, self._patterns, self._squares)
+        return most if most <= MOST_UNITS else min(most, self._exactly(msgspec.json.decode(encoded)))
+
+    def _exactly(self, value: Any) -> int:
+        """How many units it takes to check a value, or more than MOST_UNITS."""
+        places: list[Place] = self._places or places_of(self._schema)
+        return units_of(places, value, MOST_UNITS)
 
 
 class Spent:
@@ -87,6 +104,10 @@ class Spent:
         if self.units > self._most:
             remedy = "Give fewer or smaller items at once, or say less in the schema."
             raise Costly("It takes too much work to check all these params against their schema.", remedy)
+
+
+def _too_deep() -> Costly:
+    return Costly("These params are nested too deep for their schema.", "Nest them less.", field="params")
 
 
 def shortened(message: str) -> str:
@@ -139,11 +160,13 @@ class Fit:
         """Whether params fit. Raises Costly."""
         return self._validator is None or self._validator.fits(self._whole(params), most)
 
-    def problem(self, item: bytes) -> Problem | None:
-        """What is wrong with params. Raises Costly."""
+    def problem(self, item: bytes, units: int | None = None) -> Problem | None:
+        """What is wrong with params, which take so many units at most. Raises Costly."""
         if self._validator is None:
             return None
-        return self._validator.problem(self._whole(msgspec.json.decode(item) or {}), self.units(item))
+        return self._validator.problem(
+            self._whole(msgspec.json.decode(item) or {}), self.units(item) if units is None else units
+        )
 
     def _whole(self, params: dict[str, Any]) -> dict[str, Any]:
         return {**self._given, **params} if self._given else params
@@ -162,8 +185,9 @@ def checker_of(spec: Spec, field: str) -> Callable[[bytes], None]:
 
     def check(item: bytes) -> None:
         given = item if spec.batch is None else batch_of(item)
-        spent.take(fit.units(given))
-        problem = fit.problem(given)
+        units = fit.units(given)
+        spent.take(units)
+        problem = fit.problem(given, units)
         if problem is not None:
             where = ".".join([field, *problem.path])
             raise BadInput(f"{where}: {problem.message}.", "See the job's `schema`; give it `params`.", field=where)

@@ -8,6 +8,7 @@ keyword at one place.
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,15 +22,22 @@ MOST_PARTS = 30_000  # of all places together
 MOST_PATTERNS = 200
 MOST_DEEP = 200
 FORMAT_UNITS = 20  # a format that we read ourselves
+PATTERN_UNITS = 4  # for each character of a text, or of a name, that a pattern is looked for in
+SQUARES_A_UNIT = 8  # a pattern that looks around, or back, may read the text anew at each of its characters
+UNIQUE_UNITS = 2  # for each value within a list whose elements are compared
 REMEDY = "Write less of it under allOf, anyOf and oneOf, and let fewer $refs lead to what has $refs itself."
 _HERE = ("allOf", "anyOf", "oneOf")
 _HERE_ONE = ("not", "if", "then", "else")
 _HERE_NAMED = ("dependentSchemas", "dependencies")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-_OTHERS = ("additionalProperties", "unevaluatedProperties", "propertyNames")
+_OTHERS = ("additionalProperties", "unevaluatedProperties")
+_UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")  # what lies beside them is evaluated twice
 _ELEMENTS = ("additionalItems", "unevaluatedItems", "contains")
 _BELOW = frozenset(
-    (*_HERE, *_HERE_ONE, *_HERE_NAMED, *_OTHERS, *_ELEMENTS, "properties", "patternProperties", "items", "prefixItems")
+    (
+        *(*_HERE, *_HERE_ONE, *_HERE_NAMED, *_OTHERS, *_ELEMENTS),
+        *("properties", "patternProperties", "propertyNames", "items", "prefixItems"),
+    )
 )
 _SAYS_NOTHING = frozenset(
     ("$defs", "definitions", "default", "examples", "title", "description", "$comment", "$schema")
@@ -43,11 +51,28 @@ class Place(Struct):
     """What applies to one place of a value: how many units, and the places below it, by their numbers."""
 
     units: int
+    each: int  # units for each member or element besides: those of parts that say what `unevaluated...` leaves
     patterns: int
+    squares: int  # patterns that look around, or back
+    name_patterns: int
+    name_squares: int
+    unique: int  # lists here whose elements are compared
     named: dict[str, int]
     other: int | None
+    names: int | None
     prefix: list[int]
     rest: int | None
+
+    def below(self) -> Iterator[int]:
+        """Return the numbers of the places below this one."""
+        yield from (*self.named.values(), *self.prefix)
+        yield from (number for number in (self.other, self.names, self.rest) if number is not None)
+
+
+NOWHERE = Place(
+    units=0, each=0, patterns=0, squares=0, name_patterns=0, name_squares=0, unique=0,
+    named={}, other=None, names=None, prefix=[], rest=None,
+)  # fmt: skip
 
 
 def places_of(schema: Part) -> list[Place]:
@@ -57,21 +82,53 @@ def places_of(schema: Part) -> list[Place]:
 
 def units_of(places: list[Place], value: Any, most: int) -> int:
     """How many units it takes to check a value; at least `most` + 1 when it is more than that."""
-    units, todo = 0, [(value, 0)]
+    todo: list[tuple[Any, int | None, int]] = [(value, 0, 0)]
+    units = 0
     while todo and units <= most:
-        here, number = todo.pop()
-        place = places[number]
-        units += place.units + 1
+        here, number, unique = todo.pop()
+        place = NOWHERE if number is None else places[number]
+        units += place.units + 1 + UNIQUE_UNITS * unique
         if isinstance(here, str):
-            units += place.patterns * len(here)
+            units += text_units(len(here), place.patterns, place.squares)
         elif isinstance(here, dict):
+            units += place.each * len(here)
+            if place.name_patterns:
+                units += sum(text_units(len(name), place.name_patterns, place.name_squares) for name in here)
+            if place.names is not None:
+                todo.extend((name, place.names, 0) for name in here)
             below = ((member, place.named.get(name, place.other)) for name, member in here.items())
-            todo.extend((member, number) for member, number in below if number is not None)
+            todo.extend((member, number, unique) for member, number in below if number is not None or unique)
         elif isinstance(here, list):
-            todo.extend(zip(here, place.prefix, strict=False))
-            if place.rest is not None:
-                todo.extend((element, place.rest) for element in here[len(place.prefix) :])
+            units += place.each * len(here)
+            unique += place.unique
+            first, after = here[: len(place.prefix)], here[len(place.prefix) :]
+            todo.extend((element, number, unique) for element, number in zip(first, place.prefix, strict=False))
+            if place.rest is not None or unique:
+                todo.extend((element, place.rest, unique) for element in after)
     return units
+
+
+def text_units(length: int, patterns: int, squares: int) -> int:
+    """Return how many units it takes to look for patterns in a text; some may take its square."""
+    return PATTERN_UNITS * patterns * length + squares * length * length // SQUARES_A_UNIT
+
+
+def within_unique(places: list[Place]) -> int | None:
+    """Return how many lists with compared elements lie around one value at most; None when circles let it be any."""
+    if not any(place.unique for place in places):
+        return 0
+    above = Counter(number for place in places for number in place.below())
+    most, free = [0] * len(places), [number for number in range(len(places)) if not above[number]]
+    done = 0
+    while free:
+        number = free.pop()
+        done += 1
+        for below in places[number].below():
+            most[below] = max(most[below], most[number] + places[number].unique)
+            above[below] -= 1
+            if not above[below]:
+                free.append(below)
+    return None if done < len(places) else max(most[n] + place.unique for n, place in enumerate(places))
 
 
 class _OfPart(Struct):
@@ -79,6 +136,10 @@ class _OfPart(Struct):
 
     units: int
     patterns: int
+    squares: int
+    name_patterns: int
+    name_squares: int
+    is_unique: bool
     within: Parts
 
 
@@ -88,23 +149,25 @@ class _Below:
     def __init__(self) -> None:
         self.named: dict[str, Parts] = {}
         self.others: Parts = []
+        self.names: Parts = []
         self.prefix: list[Parts] = []
         self.rest: Parts = []
 
-    def add(self, part: Part) -> None:
-        """Sort what a part says of members."""
+    def add(self, part: Part, times: int) -> None:
+        """Sort what a part, that is evaluated so many times, says of members."""
         for name, below in _members(part.get("properties")):
-            self.named.setdefault(name, []).append(below)
-        self.others += (below for _, below in _members(part.get("patternProperties")))
-        self.others += (part[name] for name in _OTHERS if isinstance(part.get(name), dict))
-        self.rest += (part[name] for name in _ELEMENTS if isinstance(part.get(name), dict))
+            self.named.setdefault(name, []).extend([below] * times)
+        self.others += [below for _, below in _members(part.get("patternProperties"))] * times
+        self.others += [part[name] for name in _OTHERS if isinstance(part.get(name), dict)] * times
+        self.names += [part["propertyNames"]] * times if isinstance(part.get("propertyNames"), dict) else []
+        self.rest += [part[name] for name in _ELEMENTS if isinstance(part.get(name), dict)] * times
         items = part.get("items")
-        self.rest += [items] if isinstance(items, dict) else []
+        self.rest += [items] * times if isinstance(items, dict) else []
         first = part.get("prefixItems", items)
         for i, below in enumerate(first if isinstance(first, list) else ()):
             if i == len(self.prefix):
                 self.prefix.append([])
-            self.prefix[i] += [below] if isinstance(below, dict) else []
+            self.prefix[i] += [below] * times if isinstance(below, dict) else []
 
 
 class _Reader:
@@ -136,7 +199,7 @@ class _Reader:
                 for name in ("$anchor", "$dynamicAnchor"):
                     if isinstance(value.get(name), str):
                         self._anchors[id(root), value[name]] = value
-                self._patterns += isinstance(value.get("pattern"), str) + len(_members(value.get("patternProperties")))
+                self._patterns += isinstance(value.get("pattern"), str) + len(_patterns(value))
             todo.extend((member, root) for member in _inside(value))
         if self._patterns > MOST_PATTERNS:
             raise _too_much(f"has {self._patterns} patterns; at most {MOST_PATTERNS} are allowed")
@@ -156,27 +219,32 @@ class _Reader:
             raise _too_much(f"stands for over {MOST_PARTS} parts with its references written out")
 
     def _place(self, parts: Parts) -> Place:
-        below, units, patterns = _Below(), 0, 0
-        for part in self._here(parts):
-            below.add(part)
-            units += self._known_part(part).units
-            patterns += self._known_part(part).patterns
+        below, units, each, patterns, squares, names, name_squares, unique = _Below(), 0, 0, 0, 0, 0, 0, 0
+        for part, times, is_asked_for_each in self._here(parts):
+            known = self._known_part(part)
+            units += known.units * times
             if units > MOST_AT_A_PLACE:
                 raise _too_much(f"has over {MOST_AT_A_PLACE} keywords for one value with its references written out")
+            below.add(part, times)
+            each += known.units * times if is_asked_for_each else 0
+            patterns, squares = patterns + known.patterns * times, squares + known.squares * times
+            names, name_squares = names + known.name_patterns * times, name_squares + known.name_squares * times
+            unique += times if known.is_unique else 0
         return Place(
-            units=units, patterns=patterns,
+            units=units, each=each, patterns=patterns, squares=squares, name_patterns=names,
+            name_squares=name_squares, unique=unique, names=self._number(below.names) if below.names else None,
             named={name: self._number(found + below.others) for name, found in below.named.items()},
             other=self._number(below.others) if below.others else None,
             prefix=[self._number(found + below.rest) for found in below.prefix],
             rest=self._number(below.rest) if below.rest else None,
         )  # fmt: skip
 
-    def _here(self, parts: Parts) -> Iterator[Part]:
-        """Parts, and those within them that apply to the same place."""
+    def _here(self, parts: Parts) -> Iterator[tuple[Part, int, bool]]:
+        """Parts, and those within them that apply to the same place: how often each, and whether for each member."""
         above: list[Part] = []
-        todo: list[tuple[int, Part]] = [(0, part) for part in parts]
+        todo: list[tuple[int, Part, int, bool]] = [(0, part, 1, False) for part in parts]
         while todo:
-            depth, part = todo.pop()
+            depth, part, times, each = todo.pop()
             del above[depth:]
             if any(part is one for one in above):
                 raise _too_much("refers to itself without a step into the value")
@@ -184,15 +252,21 @@ class _Reader:
                 raise _too_much(f"has over {MOST_DEEP} references and parts within each other")
             above.append(part)
             self._count(1)
-            yield part
-            todo.extend((depth + 1, one) for one in self._known_part(part).within)
+            yield part, times, each
+            if any(name in part for name in _UNEVALUATED):
+                times, each = 2 * times, True
+            todo.extend((depth + 1, one, times, each) for one in self._known_part(part).within)
 
     def _known_part(self, part: Part) -> "_OfPart":
         """What a part is by itself, found out once."""
         known = self._parts.get(id(part))
         if known is None:
-            patterns = ("pattern" in part) + len(_members(part.get("patternProperties")))
-            known = _OfPart(_units(part), patterns, [*_within(part), *self._referred(part)])
+            own = [part["pattern"]] if isinstance(part.get("pattern"), str) else []
+            known = _OfPart(
+                _units(part), len(own), sum(map(_looks_around, own)),
+                len(_patterns(part)), sum(map(_looks_around, _patterns(part))),
+                part.get("uniqueItems") is True, [*_within(part), *self._referred(part)],
+            )  # fmt: skip
             self._parts[id(part)] = known
         return known
 
@@ -224,6 +298,24 @@ class _Reader:
             if anchor == name:
                 return part
         raise Costly(f"schema refers to #{name[:100]}, which is not there.", "Name it with $anchor.")
+
+
+def _patterns(part: Part) -> list[str]:
+    """The patterns that a part looks for in names."""
+    found = part.get("patternProperties")
+    return list(found) if isinstance(found, dict) else []
+
+
+@lru_cache(maxsize=1024)
+def _looks_around(pattern: str) -> bool:
+    """Whether a pattern is none for an automaton: it looks around, or back, and takes longer than a text is long."""
+    import jsonschema_rs
+
+    try:
+        jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions())
+    except (jsonschema_rs.ValidationError, ValueError):
+        return True
+    return False
 
 
 def _within(part: Part) -> Iterator[Part]:
