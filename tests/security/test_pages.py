@@ -55,3 +55,24 @@ async def test_lists_of_failed_executions_go_on_where_a_page_is_full(node: Node,
         cursor = answer.json()["nextCursor"]
     assert sum(count for _, count in sizes) == 1000
     assert max(size for size, _ in sizes) < 12 * MIB
+
+
+@both
+async def test_lists_of_large_events_and_jobs_take_little_memory(node: Node, api: Api):
+    for i in range(MANY):
+        await done(api.post("/api/v1/events", json={"name": "large", "payload": "x" * (MIB // 4 - 100)}))
+        body = {"name": f"large-{i}", "http": "https://a.example", "params": {"x": "x" * (MIB // 4 - 3000)}}
+        await done(api.post("/api/v1/jobs", json=body))
+
+    peak, events = await peak_of(api, "/api/v1/events?limit=1000")
+    assert len(events) == MANY
+    assert "payload" not in events[0]
+    assert peak < 4 * MIB
+
+    names, cursor = [], ""
+    while cursor is not None:
+        answer = await api.get(f"/api/v1/jobs?limit=1000{cursor and f'&cursor={cursor}'}")
+        assert len(answer.content) < 5 * MIB
+        names += [job["name"] for job in answer.json()["items"]]
+        cursor = answer.json()["nextCursor"]
+    assert sorted(names) == sorted({f"large-{i}" for i in range(MANY)})

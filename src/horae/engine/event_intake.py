@@ -21,6 +21,7 @@ from horae.model.events.view import EventFired, EventPlan, EventSkipped, EventVi
 from horae.model.instant import format_instant
 from horae.model.job import Job
 from horae.model.schema import Spent
+from horae.model.show import MOST_SHOWN
 from horae.model.view import Page
 from horae.store.contract import Store
 from horae.store.moves import event_reads, events
@@ -31,7 +32,6 @@ from horae.store.moves.refusals import Room
 from horae.store.moves.targets import Target
 
 COSTS = 10  # executions: as much as an event costs a server
-MOST_SHOWN = 4096  # bytes of a payload in a list
 
 
 class EventIntake:
@@ -168,8 +168,9 @@ def view_of(event: StoredEvent, *, payload: bool = False) -> EventView:
         else:
             skipped.append(EventSkipped(**told))
     note = "This event came before: nothing fired again." if event.repeated else event.note
+    shown = event.payload if payload and event.payload is not None and len(event.payload) <= MOST_SHOWN else None
     return EventView(
         event_id=event.key, name=event.name, source=event.source, type=event.type or None,
         received_at=format_instant(event.received_at), fired=fired, skipped=skipped, repeated=event.repeated, note=note,
-        payload=Raw(event.payload) if payload and len(event.payload) <= MOST_SHOWN else UNSET,
+        payload=UNSET if shown is None else Raw(shown),
     )  # fmt: skip

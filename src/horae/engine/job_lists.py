@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated
 from uuid import UUID
 
+import msgspec
 from msgspec import Meta, structs
 
 from horae.engine.job_views import Renderings, render, runs_of, show_job, show_version
@@ -25,6 +26,8 @@ from horae.store.moves import owned as owned_jobs
 from horae.store.moves.job_pages import JobFilter
 from horae.store.moves.jobs import StoredJob
 
+READ_TOGETHER = 64  # jobs: a definition has up to 256 KB
+MOST_BYTES = 4 * 1024 * 1024  # of the definitions of one page, and its last job's
 MOST_SCANNED = 5_000  # jobs looked at for one page of a rare tag
 STATES = ("active", "paused", "deleted")
 APART = (
@@ -168,16 +171,20 @@ class JobLists:
     async def _page(
         self, namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int
     ) -> "tuple[list_of[StoredJob], tuple[str, UUID] | None]":
-        """Up to `limit` jobs and where to go on; a rare tag is looked for among so many jobs and no more."""
+        """Return up to `limit` jobs, fewer if they are large, and where to go on.
+
+        A rare tag is looked for among so many jobs and no more.
+        """
         found: list_of[StoredJob] = []
-        size = limit + 1
+        room, size = MOST_BYTES, min(limit + 1, READ_TOGETHER)
         for _ in range(0, MOST_SCANNED, size):
             rows = await self._store.read(lambda: job_pages.page(namespace, wanted, after, size))  # noqa: B023
             for stored in rows:
-                if len(found) == limit:
+                if len(found) == limit or room < 0:
                     return found, after
                 if wanted.fits(stored.job.spec):
                     found.append(stored)
+                    room -= len(msgspec.json.encode(stored.job.spec))
                 after = (stored.job.name, stored.job.id)
             if len(rows) < size:
                 return found, None

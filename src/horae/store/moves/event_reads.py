@@ -7,21 +7,24 @@ from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.events.decide import EventDisposition
+from horae.model.show import MOST_SHOWN
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
-_EVENT = "e.id, e.key, e.name, e.type, e.source, e.payload, e.received_at, e.note"
+_EVENT = "e.id, e.key, e.name, e.type, e.source, {payload}, e.received_at, e.note"
+_WHOLE = _EVENT.format(payload="e.payload")
+_SHOWN = _EVENT.format(payload=f"CASE WHEN length(e.payload) <= {MOST_SHOWN} THEN e.payload END")
 KNOWN = Statement(
     "known_events",
-    f"SELECT {_EVENT}, e.within FROM given JOIN events e ON e.namespace = $3 AND e.within = given.within"
+    f"SELECT {_WHOLE}, e.within FROM given JOIN events e ON e.namespace = $3 AND e.within = given.within"
     " AND e.key = given.key",
 )
 PAGE = Statement(
-    "events", f"SELECT {_EVENT} FROM events e WHERE e.namespace = $1 AND e.id < $2 ORDER BY e.id DESC LIMIT $3"
+    "events", f"SELECT {_SHOWN} FROM events e WHERE e.namespace = $1 AND e.id < $2 ORDER BY e.id DESC LIMIT $3"
 )
 PAGE_OF_NAME = Statement(
     "events_of_name",
-    f"SELECT {_EVENT} FROM events e WHERE e.namespace = $1 AND e.id < $2 AND e.name = $4 ORDER BY e.id DESC LIMIT $3",
+    f"SELECT {_SHOWN} FROM events e WHERE e.namespace = $1 AND e.id < $2 AND e.name = $4 ORDER BY e.id DESC LIMIT $3",
 )
 OUTCOMES = Statement(
     "event_outcomes",
@@ -55,14 +58,17 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class StoredEvent(Struct, frozen=True, kw_only=True):
-    """An event that was kept, and what it came to; `repeated` when it had come before."""
+    """An event that was kept, and what it came to; `repeated` when it had come before.
+
+    A page reads no large payloads: they are None.
+    """
 
     id: UUID
     key: str
     name: str
     type: str
     source: str
-    payload: bytes
+    payload: bytes | None
     received_at: Instant
     outcomes: list[Outcome]
     note: str | None = None
@@ -109,8 +115,8 @@ def _with_outcomes(rows: Sequence[Row]) -> Script[list[StoredEvent]]:
         )
     return [
         StoredEvent(
-            id=row[0], key=row[1], name=row[2], type=row[3], source=row[4], payload=row[5].encode(),
-            received_at=row[6], note=row[7], outcomes=outcomes.get(row[0], []),
+            id=row[0], key=row[1], name=row[2], type=row[3], source=row[4], received_at=row[6], note=row[7],
+            payload=None if row[5] is None else row[5].encode(), outcomes=outcomes.get(row[0], []),
         )
         for row in rows
     ]  # fmt: skip
