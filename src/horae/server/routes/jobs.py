@@ -74,7 +74,8 @@ async def create(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
 async def list_jobs(call: Call, query: JobList) -> Reply:
     """List jobs by name; deleted ones only when `state` asks for them.
 
-    A page of a credential that is for some jobs only may hold fewer than `limit`, and go on nevertheless.
+    A page of large jobs, or of a credential that is for some jobs only, may hold fewer than `limit`, and go on
+    nevertheless.
     """
     page = await call.node.jobs.list(
         call.namespace, search=query.search, prefix=query.prefix, state=query.state, tag=query.tag, queue=query.queue,
