@@ -15,6 +15,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from horae.errors import Costly
+from horae.model.log_search import pattern_matcher
 
 MOST_UNITS = 500_000  # of one check: some ten milliseconds
 MOST_AT_A_PLACE = 10_000
@@ -309,11 +310,9 @@ def _patterns(part: Part) -> list[str]:
 @lru_cache(maxsize=1024)
 def _looks_around(pattern: str) -> bool:
     """Whether a pattern is none for an automaton: it looks around, or back, and takes longer than a text is long."""
-    import jsonschema_rs
-
     try:
-        jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions())
-    except (jsonschema_rs.ValidationError, ValueError):
+        pattern_matcher(pattern, len(pattern))
+    except ValueError:
         return True
     return False
 
