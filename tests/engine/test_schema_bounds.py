@@ -70,3 +70,29 @@ async def test_others_have_their_turn_while_a_bulk_is_checked(node: Node):
 
     assert wrong == {}
     assert turns > 10
+
+
+async def test_others_have_their_turn_between_costly_submissions_that_come_together(node: Node, monkeypatch):
+    await node.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
+    params = b'{"c": [' + b",".join([b"999"] * 200) + b"]}"
+    await submit(node, params)
+    turn, checked = 0, []
+    check = Params.check
+
+    def noted(self, *args, **kwargs) -> None:
+        checked.append(turn)
+        check(self, *args, **kwargs)
+
+    async def others() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(Params, "check", noted)
+    watching = asyncio.ensure_future(others())
+    await asyncio.gather(*[submit(node, params) for _ in range(8)])
+    watching.cancel()
+
+    assert len(checked) == 8
+    assert max(map(checked.count, checked)) <= 2, "more checks in one turn of the loop"

@@ -13,6 +13,7 @@ from horae.model.schema_cost import MOST_UNITS
 
 MOST_VALIDATORS = 1000
 TOGETHER = 500  # items that are decoded before they are checked
+A_TURN = MOST_UNITS // 4  # after so many units of checks other requests have their turn
 
 
 class Params:
@@ -21,6 +22,7 @@ class Params:
     def __init__(self) -> None:
         self._fits: OrderedDict[tuple[UUID, int], Fit] = OrderedDict()
         self._spent = 0  # units since others had their turn
+        self._turns = asyncio.Lock()  # one submission goes on at a time, and others have their turn before the next
 
     def check(self, item: bytes, job: Job, spent: Spent | None = None) -> None:
         """Refuse an item that cannot be the params of an execution of this job."""
@@ -40,9 +42,12 @@ class Params:
 
     async def breathe(self) -> None:
         """Let others have their turn if the checks since the last time took long."""
-        if self._spent > MOST_UNITS:
-            self._spent = 0
-            await asyncio.sleep(0)
+        if self._spent <= A_TURN and not self._turns.locked():
+            return
+        async with self._turns:
+            if self._spent > A_TURN:
+                self._spent = 0
+                await asyncio.sleep(0)
 
     async def check_all(self, items: Sequence[bytes], job: Job) -> dict[int, HoraeError]:
         """What is wrong with which of these items; usually nothing, which is found out quickly."""
