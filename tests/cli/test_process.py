@@ -198,6 +198,11 @@ FLOW = APP + "@app.workflow\ndef flow(url='http://x'):\n"
     ("name", "text", "said"),
     [
         ("lacks", "import nothing_there", r"lacks cannot be loaded: ModuleNotFoundError: .*lacks.py, line 1\)"),
+        (
+            "unsendable",
+            "import horae\napp = horae.App()\n@app.job\ndef a(): ...\n@app.workflow\ndef w(): return [a(), object()]",
+            r"unsendable cannot be loaded: BadInput: The workflow 'w' cannot be sent: .*unsendable.py, line 5\)",
+        ),
         ("raises", "\n1 / 0", r"raises cannot be loaded: ZeroDivisionError: .*raises.py, line 2\)"),
         ("unreadable", "def f(:", r"unreadable cannot be loaded: SyntaxError: .*unreadable.py, line 1\)\.$"),
         (

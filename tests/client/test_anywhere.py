@@ -279,6 +279,122 @@ def test_a_prefork_server_with_threads_submits_in_every_request(up):
     assert said(up, body) == ["16", "16"]
 
 
+STREAMS = """
+def feed():
+    while not fed.wait(0.05):
+        send_email.sync.submit(to="a")
+
+fed = threading.Event()
+feeding = threading.Thread(target=feed)
+feeding.start()
+"""
+
+
+@pytest.mark.parametrize(
+    "left", ["pass", "await events.aclose()", "kept.append(events)", "kept.append(asyncio.create_task(anext(events)))"]
+)
+def test_a_stream_that_is_left_leaves_nothing_behind(up, left):
+    body = f"""
+        kept = []
+
+        async def main():
+            for _ in range(3):
+                events = app.client.stream("executions")
+                async for event in events:
+                    break
+                {left}
+            return event.kind
+
+        print(asyncio.run(main()))
+        fed.set()
+        feeding.join()
+    """
+    assert said(up, STREAMS + textwrap.dedent(body)) == ["execution"]
+
+
+def test_python_ends_beside_open_streams(up):
+    body = """
+        def follow():
+            for event in app.client.sync.stream("executions"):
+                followed.set()
+
+        followed = threading.Event()
+        threading.Thread(target=follow, daemon=True).start()
+        followed.wait()
+        events = app.client.sync.stream("executions")
+        print(next(events).kind)
+        fed.set()
+        feeding.join()
+    """
+    assert said(up, STREAMS + textwrap.dedent(body)) == ["execution"]
+
+
+def test_an_interrupt_of_a_stream_is_an_interrupt(up):
+    body = """
+        import signal
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        signal.signal(signal.SIGALRM, interrupt)
+        for stream in (app.client.sync.stream("workers"), app.client.sync.stream("workers", every="60s")):
+            signal.setitimer(signal.ITIMER_REAL, 1)
+            try:
+                for event in stream:
+                    pass
+            except KeyboardInterrupt:
+                print(send_email.sync.submit(to="a").status)
+    """
+    assert said(up, body) == ["queued", "queued"]
+
+
+def test_clients_that_nobody_closed_are_closed_without_a_warning(up):
+    body = """
+        import gc
+
+        from horae import Client, SyncClient
+
+        def opened():
+            gc.collect()
+            return len(os.listdir("/proc/self/fd"))
+
+        async def main():
+            for _ in range(10):
+                await Client().submit("send_email", {"to": "a"})
+                SyncClient().submit("send_email", {"to": "a"})
+            async with asyncio.timeout(60):
+                while opened() > 12:  # of which two loops have three each
+                    await asyncio.sleep(0.01)
+
+        asyncio.run(main())
+        SyncClient().submit("send_email", {"to": "a"})
+    """
+    assert said(up, body) == []
+
+
+def test_the_last_words_of_a_program_are_submitted(up):
+    body = """
+        import atexit
+
+        class Last:
+            def __del__(self):
+                try:
+                    send_email.sync.submit(to="too late")
+                except RuntimeError as error:
+                    print(str(error).partition(",")[0])
+
+        def late():
+            threading.main_thread().join()
+            print(send_email.sync.submit(to="b").status)
+
+        atexit.register(lambda: print(send_email.sync.submit(to="a").status))
+        threading.Thread(target=late).start()
+        keep = Last()
+        send_email.sync.submit(to="a")
+    """
+    assert said(up, body) == ["queued", "queued", "Python is ending"]
+
+
 def test_a_submission_that_nobody_awaits_warns_with_its_line(up):
     body = """
         def handle():

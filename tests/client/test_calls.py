@@ -1,6 +1,7 @@
 """Asking again: what is repeated, how often, and what never is."""
 
 import re
+from contextlib import suppress
 
 import pytest
 
@@ -33,14 +34,30 @@ class Dead:
 
     def __init__(self, *places: str) -> None:
         self._places = list(places)
+        self.asked: list[str] = []
 
     @property
     def place(self) -> str:
         return self._places[0]
 
     async def send(self, call: Call) -> Reply:
+        self.asked.append(self.place)
         self._places.append(self._places.pop(0))
         raise REFUSED
+
+
+class Silent(Dead):
+    """Servers that take a call and say nothing until its time is over."""
+
+    def __init__(self, clock: QuickClock, *places: str) -> None:
+        super().__init__(*places)
+        self._clock = clock
+
+    async def send(self, call: Call) -> Reply:
+        await self._clock.sleep(call.timeout)
+        with suppress(Unanswered):
+            await super().send(call)
+        raise LOST
 
 
 REFUSED = Unanswered("connection refused", sent=False)
@@ -207,3 +224,20 @@ async def test_every_server_that_was_asked_is_named():
     client = Client(key="k", transport=dead, patience=Patience(refusals=2), env=env)  # type: ignore[arg-type]
     with pytest.raises(Unreachable, match="No Horae server answers at http://a, http://b "):
         await client.jobs.list()
+
+
+async def test_patience_ends_when_each_silent_server_was_asked():
+    clock = QuickClock()
+    silent = Silent(clock, "http://a", "http://b", "http://c")
+    client = Client(key="k", transport=silent, patience=Patience(total=30.0), env=virtual_env(1, clock))  # type: ignore[arg-type]
+    with pytest.raises(Unreachable):
+        await client.jobs.list()
+    assert silent.asked == ["http://a", "http://b", "http://c"]
+
+
+async def test_a_first_try_that_another_server_works_on_is_waited_for_as_long_as_an_answer():
+    under_way = [problem(409, "conflict", "under way", retry_after=8, retryAfter=8)] * 5
+    client, server, clock = client_of(LOST, *under_way, ok(JOB), patience=Patience(total=30.0))
+    await client.jobs.pause("a")
+    assert len(server.calls) == 7
+    assert 30 < sum(clock.slept) < 60

@@ -111,6 +111,31 @@ async def test_the_next_server_is_asked_after_one_that_is_gone(unused_port):
         assert (await transport.send(Call(method="GET", path="/"))).status == 200
 
 
+async def test_of_many_calls_that_one_server_fails_none_goes_back_to_it(unused_port):
+    gone = f"http://127.0.0.1:{unused_port}"
+    async with over_http(gone) as transport:
+        calls = [transport.send(Call(method="GET", path="/")) for _ in range(4)]
+        failed = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(each) for each in failed] == [Unanswered] * 4
+        assert transport.place != gone
+
+
+@pytest.mark.parametrize(
+    ("urls", "headers", "waits"),
+    [
+        (["http://a", "http://b"], {"idempotency-key": "k"}, 15),
+        (["http://a", "http://b"], {}, 60),
+        (["http://a"], {"idempotency-key": "k"}, 60),
+    ],
+)
+async def test_of_several_servers_a_silent_one_is_not_waited_for_long(urls, headers, waits):
+    transport = HttpTransport(urls)
+    http = await transport._http.here(transport._connect)
+    request = transport._request(http, Call(method="POST", path="/", headers=headers))
+    assert request.extensions["timeout"]["read"] == waits
+    await transport.close()
+
+
 @pytest.fixture
 def unused_port():
     import socket

@@ -18,6 +18,7 @@ from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from horae.client import job_options
+from horae.client.encode import encode
 from horae.client.job_options import plain
 from horae.client.loops import NO_FORK
 from horae.client.spelling import camel, process_limits
@@ -129,9 +130,10 @@ class App:
     def client(self) -> "Client":
         """Where submissions go: HORAE_URL, or the server on this machine. May be set."""
         if self._client is None:
-            with NO_FORK:
+            with NO_FORK:  # of many threads that begin at once, one makes the client
                 from horae.client.client import Client
-            self._client = Client()
+
+                self._client = self._client or Client()
         return self._client
 
     @client.setter
@@ -264,6 +266,7 @@ class App:
         about = inspect.cleandoc(function.__doc__ or "") if description is None else description
         python = {"function": chosen, **{field: value for field, value in how.items() if value}}
         document = {"name": chosen, "python": python, "description": about[:_MOST_DESCRIPTION], **options}
+        encode(document, f"The job {chosen!r}")
         job = JobFunction(self, function, chosen, document, rule)
         self.jobs[chosen] = job
         return job

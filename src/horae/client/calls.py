@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from horae.client.encode import camel, encode
 from horae.client.problems import of_all, rebuild, retry_after, unreachable
+from horae.client.streamed import Streamed
 from horae.client.tracing import current_trace
 from horae.client.transport import Call, Opened, Reply, Transport, Unanswered
 from horae.client.views import Health
@@ -86,28 +87,36 @@ class Caller:
         return Health.of({**self._json(reply), "clockOffset": offset})
 
     async def ask(self, call: Call) -> Reply:
-        """Send until there is an answer other than "later", or patience ends; raise what the answer says is wrong."""
+        """Send until there is an answer other than "later", or patience ends; raise what the answer says is wrong.
+
+        Patience does not end before each server was asked.
+        """
         clock = self._env.clock
-        ends_at = clock.monotonic() + self._patience.total
+        began = clock.monotonic()
         tries = 0
         asked: dict[str, None] = {}  # the servers, in order
         while True:
             tries += 1
             asked[self._transport.place] = None
-            problem, again, pause = await self._try(call, tries)
+            problem, patience, pause = await self._try(call, tries)
             if isinstance(problem, Reply):
                 return problem
             pause = max(pause, self._patience.wait(tries, self._env.rng.random()))
-            if not again or clock.monotonic() + pause > ends_at:
+            over = clock.monotonic() + pause > began + patience and self._transport.place in asked
+            if over or not patience:
                 raise of_all(problem, list(asked))
             await clock.sleep(pause)
 
-    @asynccontextmanager
-    async def open(self, path: str, query: Mapping[str, Any] | None, accept: str) -> AsyncIterator[Opened]:
+    def open(self, path: str, query: Mapping[str, Any] | None, accept: str) -> Streamed:
         """Open an answer that goes on and on; the caller decides whether to open it again when it breaks."""
+        call = self._call("GET", path, query=query, headers={"accept": accept})
+        return Streamed(lambda: self._open(call))
+
+    @asynccontextmanager
+    async def _open(self, call: Call) -> AsyncIterator[Opened]:
         place = self._transport.place
         try:
-            async with self._transport.open(self._call("GET", path, query=query, headers={"accept": accept})) as opened:
+            async with self._transport.open(call) as opened:
                 if opened.status >= 400:
                     body = b"".join([chunk async for chunk in opened.chunks])
                     raise rebuild(Reply(status=opened.status, headers=opened.headers, body=body))
@@ -118,18 +127,20 @@ class Caller:
     async def close(self) -> None:
         await self._transport.close()
 
-    async def _try(self, call: Call, tries: int) -> tuple[Reply | HoraeError, bool, float]:
-        """One try: the answer or what is wrong, whether to ask again, and how long the server asks to wait."""
-        place = self._transport.place
+    async def _try(self, call: Call, tries: int) -> tuple[Reply | HoraeError, float, float]:
+        """One try: the answer or what is wrong, for how long to ask again, and how long the server asks to wait."""
+        place, total = self._transport.place, self._patience.total
         try:
             reply = await self._transport.send(call)
         except Unanswered as lost:
             refusals = self._patience.refusals
             again = "if-match" not in call.headers if lost.sent else refusals is None or tries < refusals
-            return unreachable(place, lost, call.method), again, 0.0
+            return unreachable(place, lost, call.method), total if again else 0.0, 0.0
         if reply.status < 400:
-            return reply, False, 0.0
-        return rebuild(reply), _is_later(reply, call, tries), retry_after(reply) or 0.0
+            return reply, 0.0, 0.0
+        if reply.status == 409:  # our own first try, which another server still works on
+            total = max(total, call.timeout)
+        return rebuild(reply), total if _is_later(reply, call, tries) else 0.0, retry_after(reply) or 0.0
 
     def _call(
         self,

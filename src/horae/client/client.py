@@ -92,7 +92,8 @@ class Client:
         if self._sync is None:
             with NO_FORK:
                 from horae.client.sync import SyncClient
-            self._sync = SyncClient(self)
+
+                self._sync = self._sync or SyncClient(self)
         return self._sync
 
     async def submit(

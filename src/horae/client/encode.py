@@ -21,13 +21,13 @@ def _more(value: Any) -> Any:
 ENCODER = msgspec.json.Encoder(enc_hook=_more)
 
 
-def encode(value: Any) -> bytes:
+def encode(value: Any, what: str = "These parameters") -> bytes:
     """JSON of a value; one that has none is refused before anything is sent."""
     try:
         return ENCODER.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         remedy = "Use what JSON can hold, dataclasses, dates, UUIDs, enums or pydantic models."
-        raise BadInput(f"These parameters cannot be sent: {error}.", remedy, field="params") from error
+        raise BadInput(f"{what} cannot be sent: {error}.", remedy, field="params") from error
 
 
 def span(value: Span | None) -> str | None:

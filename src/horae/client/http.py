@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import httpx2
 
 CONNECT_TIMEOUT = 5.0
+IMPATIENCE = 4  # of several servers, a silent one is given this part of the time before the next one is asked
 
 
 class HttpTransport:
@@ -24,7 +25,7 @@ class HttpTransport:
         self._urls, self._trust = [url.rstrip("/") for url in urls], trusting
         self._at = 0
         self._trusted: ssl.SSLContext | bool | None = None
-        self._http = PerLoop(self._connect, _disconnect)
+        self._http = PerLoop(_disconnect)
 
     @property
     def place(self) -> str:
@@ -50,23 +51,23 @@ class HttpTransport:
         )
 
     async def send(self, call: Call) -> Reply:
-        http = await self._http.here()
+        http, at = await self._http.here(self._connect), self._at
         try:
             response = await http.send(self._request(http, call))
         except Exception as error:
-            raise self._unanswered(error) from error
+            raise self._unanswered(error, at) from error
         return Reply(status=response.status_code, headers=dict(response.headers), body=response.content)
 
     @asynccontextmanager
     async def open(self, call: Call) -> AsyncIterator[Opened]:
-        http = await self._http.here()
+        http, at = await self._http.here(self._connect), self._at
         try:
             response = await http.send(self._request(http, call), stream=True)
         except Exception as error:
-            raise self._unanswered(error) from error
+            raise self._unanswered(error, at) from error
         try:
             headers = dict(response.headers)
-            yield Opened(status=response.status_code, headers=headers, chunks=self._chunks(response))
+            yield Opened(status=response.status_code, headers=headers, chunks=self._chunks(response, at))
         finally:
             await response.aclose()
 
@@ -76,25 +77,34 @@ class HttpTransport:
     def _request(self, http: "httpx2.AsyncClient", call: Call) -> "httpx2.Request":
         import httpx2
 
-        timeout = httpx2.Timeout(call.timeout, connect=CONNECT_TIMEOUT)
+        shared = len(self._urls) > 1 and "idempotency-key" in call.headers  # another server may be asked meanwhile
+        timeout = httpx2.Timeout(call.timeout / IMPATIENCE if shared else call.timeout, connect=CONNECT_TIMEOUT)
         return http.build_request(
             call.method, self.place + call.path, headers=call.headers, content=call.body or None, timeout=timeout
         )
 
-    async def _chunks(self, response: "httpx2.Response") -> AsyncIterator[bytes]:
+    async def _chunks(self, response: "httpx2.Response", at: int) -> AsyncIterator[bytes]:
+        parts = response.aiter_bytes()
         try:
-            async for chunk in response.aiter_bytes():
+            async for chunk in parts:
                 yield chunk
         except Exception as error:
-            raise self._unanswered(error) from error
+            raise self._unanswered(error, at) from error
+        finally:
+            if close := getattr(parts, "aclose", None):
+                await close()
 
-    def _unanswered(self, error: Exception) -> Exception:
-        """What to raise instead; an error that is not about the network is nobody's silence and stays itself."""
+    def _unanswered(self, error: Exception, at: int) -> Exception:
+        """What to raise instead; an error that is not about the network is nobody's silence and stays itself.
+
+        Of many calls that one server fails, the first moves on to the next server, and none moves back.
+        """
         import httpx2
 
         if not isinstance(error, httpx2.TransportError):
             return error
-        self._at = (self._at + 1) % len(self._urls)
+        if self._at == at:
+            self._at = (at + 1) % len(self._urls)
         sent = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
         return Unanswered(str(error) or type(error).__name__, sent=sent)
 

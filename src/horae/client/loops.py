@@ -1,9 +1,12 @@
 """Values that belong to one event loop, such as open connections, for code that runs on many loops."""
 
 import asyncio
+import atexit
 import os
 import threading
+import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
@@ -20,6 +23,11 @@ BLOCKED: ContextVar[tuple[Loop, ...]] = ContextVar("horae_blocked", default=())
 NO_FORK = threading.RLock()
 os.register_at_fork(before=NO_FORK.acquire, after_in_parent=NO_FORK.release, after_in_child=NO_FORK.release)
 
+# Called when Python ends, after all that the program registered with atexit since it imported horae: that may submit.
+AT_THE_END: list[Callable[[], None]] = []
+CLOSING: set["asyncio.Task[None]"] = set()  # a loop itself does not keep its tasks
+INHERITED: list[object] = []  # kept for ever: the sockets and selectors of the process that this one was forked from
+
 
 class _Held(Struct, Generic[T], frozen=True):
     value: T
@@ -30,51 +38,87 @@ class PerLoop(Generic[T]):
     """One value for each process and running event loop: made on first use, closed with the loop.
 
     A forked child makes its own values and never touches the parent's. `asyncio.run` and its like close what is open
-    because a loop closes its asynchronous generators before it ends, and a generator keeps each value.
+    because a loop closes its asynchronous generators before it ends, and a generator keeps each value. What the garbage
+    collector finds unclosed is closed on its own loop.
     """
 
-    def __init__(self, make: Callable[[], T], close: Callable[[T], Awaitable[None]]) -> None:
-        self._make, self._close = make, close
+    def __init__(self, close: Callable[[T], Awaitable[None]]) -> None:
+        self._close = close
         self._held: dict[tuple[int, Loop], _Held[T]] = {}
+        weakref.finalize(self, _let_go, self._held).atexit = False  # it keeps the values, so none is garbage before
 
-    async def here(self) -> T:
-        """Return the value of the running loop."""
-        loop = running_loop()
-        if loop is None:
-            raise RuntimeError(
-                "No event loop of asyncio runs here. Horae's asynchronous client needs one: with trio or curio, make"
-                " blocking calls in a thread, as in `await trio.to_thread.run_sync(lambda: job.sync.submit(...))`."
-            )
+    async def here(self, make: Callable[[], T]) -> T:
+        """Return the value of the running loop, made by `make` if there is none yet."""
+        loop = needed_loop()
         key = os.getpid(), loop
         held = self._held.get(key)
         if held is None:
             self._forget_closed(key[0])
-            keeper = self._keep(key)
+            keeper = _keep(self._held, key, make(), self._close)
             held = self._held[key] = _Held(await anext(keeper), keeper)
         return held.value
 
     async def close(self) -> None:
         """Close the running loop's value, and ask every other loop that runs to close its own."""
-        pid, here = os.getpid(), asyncio.get_running_loop()
+        pid, here = os.getpid(), needed_loop()
         for (owner, loop), held in list(self._held.items()):
             if owner == pid and loop is here:
                 await held.keeper.aclose()
             elif owner == pid and loop.is_running():
                 asyncio.run_coroutine_threadsafe(held.keeper.aclose(), loop)
 
-    async def _keep(self, key: tuple[int, Loop]) -> AsyncGenerator[T, None]:
-        value = self._make()
-        try:
-            yield value
-        finally:
-            self._held.pop(key, None)
-            if os.getpid() == key[0]:  # the parent of a forked process still uses these sockets
-                await self._close(value)
-
     def _forget_closed(self, pid: int) -> None:
         """Drop the values of loops that ended without closing their generators."""
         for key in [key for key in list(self._held) if key[0] == pid and key[1].is_closed()]:
             self._held.pop(key, None)
+
+
+async def _keep(
+    held: dict[tuple[int, Loop], Any], key: tuple[int, Loop], value: T, close: Callable[[T], Awaitable[None]]
+) -> AsyncGenerator[T, None]:
+    try:
+        yield value
+    finally:
+        held.pop(key, None)
+        if os.getpid() == key[0]:  # the parent of a forked process still uses these sockets
+            await close(value)
+
+
+def _let_go(held: dict[tuple[int, Loop], _Held[Any]]) -> None:
+    """Close values that nobody can use any more; the garbage collector calls it, in any thread."""
+    for (pid, loop), one in list(held.items()):
+        if pid != os.getpid():
+            INHERITED.append(one)
+        else:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(_close_on, loop, one.keeper)
+
+
+def _close_on(loop: Loop, keeper: AsyncGenerator[Any, None]) -> None:
+    closing = loop.create_task(_closed(keeper))
+    CLOSING.add(closing)
+    closing.add_done_callback(CLOSING.discard)
+
+
+async def _closed(keeper: AsyncGenerator[Any, None]) -> None:
+    await keeper.aclose()
+
+
+@atexit.register
+def _end() -> None:
+    while AT_THE_END:
+        AT_THE_END.pop()()
+
+
+def needed_loop() -> Loop:
+    """Return the event loop that runs in this thread, or say how to do without one."""
+    loop = running_loop()
+    if loop is None:
+        raise RuntimeError(
+            "No event loop of asyncio runs here. Horae's asynchronous client needs one: with trio or curio, make"
+            " blocking calls in a thread, as in `await trio.to_thread.run_sync(lambda: job.sync.submit(...))`."
+        )
+    return loop
 
 
 def running_loop() -> Loop | None:

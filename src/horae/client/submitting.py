@@ -39,6 +39,7 @@ class Pending(Coroutine[Any, Any, T]):
 
     def __init__(self, call: str, work: Coroutine[Any, Any, T]) -> None:
         self._call, self._work, self._place, self._begun = call, work, caller(), False
+        self.__name__ = self.__qualname__ = call  # what asyncio calls a task of it
 
     def __await__(self) -> Generator[Any, Any, T]:
         self._begun = True

@@ -4,23 +4,30 @@ There are no twins: `SyncClient` looks up the method of the same name and waits 
 """
 
 import asyncio
-import atexit
 import inspect
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import suppress
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from horae.client.loops import BLOCKED, NO_FORK, running_loop
+from horae.client.loops import AT_THE_END, BLOCKED, CLOSING, INHERITED, NO_FORK, running_loop
 
 T = TypeVar("T")
+LAST = 5.0  # seconds that closing connections may take when Python ends
 
 
 class Portal:
     """An event loop in a daemon thread, and the way into it. One serves the whole process."""
 
     def __init__(self) -> None:
+        if sys.is_finalizing():
+            raise RuntimeError(
+                "Python is ending, so no call can be made any more. Make it before, or in a function that is registered"
+                " with atexit."
+            )
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="horae-client", daemon=True)
@@ -48,39 +55,57 @@ class Portal:
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         """Pull an asynchronous iterator from here, one item at a time."""
+        pulled = _Pulled(items)
         try:
             while True:
                 try:
-                    yield self.wait(_next(items))
+                    yield self.wait(pulled.next())
                 except StopAsyncIteration:
                     return
         finally:
-            self._close(items)
+            self._close(pulled)
 
     def stop(self) -> None:
-        """Close the connections that the loop holds, and end the thread."""
-        self.wait(self._loop.shutdown_asyncgens())
+        """Close the connections that the loop holds, and end the thread. Python ends, so nothing may hold it up."""
+        self._loop.set_exception_handler(lambda *_: None)  # of iterators that other threads still wait for
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._close_all(), self._loop).result(LAST)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.join(LAST)
+        if not self._thread.is_alive():
+            self._loop.close()
 
-    def _close(self, items: AsyncIterator[Any]) -> None:
+    async def _close_all(self) -> None:
+        await asyncio.gather(*(closing for closing in CLOSING if closing.get_loop() is self._loop))
+        await self._loop.shutdown_asyncgens()
+
+    def _close(self, pulled: "_Pulled[Any]") -> None:
         """Close an iterator; the garbage collector may ask for it in any thread, and in a forked child."""
-        close = getattr(items, "aclose", None)
-        if close is None or os.getpid() != self._pid or self._loop.is_closed():
+        if os.getpid() != self._pid or self._loop.is_closed():
             return
         if threading.current_thread() is self._thread:
-            asyncio.run_coroutine_threadsafe(close(), self._loop)
+            asyncio.run_coroutine_threadsafe(pulled.close(), self._loop)
         else:
-            self.wait(close())
+            self.wait(pulled.close())
 
 
-async def _next(items: AsyncIterator[T]) -> T:
-    return await anext(items)
+class _Pulled(Generic[T]):
+    """An iterator of the portal's loop. It is closed after an interrupted pull has ended, never in the midst of one."""
+
+    def __init__(self, items: AsyncIterator[T]) -> None:
+        self._items, self._turn = items, asyncio.Lock()
+
+    async def next(self) -> T:
+        async with self._turn:
+            return await anext(self._items)
+
+    async def close(self) -> None:
+        async with self._turn:
+            if close := getattr(self._items, "aclose", None):
+                await close()
 
 
 _portal: Portal | None = None
-_inherited: list[Portal | None] = []  # kept for ever: their sockets and selectors belong to the parent process
 
 
 def portal() -> Portal:
@@ -96,7 +121,7 @@ def portal() -> Portal:
 def _start_anew() -> None:
     """Forget the parent's thread, which does not run in a forked child."""
     global _portal
-    _inherited.append(_portal)
+    INHERITED.append(_portal)
     _portal = None
 
 
@@ -108,7 +133,7 @@ def _stop() -> None:
 
 
 os.register_at_fork(after_in_child=_start_anew)
-atexit.register(_stop)
+AT_THE_END.append(_stop)
 
 
 class SyncFace:

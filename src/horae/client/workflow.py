@@ -245,6 +245,7 @@ class WorkflowFunction(Submittable[Callable[..., Any]]):
             remedy = "Call jobs in it, or step.command(...) and its like."
             raise BadInput(f"The workflow {name!r} has no steps.", remedy, field="workflow")
         update_wrapper(self, function)
+        encode(self.definition(), f"The workflow {name!r}")
 
     def __repr__(self) -> str:
         return f"<workflow {self.name}>"
@@ -294,4 +295,5 @@ class WorkflowFunction(Submittable[Callable[..., Any]]):
         if unknown := [name for name in asked if name not in known]:
             raise TypeError(f"{function.__name__} asks for {unknown[0]!r}; it can have {', '.join(sorted(known))}")
         self._phases[phase], _ = build(function, {name: known[name] for name in asked}, self._taken)
+        encode(self.definition(), f"The workflow {self.name!r}")
         return function
