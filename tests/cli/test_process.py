@@ -199,6 +199,11 @@ FLOW = APP + "@app.workflow\ndef flow(url='http://x'):\n"
     [
         ("lacks", "import nothing_there", r"lacks cannot be loaded: ModuleNotFoundError: .*lacks.py, line 1\)"),
         (
+            "unknown",
+            "import horae\napp = horae.App()\n@app.job(params={'y': 1})\ndef a(x: int): ...",
+            r"unknown cannot be loaded: BadParams: a has no parameter 'y', .*unknown.py, line 3\)",
+        ),
+        (
             "unsendable",
             "import horae\napp = horae.App()\n@app.job\ndef a(): ...\n@app.workflow\ndef w(): return [a(), object()]",
             r"unsendable cannot be loaded: BadInput: The workflow 'w' cannot be sent: .*unsendable.py, line 5\)",

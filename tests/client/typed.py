@@ -4,6 +4,7 @@ from typing import Any, assert_type
 
 from horae import App, Context
 from horae.client.views import Execution, Submitted
+from horae.testing import Inline
 
 app = App()
 
@@ -56,6 +57,18 @@ async def here_and_now(ctx: Context) -> None:
     await extract.submit(3)  # type: ignore[call-overload]
     await load.submit()  # type: ignore[call-overload]
     await load.submit(rows=1, delay=[])  # type: ignore[call-overload]
+
+    print(transform.submit(part=3).id)  # type: ignore[attr-defined]
+    load.delay(rows=1)  # type: ignore[attr-defined]
+    load.sync.delay(rows=1)  # type: ignore[attr-defined]
+
+
+async def in_a_test() -> None:
+    flow = Inline(etl, day="2026-11-15")
+    flow.approve("check")
+    assert_type(await flow.finish(), Any)
+    assert_type(flow.states, dict[str, str])
+    assert_type(Inline(transform, part=1).slept, float)
 
 
 def without_a_loop() -> None:

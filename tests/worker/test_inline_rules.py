@@ -89,6 +89,8 @@ RULES: list[tuple[str, dict[str, Any], Any]] = [
     ("at most once", {"delivery": "at-most-once"}, raising(ValueError("x"))),
     ("give up", RETRIES, raising(GiveUp("no"))),
     ("retry", {"retries": 2}, raising(Retry("again", after="1ms"))),
+    ("exit", RETRIES, raising(SystemExit("x"))),
+    ("cancels itself", RETRIES, raising(asyncio.CancelledError("x"))),
     ("no retries", {"retries": 0}, raising(ValueError("x"))),
     ("bad result", RETRIES, unserializable),
     ("timeout", {"retries": 1, "retry": {"delay": "1ms"}, "timeout": "50ms"}, slow),
@@ -110,10 +112,28 @@ async def test_it_agrees_with_a_real_server(options, body):
     real = len(CALLS), final.reason
     CALLS.clear()
     run = Inline(job)
-    with pytest.raises(Exception) as told:
+    with pytest.raises((Exception, SystemExit, asyncio.CancelledError)) as told:
         await run.finish()
     assert (len(CALLS), run.reason) == real
     assert str(told.value) == final.error_message
+
+
+async def test_a_function_is_told_what_a_real_server_tells_it():
+    def body(ctx: Context, x: int) -> list[Any]:
+        deadline = None if ctx.deadline is None else round((ctx.deadline - ctx.scheduled_at).total_seconds() / MINUTE)
+        return [ctx.job, ctx.attempt, ctx.priority, ctx.tags, ctx.params, deadline]
+
+    for timed, minutes in (({}, None), ({"timeout": "1h"}, 60), ({"within": "2h"}, 120)):
+        app = App()
+        job = app.job("ruled", priority=7, tags={"team": "a"}, params={"x": 1}, isolation="thread", **timed)(body)
+        run = await Inline(job).finish()
+        assert run == (await really(app)).result == ["ruled", 1, 7, {"team": "a"}, {"x": 1}, minutes]
+
+
+async def test_who_cancels_the_test_ends_it():
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await Inline(App().job("ruled", retries=100)(slow)).finish()
 
 
 async def really(app: App) -> Any:

@@ -268,6 +268,8 @@ class App:
         document = {"name": chosen, "python": python, "description": about[:_MOST_DESCRIPTION], **options}
         encode(document, f"The job {chosen!r}")
         job = JobFunction(self, function, chosen, document, rule)
+        if "batch" not in document:  # whose params are those of an item
+            job.signature.binder(document.get("params", {}))  # refuses params that the function does not have
         self.jobs[chosen] = job
         return job
 

@@ -60,10 +60,12 @@ class Pending(Coroutine[Any, Any, T]):
     def __repr__(self) -> str:
         return f"<{self._call}(...), begun>" if self._begun else f"<{self._remedy()}>"
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith(("_", "cr_")):
-            raise AttributeError(name)
-        raise AttributeError(f"There is no {name!r} yet: {self._remedy()}")
+    if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith(("_", "cr_")):
+                raise AttributeError(name)
+            raise AttributeError(f"There is no {name!r} yet: {self._remedy()}")
 
     def __del__(self) -> None:
         if self._begun:
@@ -141,13 +143,15 @@ class Submittable(Submitting[F_co, Pending[Execution]]):
         """Submit one execution per item of params."""
         return Pending(f"{self._said}.submit_many", self.app.client.submit_many(self.name, items, **options))
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if (hint := ELSEWHERE.get(name)) is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        raise AttributeError(
-            f"A job of Horae has no .{name}(...). Write `await {self._said}.submit(...)`,"
-            f" or `{self._said}.sync.submit(...)` in code without async. {hint}".rstrip()
-        )
+    if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if (hint := ELSEWHERE.get(name)) is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(
+                f"A job of Horae has no .{name}(...). Write `await {self._said}.submit(...)`,"
+                f" or `{self._said}.sync.submit(...)` in code without async. {hint}".rstrip()
+            )
 
     def __reduce__(self) -> str:
         """Pickle it by its name, as functions are: other processes import its module."""
@@ -182,11 +186,15 @@ class SyncSubmit(Submitting[F_co, Execution]):
         execution: Execution = self._client.sync.submit(self._job.name, params, **options)
         return execution
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name in ELSEWHERE and "_job" in self.__dict__:
-            said = f"{self._job._said}.sync"
-            raise AttributeError(f"{said} has no .{name}(...). Write `{said}.submit(...)`. {ELSEWHERE[name]}".rstrip())
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name in ELSEWHERE and "_job" in self.__dict__:
+                said = f"{self._job._said}.sync"
+                raise AttributeError(
+                    f"{said} has no .{name}(...). Write `{said}.submit(...)`. {ELSEWHERE[name]}".rstrip()
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def _client(self) -> "Client":

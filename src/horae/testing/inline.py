@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
@@ -38,6 +38,9 @@ from horae.worker.runners.outcome import encoded
 
 MOST_ATTEMPTS = 10_000  # one that is suspended so often waits for nothing
 
+
+if TYPE_CHECKING:
+    from horae.client.views import Execution
 
 _numbers = itertools.count()
 
@@ -92,6 +95,16 @@ class Inline:
         self.log: list[str] = []
         self.cancelled = False
 
+    if TYPE_CHECKING:  # an InlineWorkflow has these, and a type checker cannot tell the two apart
+        states: dict[str, str]
+        execution: "Execution | None"
+
+        def approve(self, step: str, comment: str = "") -> None: ...
+
+        def reject(self, step: str, comment: str = "") -> None: ...
+
+        def event(self, name: str, payload: Any = None) -> None: ...
+
     @property
     def slept(self) -> float:
         """Seconds that have passed on its clock."""
@@ -128,11 +141,13 @@ class Inline:
                 if lost is not None:
                     self.reason = lost.reason
                     raise
-            except Exception as error:
+            except (Exception, SystemExit, asyncio.CancelledError) as error:
+                if _is_stopped():
+                    raise
                 self._go_on(error)
         raise Waits(f"it was suspended {MOST_ATTEMPTS} times")
 
-    def _go_on(self, error: Exception) -> None:
+    def _go_on(self, error: BaseException) -> None:
         """Wait for the next attempt after a failure, or raise the error that ends the execution."""
         decision = self._judge.after_failure(error, self.failures, self._now)
         if isinstance(decision, Ends):
@@ -204,6 +219,9 @@ class Inline:
             token=(1 << 32) + len(self.attempts) + 1,
             failures=self.failures,
             scheduled_at=self._began,
+            deadline=self._judge.deadline(self._now),
+            priority=self._judge.spec.priority,
+            tags=self._judge.spec.tags,
             params=Raw(msgspec.json.encode(self._params)),
             defaults=Raw(msgspec.json.encode(definition.get("params", {}))),
             durable=bool(definition.get("durable")),
@@ -276,6 +294,12 @@ class Inline:
         self.submitted += ask.submissions
         self._calls[ask.call] = [Submitted(execution_id=self._env.new_id()) for _ in ask.submissions]
         return self._calls[ask.call]
+
+
+def _is_stopped() -> bool:
+    """Tell whether somebody cancels the test itself; a CancelledError of the function's own is a failure like any."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _through_json(value: Any) -> Any:

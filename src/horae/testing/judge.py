@@ -35,6 +35,7 @@ class Judge:
     def __init__(self, job: Any, began: Instant) -> None:
         spec = parse_definition(job.definition(), namespace_name="default", created_at=began).spec
         self._retry_function = getattr(job, "retry_function", None)
+        self.spec = spec
         self._began, self._timeout, self._retry = began, spec.timeout, spec.retry
         self._delivery = AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE
         self._failed: Counter[str] = Counter()
@@ -50,6 +51,12 @@ class Judge:
         run = [] if self._timeout is None else [(now + self._timeout, "timeout")]
         total = self.rules.ends_at
         return min([*run, *([] if total is None else [(total, "total")])], default=None)
+
+    def deadline(self, now: Instant) -> Instant | None:
+        """Return what `ctx.deadline` tells an attempt that begins now."""
+        limit, within = self.limit(now), self.spec.within
+        ends = [*([] if limit is None else [limit[0]]), *([] if within is None else [self._began + within])]
+        return min(ends, default=None)
 
     def after_failure(self, error: BaseException, failures: int, now: Instant) -> RetryAt | GiveUp:
         """Decide about an attempt that failed; `failures` counts it."""
