@@ -1,11 +1,11 @@
 // Small charts over time (uPlot, brought when the first one is shown). Charts of one `sync` share their cursor.
 
 import { html, useEffect, useRef } from "../core/html.js";
+import { once } from "../core/bring.js";
 import { day, shortClock } from "../core/format.js";
 import { color, isDark } from "../core/prefs.js";
 
-let loading = null;
-const load = () => (loading ??= import("../vendor/uplot.js").then((found) => found.default));
+const load = once(() => import("../vendor/uplot.js").then((found) => found.default));
 
 /**
  * series: [{label, tone, values, bars, fill}], at: instants (ISO) of the points. `say(value)` formats, `stacked` adds up.

@@ -5,6 +5,7 @@ import { askWho, may, me, namespace, online, post } from "../core/api.js";
 import { reconnect } from "../core/live.js";
 import { ended, nobody } from "../core/who.js";
 import { useData, useNow } from "../core/data.js";
+import { AGAIN } from "../core/bring.js";
 import { chosen, load, PAGES } from "../core/pages.js";
 import { go, link, route } from "../core/route.js";
 import { theme } from "../core/prefs.js";
@@ -66,8 +67,6 @@ function Help({ onClose }) {
 }
 
 const GO = { o: "/", j: "/jobs", e: "/executions", s: "/schedule", v: "/events", q: "/queues", w: "/workers", d: "/dead-letters", a: "/alerts" };
-
-const AGAIN = 2000; // ms until a page that could not be loaded is tried again
 
 function Content() {
   const [name, props] = chosen(route.value);

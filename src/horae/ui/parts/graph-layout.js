@@ -1,5 +1,6 @@
 // Where the steps of a graph stand: left to right, one phase after another. Dagre takes its time: of many steps it is not asked.
 
+import { once } from "../core/bring.js";
 import { quick } from "./graph-quick.js";
 
 export const WIDE = 184;
@@ -8,8 +9,7 @@ const GAP = 64; // between phases
 const HEAD = 22; // for the name of a phase
 const MANY = 120; // steps (or twice as many edges) above which a simpler way is taken
 
-let loading = null;
-const load = () => (loading ??= import("../vendor/dagre.js"));
+const load = once(() => import("../vendor/dagre.js"));
 
 /** {places: Map(step -> {x, y}) of centres, paths: [{from, to, d}], phases: [{name, x}], width, height}. */
 export async function placed({ nodes, edges }) {
