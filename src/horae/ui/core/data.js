@@ -2,7 +2,7 @@
 
 import { useState, useEffect, useRef } from "./html.js";
 import { chosenNamespace, get } from "./api.js";
-import { now } from "./clock.js";
+import { now, whenCorrected } from "./clock.js";
 import { useEvents, useLive } from "./live.js";
 import { person } from "./who.js";
 import { look, NOTHING } from "./reads.js";
@@ -65,6 +65,9 @@ export function useList(path, params, options = {}) {
 }
 
 const beats = new Map(); // by their length: one timer and who listens to it, so that all that ticks is drawn together
+
+// Windows of time are asked for anew as soon as the right time is known.
+whenCorrected(() => { for (const { listeners } of beats.values()) for (const one of listeners) one(now()); });
 
 function listen(every, listener) {
   if (!beats.has(every)) {

@@ -18,9 +18,9 @@ import { Workflow } from "./workflow.js";
 
 export default function Execution({ id }) {
   const own = { live: ["execution"], wait: 1000, only: (event) => isOf(event, id) };
-  useExecution(id, () => {}, { wait: 60000 });
   const [goesOn, setGoesOn] = useState(false);
   const execution = useData(`/executions/${id}`, undefined, { ...own, poll: goesOn ? 5000 : undefined }); // how far it is, and when its worker was heard of, is no event
+  useExecution(isGone(execution.error) ? null : id, () => {}, { wait: 60000 });
   const job = useData(execution.data ? `/jobs/${execution.data.jobId}` : null);
   const workflow = Boolean(job.data?.workflow);
   const open = execution.data !== undefined && !hasEnded(execution.data);

@@ -31,7 +31,7 @@ class Lines {
       this.busy = null;
       if (this.abort.signal.aborted) return;
       this.changed();
-      if (this.missed) this.grow();
+      if (this.missed) this.grown();
     });
     return this.busy;
   }
@@ -41,6 +41,9 @@ class Lines {
     this.missed = this.busy !== null;
     return this.busy ?? this.once(() => this.newest());
   }
+
+  /** The log grew: read on, unless the question itself was refused, for it would be refused again. */
+  grown() { if (this.error?.status !== 400) this.grow(); }
 
   /** Whether somebody looks at the end: then what comes is read at once. */
   follow(follows) {

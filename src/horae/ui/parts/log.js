@@ -29,7 +29,7 @@ export function Log({ execution, live, tries = 1, end = false }) {
   }, [execution, grep, level, attempt]);
   useEffect(() => { lines.grow(); return () => lines.close(); }, [lines]);
   useEffect(() => lines.follow(follow), [lines, follow]);
-  useLive(["log", "execution"], () => lines.grow(), { wait: 1000, only: (event) => isOf(event, execution) });
+  useLive(["log", "execution"], () => lines.grown(), { wait: 1000, only: (event) => isOf(event, execution) });
   const filtered = lines instanceof FoundLines;
   const said = !lines.read ? (lines.error ? "" : "reading …") : filtered ? `${number(lines.count)}${lines.isPart ? " or more" : ""} of ${plural(lines.lines, "line")}` : plural(lines.lines, "line");
   return html`<section class="log" aria-label="Log">
@@ -98,7 +98,7 @@ function Rows({ lines, filtered, follow, onFollow, times, grep }) {
     settle();
     const watch = new ResizeObserver(settle);
     watch.observe(box.current);
-    watch.observe(document.getElementById("content")); // what stands above it may grow
+    for (const one of [document.getElementById("content"), document.body]) watch.observe(one); // what stands above it may grow
     addEventListener("resize", settle);
     return () => { watch.disconnect(); removeEventListener("resize", settle); };
   }, []);
