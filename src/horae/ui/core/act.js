@@ -2,7 +2,7 @@
 
 import { html, signal, useState } from "./html.js";
 import { copyText } from "./clipboard.js";
-import { can, chosenNamespace, curl, send, shell } from "./api.js";
+import { can, chosenNamespace, curl, needs, send, shell } from "./api.js";
 import { confirm, Menu } from "../parts/dialog.js";
 
 export const toasts = signal([]);
@@ -55,8 +55,8 @@ export async function copy(text, what) {
   try { await copyText(text); toast({ text: `${what} copied.` }); } catch { toast({ text, error: true }); }
 }
 
-/** A button for an action, with copy-as-curl and copy-as-CLI behind it. It is shown to who may, and says so to others. */
-export function ActionButton({ action, kind = "", role = "operator", label, children, disabled }) {
+/** A button for an action, with copy-as-curl and copy-as-CLI behind it. It is shown to who may, and says so to others; `why` says why it is disabled. */
+export function ActionButton({ action, kind = "", role = "operator", label, children, disabled, why = "" }) {
   const [busy, setBusy] = useState(false);
   const allowed = can(role);
   const run = async () => { if (busy) return; setBusy(true); try { await act(typeof action === "function" ? action() : action); } finally { setBusy(false); } };
@@ -66,5 +66,5 @@ export function ActionButton({ action, kind = "", role = "operator", label, chil
     { title: "copy as curl", run: () => copy(same().curl, "The curl command") },
     same().command && { title: "copy as command", run: () => copy(same().command, "The command") },
   ];
-  return html`<span class="split"><button type="button" class=${kind} disabled=${!allowed || disabled} aria-busy=${busy ? "true" : null} title=${allowed ? "" : `This needs the role ${role}.`} onClick=${run}>${children ?? label ?? shown.title}</button><${Menu} label=${html`<span aria-hidden="true">▾</span><span class="unseen">more of ${label ?? shown.title}</span>`} items=${items} title="the same by script" /></span>`;
+  return html`<span class="split"><button type="button" class=${kind} disabled=${!allowed || disabled} aria-busy=${busy ? "true" : null} title=${!allowed ? needs(role) : disabled ? why : ""} onClick=${run}>${children ?? label ?? shown.title}</button><${Menu} label=${html`<span aria-hidden="true">▾</span><span class="unseen">more of ${label ?? shown.title}</span>`} items=${items} title="the same by script" /></span>`;
 }

@@ -8,7 +8,7 @@ import { plural } from "../core/format.js";
 import { State } from "../core/states.js";
 import { Dialog } from "../parts/dialog.js";
 import { ActionButton } from "../core/act.js";
-import { Failure } from "../parts/basics.js";
+import { Failure, Said } from "../parts/basics.js";
 import { Field } from "../parts/fields.js";
 import { JsonField } from "../parts/form.js";
 
@@ -44,8 +44,8 @@ export function SendDialog({ name: given, close }) {
     <datalist id="heard-names">${heard.names.map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>
     <${JsonField} label="payload" rows=${4} told=${wrong("payload")} hint=${'{"key": "a.csv", "size": 42}; filters and params see it as event.payload'} onChange=${(next, bad) => { setUnread(bad); change(setPayload)(next); }} />
     <${Field} label="id" value=${id} onChange=${change(setId)} problem=${wrong("id")} hint="by which it is known when it comes again; one is made if empty" />
-    <div class="plan" role="status" aria-live="polite">${told && (["name", "payload", "id"].includes(told.body?.field) ? html`<p class="soft">${told.remedy}</p>` : html`<${Failure} error=${told} />`)}${!told && html`<${Plan} plan=${plan} unread=${unread} name=${name} />`}</div>
-    <div class="actions end"><button type="button" onClick=${close}>Leave it</button><${ActionButton} kind="primary" label="Send" action=${action} disabled=${!name || Boolean(unread)} /></div>
+    <div class="plan" role="status" aria-live="polite">${told && (["name", "payload", "id"].includes(told.body?.field) ? html`<p class="soft"><${Said} text=${told.remedy} /></p>` : html`<${Failure} error=${told} />`)}${!told && html`<${Plan} plan=${plan} unread=${unread} name=${name} />`}</div>
+    <div class="actions end"><button type="button" onClick=${close}>Leave it</button><${ActionButton} kind="primary" label="Send" action=${action} disabled=${!name || Boolean(unread)} why=${name ? "Its payload cannot be read." : "It has no name yet."} /></div>
   </form><//>`;
 }
 
@@ -70,6 +70,6 @@ function Plan({ plan, unread, name }) {
   if (unread) return html`<p class="soft">The payload cannot be read yet.</p>`;
   if (!plan) return html`<p class="soft">Looking what it would start …</p>`;
   const row = (one, state, word) => html`<li key=${one.jobId + one.trigger}><${State} of=${state}>${word}<//> <a href=${link(jobPath(one.job), { tab: "schedule" })} target="_blank" rel="noopener">${one.job}</a> <span class="soft">${one.trigger}${one.disposition === "fired" ? "" : `: ${one.cause}`}</span></li>`;
-  return html`${plan.note && html`<p>${plan.note}</p>`}${!plan.note && html`<p><strong>${plan.fires.length ? `It would start ${plural(plan.fires.length, "job")}.` : "It would start nothing."}</strong></p>`}
+  return html`${plan.note && html`<p><${Said} text=${plan.note} /></p>`}${!plan.note && html`<p><strong>${plan.fires.length ? `It would start ${plural(plan.fires.length, "job")}.` : "It would start nothing."}</strong></p>`}
     <ul class="plain plan-list">${plan.fires.map((one) => row(one, "success", one.disposition === "moved" ? "later" : "starts"))}${plan.skipped.map((one) => row(one, "skipped", "not"))}</ul>`;
 }

@@ -17,7 +17,7 @@ const tries = (execution, most) => `failed ${execution.retryCount} of ${most ? p
 
 /** One line: what it is doing and why. `most` is how many tries it has, `summary` what explain says. */
 export function sentence(execution, { now = serverNow(), most = null, summary: told = "" } = {}) {
-  const summary = (told ?? "").replace(INSTANT, when).replace(IDS, shortId);
+  const summary = (told || execution.hint || "").replace(INSTANT, when).replace(IDS, shortId).replaceAll("`", "");
   const since = (at) => whole(Math.max(0, (now - new Date(at)) / 1000));
   const { status } = execution;
   if (status === "running") return running(execution, since, most, summary);
@@ -26,7 +26,7 @@ export function sentence(execution, { now = serverNow(), most = null, summary: t
     return `${left > 0 ? `waiting ${whole(left)} to retry` : "about to be tried again"} after ${execution.error?.type ?? "a failure"}, ${tries(execution, most)}`;
   }
   if (status === "waiting" && execution.reason === "delay" && execution.nextAttemptAt) return `waiting ${whole(Math.max(0, (new Date(execution.nextAttemptAt) - now) / 1000))}: it is due at ${when(execution.nextAttemptAt)}`;
-  if (!hasEnded(execution)) return `${STATES[status].word}${execution.queuedAt ? ` for ${since(execution.queuedAt)}` : ""}${summary || execution.hint ? `: ${summary || execution.hint}` : ""}`;
+  if (!hasEnded(execution)) return `${STATES[status].word}${execution.queuedAt ? ` for ${since(execution.queuedAt)}` : ""}${summary ? `: ${summary}` : ""}`;
   return ended(execution);
 }
 

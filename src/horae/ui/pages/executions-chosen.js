@@ -57,7 +57,7 @@ export function Chosen({ executions, clear, reload }) {
     return (await confirm({ title: `${title}?`, body, action: title })) && retryEach(failed.map((one) => one.executionId), ns);
   });
   return html`<div class="chosen-bar" role="status"><strong>${plural(executions.length, "execution")} chosen</strong>
-    <button type="button" disabled=${busy || !open.length} onClick=${cancel}>Cancel${open.length && open.length < executions.length ? ` ${open.length}` : ""}</button>
-    <button type="button" disabled=${busy || !failed.length} onClick=${retry}>Retry${failed.length && failed.length < executions.length ? ` ${failed.length}` : ""}</button>
+    <button type="button" disabled=${busy || !open.length} title=${open.length ? "" : "All of these have ended."} onClick=${cancel}>Cancel${open.length && open.length < executions.length ? ` ${open.length}` : ""}</button>
+    <button type="button" disabled=${busy || !failed.length} title=${failed.length ? "" : "None of these failed."} onClick=${retry}>Retry${failed.length && failed.length < executions.length ? ` ${failed.length}` : ""}</button>
     <button type="button" class="link" onClick=${clear}>choose none</button></div>`;
 }

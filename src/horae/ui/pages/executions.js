@@ -61,7 +61,7 @@ const COLUMNS = [
 // What needs words: how far it is, why it does not run, why it failed.
 function What({ one }) {
   if (one.status === "running") return one.progress === null ? html`<span class="soft">${one.message ?? ""}</span>` : html`<${Progress} value=${one.progress} message=${one.message} />`;
-  const said = one.status === "failed" ? one.errorMessage : one.hint ?? (one.status === "waiting" && one.errorMessage ? `after ${one.errorMessage}` : null);
+  const said = one.status === "failed" ? one.errorMessage : one.hint?.replaceAll("`", "") ?? (one.status === "waiting" && one.errorMessage ? `after ${one.errorMessage}` : null);
   return said ? html`<span class="soft" title=${said}>${said}</span>` : null;
 }
 

@@ -48,11 +48,11 @@ export function JobActions({ job, reload }) {
     ${job.state === "paused" ? html`<${ActionButton} action=${resuming(job, reload)} />` : html`<${ActionButton} action=${pausing(job, reload)} />`}
     ${can("editor") && !job.owner && html`<a class="button" href=${link(jobPath(job.name, "/edit"))}>Edit</a>`}
     <${Menu} label="More" items=${[
-      !hasForm(job) && { title: "Trigger with params …", run: () => show("trigger"), disabled: !can("operator") },
-      timed && { title: "Backfill …", run: () => show("backfill"), disabled: !can("operator") },
-      { title: "Make another like it", run: () => go("/jobs/new", { like: job.name }), disabled: !can("editor") },
+      !hasForm(job) && { title: "Trigger with params …", run: () => show("trigger"), disabled: needs("operator") },
+      timed && { title: "Backfill …", run: () => show("backfill"), disabled: needs("operator") },
+      { title: "Make another like it", run: () => go("/jobs/new", { like: job.name }), disabled: needs("editor") },
       { title: "Why it waits", run: () => setQuery({ tab: "explain" }) },
-      !job.owner && { title: "Delete …", danger: true, run: () => act(deleting(job)), disabled: !can("editor") },
+      !job.owner && { title: "Delete …", danger: true, run: () => act(deleting(job)), disabled: needs("editor") },
     ]} />
     ${open === "trigger" && html`<${TriggerDialog} key=${fresh} job=${job} close=${close} reload=${reload} />`}
     ${open === "backfill" && html`<${BackfillDialog} key=${fresh} job=${job} close=${close} />`}`;

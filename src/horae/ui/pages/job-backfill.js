@@ -7,7 +7,7 @@ import { useData } from "../core/data.js";
 import { setQuery, link } from "../core/route.js";
 import { ActionButton } from "../core/act.js";
 import { number, plural, shortId } from "../core/format.js";
-import { Failure, Panel, Progress, Time } from "../parts/basics.js";
+import { Failure, Panel, Progress, Said, Time } from "../parts/basics.js";
 import { Dialog } from "../parts/dialog.js";
 import { Field, Tick } from "../parts/fields.js";
 import { State } from "../core/states.js";
@@ -52,8 +52,8 @@ export function BackfillDialog({ job, close }) {
       ${triggers.length > 1 && html`<${Field} label="trigger" options=${[["", "all of them"], ...triggers.map((one) => [one])]} value=${asked.trigger} onChange=${set("trigger")} />`}
       <${Tick} label="run again what ran before" value=${asked.force} onChange=${set("force")} />
     </div>
-    <div class="plan" role="status" aria-live="polite">${plan && html`<${Plan} plan=${plan} />`}${error && (FIELDS.includes(field) ? html`<p class="soft">${error.remedy}</p>` : html`<${Failure} error=${error} />`)}${!plan && !error && html`<p class="soft">Looking what that would be …</p>`}</div>
-    <div class="actions end"><button type="button" onClick=${close}>Leave it</button><${ActionButton} kind="primary" label=${plan ? `Run ${plural(plan.toRun, "fire")}` : "Start"} action=${action} disabled=${!plan?.toRun} /></div>
+    <div class="plan" role="status" aria-live="polite">${plan && html`<${Plan} plan=${plan} />`}${error && (FIELDS.includes(field) ? html`<p class="soft"><${Said} text=${error.remedy} /></p>` : html`<${Failure} error=${error} />`)}${!plan && !error && html`<p class="soft">Looking what that would be …</p>`}</div>
+    <div class="actions end"><button type="button" onClick=${close}>Leave it</button><${ActionButton} kind="primary" label=${plan ? `Run ${plural(plan.toRun, "fire")}` : "Start"} action=${action} disabled=${!plan?.toRun} why=${plan ? "There is nothing to run." : "What it would be is not known yet."} /></div>
   <//>`;
 }
 
@@ -61,7 +61,7 @@ const instant = (text) => { const at = new Date(text); return Number.isNaN(at.ge
 
 function Plan({ plan }) {
   return html`<p><strong>${plural(plan.toRun, "fire")} would run</strong>${plan.firstFireAt && html`, of ${number(plan.fires)} from <${Time} at=${plan.firstFireAt} /> to <${Time} at=${plan.lastFireAt} />`}.</p>
-    ${plan.notes.map((note) => html`<p key=${note} class="soft">${note}</p>`)}`;
+    ${plan.notes.map((note) => html`<p key=${note} class="soft"><${Said} text=${note} /></p>`)}`;
 }
 
 /** A job's backfills and how far they are; nothing where there was none. */
@@ -83,7 +83,7 @@ function Backfill({ backfill: one, reload }) {
   return html`<div class="entry backfill"><p class="entry-head"><${State} of=${LOOK[one.state]}>${one.state}<//> <${Time} at=${one.from} /> – <${Time} at=${one.to} />
     <${Progress} value=${one.progress} message=${`${number(one.succeeded)} succeeded, ${number(one.failed)} failed, ${number(one.live)} live of ${number(one.fires)}`} />
     <span class="soft small" title=${one.backfillId}>${shortId(one.backfillId)}${one.createdBy && ` by ${one.createdBy}`}</span></p>
-    ${one.notes.map((note) => html`<p key=${note} class="soft small">${note}</p>`)}
+    ${one.notes.map((note) => html`<p key=${note} class="soft small"><${Said} text=${note} /></p>`)}
     ${live && can("operator") && html`<div class="actions">${one.state === "running" ? html`<${ActionButton} action=${action("pause", "Pause", "The backfill is paused.")} />` : html`<${ActionButton} action=${action("resume", "Go on", "The backfill goes on.")} />`}
       <${ActionButton} action=${{ ...action("cancel", "Cancel", "The backfill is cancelled.", {}), confirm: { title: "Cancel this backfill?", danger: true, body: "Nothing more of it starts, for good. What was started finishes." } }} /></div>`}
     ${one.failed > 0 && html`<p><a href=${link("/executions", { job: one.jobName, status: "failed" })}>what failed</a></p>`}</div>`;

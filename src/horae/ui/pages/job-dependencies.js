@@ -5,7 +5,7 @@ import { useData } from "../core/data.js";
 import { executionPath, jobPath, link } from "../core/route.js";
 import { shortId } from "../core/format.js";
 import { State } from "../core/states.js";
-import { Empty, Panel, Ready, Time } from "../parts/basics.js";
+import { Empty, Panel, Ready, Said, Time } from "../parts/basics.js";
 
 const PART = { met: "success", unmet: "failed", pending: "waiting" };
 const JOIN = { open: "waiting", started: "running", skipped: "skipped", ended: "success" };
@@ -20,7 +20,7 @@ const to = (name) => html`<a href=${link(jobPath(name))}>${name}</a>`;
 function Shown({ job, data }) {
   const alone = !data.dependencies.length && !data.dependents.length;
   if (alone) return html`<${Empty} title="It stands alone." command=${`horae jobs edit ${job.name} --depends-on extract`}>A job may depend on others: then it starts when they have ended.<//>`;
-  return html`<div class="stack">${data.notes.map((note) => html`<p key=${note} class="notice">${note}</p>`)}<div class="columns">
+  return html`<div class="stack">${data.notes.map((note) => html`<p key=${note} class="notice"><${Said} text=${note} /></p>`)}<div class="columns">
     <${Panel} title="Depends on">${data.dependencies.length ? html`<ul class="plain">${data.dependencies.map((one) => html`<li key=${one.jobId}>${to(one.job)} <span class="soft">${one.condition}${one.unused ? `, met ${one.unused} times since` : ""}</span> ${one.state !== "active" && html`<${State} of=${one.state} />`}</li>`)}</ul>` : html`<p class="soft">Nothing.</p>`}<//>
     <${Panel} title="Depend on it">${data.dependents.length ? html`<ul class="plain">${data.dependents.map((name) => html`<li key=${name}>${to(name)}</li>`)}</ul>` : html`<p class="soft">Nothing.</p>`}<//></div>
     ${data.joins.length > 0 && html`<${Panel} title="What it waited for, newest first">${data.joins.map((join, at) => html`<div class="entry" key=${at}><p class="entry-head"><${State} of=${JOIN[join.state] ?? "idle"}>${join.state}<//>

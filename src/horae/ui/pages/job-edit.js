@@ -8,7 +8,7 @@ import { go, jobPath, link, route, setQuery } from "../core/route.js";
 import { ActionButton } from "../core/act.js";
 import { plural } from "../core/format.js";
 import { confirm } from "../parts/dialog.js";
-import { Failure, Page, Panel, Ready } from "../parts/basics.js";
+import { Failure, Page, Panel, Ready, Said } from "../parts/basics.js";
 import { isBlank, kindOf, written } from "./job-document.js";
 import { JobForm } from "./job-form.js";
 import { Preview } from "./job-when.js";
@@ -38,6 +38,10 @@ function Editor({ job, began }) {
   const check = useCheck(document_, first);
   const dirty = JSON.stringify(document_) !== JSON.stringify(start.current.began);
   const saved = useRef(false);
+  useEffect(() => { // what is typed goes into the form, also where the form comes later than its page
+    const content = document.getElementById("content");
+    if ([document.body, content].includes(document.activeElement)) content.querySelector("form :is(input, textarea)")?.focus({ preventScroll: true });
+  }, []);
   useEffect(() => {
     const ask = (event) => { if (dirty && !saved.current) event.preventDefault(); };
     const leave = async (event) => {
@@ -74,7 +78,7 @@ function Editor({ job, began }) {
     </form>
     <aside class="edit-side stack"><${Panel} title=${first ? "What would change" : "What it would be"}>
       <div role="status" aria-live="polite"><${Verdict} problem=${unread ? { detail: unread } : problem} plan=${check.plan} missing=${check.missing} isNew=${!first} empty=${!dirty} conflict=${refused?.status === 412 ? { first, reload: () => location.reload() } : null} /></div>
-      <div class="actions edit-actions"><${ActionButton} kind="primary" role="editor" label=${first ? "Save" : "Create"} action=${save} disabled=${!dirty || unread !== null || Boolean(check.missing)} /><a class="button" href=${first ? link(jobPath(first.name)) : link("/jobs")}>Leave it</a></div>
+      <div class="actions edit-actions"><${ActionButton} kind="primary" role="editor" label=${first ? "Save" : "Create"} action=${save} disabled=${!dirty || unread !== null || Boolean(check.missing)} why=${unread ?? check.missing ?? "Nothing has changed."} /><a class="button" href=${first ? link(jobPath(first.name)) : link("/jobs")}>Leave it</a></div>
     <//>${as !== "form" && html`<${Timed} document=${document_} />`}</aside></div>
   <//>`;
 }
@@ -123,7 +127,7 @@ function Verdict({ problem, plan, missing, isNew, empty, conflict }) {
   return html`<p><strong>${isNew ? "It can be made." : `${plural(plan.changes.length, "field")} would change; it would be version ${plan.version}.`}</strong></p>
     <p>${plan.scheduleText ? `It fires ${plan.scheduleText}.` : "It runs when it is triggered."}</p>
     ${plan.changes.length > 0 && html`<ul class="plain changes">${plan.changes.map((one) => html`<li key=${one.path}><code>${one.path}</code> ${"before" in one && html`<del>${short(one.before)}</del> `}${"after" in one && html`<ins>${short(one.after)}</ins>`}</li>`)}</ul>`}
-    ${plan.notes.map((note) => html`<p key=${note} class="notice">${note}</p>`)}`;
+    ${plan.notes.map((note) => html`<p key=${note} class="notice"><${Said} text=${note} /></p>`)}`;
 }
 
 const short = (value) => { const text = typeof value === "string" ? value : JSON.stringify(value); return text.length > 120 ? `${text.slice(0, 117)} …` : text; };

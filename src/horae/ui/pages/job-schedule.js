@@ -8,7 +8,7 @@ import { executionPath, jobPath, link } from "../core/route.js";
 import { ActionButton } from "../core/act.js";
 import { inZone, plural, shortId } from "../core/format.js";
 import { State } from "../core/states.js";
-import { Empty, Failure, Panel, Ready, Time } from "../parts/basics.js";
+import { Empty, Failure, Panel, Ready, Said, Time } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
 import { Backfills } from "./job-backfill.js";
 import { Heat } from "./job-heat.js";
@@ -65,7 +65,7 @@ function Coming({ job, trigger, zone, next }) {
   const { details, notes, timezone } = preview.data;
   const other = timezone && timezone !== Intl.DateTimeFormat().resolvedOptions().timeZone ? timezone : zone;
   return html`<ol class="coming">${details.map((one) => html`<li key=${one.at}><${Time} at=${one.at} zone=${other} /> <span class="soft"><${Time} at=${one.at} ago=${true} />${other && `, ${inZone(one.at, other)} ${other}`}</span>${one.note && html` <span class="small tone-retrying">${one.note}</span>`}</li>`)}</ol>
-    ${notes.map((note) => html`<p key=${note} class="soft small">${note}</p>`)}`;
+    ${notes.map((note) => html`<p key=${note} class="soft small"><${Said} text=${note} /></p>`)}`;
 }
 
 const LEDGER = [
@@ -83,6 +83,6 @@ function Ledger({ job }) {
   return html`<${Panel} title="The ledger of the last day"><${Ready} of=${fires} what="the ledger">${(data) => {
     const rows = data.items.filter((one) => one.disposition !== "planned").reverse().slice(0, 100);
     return html`<${Table} what="fires" columns=${LEDGER} rows=${rows} keyOf=${(one) => one.at + one.trigger} empty=${html`<p class="soft">Nothing was due in the last day.</p>`} />
-      ${data.notes.map((note) => html`<p key=${note} class="soft small">${note}</p>`)}`;
+      ${data.notes.map((note) => html`<p key=${note} class="soft small"><${Said} text=${note} /></p>`)}`;
   }}<//><//>`;
 }

@@ -4,7 +4,7 @@ import { html, useEffect, useState } from "../core/html.js";
 import { now } from "../core/clock.js";
 import { post } from "../core/api.js";
 import { inZone } from "../core/format.js";
-import { Time } from "../parts/basics.js";
+import { Said, Time } from "../parts/basics.js";
 import { Field } from "../parts/fields.js";
 import { JsonField } from "../parts/form.js";
 
@@ -53,7 +53,7 @@ export function Preview({ schedule }) {
   }, [key]);
   const { found, problem } = state;
   const zone = found && found.timezone !== here() ? found.timezone : null;
-  return html`<div class="plan schedule-preview" role="status" aria-live="polite">${problem && html`<p class="complaint">${problem.detail}</p><p class="soft small">${problem.remedy}</p>`}
+  return html`<div class="plan schedule-preview" role="status" aria-live="polite">${problem && html`<p class="complaint"><${Said} text=${problem.detail} bare /></p><p class="soft small"><${Said} text=${problem.remedy} /></p>`}
     ${found && html`<p><strong>${found.text}</strong></p><ol class="coming">${found.details.map((one) => html`<li key=${one.at}><${Time} at=${one.at} zone=${zone} /> <span class="soft"><${Time} at=${one.at} ago=${true} />${zone && `, ${inZone(one.at, zone)} ${zone}`}</span>${one.note && html` <span class="small tone-retrying">${one.note}</span>`}</li>`)}</ol>
-      ${!found.details.length && html`<p class="soft">It never fires.</p>`}${found.notes.map((note) => html`<p key=${note} class="soft small">${note}</p>`)}`}</div>`;
+      ${!found.details.length && html`<p class="soft">It never fires.</p>`}${found.notes.map((note) => html`<p key=${note} class="soft small"><${Said} text=${note} /></p>`)}`}</div>`;
 }

@@ -7,7 +7,7 @@ import { executionPath, jobPath, link } from "../core/route.js";
 import { ActionButton } from "../core/act.js";
 import { inZone } from "../core/format.js";
 import { State } from "../core/states.js";
-import { Empty, Page, Ready, Tabs, Tags, Time } from "../parts/basics.js";
+import { Empty, Page, Ready, Said, Tabs, Tags, Time } from "../parts/basics.js";
 import { Strip } from "../parts/strip.js";
 import { CircuitState } from "./job-circuit.js";
 import { JobActions, resuming } from "./job-actions.js";
@@ -87,6 +87,6 @@ function Notices({ job, reload }) {
   const notes = job.notes ?? [];
   if (job.state === "deleted") return html`<div class="notice"><p>This job is deleted; its history can still be read.</p>
     <p class="actions"><${ActionButton} role="editor" action=${{ title: "Restore", path: `/jobs/${job.jobId}/restore`, cli: ["jobs", "restore", job.jobId], done: `${job.name} is back.`, after: reload }} /></p></div>`;
-  return html`${notes.map((note) => html`<div key=${note} class="notice"><p>${note}</p>${job.autoPaused && note === notes[0] && can("operator") && html`<p class="actions">
+  return html`${notes.map((note) => html`<div key=${note} class="notice"><p><${Said} text=${note} /></p>${job.autoPaused && note === notes[0] && can("operator") && html`<p class="actions">
     ${job.autoPaused.executionId && html`<a href=${link(executionPath(job.autoPaused.executionId))}>the last that failed</a> `}<${ActionButton} action=${resuming(job, reload)} /></p>`}</div>`)}`;
 }

@@ -16,6 +16,8 @@ const SAYS = {
   trigger: "Each of them runs once, now, with its own params; what needs others is refused and told.",
 };
 
+const NONE = { pause: "All of these are paused.", resume: "None of these is paused." };
+
 /** Do the same to many jobs, a few at a time; answers those that could not. */
 async function toEach(jobs, run) {
   const left = [...jobs];
@@ -58,6 +60,6 @@ export function Chosen({ jobs, clear, reload }) {
     try { await change(verb, those, reload, ns); clear(); } finally { setBusy(false); }
   };
   return html`<div class="chosen-bar" role="status"><strong>${plural(jobs.length, "job")} chosen</strong>
-    ${verbs.map((verb) => html`<button key=${verb} type="button" disabled=${busy || !todo(verb).length} onClick=${() => ask(verb)}>${WORDS[verb].title}${todo(verb).length && todo(verb).length < jobs.length ? ` ${todo(verb).length}` : ""}</button>`)}
+    ${verbs.map((verb) => html`<button key=${verb} type="button" disabled=${busy || !todo(verb).length} title=${todo(verb).length ? "" : NONE[verb]} onClick=${() => ask(verb)}>${WORDS[verb].title}${todo(verb).length && todo(verb).length < jobs.length ? ` ${todo(verb).length}` : ""}</button>`)}
     <button type="button" class="link" onClick=${clear}>choose none</button></div>`;
 }

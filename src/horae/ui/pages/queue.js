@@ -38,7 +38,7 @@ function Actions({ queue, reload }) {
   const drain = { title: "Drain", path: path(name, "/drain"), cli: ["queues", "drain", name], done: `${name} takes nothing new; what it has runs.`, undo: { ...resume, title: "Resume" }, after: reload };
   const still = queue.state === "paused" || queue.state === "draining"; // a hold with an end is released below
   return html`<button type="button" disabled=${!can("editor")} title=${needs("editor")} onClick=${() => setAsking("edit")}>Change …</button><${ActionButton} key=${still ? "resume" : "pause"} action=${still ? resume : pause} kind=${still ? "primary" : ""} />
-    <button type="button" disabled=${!can("operator")} title=${needs("operator")} onClick=${() => setAsking("hold")}>Hold for a time …</button>${queue.state !== "draining" && html`<${ActionButton} action=${drain} />`}<${ActionButton} action=${purge} disabled=${!queue.queued} />
+    <button type="button" disabled=${!can("operator")} title=${needs("operator")} onClick=${() => setAsking("hold")}>Hold for a time …</button>${queue.state !== "draining" && html`<${ActionButton} action=${drain} />`}<${ActionButton} action=${purge} disabled=${!queue.queued} why="Nothing is queued." />
     ${asking === "hold" && html`<${Hold} name=${name} onClose=${close} />`}${asking === "edit" && html`<${EditQueue} queue=${queue} onClose=${() => setAsking(null)} onDone=${close} />`}`;
 }
 

@@ -36,7 +36,7 @@ export function Day({ data, job, hour }) {
     const crowded = minutes ? crowdsOf(minutes, one) : 0;
     const empty = !one.fired && !one.planned && !one.missed && !one.skipped && !one.more;
     return html`<li key=${one.at} class="${open ? "open" : ""} ${current ? "now" : ""} ${one.missed ? "missed" : ""}">
-      <button type="button" class="day-hour" aria-expanded=${open ? "true" : "false"} disabled=${empty} onClick=${() => setQuery({ hour: open ? null : one.at })}>
+      <button type="button" class="day-hour" aria-expanded=${open ? "true" : "false"} disabled=${empty} title=${empty ? "Nothing fires in this hour." : ""} onClick=${() => setQuery({ hour: open ? null : one.at })}>
         <span class="soft mono">${clockOf(one.at)}<span class="unseen">: ${empty ? "nothing" : ""}</span></span>
         ${minutes ? html`<${Minutes} minutes=${minutes} hour=${one} now=${now} />` : html`<span class="day-bar"><span class="density" data-is=${one.planned ? "coming" : "past"} style=${{ width: `${(100 * (one.fired + one.planned)) / most}%` }}></span></span>`}
         <span class="day-words small">${empty ? "" : words(one)}${crowded > 0 && html` <span class="crowd">${number(crowded)} crowded<span class="unseen"> minutes</span></span>`}</span></button>

@@ -5,7 +5,7 @@ import { useData, useList } from "../core/data.js";
 import { executionPath, jobPath, link } from "../core/route.js";
 import { exact, number } from "../core/format.js";
 import { look, shown as stateOf, State } from "../core/states.js";
-import { Empty, Failure, Loading } from "../parts/basics.js";
+import { Empty, Failure, Loading, Said } from "../parts/basics.js";
 import { dayOf, exactClock, say } from "./schedule-days.js";
 
 export const CROWD = 10; // fires of one minute that are worth a mark
@@ -35,7 +35,7 @@ export function Fires({ from, to, job, fate, label }) {
   if (!list.items || list.loading) return list.error ? html`<${Failure} error=${list.error} retry=${list.reload} />` : html`<${Loading} what="fires" />`;
   if (!list.items.length) return html`<${Empty} title="Nothing fires here.">What fires in this time stands here with what became of it.<//>`;
   let day = null;
-  return html`<div class="fires" role="region" aria-label=${label} tabindex="0">${(list.data?.notes ?? []).map((note) => html`<p key=${note} class="notice">${note}</p>`)}
+  return html`<div class="fires" role="region" aria-label=${label} tabindex="0">${(list.data?.notes ?? []).map((note) => html`<p key=${note} class="notice"><${Said} text=${note} /></p>`)}
     ${minutesOf(list.items).map(({ minute, items }, place, all) => {
       const date = dayOf(minute);
       const head = date === day ? null : say(minute, { weekday: "long", day: "numeric", month: "long" });

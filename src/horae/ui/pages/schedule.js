@@ -6,7 +6,7 @@ import { useKeys } from "../core/keys.js";
 import { link, route, setQuery } from "../core/route.js";
 import { plural } from "../core/format.js";
 import { copies, copy } from "../core/act.js";
-import { Chips, Empty, Loading, Page, Panel, Ready } from "../parts/basics.js";
+import { Chips, Empty, Loading, Page, Panel, Ready, Said } from "../parts/basics.js";
 import { Menu } from "../parts/dialog.js";
 import { jobNames, TextChip } from "../parts/filters.js";
 import { dayOf, OWN, say, span, VIEWS, zone, zones } from "./schedule-days.js";
@@ -61,7 +61,7 @@ export default function Schedule() {
       ${view === "list" && html`<${Chips} filters=${[{ name: "fate", label: "what became of it", options: FATES, all: "anything" }]} />`}
       <${Menu} label="Script" title="the same by script" items=${scripts(view, shown, job, counts.data)} /></div>
     ${route.value.query.zone && zone() !== route.value.query.zone && html`<p class="notice">There is no time zone ${route.value.query.zone}; these are the days of ${OWN}.</p>`}
-    <${Ready} of=${counts} what="the schedule">${(data) => (!fits(data) ? html`<${Loading} what="the schedule" />` : html`${data.notes.map((note) => html`<p key=${note} class="notice">${note}</p>`)}
+    <${Ready} of=${counts} what="the schedule">${(data) => (!fits(data) ? html`<${Loading} what="the schedule" />` : html`${data.notes.map((note) => html`<p key=${note} class="notice"><${Said} text=${note} /></p>`)}
       ${!counts.loading && view !== "list" && !anything(data) && html`<${Nothing} job=${job} />`}
       ${view === "month" && anything(data) && html`<${Month} data=${data} day=${day} today=${today} />`}
       ${view === "week" && anything(data) && html`<${Week} data=${data} from=${shown.from} today=${today} hour=${hour} />`}

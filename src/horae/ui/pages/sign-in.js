@@ -2,6 +2,7 @@
 
 import { html, useEffect, useState } from "../core/html.js";
 import { askWho, get, me, post } from "../core/api.js";
+import { Said } from "../parts/basics.js";
 import { Dialog } from "../parts/dialog.js";
 
 /** The code of a sign-in link works once, so it leaves the address and the history before it is used. */
@@ -33,7 +34,7 @@ function Ways({ problem, over = false, name = "" }) {
       <button type="submit" class="primary" disabled=${busy}>Sign in</button>
     </form>
     ${ways.oidc && html`<p><a href="/api/v1/sign-in/oidc" target=${over ? "_blank" : null}>Sign in at ${ways.oidc}${over ? " (in another tab)" : ""}</a></p>`}
-    <p id="sign-in" role="status" class=${trouble ? "complaint" : "soft"}>${trouble ?? html`On this machine <code>horae sign-in</code> prints a link that signs one browser in${over ? " (open it in another tab, then come back)" : ""}; <code>horae users create</code> lets somebody in.`}</p>`;
+    <p id="sign-in" role="status" class=${trouble ? "complaint" : "soft"}>${trouble ? html`<${Said} text=${trouble} />` : html`On this machine <code>horae sign-in</code> prints a link that signs one browser in${over ? " (open it in another tab, then come back)" : ""}; <code>horae users create</code> lets somebody in.`}</p>`;
 }
 
 export function SignIn({ problem }) {

@@ -54,17 +54,17 @@ export function Empty({ title, children, command, action }) {
     ${command && html`<p class="command"><code>${command}</code> <${Copy} text=${command} /></p>`}${action && html`<div class="actions">${action}</div>`}</div>`;
 }
 
-/** Words in which commands stand between backticks: each as code, with a way to copy it behind the punctuation that follows. */
-export function Said({ text, plain = (part) => part }) {
+/** Words in which commands stand between backticks: each as code, with a way to copy it behind the punctuation that follows unless `bare`. */
+export function Said({ text, plain = (part) => part, bare = false }) {
   const parts = (text ?? "").split("`");
   const ends = parts.map((part, at) => (at % 2 ? "" : /^[.,;:)]*/.exec(part)[0]));
-  return html`${parts.map((part, at) => (at % 2 ? html`<span key=${at} class="command"><code>${part}</code>${ends[at + 1]} <${Copy} text=${part} /></span>` : plain(at ? part.slice(ends[at].length) : part)))}`;
+  return html`${parts.map((part, at) => (at % 2 ? html`<span key=${at} class="command"><code>${part}</code>${ends[at + 1]}${!bare && html` <${Copy} text=${part} />`}</span>` : plain(at ? part.slice(ends[at].length) : part)))}`;
 }
 
 /** An error with the server's remedy. */
 export function Failure({ error, retry }) {
   if (!error) return null;
-  return html`<div class="failure" role="alert"><p><strong>${error.detail ?? error.message}</strong></p>${error.remedy && html`<p><${Said} text=${error.remedy} /></p>`}
+  return html`<div class="failure" role="alert"><p><strong><${Said} text=${error.detail ?? error.message} bare /></strong></p>${error.remedy && html`<p><${Said} text=${error.remedy} /></p>`}
     ${retry && html`<button type="button" onClick=${retry}>Try again</button>`}</div>`;
 }
 

@@ -46,11 +46,11 @@ function Question({ title, body, action, danger, type, end }) {
   return html`<${Dialog} title=${title} onClose=${() => end(false)}><form onSubmit=${submit}>
     <div class="dialog-body">${body}</div>
     ${type && html`<label><span>Type <code>${type}</code> to go on</span><input value=${typed} onInput=${(event) => setTyped(event.target.value)} autocomplete="off" /></label>`}
-    <div class="actions end"><button type="button" onClick=${() => end(false)}>Leave it</button><button type="submit" class=${danger ? "danger" : "primary"} disabled=${Boolean(type) && typed !== type}>${action}</button></div>
+    <div class="actions end"><button type="button" onClick=${() => end(false)}>Leave it</button><button type="submit" class=${danger ? "danger" : "primary"} disabled=${Boolean(type) && typed !== type} title=${type && typed !== type ? `Type ${type} first.` : ""}>${action}</button></div>
   </form><//>`;
 }
 
-/** A button that opens a short list of choices: items {title, run, disabled, danger}. */
+/** A button that opens a short list of choices: items {title, run, disabled: why it cannot be chosen, danger}. */
 export function Menu({ label, items, title }) {
   const [open, setOpen] = useState(false);
   const box = useRef(null);
@@ -71,5 +71,5 @@ export function Menu({ label, items, title }) {
     event.preventDefault();
   };
   return html`<span class="menu" ref=${box} onKeyDown=${pressed}><button type="button" aria-haspopup="menu" aria-expanded=${open ? "true" : "false"} title=${title} onClick=${() => setOpen(!open)}>${label}</button>
-    ${open && html`<div class="menu-list" role="menu">${items.filter(Boolean).map((one) => html`<button key=${one.title} type="button" role="menuitem" class=${one.danger ? "danger-text" : ""} disabled=${one.disabled} onClick=${() => { setOpen(false); box.current.querySelector("button").focus(); one.run(); }}>${one.title}</button>`)}</div>`}</span>`;
+    ${open && html`<div class="menu-list" role="menu">${items.filter(Boolean).map((one) => html`<button key=${one.title} type="button" role="menuitem" class=${one.danger ? "danger-text" : ""} disabled=${Boolean(one.disabled)} title=${one.disabled || ""} onClick=${() => { setOpen(false); box.current.querySelector("button").focus(); one.run(); }}>${one.title}</button>`)}</div>`}</span>`;
 }

@@ -1,6 +1,7 @@
 // One labelled field of a form, with a hint below it that becomes a complaint.
 
 import { html, useId } from "../core/html.js";
+import { Said } from "./basics.js";
 
 /** value and onChange(value) are texts; `options` ([[value, word]]) makes it a choice, `rows` a text of many lines. */
 export function Field({ label, hint, problem, value, onChange, type = "text", options, rows, ...more }) {
@@ -12,7 +13,7 @@ export function Field({ label, hint, problem, value, onChange, type = "text", op
     : rows
       ? html`<textarea ...${common} rows=${rows} spellcheck="false" value=${value ?? ""} onInput=${typed}></textarea>`
       : html`<input ...${common} type=${type} value=${value ?? ""} onInput=${typed} autocomplete="off" />`;
-  return html`<div class="field"><label for=${id}>${label}</label>${input}<p id="${id}-hint" class=${problem ? "complaint" : "soft small"}>${problem || hint || ""}</p></div>`;
+  return html`<div class="field"><label for=${id}>${label}</label>${input}<p id="${id}-hint" class=${problem ? "complaint" : "soft small"}><${Said} text=${problem || hint || ""} bare /></p></div>`;
 }
 
 /** A yes or no. */

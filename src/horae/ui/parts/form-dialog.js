@@ -18,6 +18,6 @@ export function FormDialog({ title, action, submit = "Save", onClose, wide, disa
   };
   const { command, curl } = copies(action);
   return html`<${Dialog} title=${title} onClose=${onClose} wide=${wide}><form onSubmit=${run}>${children}<${Failure} error=${problem} />
-    <div class="actions end"><span class="same">${command && html`<${Copy} text=${command} label="copy as command" />`} <${Copy} text=${curl} label="copy as curl" /></span><button type="button" onClick=${onClose}>Leave it</button><button type="submit" class="primary" disabled=${disabled} aria-busy=${busy ? "true" : null}>${submit}</button></div>
+    <div class="actions end"><span class="same">${command && html`<${Copy} text=${command} label="copy as command" />`} <${Copy} text=${curl} label="copy as curl" /></span><button type="button" onClick=${onClose}>Leave it</button><button type="submit" class="primary" disabled=${disabled} title=${disabled ? "Something above is missing or cannot be read." : ""} aria-busy=${busy ? "true" : null}>${submit}</button></div>
   </form><//>`;
 }

@@ -3,6 +3,7 @@
 
 import { html, useState, useId } from "../core/html.js";
 import { complaint, initial, inputOf, kindOf, options, resolved } from "./schema.js";
+import { Said } from "./basics.js";
 
 /**
  * schema: of an object; value: the object; onChange(value, unread) with how many fields cannot be read at all.
@@ -46,7 +47,7 @@ function Field({ name, schema, root, needed, value, own, strict, told, onChange 
   const problem = told?.detail ?? complaint(schema, value, needed && (strict || touched), root);
   const hint = [schema.description, schema.format === "date-time" && "In your time.", schema.deprecated && "Better not used any more.", own !== undefined && own !== null && value === undefined && `If it is empty, the job's own is used: ${JSON.stringify(own)}.`].filter(Boolean).join(" ");
   if (kind === "group") return html`<${Group} id=${id} label=${label} hint=${hint} ...${{ schema, root, needed, value, own, strict, told, problem: told?.path.length ? null : problem }} onChange=${onChange} />`;
-  const told_ = html`<p id="${id}-hint" class=${problem ? "complaint" : "soft small"}>${problem || hint}</p>`;
+  const told_ = html`<p id="${id}-hint" class=${problem ? "complaint" : "soft small"}><${Said} text=${problem || hint} bare /></p>`;
   if (kind === "json") return html`<${JsonField} label=${label + (needed ? " (needed)" : "")} value=${value} hint=${hint || kinds(schema)} told=${problem} onChange=${set} />`;
   const common = { id, "aria-describedby": `${id}-hint`, "aria-invalid": problem ? "true" : null, "aria-required": needed ? "true" : null, disabled: schema.readOnly };
   return html`<div class="field"><label for=${id}>${label}${needed ? " (needed)" : ""}</label><${INPUT[kind]} ...${{ common, schema, root, value, set, needed }} />${told_}</div>`;
