@@ -59,6 +59,22 @@ SHORT = """async () => {
 }"""
 
 
+REFUSED = """async () => {
+    const { FoundLines } = await import("/ui/parts/log-lines.js");
+    const asked = window.fetch;
+    let count = 0;
+    window.fetch = async () => { count += 1; return Response.json({ detail: "no" }, { status: 400 }); };
+    const lines = new FoundLines("x", () => {}, { grep: "re:(" }, true);
+    const first = lines.grow();
+    lines.grow(); // it is told of while it is read
+    await first;
+    lines.grown();
+    await lines.busy;
+    window.fetch = asked;
+    return count;
+}"""
+
+
 @pytest.fixture(scope="module")
 def run(site):
     """Run a job, once made; the execution's id."""
@@ -80,7 +96,8 @@ def ended(site):
     return ended
 
 
-async def test_what_it_is_doing_is_said_in_a_line(page):
+async def test_what_it_is_doing_is_said_in_a_line(page, site):
+    await page.goto(f"{site.url}/ui/executions")
     said = await page.evaluate(SAID)
     assert said == [
         "waiting 40s to retry after TimeoutError, failed 1 of 4 tries",
@@ -93,6 +110,7 @@ async def test_what_it_is_doing_is_said_in_a_line(page):
         r"/a\.c|x/gi /^a[bc]+/gi null null null null null",  # what may take long to mark is not marked
     ]
     assert await page.evaluate(SHORT) == [1, 2]  # a page that is short says nothing of what it lacks
+    assert await page.evaluate(REFUSED) == 1  # a search that was refused is not asked for again by itself
 
 
 async def test_a_failing_job_s_log_is_read_and_it_is_retried(page, site, run, ended):
@@ -147,10 +165,14 @@ async def test_a_list_that_is_read_stays_still_and_chosen_ones_are_cancelled_tog
     assert [site.get(f"/executions/{id}")["status"] for id in ids] == ["cancelled"] * 3
 
 
+LIVE = """async () => (await import("/ui/core/live.js")).connected.value"""
+
+
 async def test_an_execution_that_is_not_there_leads_to_the_others(page, site):
     await page.goto(f"{site.url}/ui/executions/00000000-0000-7000-8000-000000000000")
     await expect(page.get_by_role("heading", level=1)).to_have_text("No such execution")
     await expect(page.locator("main")).not_to_contain_text("`")
+    await eventually(lambda: page.evaluate(LIVE))  # it goes on hearing of everything else
     await check(page)
     await page.locator("main").get_by_role("link", name="All executions").click()
     await expect(page.get_by_role("heading", name="Executions", level=1)).to_be_visible()
@@ -177,10 +199,18 @@ async def test_a_page_about_something_that_is_not_there_has_a_heading_and_a_way_
 
 
 async def test_commands_in_what_is_said_of_a_job_can_be_copied(page, site, run):
-    run("tune", command=["true"], needs=["gpu=h100"])
+    id = run("tune", command=["true"], needs=["gpu=h100"])
     await page.goto(f"{site.url}/ui/jobs/tune?tab=explain")
     await expect(page.locator("main .blockers code").first).to_have_text("horae worker --label gpu=h100")
     await expect(page.locator("main")).not_to_contain_text("`")
+    await page.evaluate(
+        """async () => (await import("/ui/core/act.js")).toast({ text: "`to` lies ahead.", remedy: "Run `ls`." })"""
+    )
+    await expect(page.locator(".toast code")).to_have_text(["to", "ls"])
+    await page.route("**/explain", lambda route: route.abort())  # then a hint is all that is known
+    await page.goto(f"{site.url}/ui/executions/{id}")
+    await expect(page.locator(".doing")).to_contain_text("start one with horae worker --label gpu=h100")
+    forgive(page, "net::ERR_FAILED")
 
 
 async def test_why_a_job_does_not_run_is_told_with_its_remedy(page, site, run):
@@ -236,7 +266,9 @@ async def test_a_step_is_approved_and_its_log_read_beside_the_graph(page, site, 
 async def test_five_hundred_steps_are_few_groups(page, site, run, ended):
     id = run("many-steps", workflow={"steps": MANY})
     await ended(id)
-    await page.goto(f"{site.url}/ui/executions/{id}")
+    answers = iter([True])
+    await page.route("**/dagre.js", lambda route: route.abort() if next(answers, False) else route.continue_())
+    await page.goto(f"{site.url}/ui/executions/{id}")  # what places the steps cannot be loaded at first
     nodes = page.get_by_role("group", name="The steps of many-steps").get_by_role("button")
     await expect(nodes).to_have_count(5)
     await nodes.first.click()
@@ -245,6 +277,7 @@ async def test_five_hundred_steps_are_few_groups(page, site, run, ended):
     await expect(nodes).to_have_count(104)
     await page.get_by_text("The steps as a list").click()
     await expect(page.locator(".steps tbody tr")).to_have_count(500)
+    forgive(page, "net::ERR_FAILED")
 
 
 async def test_a_log_of_many_lines_is_shown_by_windows_and_linked_by_line(page, site, run, ended):
@@ -278,6 +311,10 @@ async def test_the_newest_line_of_a_followed_log_is_covered_by_nothing(page, sit
         await page.set_viewport_size({"width": width, "height": height})
         await page.goto(f"{site.url}/ui/executions/{id}")
         newest = page.locator(".log-line", has_text=re.compile("line 300$"))
+        await expect(newest).to_be_in_viewport(ratio=1)
+        assert await newest.evaluate(IS_SEEN), width
+        await page.evaluate("""async () => { (await import("/ui/core/api.js")).online.value = false; }""")
+        await expect(page.locator(".offline")).to_be_visible()  # which pushes the log down
         await expect(newest).to_be_in_viewport(ratio=1)
         assert await newest.evaluate(IS_SEEN), width
     site.post(f"/executions/{id}/cancel", {})

@@ -6,7 +6,7 @@ import re
 from playwright.async_api import Page, expect
 
 from horae.model.yaml_text import read_documents
-from tests.ui.conftest import Site, check
+from tests.ui.conftest import Site, check, refused
 from tests.waiting import eventually
 
 SCHEMA = {
@@ -39,20 +39,13 @@ ODD = {
 }  # fmt: skip
 
 
-def complained(page: Page) -> list[str]:
-    """What the browser itself told of answers that refuse; they are expected here, and forgotten."""
-    told = [text for text in page.complaints if "status of 4" in text]  # type: ignore[attr-defined]
-    page.complaints.clear()  # type: ignore[attr-defined]
-    return told
-
-
 async def test_a_cron_job_is_created_and_seen_to_fire(page: Page, site: Site):
     await page.goto(f"{site.url}/ui/jobs")
     await page.get_by_role("link", name="Create the first job").click()
     await page.get_by_label("name", exact=True).fill("tick tock")
     await page.get_by_label("command", exact=True).fill("echo tick")
     await expect(page.locator(".field .complaint")).to_contain_text("is not a valid name")
-    assert complained(page)
+    await refused(page)
     await page.get_by_label("name", exact=True).fill("tick")
     await page.get_by_label("it runs").select_option("cron")
     await page.get_by_label("cron", exact=True).fill("* * * * * *")
@@ -100,7 +93,7 @@ async def test_params_come_from_a_form_that_complains(page: Page, site: Site):
     await dialog.get_by_role("button", name="Trigger", exact=True).click()
     await expect(dialog.get_by_text("'soon' is not a length of time.").first).to_be_visible()
     await expect(dialog.get_by_label("day")).to_have_value("2026-11-15")
-    assert complained(page)
+    await refused(page)
     await dialog.get_by_label("after a delay").fill("")
     await check(page)
     await dialog.get_by_role("button", name="Trigger", exact=True).click()
@@ -130,7 +123,7 @@ async def test_a_version_is_rolled_back_and_a_late_edit_is_refused(page: Page, s
     await page.get_by_role("button", name="Save", exact=True).click()
     await expect(page.locator(".edit-side")).to_contain_text("Somebody changed this job meanwhile.")
     await expect(page.get_by_label("timeout")).to_have_value("2m")
-    assert complained(page)
+    await refused(page)
     await page.locator(".rail").get_by_role("link", name="Queues").click()
     await page.get_by_role("dialog").get_by_role("button", name="Leave it").click()
     await expect(page.get_by_label("timeout")).to_have_value("2m")
@@ -155,7 +148,7 @@ async def test_a_version_is_rolled_back_and_a_late_edit_is_refused(page: Page, s
     await text.fill("name: mail\ncommand: 'true'\nname: post\n")
     await expect(page.locator(".field .complaint")).to_contain_text("Line 3, column 1: 'name' is said twice.")
     await expect(save).to_be_disabled()
-    assert complained(page)
+    await refused(page)
     await text.fill("name: mail\ncommand: 'true' # as always\nschedule: {cron: 0 9 * * *}\n")
     await expect(page.locator(".schedule-preview")).to_contain_text("at 09:00 every day")
     await check(page)

@@ -77,6 +77,7 @@ async def test_one_execution_is_purged_with_a_sentence_and_a_line(page, site):
     await expect(dialog).to_contain_text("1 execution that has not begun is cancelled")
     asked = dialog.get_by_text("Type lone to go on")
     assert (await asked.bounding_box())["height"] < 30, "the sentence is one line"
+    await expect(dialog.locator("button:disabled")).to_have_attribute("title", "Type lone first.")
     await check(page)
     await page.keyboard.press("Escape")
 

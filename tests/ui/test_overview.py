@@ -14,6 +14,7 @@ def demo():
 
 
 async def test_the_first_visit_is_not_empty_and_what_failed_is_retried(page, site):
+    await page.goto(site.url)
     await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     needs = page.locator(".needs")
     await expect(needs).to_contain_text("demo-fails", timeout=60_000)  # after its last try
@@ -34,7 +35,8 @@ async def test_the_first_visit_is_not_empty_and_what_failed_is_retried(page, sit
     assert any(one["retryOf"] for one in site.get("/jobs/demo-fails/executions")["items"])
 
 
-async def test_an_hour_of_the_dial_is_heard_and_chosen_with_the_keyboard(page):
+async def test_an_hour_of_the_dial_is_heard_and_chosen_with_the_keyboard(page, site):
+    await page.goto(site.url)
     now = page.locator('.dial .segment[data-at^="past"]').last
     await now.focus()
     await expect(page.locator(".behind")).to_contain_text(re.compile("success|nothing ended"))
@@ -51,6 +53,9 @@ async def test_an_hour_of_the_dial_is_heard_and_chosen_with_the_keyboard(page):
 
 
 async def test_search_finds_jobs_queues_and_executions_and_does_things(page, site):
+    await page.goto(f"{site.url}/ui/queues")
+    await expect(page.locator("main .page")).to_be_visible()  # who listens to keys is there
+
     async def typed(text):
         await page.keyboard.press("Control+k")
         await page.locator(".palette-input").fill(text)

@@ -61,21 +61,25 @@ UNDONE = """async () => {
 
 
 async def test_a_link_signs_in_once_and_leaves_the_address(page, site):
+    await page.context.clear_cookies()
+    await page.goto(f"{site.url}/#code={site.post('/sign-in/codes')['code']}")
+    await page.wait_for_selector(".rail")
     assert "code" not in page.url
     await expect(page.locator(".rail a[aria-current=page]")).to_have_text("Overview")
     await page.get_by_role("button", name="signed in as").click()
     await page.get_by_role("menuitem", name="Sign out").click()
     await expect(page.get_by_label("Password")).to_be_visible()
     await check(page)
-    page.complaints.clear()  # the browser itself tells of the 401 that says nobody is signed in
 
     await page.goto(f"{site.url}/?again#code=used")
     await expect(page.locator("#sign-in")).to_contain_text("horae sign-in")
-    page.complaints.clear()
+    forgive(page, 401)  # nobody is signed in
 
 
 async def test_the_keyboard_goes_anywhere(page, site):
     site.post("/jobs", {"name": "typed", "command": ["true"]})
+    await page.goto(site.url)
+    await expect(page.locator("main .page")).to_be_visible()  # who listens to keys is there
     await page.keyboard.press("Control+k")
     await page.get_by_role("combobox").fill("queues")
     await expect(page.get_by_role("option", selected=True)).to_contain_text("Queues")
@@ -97,7 +101,6 @@ async def test_the_keyboard_goes_anywhere(page, site):
 
 async def test_the_first_page_is_light(page, site):
     finished = []
-    await page.goto("about:blank")  # what is shown there would go on reading
     await page.context.clear_cookies()
     sent = await page.context.new_page()
     sent.on("requestfinished", lambda request: finished.append(request))  # noqa: PLW0108
@@ -113,6 +116,7 @@ async def test_the_first_page_is_light(page, site):
 
 
 async def test_a_slow_answer_is_let_finish_and_what_is_copied_holds_no_secret(page, site):
+    await page.goto(f"{site.url}/ui/queues")
     read = await page.evaluate(SLOW)
     assert (read["meanwhile"], read["begun"], read["shown"]) == (1, 2, [1, 2])
     assert read["busy"] == 10_000 > 4 * read["calm"]
@@ -149,7 +153,7 @@ async def test_rights_events_and_reads_are_those_of_the_namespace(page, site):
     await expect(page.get_by_role("tab", name="Keys")).to_have_count(0)
     await page.go_back()
     await expect(page.get_by_role("tab", name="Keys")).to_be_visible()
-    page.complaints.clear()  # the browser itself tells of the 401 that says nobody is signed in
+    forgive(page, 401)  # nobody is signed in at first
 
 
 UNTOLD = """() => [...document.querySelectorAll("main button:disabled")]
@@ -163,7 +167,6 @@ async def test_a_button_that_a_viewer_may_not_use_says_which_role_it_needs(page,
     await eventually(lambda: site.get(f"/executions/{id}")["status"] == "failed", within=30)
     code = site.fleet.post("/sign-in/codes", authorization=f"Bearer {key}")["code"]
     await page.context.clear_cookies()
-    await page.goto("about:blank")
     await page.goto(f"{site.url}/#code={code}")
     await expect(page.get_by_role("button", name=re.compile("signed in as .* viewer"))).to_be_visible()
     for path, button in (
@@ -173,7 +176,7 @@ async def test_a_button_that_a_viewer_may_not_use_says_which_role_it_needs(page,
         await page.goto(f"{site.url}/ui/{path}")
         await expect(page.locator("main").get_by_role("button", name=button, exact=True).first).to_be_disabled()
         assert await page.evaluate(UNTOLD) == [], path
-    page.complaints.clear()  # the browser itself tells of what a viewer may not read
+    forgive(page, 403)  # what a viewer may not read
 
 
 async def test_who_is_signed_out_goes_on_where_they_were(page, site):
@@ -232,7 +235,8 @@ async def test_whatever_an_address_says_the_page_says_something(page, site):
     await page.get_by_role("link", name="the overview").click()
     await expect(page.locator(".needs .failure")).to_contain_text("no approvals")  # not that nothing needs anybody
     await expect(page.locator(".needs")).not_to_contain_text("Nothing needs you")
-    page.complaints.clear()  # the browser and the page tell of each of these
+    for told in ("status of", "could not be drawn"):  # the browser and the page tell of each of these
+        forgive(page, told)
 
 
 async def test_a_page_that_could_not_be_loaded_is_loaded_when_the_server_is_back(page, site):
@@ -246,7 +250,7 @@ async def test_a_page_that_could_not_be_loaded_is_loaded_when_the_server_is_back
     assert await page.evaluate("() => window.stays"), "a reload while the server is away would lose the page"
     await page.unroute("**/ui/pages/workers.js")
     await expect(page.get_by_role("heading", name="Workers", level=1)).to_be_visible()
-    page.complaints.clear()  # the browser tells of what could not be loaded
+    forgive(page, "net::ERR_FAILED")
 
 
 async def test_what_is_typed_on_the_page_of_a_new_job_is_its_name(page, site):
@@ -258,6 +262,31 @@ async def test_what_is_typed_on_the_page_of_a_new_job_is_its_name(page, site):
     await expect(name).to_have_value("my-first-job")
 
 
+async def test_what_is_typed_on_the_page_of_a_job_s_definition_goes_into_its_form(page, site):
+    site.post("/jobs", {"name": "given", "command": ["true"]})
+    await page.goto(f"{site.url}/ui/jobs/given")
+    await page.get_by_role("link", name="Edit", exact=True).click()
+    await expect(page.get_by_label("name", exact=True)).to_be_focused()
+    await page.go_back()
+    await page.get_by_role("button", name="More", exact=True).click()
+    await page.get_by_role("menuitem", name="Make another like it").click()
+    await expect(page.get_by_label("name", exact=True)).to_be_focused()
+    await page.keyboard.type("g")
+    await page.keyboard.type("j")  # no shortcut to the jobs
+    await expect(page.get_by_label("name", exact=True)).to_have_value("gj")
+
+
+async def test_a_disabled_button_says_why(page, site):
+    site.post("/jobs", {"name": "still", "command": ["true"], "schedule": "0 3 * * *"})
+    for path, button in (
+        ("jobs/new", "Create"), ("jobs/still/edit", "Save"), ("jobs/still?tab=definition", "version 1"),
+        ("schedule?view=day&at=2100-01-01", "00:00"), ("events?do=send", "Send"), ("queues/default", "Purge"),
+    ):  # fmt: skip
+        await page.goto(f"{site.url}/ui/{path}")
+        await expect(page.locator("button:disabled").filter(has_text=button).first).to_be_visible()
+        assert await page.evaluate(UNTOLD.replace("main ", "")) == [], path
+
+
 async def test_the_servers_time_counts_and_the_focus_comes_back(page, site):
     await page.clock.set_system_time(time.time() + 86400)
     await page.goto(f"{site.url}/ui/settings?tab=keys")
@@ -265,6 +294,12 @@ async def test_the_servers_time_counts_and_the_focus_comes_back(page, site):
     await button.focus()
     now = await page.evaluate("""async () => (await import("/ui/core/clock.js")).now()""")
     assert abs(now / 1000 - time.time()) < 60
+    await page.clock.set_system_time(time.time() + 2 * 86400)  # while it is open
+    await page.evaluate("""async () => (await import("/ui/core/route.js")).go("/", { range: "6h" })""")
+    await expect(page.locator(".page-title p")).to_contain_text("in the last 6 hours")  # asked for anew at once
+    forgive(page, 400)
+    await page.goto(f"{site.url}/ui/settings?tab=keys")
+    await button.focus()
     await page.keyboard.press("Enter")
     await expect(page.get_by_label("Name", exact=True)).to_be_focused()
     await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as without https
