@@ -104,6 +104,9 @@ async def test_the_first_page_is_light(page, site):
     await page.context.clear_cookies()
     sent = await page.context.new_page()
     sent.on("requestfinished", lambda request: finished.append(request))  # noqa: PLW0108
+    await sent.route(
+        "**/stream?*", lambda route: None
+    )  # what changes meanwhile is read again, however slow the page is
     code = site.post("/sign-in/codes")["code"]
     await sent.goto(f"{site.url}/#code={code}")
     await sent.wait_for_selector(".rail")
