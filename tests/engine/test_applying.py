@@ -55,7 +55,7 @@ async def test_everything_is_created_then_unchanged_then_changed(stage: Stage):
         ({"name": "z", "command": "x", "schedule": "61 * * * *"}, "z: '61' in the minute field"),
         ({"name": "z", "command": "x", "env": {"A": "secret://nowhere"}}, "z: It refers to a secret"),
         ({"name": "z", "command": "x", "dependencies": ["nobody"]}, "z: This job depends on"),
-        ({"name": "extract", "command": "x", "dependencies": ["report"]}, "extract: These dependencies lead in a"),
+        ({"name": "extract", "command": "x"}, "'extract' is defined twice"),
         ({"command": "x"}, r"jobs\[4\]: A job needs a name"),
     ],
 )
@@ -75,6 +75,9 @@ async def test_changes_are_undone_with_the_one_that_is_refused(stage: Stage):
     changed = [{**job, "priority": 7} for job in JOBS[:2]]
     with pytest.raises(BadInput):
         await stage.node.applying.apply(NAMESPACE, Documents(jobs=[*changed, {"name": "z", "command": ""}]))
+    circle = {"name": "extract", "command": "x", "dependencies": ["report"]}
+    with pytest.raises(BadInput, match="extract: These dependencies lead in a"):
+        await stage.node.applying.apply(NAMESPACE, Documents(jobs=[changed[1], circle]))
     assert [(await stage.node.jobs.get(NAMESPACE, one["name"])).version for one in changed] == [1, 1]
 
 

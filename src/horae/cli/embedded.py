@@ -1,7 +1,8 @@
 """The worker inside `horae up`: its jobs, its session, its registration."""
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec import Raw, structs
@@ -11,6 +12,7 @@ from horae.cli.apps import load_app
 from horae.cli.worker import trace_attempts, worker_settings
 from horae.config import Settings
 from horae.engine.node import Node
+from horae.errors import HoraeError
 from horae.model.principal import DEFAULT_NAMESPACE
 from horae.model.protocol import Submit
 from horae.worker.inside import InsideTransport
@@ -23,6 +25,10 @@ class Registry:
     def __init__(self, apps: list[Any]) -> None:
         self.apps = apps
         self.jobs: Mapping[str, Any] = {name: job for app in apps for name, job in app.jobs.items()}
+
+    def definitions(self) -> list[dict[str, Any]]:
+        """The jobs of all of them."""
+        return [document for app in self.apps for document in app.definitions()]
 
 
 def registry_of(app: str, demo: bool) -> Registry:
@@ -50,11 +56,11 @@ async def apply_jobs(node: Node, registry: Registry) -> None:
     from horae.cli.demo import FIRST, PAUSED
     from horae.engine.applying import Documents
 
-    documents = in_order(document for app in registry.apps for document in app.definitions())
+    documents = in_order(registry.definitions())
     if not documents:
         return
     places = {name: place for app in registry.apps for name, place in places_of(app).items()}
-    with naming_places(documents, places):
+    with naming_places(documents, places), _naming_a_way():
         applied = await node.applying.apply(DEFAULT_NAMESPACE, Documents(jobs=documents))
     for job in (one for one in applied.items if one.outcome == "created"):
         if job.name in PAUSED:
@@ -62,6 +68,16 @@ async def apply_jobs(node: Node, registry: Registry) -> None:
         if job.name in FIRST:
             first = Submit(job=job.name, params=Raw(encode(FIRST[job.name])))
             await node.submitter.submit(DEFAULT_NAMESPACE, [first], origin="trigger", caller="demo")
+
+
+@contextmanager
+def _naming_a_way() -> Iterator[None]:
+    """Tell how to do what the remedy says, if that needs a server: this one ends."""
+    try:
+        yield
+    except HoraeError as error:
+        error.remedy = f"{error.remedy} Commands that need a server work while `horae up` runs without --app.".lstrip()
+        raise
 
 
 async def embedded_worker(node: Node, settings: Settings, registry: Registry) -> Worker:

@@ -32,7 +32,8 @@ async def set_(api: Api, name: str, file: Path | None) -> None:
     It is no argument, because arguments are seen by everybody on the machine. One line break at its end is left out.
     """
     done = await api.client.secrets.set(name, _value(name, file))
-    _told(api, done.raw, f"{name} has a value, its {_ordinal(done.version)}. Jobs use it as secret://{name}.")
+    used = f'Texts of jobs use it as secret://{name}, functions with secrets=["{name}"] as ctx.secret("{name}").'
+    _told(api, done.raw, f"{name} has a value, its {_ordinal(done.version)}. {used}")
 
 
 @secrets.command("list", examples=("horae secrets list",))

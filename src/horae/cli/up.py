@@ -52,6 +52,7 @@ async def _up(settings: "Settings", demo: bool) -> None:
     from horae.cli.firstkey import ensure_key
     from horae.cli.process import signals, unless_aborted, work_until_told
     from horae.cli.serving import listen, open_node, warn_if_open
+    from horae.cli.worker import unserved
     from horae.engine.node import PARTS
     from horae.env import system_env
 
@@ -69,6 +70,8 @@ async def _up(settings: "Settings", demo: bool) -> None:
             warn_if_open(serving)
             await apply_jobs(node, registry)
             await _greet(node, serving, settings, key, demo)
+            if said := unserved(settings, registry):
+                echo(said, err=True)
             await work_until_told(worker, taken)
         finally:
             await unless_aborted(stop(), taken)

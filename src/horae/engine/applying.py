@@ -1,5 +1,7 @@
 """Apply: make calendars, templates and jobs be as documents say, all of them in one transaction or none."""
 
+import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -54,6 +56,8 @@ class Applying:
         self, env: Env, store: Store, parts: Callable[[Store, Later], Parts], fire_due: Callable[[], Awaitable[object]]
     ) -> None:
         self._env, self._store, self._parts, self._fire_due = env, store, parts, fire_due
+        # Another apply of the namespace would only wait for the first one's locks, with a connection in its hands.
+        self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def apply(self, namespace: int, documents: Documents, *, dry_run: bool = False) -> AppliedListView:
         """Make everything be as the documents say, or raise and change nothing.
@@ -61,8 +65,9 @@ class Applying:
         With `dry_run`, only tell what that would change. What is refused is named with its document.
         """
         if not 0 < len(documents) <= MOST:
-            remedy = f"Apply 1 to {MOST:,} calendars, templates and jobs at a time."
+            remedy = f"Apply 1 to {MOST:,} calendars, templates and jobs at a time, the most basic ones first."
             raise BadInput(f"There are {len(documents):,} documents to apply.", remedy)
+        _refuse_twins(documents)
         await self._fire_due()  # what is due is decided before any schedule changes
         later: list[Callable[[], object]] = []
         done: list[AppliedView] = []
@@ -86,12 +91,25 @@ class Applying:
                 raise _OnlyLooked
 
         try:
-            await self._store.write(together(self._store, self._env, all_of_it))
+            async with self._turns[namespace]:
+                await self._store.write_between(together(self._store, self._env, all_of_it))
         except _OnlyLooked:
             return AppliedListView(items=done, dry_run=True)
         for act in later:
             act()
         return AppliedListView(items=done)
+
+
+def _refuse_twins(documents: Documents) -> None:
+    """Refuse two documents of one name: the second would undo the first."""
+    for kind in ("calendars", "templates", "jobs"):
+        seen: set[str] = set()
+        for number, one in enumerate(getattr(documents, kind)):
+            name = one.get("name")
+            if isinstance(name, str) and name in seen:
+                remedy = "Leave one out, or rename it. Nothing was applied."
+                raise BadInput(f"{name!r} is defined twice.", remedy, field=f"{kind}[{number}].name")
+            seen.add(str(name))
 
 
 def _lock(namespace: int, documents: Documents) -> Script[None]:

@@ -75,6 +75,11 @@ class Store:
         return await self.driver.write(make)
 
     @timed
+    async def write_between(self, make: ScriptFactory[T]) -> T:
+        """Run a script that computes much in one transaction; the process does other work between its statements."""
+        return await self.driver.write_between(make)
+
+    @timed
     async def read(self, make: ScriptFactory[T]) -> T:
         """Run a script that changes nothing."""
         return await self.driver.read(make)

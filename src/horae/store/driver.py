@@ -42,6 +42,10 @@ class Driver(Protocol):
         """
         ...
 
+    async def write_between(self, make: ScriptFactory[T]) -> T:
+        """Run a script that computes much, as `write` does; other work goes on between its statements."""
+        ...
+
     async def change(self, op: Provided) -> bool:
         """Run a transaction of this one op, durable when this returns; false when a condition failed."""
         ...

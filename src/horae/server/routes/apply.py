@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from horae.engine.applying import Documents
+from horae.engine.applying import MOST, Documents
 from horae.errors import Conflict
 from horae.model.applied_view import AppliedListView
 from horae.server.bodies import Body
@@ -13,7 +13,7 @@ from horae.server.queries import DryRun
 from horae.server.reply import Reply, ok
 from horae.server.route import API, post
 
-Definitions = Annotated[list[dict[str, Any]], Meta(max_length=1000)]
+Definitions = Annotated[list[dict[str, Any]], Meta(extra_json_schema={"maxItems": MOST})]
 
 
 class ApplyBody(Body, frozen=True, kw_only=True):

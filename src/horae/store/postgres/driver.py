@@ -75,6 +75,9 @@ class PostgresDriver:
                 continue
         raise Busy(_LOST)
 
+    async def write_between(self, make: ScriptFactory[T]) -> T:
+        return await self.write(make)
+
     async def change(self, op: Provided) -> bool:
         if self._connector.is_shared:
             return await self.write(alone(op))

@@ -21,7 +21,7 @@ from horae.store.sqlite.library import sqlite3
 from horae.store.sqlite.own import OwnDriver
 from horae.store.sqlite.owner import Ownership
 from horae.store.sqlite.readers import Readers
-from horae.store.sqlite.writer import Writer
+from horae.store.sqlite.writer import Writer, breathing
 
 T = TypeVar("T")
 ROOM = 1024 * 1024  # bytes without which a store is full
@@ -59,6 +59,10 @@ class FileDriver(OwnDriver):
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
         self._check()
         return await self._writer.write(make, self.before, hot)
+
+    async def write_between(self, make: ScriptFactory[T]) -> T:
+        self._check()
+        return await self._writer.write(make, self.before or breathing(self._env.clock), True)
 
     async def read(self, make: ScriptFactory[T], *, snapshot: bool = False, hot: bool = False) -> T:
         self._check()

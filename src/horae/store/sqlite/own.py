@@ -35,6 +35,9 @@ class OwnDriver(ABC):
     async def change(self, op: Provided) -> bool:
         return await self.write(alone(op))
 
+    async def write_between(self, make: ScriptFactory[T]) -> T:
+        return await self.write(make)
+
     async def rewrite(self, make: ScriptFactory[T]) -> T:
         return await self.write(make, hot=False)
 

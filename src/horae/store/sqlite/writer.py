@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from horae.env import Clock
 from horae.store.driver import Before
-from horae.store.script import ScriptFactory
+from horae.store.script import Op, ScriptFactory
 from horae.store.sqlite.checkpoint import Checkpoints
 from horae.store.sqlite.connection import Connection
 from horae.store.sqlite.job import Job
@@ -157,6 +157,19 @@ class Writer:
     async def _apart(self, work: Callable[[], T]) -> T:
         """Run something on the thread; the caller waits, so nobody else uses the connection."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def breathing(clock: Clock) -> Before:
+    """Make a hook that lets the event loop do other work when a script has held it for a while."""
+    end = clock.monotonic() + PATIENCE
+
+    async def breathe(op: Op) -> None:
+        nonlocal end
+        if clock.monotonic() > end:
+            await asyncio.sleep(0)
+            end = clock.monotonic() + PATIENCE
+
+    return breathe
 
 
 def _inline(job: Job) -> bool:

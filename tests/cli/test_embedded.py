@@ -1,0 +1,40 @@
+"""The jobs of an app that `horae up` registers."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from horae.cli.embedded import apply_jobs, registry_of
+from horae.cli.worker import unserved
+from horae.config import Settings
+from horae.engine.node import Node
+from horae.engine.settings import EngineSettings
+from horae.env import system_env
+from horae.errors import BadInput
+
+APP = """
+import horae
+
+app = horae.App()
+
+
+@app.job(queue="mail", secrets=["api"])
+def post() -> None: ...
+"""
+
+
+async def test_a_refused_app_is_told_with_its_place_and_a_way_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "refused_app.py").write_text(APP)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "refused_app", raising=False)
+    registry = registry_of("refused_app:app", demo=False)
+    assert "mail (post)" in unserved(Settings(), registry)
+    node = await Node.open(system_env(), "sqlite://", EngineSettings(), "(a test)")
+    try:
+        with pytest.raises(BadInput, match=r"no secret .*refused_app\.py, line 7") as refused:
+            await apply_jobs(node, registry)
+        assert "horae secrets set api" in refused.value.remedy
+        assert "`horae up` runs without --app" in refused.value.remedy
+    finally:
+        await node.stop()

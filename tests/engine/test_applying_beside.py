@@ -1,0 +1,31 @@
+"""An apply of many documents lets its server do other work meanwhile."""
+
+import asyncio
+from pathlib import Path
+
+from horae.engine.applying import Documents
+from horae.engine.node import Node
+from horae.engine.settings import EngineSettings
+from horae.env import system_env
+from horae.store.contract import Store
+from horae.store.open import open_store_driver
+from tests.store_contract.world import NAMESPACE
+
+
+async def test_reads_are_answered_while_a_file_is_written(tmp_path: Path):
+    env = system_env()
+    driver = await open_store_driver(f"sqlite:///{tmp_path}/horae.db", env)
+    await driver.migrate()
+    node = Node(env, Store(driver, env), EngineSettings())
+    jobs = [{"name": f"job-{n}", "command": "x"} for n in range(100)]
+    try:
+        applying = asyncio.create_task(node.applying.apply(NAMESPACE, Documents(jobs=jobs)))
+        answers = 0
+        while not applying.done():
+            assert len((await node.jobs.list(NAMESPACE, limit=200)).items) in (0, len(jobs))  # all of them or none
+            answers += not applying.done()
+            await asyncio.sleep(0)
+        assert len((await applying).items) == len(jobs)
+        assert answers > 3
+    finally:
+        await driver.close()
