@@ -17,15 +17,15 @@ async def test_reads_are_answered_while_a_file_is_written(tmp_path: Path):
     driver = await open_store_driver(f"sqlite:///{tmp_path}/horae.db", env)
     await driver.migrate()
     node = Node(env, Store(driver, env), EngineSettings())
-    jobs = [{"name": f"job-{n}", "command": "x"} for n in range(100)]
+    jobs = [{"name": f"job-{n}", "command": "x"} for n in range(300)]
     try:
         applying = asyncio.create_task(node.applying.apply(NAMESPACE, Documents(jobs=jobs)))
         answers = 0
         while not applying.done():
-            assert len((await node.jobs.list(NAMESPACE, limit=200)).items) in (0, len(jobs))  # all of them or none
+            assert len((await node.jobs.list(NAMESPACE, limit=500)).items) in (0, len(jobs))  # all of them or none
             answers += not applying.done()
             await asyncio.sleep(0)
         assert len((await applying).items) == len(jobs)
-        assert answers > 3
+        assert answers > 10  # 3 if the loop is held from the first statement to the last
     finally:
         await driver.close()
