@@ -1,6 +1,5 @@
 """`horae jobs` about dependencies."""
 
-from horae.cli.apply import in_order
 from tests.cli.fake_api import FakeApi, run
 
 JOB = {"jobId": "0190-1", "name": "report", "version": 1, "state": "active", "status": "idle"}
@@ -52,12 +51,3 @@ def test_dependencies_are_shown():
     text = run(api, "jobs", "dependencies", "report").stdout
     for word in ("extract", "success", "2026-11-14T00:00:00Z", "extract pending", "alarm", '"load" is deleted.'):
         assert word in text
-
-
-def test_what_others_depend_on_is_applied_first_whatever_the_condition():
-    documents = [
-        {"name": "alarm", "dependencies": [{"job": "report", "condition": "failure"}]},
-        {"name": "report", "dependencies": ["extract", 5]},
-        {"name": "extract"},
-    ]
-    assert [document["name"] for document in in_order(documents)] == ["extract", "report", "alarm"]

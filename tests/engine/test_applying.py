@@ -76,9 +76,18 @@ async def test_changes_are_undone_with_the_one_that_is_refused(stage: Stage):
     with pytest.raises(BadInput):
         await stage.node.applying.apply(NAMESPACE, Documents(jobs=[*changed, {"name": "z", "command": ""}]))
     circle = {"name": "extract", "command": "x", "dependencies": ["report"]}
+    daily = {**JOBS[3], "priority": 7}
     with pytest.raises(BadInput, match="extract: These dependencies lead in a"):
-        await stage.node.applying.apply(NAMESPACE, Documents(jobs=[changed[1], circle]))
-    assert [(await stage.node.jobs.get(NAMESPACE, one["name"])).version for one in changed] == [1, 1]
+        await stage.node.applying.apply(NAMESPACE, Documents(jobs=[daily, circle]))
+    assert [(await stage.node.jobs.get(NAMESPACE, one["name"])).version for one in (*changed, daily)] == [1, 1, 1]
+
+
+async def test_the_order_of_documents_does_not_matter(stage: Stage):
+    done = await stage.node.applying.apply(
+        NAMESPACE, Documents(calendars=[CALENDAR], templates=[TEMPLATE], jobs=JOBS[::-1])
+    )
+    assert [one.name for one in done.items if one.kind == "job"] == [job["name"] for job in JOBS[::-1]]
+    assert {one.outcome for one in done.items} == {"created"}
 
 
 async def test_a_dry_run_tells_all_and_writes_nothing(stage: Stage):

@@ -1,9 +1,8 @@
 """`horae apply`: make the server's jobs, templates and calendars be as a file or an app says."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import click
@@ -12,8 +11,7 @@ from horae.cli.lazy import Command
 from horae.cli.remote import Api, remote
 from horae.cli.terminal import echo
 from horae.cli.values import read_applied
-from horae.errors import BadInput, HoraeError
-from horae.model.calendar.spelling import references_in
+from horae.errors import HoraeError
 
 Places = Mapping[str, tuple[str, int]]  # the file and the line of each job's function
 MOST_FIELDS = 6
@@ -37,16 +35,15 @@ async def apply(api: Api, file: tuple[str, ...], app: str | None, dry_run: bool)
     Those it does not name stay as they are.
     """
     read = [read_applied(path) for path in file]
-    calendars = in_reach(calendar for found, _, _ in read for calendar in found)
-    templates = list(_by_name(template for _, found, _ in read for template in found).values())
-    documents = [job for _, _, found in read for job in found]
+    calendars = [calendar for found, _, _ in read for calendar in found]
+    templates = [template for _, found, _ in read for template in found]
+    jobs = [job for _, _, found in read for job in found]
     places: Places = {}
     if app:
         found, places = definitions_of(app)
-        documents += found
-    if not documents and not calendars and not templates:
+        jobs += found
+    if not jobs and not calendars and not templates:
         raise click.UsageError("There is nothing to apply: give -f FILE or --app MODULE:APP.")
-    jobs = in_order(documents)
     with naming_places(jobs, places):
         done = await api.client.apply(calendars=calendars, templates=templates, jobs=jobs, dry_run=dry_run)
     if not api.out.is_for_people:
@@ -86,55 +83,3 @@ def definitions_of(place: str) -> tuple[list[dict[str, Any]], Places]:
 
     app = load_app(place)
     return app.definitions(), places_of(app)
-
-
-def in_reach(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What other calendars refer to comes first."""
-    by_name = _by_name(documents)
-    needs = {name: references_in(document) & set(by_name) for name, document in by_name.items()}
-    return _sorted(by_name, needs, "These calendars refer to each other in a circle")
-
-
-def in_order(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What others depend on comes first, so that its name is known when they come."""
-    by_name = _by_name(documents)
-    needs = {name: set(_upstreams(document)) & set(by_name) for name, document in by_name.items()}
-    return _sorted(by_name, needs, "These jobs depend on each other in a circle")
-
-
-def _upstreams(document: dict[str, Any]) -> Iterable[Any]:
-    """The jobs that a definition depends on or runs, as it names them; what it says wrongly the server refuses."""
-    for one in document.get("dependencies") or ():
-        named = one.get("job") if isinstance(one, dict) else one
-        if isinstance(named, str):
-            yield named
-    yield from _run_by(document.get("workflow"))
-
-
-def _run_by(part: Any) -> Iterable[str]:
-    """The jobs that steps name, however deep they lie."""
-    if isinstance(part, list):
-        for one in part:
-            yield from _run_by(one)
-    elif isinstance(part, dict):
-        for named in (part.get("job"), part.get("undo")):
-            if isinstance(named, str):
-                yield named
-        for field in ("steps", "workflow", "undo", "onSuccess", "onFailure", "finally"):
-            yield from _run_by(part.get(field))
-
-
-def _by_name(documents: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    by_name: dict[str, dict[str, Any]] = {}
-    for document in documents:
-        if document["name"] in by_name:
-            raise BadInput(f"{document['name']!r} is defined twice.", "Leave one out, or rename it.", field="name")
-        by_name[document["name"]] = document
-    return by_name
-
-
-def _sorted(by_name: dict[str, dict[str, Any]], needs: dict[str, set[str]], circular: str) -> list[dict[str, Any]]:
-    try:
-        return [by_name[name] for name in TopologicalSorter(needs).static_order()]
-    except CycleError as error:
-        raise BadInput(f"{circular}: {' -> '.join(error.args[1])}.", "Break it.") from None

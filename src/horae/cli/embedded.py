@@ -51,12 +51,12 @@ def with_demo(settings: Settings) -> Settings:
 
 async def apply_jobs(node: Node, registry: Registry) -> None:
     """Make the store's jobs be as the apps define them; what is new of the demo runs once, or begins paused."""
-    from horae.cli.apply import in_order, naming_places
+    from horae.cli.apply import naming_places
     from horae.cli.apps import places_of
     from horae.cli.demo import FIRST, PAUSED
     from horae.engine.applying import Documents
 
-    documents = in_order(registry.definitions())
+    documents = registry.definitions()
     if not documents:
         return
     places = {name: place for app in registry.apps for name, place in places_of(app).items()}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,8 +17,8 @@ from horae.errors import BadInput, HoraeError
 from horae.model.applied_view import AppliedListView, AppliedView
 from horae.model.definition import render_definition
 from horae.model.definition.diff import differences
+from horae.model.definition.order import order_of_calendars, order_of_jobs, order_of_templates
 from horae.store.contract import Store
-from horae.store.moves.jobs import StoredJob
 from horae.store.script import Script
 from horae.store.within import together
 
@@ -27,7 +27,7 @@ Later = Callable[[Callable[[], object]], object]  # takes what is to be done onc
 
 
 class Documents(Struct, frozen=True, kw_only=True):
-    """What is to be applied, in this order; each names itself."""
+    """What is to be applied: calendars, then templates, then jobs, and first what others of its kind need."""
 
     calendars: Sequence[dict[str, Any]] = ()
     templates: Sequence[dict[str, Any]] = ()
@@ -65,12 +65,12 @@ class Applying:
         With `dry_run`, only tell what that would change. What is refused is named with its document.
         """
         if not 0 < len(documents) <= MOST:
-            remedy = f"Apply 1 to {MOST:,} calendars, templates and jobs at a time, the most basic ones first."
+            remedy = f"Apply 1 to {MOST:,} calendars, templates and jobs at a time: first those that others need."
             raise BadInput(f"There are {len(documents):,} documents to apply.", remedy)
-        _refuse_twins(documents)
+        steps = list(_in_order(documents))
         await self._fire_due()  # what is due is decided before any schedule changes
         later: list[Callable[[], object]] = []
-        done: list[AppliedView] = []
+        done: dict[str, AppliedView] = {}
 
         async def all_of_it(store: Store) -> None:
             done.clear()
@@ -78,15 +78,9 @@ class Applying:
             parts = self._parts(store, later.append)
             store.on_started = lambda started: later.append(lambda: self._store.on_started(started))
             await store.write(lambda: _lock(namespace, documents))
-            for number, one in enumerate(documents.calendars):
-                with _of(one, f"calendars[{number}]", documents):
-                    done.append(await _calendar(parts, namespace, one))
-            for number, one in enumerate(documents.templates):
-                with _of(one, f"templates[{number}]", documents):
-                    done.append(await _template(parts, namespace, one))
-            for number, one in enumerate(documents.jobs):
-                with _of(one, f"jobs[{number}]", documents):
-                    done.append(_job(*await parts.jobs.bring(namespace, one)))
+            for place, one, apply_one in steps:
+                with _of(one, place, documents):
+                    done[place] = await apply_one(parts, namespace, one)
             if dry_run:
                 raise _OnlyLooked
 
@@ -94,22 +88,28 @@ class Applying:
             async with self._turns[namespace]:
                 await self._store.write_between(together(self._store, self._env, all_of_it))
         except _OnlyLooked:
-            return AppliedListView(items=done, dry_run=True)
+            return AppliedListView(items=_as_given(documents, done), dry_run=True)
         for act in later:
             act()
-        return AppliedListView(items=done)
+        return AppliedListView(items=_as_given(documents, done))
 
 
-def _refuse_twins(documents: Documents) -> None:
-    """Refuse two documents of one name: the second would undo the first."""
-    for kind in ("calendars", "templates", "jobs"):
-        seen: set[str] = set()
-        for number, one in enumerate(getattr(documents, kind)):
-            name = one.get("name")
-            if isinstance(name, str) and name in seen:
-                remedy = "Leave one out, or rename it. Nothing was applied."
-                raise BadInput(f"{name!r} is defined twice.", remedy, field=f"{kind}[{number}].name")
-            seen.add(str(name))
+Step = tuple[str, dict[str, Any], Callable[[Parts, int, dict[str, Any]], Awaitable[AppliedView]]]
+
+
+def _in_order(documents: Documents) -> Iterator[Step]:
+    """Yield the place of each document and how it is applied."""
+    for number in order_of_calendars(documents.calendars):
+        yield f"calendars[{number}]", documents.calendars[number], _calendar
+    for number in order_of_templates(documents.templates):
+        yield f"templates[{number}]", documents.templates[number], _template
+    for number in order_of_jobs(documents.jobs):
+        yield f"jobs[{number}]", documents.jobs[number], _job
+
+
+def _as_given(documents: Documents, done: Mapping[str, AppliedView]) -> list[AppliedView]:
+    kinds = ("calendars", "templates", "jobs")
+    return [done[f"{kind}[{number}]"] for kind in kinds for number in range(len(getattr(documents, kind)))]
 
 
 def _lock(namespace: int, documents: Documents) -> Script[None]:
@@ -127,7 +127,8 @@ async def _template(parts: Parts, namespace: int, document: dict[str, Any]) -> A
     return AppliedView(kind="template", name=view.name, outcome=outcome, version=view.version, affected=affected)
 
 
-def _job(before: StoredJob | None, after: StoredJob) -> AppliedView:
+async def _job(parts: Parts, namespace: int, document: dict[str, Any]) -> AppliedView:
+    before, after = await parts.jobs.bring(namespace, document)
     job = after.job
     changes = [] if before is None else differences(render_definition(before.job.spec), render_definition(job.spec))
     return AppliedView(

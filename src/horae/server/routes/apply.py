@@ -17,7 +17,7 @@ Definitions = Annotated[list[dict[str, Any]], Meta(extra_json_schema={"maxItems"
 
 
 class ApplyBody(Body, frozen=True, kw_only=True):
-    """Definitions as POST to each of their routes takes them. What others refer to comes first."""
+    """Definitions as POST to each of their routes takes them, in any order."""
 
     calendars: Definitions | None = None
     templates: Definitions | None = None
