@@ -159,7 +159,7 @@ class Client:
     ) -> list[Applied]:
         """Make all of these be as the documents say, as the API spells them, or change nothing.
 
-        What others refer to comes first. With `dry_run`, only tell what would change.
+        Their order does not matter. With `dry_run`, only tell what would change.
         """
         body = {"calendars": list(calendars), "templates": list(templates), "jobs": list(jobs)}
         path = path_of("apply") + ("?dryRun=true" if dry_run else "")
