@@ -31,12 +31,11 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 BROWSER_FLAGS += ["--disable-quic", "--disable-sync", "--no-first-run"]
 
-settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
-settings.register_profile("dev", parent=settings.get_profile("ci"), max_examples=50)
+settings.register_profile("test", derandomize=True, deadline=None, print_blob=True, max_examples=50)
 settings.register_profile(
     "prove", deadline=None, max_examples=5_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
+settings.load_profile("test")
 
 
 @pytest.fixture(autouse=True)

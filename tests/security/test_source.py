@@ -20,9 +20,11 @@ from horae.store.moves import (
 from horae.store.postgres import connect, fire_partitions, migrate, partitions, statements
 from horae.testing import postgres
 from horae.worker.runners import command
+from tests.house.source import mentions
 from tests.marks import sources
 
 SHELLS = {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "commands.getoutput"}
+SHELL_WORDS = ("shell", "bash", "/sh", '"sh"', "'sh'", "system", "popen", "getoutput", "getstatusoutput")
 SHELL_PLACES = (
     command,  # where a job may ask for a shell
     autoscale,  # runs the command lines that were typed beside it
@@ -50,6 +52,8 @@ def named(modules: Iterable[ModuleType]) -> set[str]:
 
 def shells(source: str) -> Iterator[str]:
     """Every way in which a text could become a command line."""
+    if not mentions(source, SHELL_WORDS):
+        return
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call):
             asks = any(word.arg == "shell" and not _is_false(word.value) for word in node.keywords)
@@ -68,6 +72,8 @@ def _is_false(node: ast.AST) -> bool:
 
 def sql_put_together(source: str) -> Iterator[str]:
     """Every statement whose text is made while the program runs, not when its module is read."""
+    if not mentions(source, RUNS_SQL):
+        return
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):

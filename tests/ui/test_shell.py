@@ -99,6 +99,11 @@ async def test_the_keyboard_goes_anywhere(page, site):
     await expect(page).to_have_url(re.compile("/ui/jobs/typed"))
 
 
+def path_in(request) -> str:
+    """The path that a request has within the API."""
+    return request.url.partition("/api/v1")[2]
+
+
 async def test_the_first_page_is_light(page, site):
     finished = []
     await page.context.clear_cookies()
@@ -111,9 +116,10 @@ async def test_the_first_page_is_light(page, site):
     await sent.goto(f"{site.url}/#code={code}")
     await sent.wait_for_selector(".rail")
     await expect(sent.locator(".trends")).to_be_visible()
+    await eventually(lambda: {"/overview", "/workers"} <= {path_in(request) for request in finished})
     bodies = [(await request.sizes())["responseBodySize"] for request in finished]
     assert sum(bodies) < 300_000
-    asked = [request.url.partition("/api/v1")[2] for request in finished]
+    asked = list(map(path_in, finished))
     assert [asked.count(path) for path in ("/overview", "/workers")] == [1, 1]  # however many parts show them
     await sent.close()
 
