@@ -222,6 +222,16 @@ FLOW = APP + "@app.workflow\ndef flow(url='http://x'):\n"
         ("looping", FLOW + "    for part in url: pass", r".*say job.map.*\(.*looping.py, line 6\)"),
         ("within", FLOW + "    'a' in url", r".*say .contains.*\(.*within.py, line 6\)"),
         ("attribute", FLOW + "    url.host", r".*write \[\"host\"\].*\(.*attribute.py, line 6\)"),
+        (
+            "one_need",
+            APP + "\n@app.job(needs=5)\ndef f(): ...",
+            r".*'needs' of @app.job takes a list of labels or a mapping, not 5 \(.*one_need.py, line 5\)",
+        ),
+        (
+            "branch",
+            FLOW + "    step.switch((url == '', 5))",
+            r".*step.switch\(...\) takes a step or a list of steps, not 5 \(.*branch.py, line 6\)",
+        ),
         ("no_steps", FLOW + "    pass", r".*has no steps.*\(.*no_steps.py, line 4\)"),
         (
             "sends",

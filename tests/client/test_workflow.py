@@ -6,6 +6,7 @@ import pytest
 
 from horae import App, cron, step
 from horae.client.expression import Expression, written
+from horae.client.workflow import STEP_OPTIONS
 from horae.errors import BadInput
 from horae.model.definition.read import parse_definition
 from horae.model.workflow.values import Workflow
@@ -216,3 +217,47 @@ def test_mistakes_are_told_where_they_are_made():
 
     with pytest.raises(TypeError, match="asks for 'mistake'"):
         good.on_failure(lambda mistake: None)
+
+
+OF_ANY_TYPE = (5, "x", None, [], {}, [5], {"x": 5})
+STEPS = "takes a step or a list of steps"
+
+
+def refusals(call) -> list[str]:
+    """What is said of values of any type, in a workflow of their own each."""
+    said = []
+    for value in OF_ANY_TYPE:
+        try:
+            made().workflow(name="tried")(lambda: call(value))  # noqa: B023 - it is called at once
+        except (TypeError, BadInput) as refused:
+            said.append(str(refused))
+    return said
+
+
+@pytest.mark.parametrize("name", STEP_OPTIONS)
+def test_a_step_s_value_of_another_type_is_refused_by_the_name_of_its_option_or_left_to_the_server(name: str):
+    said = refusals(lambda value: step.command("ls", **{name: value}))
+    assert [one for one in said if f"the option {name!r} of step.command(...)" not in one] == []
+
+
+@pytest.mark.parametrize(
+    ("call", "spoken", "count"),
+    [
+        (step.job, "step.job(...) takes the name of a job", 6),
+        (step.command, "step.command(...) takes a text, a list of arguments or a mapping", 2),
+        (step.http, "step.http(...) takes a URL or a mapping", 4),
+        (step.sleep, "step.sleep(...): ", 5),
+        (lambda roles: step.approval(roles=roles), "the option 'roles' of step.approval(...) takes a list of roles", 4),
+        (lambda span: step.approval(remind=span), "the option 'remind' of step.approval(...): ", 5),
+        (lambda span: step.signal("go", timeout=span), "the option 'timeout' of step.signal(...): ", 5),
+        (step.switch, "step.switch(...) takes pairs of a condition and steps", 7),
+        (lambda steps: step.switch(("true", steps)), f"step.switch(...) {STEPS}", 6),
+        (lambda steps: step.switch(default=steps), f"the option 'default' of step.switch(...) {STEPS}", 6),
+        (lambda steps: step.sleep("1s") >> steps, f">> {STEPS}", 6),
+        (lambda steps: steps >> step.sleep("1s"), f">> {STEPS}", 6),
+    ],
+)
+def test_a_call_that_makes_a_step_says_what_it_takes(call, spoken: str, count: int):
+    said = [one for one in refusals(call) if "or until=" not in one]
+    assert [one for one in said if not one.startswith(spoken)] == []
+    assert len(said) == count

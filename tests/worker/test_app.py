@@ -218,3 +218,37 @@ def test_every_option_of_a_job_is_known():
     assert options == {"self", "name", "isolation", "process_limits", "description", *SPELLED}
     with pytest.raises(TypeError, match="no option 'retires'"):
         App().job(retires=3)
+
+
+OF_ANY_TYPE = (5, "x", None, [], {}, [5], {"x": 5})
+
+
+def refusal(kind: str, options: dict) -> str:
+    """What is said of the options of a job or a workflow; nothing where the server decides."""
+    app = App()
+    leaf = app.job("leaf")(lambda: None)
+    try:
+        getattr(app, kind)(**{"name": "root", **options})(lambda x=None: [leaf()])
+    except (TypeError, BadInput) as refused:
+        return str(refused)
+    return ""
+
+
+@pytest.mark.parametrize("name", [*SPELLED, "name", "description", "process_limits"])
+@pytest.mark.parametrize("kind", ["job", "workflow"])
+def test_a_value_of_another_type_is_refused_by_the_name_of_its_option_or_left_to_the_server(kind, name):
+    spoken = "the name of a job" if name == "name" else f"the option {name!r} of @app.{kind}"
+    said = [refusal(kind, {name: value}) for value in OF_ANY_TYPE if (kind, name) != ("workflow", "process_limits")]
+    assert [one for one in said if one and spoken not in one] == []
+
+
+@pytest.mark.parametrize("name", ["triggers", "limits", "prefers", "dependencies", "needs", "secrets", "retry"])
+def test_a_text_is_not_taken_for_a_list_of_its_letters(name):
+    with pytest.raises(TypeError, match=f"the option '{name}' of @app.job takes a list of .*, not 'gpu'"):
+        App().job(**{name: "gpu"})
+
+
+@pytest.mark.parametrize("rules", [5, [5]])
+def test_a_wrong_rule_about_failures_is_named(rules):
+    with pytest.raises(TypeError, match=r"the option 'retry' of @app.job takes .*rules.*, not 5"):
+        App().job(retry={"retry_on": rules})

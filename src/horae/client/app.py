@@ -21,7 +21,7 @@ from horae.client import job_options
 from horae.client.encode import encode
 from horae.client.job_options import plain
 from horae.client.loops import NO_FORK
-from horae.client.spelling import camel, process_limits
+from horae.client.spelling import camel, named, option, process_limits, text_of
 from horae.client.submitting import Submittable
 from horae.client.workflow import BUILDING, Node, StepOptions, WorkflowFunction, described
 from horae.errors import BadInput
@@ -211,9 +211,9 @@ class App:
             return self.job()(name)
         how = {
             "isolation": options.pop("isolation", None),
-            "limits": process_limits(options.pop("process_limits", None)),
+            "limits": named(option("process_limits", "@app.job"), process_limits, options.pop("process_limits", None)),
         }
-        about = options.pop("description", None)
+        about = _description("@app.job", options)
         rule = options.pop("retry") if callable(options.get("retry")) else None
         if rule is not None and options.get("retries") is None:
             options["retries"] = RULED_RETRIES
@@ -237,10 +237,11 @@ class App:
         """
         if callable(name):
             return self.workflow()(name)
+        said = _description("@app.workflow", options)
 
         def register(function: Callable[..., Any]) -> WorkflowFunction:
-            chosen = self._free_name(name or function.__name__)
-            about = inspect.cleandoc(options.pop("description", None) or function.__doc__ or "")[:_MOST_DESCRIPTION]
+            chosen = self._free_name(str(name or function.__name__))
+            about = inspect.cleandoc(said or function.__doc__ or "")[:_MOST_DESCRIPTION]
             document = {"name": chosen, "description": about, **described(options)}
             made = WorkflowFunction(self, function, chosen, document)
             self.workflows[chosen] = made
@@ -282,3 +283,8 @@ class App:
                 f"There is already a job {chosen!r} in this app.", "Name one of them otherwise.", field="name"
             )
         return chosen
+
+
+def _description(call: str, options: dict[str, Any]) -> str | None:
+    """Take the description out of the options."""
+    return named(option("description", call), text_of, options.pop("description", None))

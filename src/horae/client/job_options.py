@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from horae.client import spelling
-from horae.client.spelling import camel, policy, refuse_unknown, spelled
+from horae.client.spelling import camel, items_of, mapping_of, named, option, policy, refuse_unknown, spelled
 from horae.errors import BadInput
 
 Spell = Callable[[Any], Any]
@@ -14,7 +14,8 @@ Spell = Callable[[Any], Any]
 def described(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the given options by their names in REST. An unknown one is a TypeError, as in any call."""
     refuse_unknown(options, (*SPELLED, *OF_DECORATOR), "@app.job")
-    return {camel(name): SPELLED[name](value) for name, value in options.items() if value is not None}
+    given = ((name, value) for name, value in options.items() if value is not None)
+    return {camel(name): named(option(name, "@app.job"), SPELLED[name], value) for name, value in given}
 
 
 def plain(part: Any, name: str) -> Any:
@@ -54,12 +55,16 @@ def _rule(rule: Any) -> Any:
     return {name: plain(value, name) for name, value in rule.items()} if isinstance(rule, Mapping) else rule
 
 
-def _each(spell: Spell) -> Spell:
-    return lambda values: [spell(value) for value in values]
+def _each(spell: Spell, wanted: str) -> Spell:
+    return lambda values: [spell(value) for value in items_of(values, wanted)]
 
 
 def _needs(needs: Any) -> Any:
-    return needs if isinstance(needs, Mapping) else list(needs)
+    return needs if isinstance(needs, Mapping) else items_of(needs, "a list of labels or a mapping")
+
+
+def _retry(retry: Any) -> Any:
+    return policy(retry, "a list of delays, a mapping or a function")
 
 
 _PLAIN = (
@@ -75,7 +80,7 @@ _PLAIN = (
         "sensitive",
         "slots",
     ),
-    *("resources", "spread", "on_dependency_timeout", "tags", "delivery", "params", "concurrency", "rate", "burst"),
+    *("resources", "spread", "on_dependency_timeout", "tags", "delivery", "concurrency", "rate", "burst"),
     *("sequence", "sensitive"),
 )
 OF_DECORATOR = ("name", "description", "isolation", "process_limits")  # options that the decorator itself takes
@@ -84,13 +89,14 @@ SPELLED: Mapping[str, Spell] = {
     **dict.fromkeys(("timeout", "within", "grace", "dependency_timeout", "key_for"), spelled),
     **dict.fromkeys(("schedule", "circuit"), _object),
     **dict.fromkeys(("unique", "debounce", "batch", "cache"), _rule),
-    "triggers": _each(_object),
-    "limits": _each(_object),
-    "prefers": _each(_patient),
+    "params": mapping_of,
+    "triggers": _each(_object, "a list of triggers"),
+    "limits": _each(_object, "a list of limits"),
+    "prefers": _each(_patient, "a list of labels or preferences"),
     "affinity": _patient,
-    "dependencies": _each(_dependency),
+    "dependencies": _each(_dependency, "a list of jobs"),
     "needs": _needs,
-    "secrets": list,
-    "retry": policy,
+    "secrets": _each(_as_is, "a list of names"),
+    "retry": _retry,
     "timeouts": spelling.timeouts,
 }

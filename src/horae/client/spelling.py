@@ -1,12 +1,15 @@
 """How Python's values are spelled in a job's definition: spans, policies of retries, exceptions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 from horae.env import SECOND
+from horae.errors import BadInput
 from horae.model.signals import Span, micros_of
+
+T = TypeVar("T")
 
 _SPANS = ("delay", "max")
 _RULES = ("retryOn", "giveUpOn")
@@ -27,6 +30,49 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> Non
             raise TypeError(f"{what} has no option {name!r}: {remedy}")
 
 
+class Unfit(TypeError):
+    """A value of a type that an option cannot take; `named` adds which option."""
+
+    def __init__(self, wanted: str, value: object) -> None:
+        shown = repr(value)
+        super().__init__(f"takes {wanted}, not {shown if len(shown) <= 60 else f'{shown[:57]}...'}")
+
+
+def named(subject: str, spell: Callable[[Any], T], value: Any) -> T:
+    """Spell a value; a refusal begins with the option or the call that the value was given to."""
+    try:
+        return spell(value)
+    except Unfit as error:
+        raise TypeError(f"{subject} {error}") from None
+    except BadInput as error:
+        error.detail = f"{subject}: {error.detail}"
+        raise
+
+
+def option(name: str, call: str) -> str:
+    """Return how a refusal speaks of an option."""
+    return f"the option {name!r} of {call}"
+
+
+def items_of(value: Any, wanted: str) -> list[Any]:
+    """Return the items of a list or another collection; a text and a mapping are refused, not taken apart."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise Unfit(wanted, value)
+    return list(value)
+
+
+def mapping_of(value: Any, wanted: str = "a mapping") -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Unfit(wanted, value)
+    return value
+
+
+def text_of(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise Unfit("a text", value)
+    return value
+
+
 def snake(name: str) -> str:
     """Spell a name of REST as Python does."""
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
@@ -42,20 +88,22 @@ def spelled(span: Span | None) -> str | float | None:
 
 def timeouts(spans: Mapping[str, Span] | None) -> dict[str, Any] | None:
     """Each of them as a span."""
-    return None if spans is None else {name: spelled(span) for name, span in spans.items()}
+    if spans is None:
+        return None
+    return {name: spelled(span) for name, span in mapping_of(spans, "a mapping of spans").items()}
 
 
 def process_limits(limits: Mapping[str, Any] | None) -> dict[str, Any]:
     """What a process may use, in the spelling of definitions."""
-    return {camel(name): spelled(value) if name == "cpu" else value for name, value in (limits or {}).items()}
+    return {camel(name): spelled(value) if name == "cpu" else value for name, value in mapping_of(limits or {}).items()}
 
 
-def policy(retry: Any) -> Any:
+def policy(retry: Any, wanted: str = "a list of delays or a mapping") -> Any:
     """How to retry: a list of delays, or an object whose rules may name exceptions by their classes."""
     if retry is None:
         return None
     if not isinstance(retry, Mapping):
-        return [spelled(delay) for delay in retry]
+        return [spelled(delay) for delay in items_of(retry, wanted)]
     return {name: _part(name, value) for name, value in ((camel(name), value) for name, value in retry.items())}
 
 
@@ -63,7 +111,8 @@ def _part(name: str, value: Any) -> Any:
     if name in _SPANS:
         return spelled(value)
     if name in _RULES:
-        return [rule(one) for one in ([value] if isinstance(value, str | type) else value)]
+        rules = [value] if isinstance(value, str | type) else items_of(value, f"a list of rules as {snake(name)!r}")
+        return [rule(one) for one in rules]
     return value
 
 
@@ -71,4 +120,6 @@ def rule(named: str | type[BaseException]) -> str:
     """A rule about failures; a class is called by its name, with its module unless it is Python's own."""
     if isinstance(named, str):
         return named
+    if not isinstance(named, type):
+        raise Unfit("rules that are texts or classes of exceptions", named)
     return named.__qualname__ if named.__module__ == "builtins" else f"{named.__module__}.{named.__qualname__}"

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from horae.client.expression import Expression, written
-from horae.client.spelling import spelled
-from horae.client.workflow import INDEX, ITEM, Node, Steps, building
+from horae.client.spelling import Unfit, items_of, mapping_of, named, option, spelled, text_of
+from horae.client.workflow import INDEX, ITEM, Node, Steps, building, nodes_of
 from horae.model.signals import Span
 
 # Typed as Any, so that they may be given for whatever parameter a job has.
@@ -20,20 +20,21 @@ execution: Any = Expression("execution")  # the workflow's own: its id, schedule
 
 def job(ref: str, /, params: Mapping[str, Any] | None = None, **options: Any) -> Node:
     """Run a job that another app or a file defines."""
+    if not isinstance(ref, str):
+        raise TypeError(f"step.job(...) {Unfit('the name of a job', ref)}")
     return _make(ref, {"job": ref, **({} if params is None else {"params": written(params)})}, options)
 
 
 def command(line: str | Sequence[str] | Mapping[str, Any], **options: Any) -> Node:
     """Run a program. A value of the workflow reaches it as a param: `step.command("ls ${params.at}", params={...})`."""
     _fixed(line, f'step.command(["ls", "${{params.path}}"], params={{"path": {_spoken(line)}}})')
-    what = line if isinstance(line, str) else dict(line) if isinstance(line, Mapping) else list(line)
-    return _make("command", {"command": what}, options)
+    return _make("command", {"command": named("step.command(...)", _line, line)}, options)
 
 
 def http(request: str | Mapping[str, Any], **options: Any) -> Node:
     """Send a request. A value of the workflow reaches it as a param: `step.http("${params.url}", params={...})`."""
     _fixed(request, f'step.http({{"url": "${{params.url}}"}}, params={{"url": {_spoken(request)}}})')
-    return _make("http", {"http": request if isinstance(request, str) else dict(request)}, options)
+    return _make("http", {"http": named("step.http(...)", _request, request)}, options)
 
 
 def sleep(span: Span | None = None, *, until: datetime | str | Expression | None = None, **options: Any) -> Node:
@@ -41,7 +42,7 @@ def sleep(span: Span | None = None, *, until: datetime | str | Expression | None
     if (span is None) == (until is None):
         raise TypeError("sleep takes a span, or until=")
     at = until.isoformat() if isinstance(until, datetime) else until
-    return _make("sleep", {"sleep": spelled(span) if at is None else {"until": at}}, options)
+    return _make("sleep", {"sleep": named("step.sleep(...)", spelled, span) if at is None else {"until": at}}, options)
 
 
 def event(named: str, /, *, filter: str | Expression | None = None, **options: Any) -> Node:
@@ -61,7 +62,12 @@ def approval(
     *, roles: Sequence[str] | None = None, message: str | None = None, remind: Span | None = None, **options: Any
 ) -> Node:
     """Wait until somebody agrees."""
-    given = {"roles": None if roles is None else list(roles), "message": message, "remind": spelled(remind)}
+    call = "step.approval(...)"
+    given = {
+        "roles": None if roles is None else named(option("roles", call), _roles, roles),
+        "message": message,
+        "remind": named(option("remind", call), spelled, remind),
+    }
     return _wait("approval", given, options)
 
 
@@ -72,26 +78,50 @@ def callback(**options: Any) -> Node:
 
 def switch(*branches: tuple[Any, Node | Sequence[Node]], default: Any = (), **options: Any) -> Node:
     """Choose the steps that go on: those of the first (condition, steps) that holds, or the default's."""
-    cases = [{"when": when, "then": _names(steps)} for when, steps in branches]
-    if names := _names(default):
+    call = "step.switch(...)"
+    cases = [named(call, _case, branch) for branch in branches]
+    if names := named(option("default", call), _names, default):
         cases.append({"else": names})
     return _make("switch", {"switch": cases}, options)
 
 
 def _names(steps: Any) -> list[str]:
-    return [node.name for node in ([steps] if isinstance(steps, Node) else steps)]
+    return [node.name for node in nodes_of(steps)]
+
+
+def _case(branch: Any) -> dict[str, Any]:
+    if not isinstance(branch, tuple | list) or len(branch) != 2:
+        raise Unfit("pairs of a condition and steps", branch)
+    when, steps = branch
+    return {"when": when, "then": _names(steps)}
+
+
+def _line(line: Any) -> Any:
+    if isinstance(line, Mapping):
+        return dict(line)
+    return line if isinstance(line, str) else items_of(line, "a text, a list of arguments or a mapping")
+
+
+def _request(request: Any) -> Any:
+    return request if isinstance(request, str) else dict(mapping_of(request, "a URL or a mapping"))
+
+
+def _roles(roles: Any) -> list[Any]:
+    return items_of(roles, "a list of roles")
 
 
 def _wait(kind: str, given: dict[str, Any], options: dict[str, Any]) -> Node:
     """A wait's timeout is the wait's own, not that of an execution."""
-    given |= {"timeout": spelled(options.pop("timeout", None)), "onTimeout": options.pop("on_timeout", None)}
+    timeout = named(option("timeout", f"step.{kind}(...)"), spelled, options.pop("timeout", None))
+    given |= {"timeout": timeout, "onTimeout": options.pop("on_timeout", None)}
     return _make(kind, {kind: {name: value for name, value in given.items() if value is not None}}, options)
 
 
 def _make(wanted: str, document: dict[str, Any], options: dict[str, Any]) -> Node:
     steps: Steps = building()
-    own = options.pop("name", None)
-    return steps.add(wanted, document, own).describe(options, f"step.{wanted}(...)")
+    call = f"step.{wanted}(...)"
+    own = named(option("name", call), text_of, options.pop("name", None))
+    return steps.add(wanted, document, own).describe(options, call)
 
 
 def _spoken(part: Any) -> str:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import timedelta
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -23,7 +23,20 @@ import msgspec
 from horae.client.encode import encode
 from horae.client.expression import Expression, written
 from horae.client.job_options import SPELLED
-from horae.client.spelling import camel, policy, refuse_unknown, snake, spelled, timeouts
+from horae.client.spelling import (
+    Unfit,
+    camel,
+    items_of,
+    mapping_of,
+    named,
+    option,
+    policy,
+    refuse_unknown,
+    snake,
+    spelled,
+    text_of,
+    timeouts,
+)
 from horae.client.submitting import Submittable
 from horae.errors import BadInput
 from horae.model.definition.steps import FIELDS, KINDS
@@ -63,12 +76,12 @@ class Node(Expression):
         self.state, self.error = Expression(f"{place}.state"), Expression(f"{place}.error")
 
     def __rshift__(self, other: "Node | Sequence[Node]") -> Any:
-        for node in [other] if isinstance(other, Node) else other:
+        for node in named(">>", nodes_of, other):
             node._follow(self)
         return other
 
     def __rrshift__(self, others: "Sequence[Node]") -> "Node":
-        for node in others:
+        for node in named(">>", nodes_of, others):
             self._follow(node)
         return self
 
@@ -77,13 +90,26 @@ class Node(Expression):
     def describe(self, options: Mapping[str, Any], call: str) -> "Node":
         """Add what is said about the step beside its call; an unknown option is refused where it stands."""
         refuse_unknown((name for name in options if camel(name) not in _SAID), STEP_OPTIONS, call)
-        self.document |= {camel(name): _option(name, value, self) for name, value in options.items()}
+        self.document |= {
+            camel(name): named(option(name, call), partial(_option, name, node=self), value)
+            for name, value in options.items()
+        }
         return self
 
     def _follow(self, node: "Node") -> None:
         after = self.document.setdefault("after", [])
         if node.name not in after:
             after.append(node.name)
+
+
+def nodes_of(steps: Any) -> list[Node]:
+    """Return a step, or each of several, as a list."""
+    wanted = "a step or a list of steps"
+    nodes = [steps] if isinstance(steps, Node) else items_of(steps, wanted)
+    for node in nodes:
+        if not isinstance(node, Node):
+            raise Unfit(wanted, node)
+    return nodes
 
 
 class Steps:
@@ -158,7 +184,7 @@ class StepOptions:
 
     def _add(self, params: dict[str, Any], foreach: dict[str, Any] | None) -> Node:
         options = dict(self._options)
-        own = options.pop("name", None)
+        own = named(option("name", ".step(...)"), text_of, options.pop("name", None))
         document: dict[str, Any] = {"job": self._callee.name, "params": msgspec.json.decode(encode(written(params)))}
         if foreach is not None:
             document["foreach"] = foreach
@@ -184,7 +210,8 @@ def _option(name: str, value: Any, node: Node) -> Any:
     if name in ("until", "while", "while_", "when") and callable(value) and not isinstance(value, Expression):
         return value(node)
     if name == "after":
-        return [one.name if isinstance(one, Node) else one for one in ([value] if isinstance(value, Node) else value)]
+        steps = [value] if isinstance(value, Node) else items_of(value, "a step or a list of steps")
+        return [one.name if isinstance(one, Node) else one for one in steps]
     if name in _SPANS:
         return spelled(value)
     if name == "timeouts":
@@ -212,6 +239,8 @@ def _undo(value: Any, node: Node) -> Any:
 def described(options: Mapping[str, Any]) -> dict[str, Any]:
     """What is said about a workflow as a job, in the API's spelling."""
     refuse_unknown(options, (*SPELLED, "name", "description", "on_error"), "@app.workflow")
+    if options.get("params") is not None:
+        named(option("params", "@app.workflow"), mapping_of, options["params"])
     given = {camel(name): plain(value) for name, value in options.items() if value is not None}
     own = {"onError": given.pop("onError")} if "onError" in given else {}
     return {**given, "workflow": own} if own else given
