@@ -1,5 +1,7 @@
 """`horae up` as a person meets it: a process, its first words, its jobs, its end."""
 
+import asyncio
+import io
 import json
 import os
 import platform
@@ -10,12 +12,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
 
 from horae.cli.main import cli
-from horae.cli.up import activation
+from horae.cli.up import activation, greet
+from horae.config import Settings
 
 JOBS = """
 import horae
@@ -93,6 +97,29 @@ def test_it_says_where_everything_is(up):
     assert f"{up.folder / 'secret.key'} seals them" in up.words
     assert len(re.findall(r"^  horae ", up.words, re.MULTILINE)) == 3
     assert oct((up.folder / "admin.key").stat().st_mode)[-3:] == "600"
+
+
+class Logging(io.StringIO):
+    """An output that a log line follows after every write, as when another thread logs to the same place."""
+
+    def write(self, text: str) -> int:
+        return super().write(text + '{"event": "logged"}\n' if text else text)
+
+
+def test_no_line_of_the_log_comes_between_the_lines_of_the_greeting(tmp_path, monkeypatch):
+    async def new_sign_in_code():
+        return SimpleNamespace(link=lambda url: f"{url}/#code=1")
+
+    node = SimpleNamespace(keys=SimpleNamespace(new_sign_in_code=new_sign_in_code))
+    serving = SimpleNamespace(url="http://127.0.0.1:1", remote="http://there:1")
+    monkeypatch.setattr(sys, "stdout", output := Logging())
+
+    asyncio.run(greet(node, serving, Settings(data=tmp_path), "a key", demo=True))
+
+    greeting, ending, rest = output.getvalue().partition("Ctrl-C stops it.\n")
+    assert (greeting[:6], ending) == ("Horae ", "Ctrl-C stops it.\n")
+    assert "logged" not in greeting
+    assert "logged" in rest
 
 
 def test_another_link_is_made_while_it_runs(up):
@@ -199,8 +226,8 @@ def test_jobs_are_edited_paused_rolled_back_deleted_and_restored(up):
 def test_a_file_is_applied(up, tmp_path):
     path = tmp_path / "jobs.yaml"
     path.write_text("- {name: second, command: 'true', dependencies: [first]}\n- {name: first, command: 'true'}\n")
-    assert up.run("apply", "-f", str(path)).stdout == "created    first\ncreated    second\n"
-    assert up.run("apply", "-f", str(path)).stdout == "unchanged  first\nunchanged  second\n"
+    assert up.run("apply", "-f", str(path)).stdout == "created    second\ncreated    first\n"
+    assert up.run("apply", "-f", str(path)).stdout == "unchanged  second\nunchanged  first\n"
 
 
 def test_who_is_there(up):

@@ -69,7 +69,7 @@ async def _up(settings: "Settings", demo: bool) -> None:
             stop = serving.stop
             warn_if_open(serving)
             await apply_jobs(node, registry)
-            await _greet(node, serving, settings, key, demo)
+            await greet(node, serving, settings, key, demo)
             if said := unserved(settings, registry):
                 echo(said, err=True)
             await work_until_told(worker, taken)
@@ -77,25 +77,29 @@ async def _up(settings: "Settings", demo: bool) -> None:
             await unless_aborted(stop(), taken)
 
 
-async def _greet(node: "Node", serving: "Serving", settings: "Settings", key: str, demo: bool) -> None:
+async def greet(node: "Node", serving: "Serving", settings: "Settings", key: str, demo: bool) -> None:
     """Say where everything is and what to do next."""
     from horae.config.show import masked
     from horae.version import __version__
 
     code = await node.keys.new_sign_in_code()
-    echo(f"Horae {__version__} is up at {serving.url}\n")
-    echo(f"  sign in  {code.link(serving.url)}")
-    echo("           (once, within ten minutes; `horae sign-in` prints another)")
+    lines = [
+        f"Horae {__version__} is up at {serving.url}",
+        "",
+        f"  sign in  {code.link(serving.url)}",
+        "           (once, within ten minutes; `horae sign-in` prints another)",
+    ]
     if serving.remote:
-        echo(f"  remote   {serving.remote}")
-    echo(f"  store    {masked(settings.store_url)}")
-    echo(f"  key      {key}")
+        lines.append(f"  remote   {serving.remote}")
+    lines += [f"  store    {masked(settings.store_url)}", f"  key      {key}"]
     if settings.secret_key_path.exists() and not settings.secret_key:
-        echo(f"  secrets  {settings.secret_key_path} seals them: back it up, and keep it out of version control")
-    echo(f"\nThree things to try next, in another terminal{' in this folder' if settings.data == Path() else ''}:")
-    for line in [*activation(), *_exports(serving, settings), *(_DEMO if demo else _FIRST)]:
-        echo(f"  {line}")
-    echo("\nCtrl-C stops it.")
+        lines.append(
+            f"  secrets  {settings.secret_key_path} seals them: back it up, and keep it out of version control"
+        )
+    here = " in this folder" if settings.data == Path() else ""
+    lines += ["", f"Three things to try next, in another terminal{here}:"]
+    lines += [f"  {line}" for line in (*activation(), *_exports(serving, settings), *(_DEMO if demo else _FIRST))]
+    echo("\n".join([*lines, "", "Ctrl-C stops it."]))  # at once, so that no log line of another thread comes between
 
 
 _FIRST = (
