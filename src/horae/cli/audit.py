@@ -8,6 +8,7 @@ from horae.cli.audit_log import log
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
+from horae.cli.times import TIME
 
 FIRES = "horae audit fires daily-report --from 2026-11-01T00:00:00Z --to 2026-11-15T00:00:00Z"
 
@@ -66,8 +67,8 @@ def _advice(repaired: Any) -> str:
 
 @audit.command(examples=(FIRES, f"{FIRES} -o json"))
 @click.argument("job")
-@click.option("--from", "since", required=True, metavar="TIME", help="The first instant that counts.")
-@click.option("--to", "until", required=True, metavar="TIME", help="The first instant that does not.")
+@click.option("--from", "since", required=True, type=TIME, help="The first instant that counts.")
+@click.option("--to", "until", required=True, type=TIME, help="The first instant that does not.")
 @click.option("--trigger", metavar="NAME", help="Only this trigger of the job.")
 @remote
 async def fires(api: Api, job: str, since: str, until: str, trigger: str | None) -> None:

@@ -9,6 +9,7 @@ from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.terminal import echo
+from horae.cli.times import TIME
 
 FILTERED = "horae audit log list --target jobs/nightly-report"
 MOST_AT_ONCE = 1000
@@ -39,8 +40,8 @@ def log() -> None:
 def _filters(command: Any) -> Any:
     """Which rows."""
     options = (
-        click.option("--from", "since", metavar="TIME", help="Not before this."),
-        click.option("--to", "until", metavar="TIME", help="Before this."),
+        click.option("--from", "since", type=TIME, help="Not before this."),
+        click.option("--to", "until", type=TIME, help="Before this."),
         click.option("--actor", metavar="WHO", help='"key:" and a key\'s id, or "user:" and a name.'),
         click.option("--action", metavar="NAME", help="An operation, jobs.edit, or all of a noun, jobs."),
         click.option("--target", metavar="THING", help="A thing and what it holds, jobs/etl, or all of a noun, jobs."),

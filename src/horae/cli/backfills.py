@@ -8,6 +8,7 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
+from horae.cli.times import TIME
 from horae.cli.values import params as read_params
 from horae.cli.waiting import in_time
 from horae.client.backfills import Backfill
@@ -22,8 +23,8 @@ def backfills() -> None:
 
 @backfills.command(examples=(f"{CREATE} --dry-run", f"{CREATE} --max-concurrent 4 --wait"))
 @click.argument("job")
-@click.option("--from", "since", required=True, metavar="TIME", help="The first instant that counts.")
-@click.option("--to", "until", required=True, metavar="TIME", help="The first instant that does not; not after now.")
+@click.option("--from", "since", required=True, type=TIME, help="The first instant that counts.")
+@click.option("--to", "until", required=True, type=TIME, help="The first instant that does not; not after now.")
 @click.option("--trigger", metavar="NAME", help="Only this trigger of the job; all that fire at instants otherwise.")
 @click.option(
     "--max-concurrent", type=click.IntRange(1, 1000), metavar="N", help="Executions live at a time; 16 otherwise."

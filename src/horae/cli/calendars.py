@@ -8,6 +8,7 @@ from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.terminal import echo
+from horae.cli.times import TIME
 from horae.cli.values import read_calendar
 from horae.errors import BadInput
 
@@ -56,7 +57,7 @@ async def list_(api: Api, **filters: Any) -> None:
 
 @calendars.command(examples=("horae calendars show work", "horae calendars show work --at 2026-01-01T00:00:00Z"))
 @click.argument("name")
-@click.option("--at", metavar="TIME", help="As it was then.")
+@click.option("--at", type=TIME, help="As it was then.")
 @remote
 async def show(api: Api, name: str, at: str | None) -> None:
     """Show a calendar, how it stands and who goes by it."""
@@ -129,9 +130,9 @@ async def delete(api: Api, name: str) -> None:
     examples=("horae calendars preview office", "horae calendars preview office --from 2026-12-01T00:00:00Z --limit 5")
 )
 @click.argument("name")
-@click.option("--from", "after", metavar="TIME", help="From then on; now otherwise.")
-@click.option("--to", "before", metavar="TIME", help="Up to then; a year on otherwise.")
-@click.option("--at", metavar="TIME", help="By the version of then.")
+@click.option("--from", "after", type=TIME, help="From then on; now otherwise.")
+@click.option("--to", "before", type=TIME, help="Up to then; a year on otherwise.")
+@click.option("--at", type=TIME, help="By the version of then.")
 @page_options
 @remote
 async def preview(api: Api, name: str, **which: Any) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from horae.cli.asking import confirm
 from horae.cli.lazy import Group
 from horae.cli.output import Output
 from horae.cli.remote import World, config_option, output_option
@@ -252,7 +253,7 @@ async def restore(settings: "Settings", env: Any, out: Output, file: Path, repla
     if not file.is_file():
         raise NotFound(f"There is no file {file}.", "Name one made by `horae db backup`.")
     if replace and not yes:
-        click.confirm(f"Everything in {masked(url)} is replaced by {file}. Go on?", abort=True, err=True)
+        confirm(f"Everything in {masked(url)} is replaced by {file}. Go on?")
     epoch = await put_back(file, url, env, replace=replace)
     if not out.is_for_people:
         return out.document({"store": masked(url), "file": str(file), "epoch": epoch})
@@ -278,7 +279,7 @@ async def new_epoch(settings: "Settings", env: Any, out: Output, yes: bool) -> N
     url = settings.direct_url
     _refuse_absent(url)
     if not yes:
-        click.confirm(f"The sessions of all workers of {masked(url)} end. Go on?", abort=True, err=True)
+        confirm(f"The sessions of all workers of {masked(url)} end. Go on?")
     driver = await open_store_driver(url, env, "(horae db new-epoch)")
     try:
         await driver.migrate()

@@ -14,6 +14,7 @@ from horae.cli.meetings import FIELDS as MEETINGS
 from horae.cli.meetings import MEETING_OPTIONS, meetings
 from horae.cli.placement import FIELDS as PLACEMENT
 from horae.cli.placement import PLACEMENT_OPTIONS, placement
+from horae.cli.times import TIME
 from horae.cli.values import pairs, params, read_documents, read_json, schedule
 from horae.errors import BadInput
 
@@ -71,7 +72,7 @@ _OPTIONS = (
     ),
     click.option("--tz", metavar="ZONE", help="The schedule's time zone, as Europe/Paris; UTC otherwise."),
     click.option("--every", metavar="SPAN", help="When: again and again after so long, as 5m."),
-    click.option("--at", metavar="TIME", help="When: once, as 2026-11-15T08:00:00Z."),
+    click.option("--at", type=TIME, help="When: once, as 2026-11-15T08:00:00Z."),
     click.option(
         "--param", multiple=True, metavar="NAME=VALUE", help="A default parameter; JSON is read as JSON; repeatable."
     ),

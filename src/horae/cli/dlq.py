@@ -5,11 +5,13 @@ from typing import Any
 
 import click
 
+from horae.cli.asking import confirm
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.replays import replays, told
 from horae.cli.terminal import echo
+from horae.cli.times import TIME
 from horae.cli.values import params as read_params
 from horae.client.views import Bulk
 from horae.errors import BadInput
@@ -18,8 +20,8 @@ from horae.errors import BadInput
 def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--older-than", metavar="SPAN", help="Only those made longer ago than this, as 7d."),
-        click.option("--until", metavar="TIME", help="Only those made before."),
-        click.option("--since", metavar="TIME", help="Only those made since, as 2026-11-15T00:00:00Z."),
+        click.option("--until", type=TIME, help="Only those made before."),
+        click.option("--since", type=TIME, help="Only those made since, as 2026-11-15T00:00:00Z."),
         click.option("--text", metavar="TEXT", help="Only those whose error's message has this in it."),
         click.option("--reason", metavar="REASON", help="Only those that ended for this reason, as runTimeout."),
         click.option("--error-type", metavar="TYPE", help="Only those that failed with this error."),
@@ -186,7 +188,7 @@ async def _bulk(api: Api, verb: str, ids: tuple[str, ...], filters: dict[str, An
     if not count:
         return _tell(api, verb, [])
     if not yes:
-        click.confirm(f"{verb.capitalize()} {'them' if count > 1 else 'it'}?", abort=True, err=True)
+        confirm(f"{verb.capitalize()} {'them' if count > 1 else 'it'}?")
     done = [await act(**filters)]
     while done[-1].more:
         done.append(await act(**filters, cursor=done[-1].next_cursor))

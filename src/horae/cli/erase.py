@@ -2,6 +2,7 @@
 
 import click
 
+from horae.cli.asking import confirm
 from horae.cli.lazy import Command
 from horae.cli.remote import Api, remote
 from horae.cli.values import params as read_params
@@ -26,7 +27,7 @@ async def erase(
     and how they ended stays. The audit log keeps a receipt. Exit 1 names those that were left, and why.
     """
     if not yes:
-        click.confirm("What is erased does not come back. Go on?", abort=True, err=True)
+        confirm("What is erased does not come back. Go on?")
     done = (await api.client.erasures.create(job=job, tag=tag, key=key, params=read_params(values))).raw
     if not api.out.is_for_people:
         api.out.document(done)

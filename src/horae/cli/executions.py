@@ -12,6 +12,7 @@ from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.terminal import echo
+from horae.cli.times import TIME
 from horae.cli.values import read_json
 from horae.cli.waiting import OpenLines, finish, in_time, show_lines, timeout_option
 from horae.errors import BadInput
@@ -35,8 +36,8 @@ def executions() -> None:
 @click.option("--queue", metavar="QUEUE", help="Only those of this queue.")
 @click.option("--worker", metavar="WORKER", help="Only those this worker runs or ran.")
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only those with this tag.")
-@click.option("--since", metavar="TIME", help="Only those made since, as 2026-11-15T00:00:00Z.")
-@click.option("--until", metavar="TIME", help="Only those made before.")
+@click.option("--since", type=TIME, help="Only those made since, as 2026-11-15T00:00:00Z.")
+@click.option("--until", type=TIME, help="Only those made before.")
 @click.option("--archive", is_flag=True, help="Those that are not kept any more, from the archive.")
 @page_options
 @remote
@@ -69,8 +70,8 @@ def _of_archive(filters: dict[str, Any]) -> dict[str, Any]:
 @click.option("--status", type=click.Choice(STATUSES), help="Only those; pending means waiting or queued.")
 @click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only those with this tag.")
-@click.option("--since", metavar="TIME", help="Only those made since, as 2026-11-15T00:00:00Z.")
-@click.option("--until", metavar="TIME", help="Only those made before.")
+@click.option("--since", type=TIME, help="Only those made since, as 2026-11-15T00:00:00Z.")
+@click.option("--until", type=TIME, help="Only those made before.")
 @click.option("--archive", is_flag=True, help="From the archive: those that are not kept any more.")
 @remote
 async def export(api: Api, archive: bool, **filters: Any) -> None:

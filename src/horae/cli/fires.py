@@ -7,6 +7,7 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
+from horae.cli.times import TIME
 from horae.errors import BadInput
 
 
@@ -26,8 +27,8 @@ def fires() -> None:
         "horae fires list --next --limit 20",
     ),
 )
-@click.option("--from", "since", metavar="TIME", help="Not before this; an hour ago otherwise.")
-@click.option("--to", "until", metavar="TIME", help="Before this; in a day otherwise.")
+@click.option("--from", "since", type=TIME, help="Not before this; an hour ago otherwise.")
+@click.option("--to", "until", type=TIME, help="Before this; in a day otherwise.")
 @click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
 @click.option("--trigger", metavar="NAME", help="Only those of triggers of this name.")
 @click.option("--disposition", metavar="WORD", help="Only those of this fate: fired, planned, skipped-overlap, ...")

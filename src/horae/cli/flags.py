@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from horae.cli.failing import FLAGS
+from horae.cli.times import TIME
 from horae.errors import BadInput
 
 # The most exact first: `schedule` is spoken of when no more is known.
@@ -73,5 +74,6 @@ def help_of(flag: str, options: tuple[Callable[..., Any], ...]) -> str:
         option(holder)
     for made in holder.params:
         if isinstance(made, click.Option) and flag in made.opts:
-            return f"{flag} {made.metavar or ''}: {made.help}"
+            metavar = "TIME" if made.type is TIME else made.metavar or ""
+            return f"{flag} {metavar}: {made.help}"
     return ""

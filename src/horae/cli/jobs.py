@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from horae.cli.asking import confirm
 from horae.cli.definition import definition_options, editable, read_definition, speaking_flags
 from horae.cli.grid import grid
 from horae.cli.held_keys import limits
@@ -13,6 +14,7 @@ from horae.cli.output import Column, as_yaml
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.rollouts import rollout, tell_rollout
 from horae.cli.statistics import stats
+from horae.cli.times import TIME
 from horae.cli.values import params as read_params
 from horae.cli.versions import COMMANDS, tell_plan
 from horae.cli.waiting import finish, tell_hint, timeout_option
@@ -201,7 +203,7 @@ async def _tagged(api: Api, tag: str, yes: bool) -> list[str]:
     if not names:
         raise NotFound(f"No job has the tag {tag!r}.", "See `horae jobs list`.")
     if not yes:
-        click.confirm(f"Delete {', '.join(names)}?", abort=True, err=True)
+        confirm(f"Delete {', '.join(names)}?")
     return names
 
 
@@ -225,7 +227,7 @@ async def restore(api: Api, job: str) -> None:
 @click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter; JSON is read as JSON; repeatable.")
 @click.option("--params", metavar="JSON", help="All parameters as one JSON object; @FILE or - reads them.")
 @click.option("--delay", metavar="SPAN", help="Start it so much later: 10m, 1h30m.")
-@click.option("--at", metavar="TIME", help="Start it then: 2026-11-15T08:00:00Z.")
+@click.option("--at", type=TIME, help="Start it then: 2026-11-15T08:00:00Z.")
 @click.option("--key", "unique", metavar="KEY", help="Make it unique: while the key is taken, nothing new is made.")
 @click.option(
     "--priority",
@@ -233,7 +235,7 @@ async def restore(api: Api, job: str) -> None:
     metavar="N",
     help="From 0 (least urgent) to 9 (most); the job's own otherwise.",
 )
-@click.option("--deadline", metavar="TIME", help="When it should have ended; queues by deadline order by it.")
+@click.option("--deadline", type=TIME, help="When it should have ended; queues by deadline order by it.")
 @click.option("--within", metavar="SPAN", help="The same, from when it is due: 5m.")
 @click.option("--tag", multiple=True, metavar="NAME=VALUE", help="Tag the execution; repeatable.")
 @click.option(

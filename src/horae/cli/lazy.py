@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from horae.cli.times import EXPLAINED, TIME
+
 # What people call options that have another name here.
 ELSEWHERE = {"--deadline": "--within", "--sla": "--within"}
 
@@ -28,6 +30,9 @@ class Command(click.Command):
             raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if any(parameter.type is TIME for parameter in self.params):
+            with formatter.section("Values"):
+                formatter.write_dl([("TIME", EXPLAINED)])
         write_examples(formatter, self.examples)
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
+from horae.cli.asking import prompt
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
+from horae.cli.times import TIME
 from horae.cli.values import params, read_json
 from horae.env import SECOND
 from horae.errors import BadInput, HoraeError
@@ -152,7 +154,7 @@ async def erase(api: Api, name: str, cancel: bool, definitions: bool, confirm: s
     """
     if confirm is None:
         what = "everything in it and the namespace itself" if definitions else "all its data"
-        confirm = click.prompt(f"This erases {what}, for good. Its name, to go on", err=True)
+        confirm = prompt(f"This erases {what}, for good. Its name, to go on", f"--confirm {name}")
     if confirm != name:
         raise click.UsageError(f"That is not {name!r}: nothing was erased.")
     done = await _erased(api, name, cancel, definitions, parse_duration(timeout, field="--timeout") / SECOND)
@@ -264,8 +266,8 @@ def _number(text: str, field: str) -> float | int | None:
     examples=("horae namespaces usage", "horae namespaces usage billing --from 2026-11-01T00:00:00Z -o json")
 )
 @click.argument("name", required=False)
-@click.option("--from", "since", metavar="TIME", help="Not before the day of this; thirty days ago otherwise.")
-@click.option("--to", "until", metavar="TIME", help="Up to the day before this ends; today otherwise.")
+@click.option("--from", "since", type=TIME, help="Not before the day of this; thirty days ago otherwise.")
+@click.option("--to", "until", type=TIME, help="Up to the day before this ends; today otherwise.")
 @remote
 async def usage(api: Api, name: str | None, since: str | None, until: str | None) -> None:
     """Show what a namespace has now and used by day, for charge-back."""

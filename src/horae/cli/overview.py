@@ -8,13 +8,14 @@ from horae.cli.lazy import Command
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.statistics import seconds
+from horae.cli.times import TIME
 
 
 @click.command(
     cls=Command, examples=("horae overview", "horae overview --from 2026-11-15T00:00:00Z", "horae overview -o json")
 )
-@click.option("--from", "since", metavar="TIME", help="What ended not before this; an hour ago otherwise.")
-@click.option("--to", "until", metavar="TIME", help="What ended before this; now otherwise.")
+@click.option("--from", "since", type=TIME, help="What ended not before this; an hour ago otherwise.")
+@click.option("--to", "until", type=TIME, help="What ended before this; now otherwise.")
 @remote
 async def overview(api: Api, since: str | None, until: str | None) -> None:
     """Show what happens in a namespace, and what did."""

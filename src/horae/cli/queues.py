@@ -4,11 +4,13 @@ from typing import Any
 
 import click
 
+from horae.cli.asking import confirm
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.queue_policy import definition_of, definition_options
 from horae.cli.remote import Api, remote
 from horae.cli.terminal import echo
+from horae.cli.times import TIME
 from horae.cli.waiting import in_time
 from horae.client.queues import Hold
 
@@ -116,7 +118,7 @@ async def purge(api: Api, name: str, yes: bool) -> None:
     """Cancel everything of a queue that has not begun."""
     queue = (await api.client.queues.get(name)).raw
     if not yes:
-        click.confirm(f"Cancel what waits in queue {name} ({queue['queued']:,} queued)?", abort=True, err=True)
+        confirm(f"Cancel what waits in queue {name} ({queue['queued']:,} queued)?")
     done = (await api.client.queues.purge(name)).raw
     if api.out.is_for_people:
         api.out.say(f"{done['cancelled']:,} executions of queue {name} were cancelled.")
@@ -175,8 +177,8 @@ all_option = click.option("--all", "every", is_flag=True, help="All queues of th
 @name_argument
 @all_option
 @click.option("--for", "length", metavar="SPAN", help="How long it lasts, as 30m; up to 30 days.")
-@click.option("--until", metavar="TIME", help="When it ends, instead of --for.")
-@click.option("--from", "since", metavar="TIME", help="When it begins; at once otherwise.")
+@click.option("--until", type=TIME, help="When it ends, instead of --for.")
+@click.option("--from", "since", type=TIME, help="When it begins; at once otherwise.")
 @click.option("--reason", default="", metavar="TEXT", help="Why; what is held says so. Again: the end is moved.")
 @click.option("--drain", is_flag=True, help="Mark that what runs is waited for.")
 @click.option("-w", "--wait", is_flag=True, help="Wait until nothing of it runs any more; exit 0 then.")

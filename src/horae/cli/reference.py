@@ -23,6 +23,12 @@ answers it; tables are for people and may change. Errors go to stderr: what happ
 | 3 | there is no such thing |
 | 4 | the present state stands against it |
 
+Options that take a `TIME` also take a date, as its midnight in UTC: `--from 2026-11-01` is
+`--from 2026-11-01T00:00:00Z`. The API takes only the latter.
+
+Commands that ask read the answer from the input. Where nobody can answer, in a script or a cron job, they do nothing,
+name the option that answers beforehand (`--yes`) and end with 2.
+
 Commands talk to the server at `HORAE_URL` (`http://127.0.0.1:8420`) with the key in `HORAE_KEY`; on the server's own
 machine they find its key in `admin.key` of the data folder. Only `up`, `server`, `db` and `doctor --offline` open the
 store. `horae` completes itself in the shell: `eval "$(_HORAE_COMPLETE=bash_source horae)"` (or `zsh_source`).

@@ -5,6 +5,7 @@ import click
 from horae.cli.lazy import Command
 from horae.cli.output import rough
 from horae.cli.remote import Api, remote
+from horae.cli.times import TIME
 from horae.env import SECOND
 
 SHOWN = ("executions", "success", "failed", "cancelled", "skipped", "retried", "lost")
@@ -15,8 +16,8 @@ SHOWN = ("executions", "success", "failed", "cancelled", "skipped", "retried", "
     examples=("horae jobs stats daily-report", "horae jobs stats daily-report --from 2026-11-01T00:00:00Z -o json"),
 )
 @click.argument("job")
-@click.option("--from", "since", metavar="TIME", help="Not before this; a week ago otherwise.")
-@click.option("--to", "until", metavar="TIME", help="Before this; now otherwise.")
+@click.option("--from", "since", type=TIME, help="Not before this; a week ago otherwise.")
+@click.option("--to", "until", type=TIME, help="Before this; now otherwise.")
 @remote
 async def stats(api: Api, job: str, since: str | None, until: str | None) -> None:
     """Show how a job fares: how its executions ended, how long they took, and how long they waited before."""

@@ -8,6 +8,7 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
+from horae.cli.times import TIME
 from horae.cli.values import params
 from horae.errors import BadInput
 
@@ -20,10 +21,10 @@ _WHEN = (
         "--dst-overlap", type=click.Choice(["first", "second", "both"]), help="Which of a time that comes twice."
     ),
     click.option("--every", metavar="SPAN", help="Again and again after so long, as 5m."),
-    click.option("--anchor", metavar="TIME", help="An instant from which --every counts."),
-    click.option("--at", metavar="TIME", help="Once, as 2026-11-15T08:00:00Z."),
-    click.option("--start-at", metavar="TIME", help="Nothing fires before this."),
-    click.option("--end-at", metavar="TIME", help="Nothing fires from this on."),
+    click.option("--anchor", type=TIME, help="An instant from which --every counts."),
+    click.option("--at", type=TIME, help="Once, as 2026-11-15T08:00:00Z."),
+    click.option("--start-at", type=TIME, help="Nothing fires before this."),
+    click.option("--end-at", type=TIME, help="Nothing fires from this on."),
     click.option("--calendar", metavar="NAME", help="Only when this calendar is open."),
     click.option(
         "--outside",
@@ -200,7 +201,7 @@ async def resume(api: Api, job: str, name: str) -> None:
 @_options(_WHEN)
 @click.option("--job", metavar="JOB", help="Instead: a trigger of this job.")
 @click.option("--trigger", metavar="NAME", help="Its name; that of its schedule otherwise.")
-@click.option("--from", "since", metavar="TIME", help="Fires after this; now otherwise.")
+@click.option("--from", "since", type=TIME, help="Fires after this; now otherwise.")
 @click.option("--count", type=click.IntRange(1, 1000), default=10, help="How many.  [default: 10]")
 @remote
 async def preview(

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from horae.cli.asking import prompt
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
@@ -36,8 +37,7 @@ def _password(from_input: bool) -> str:
     """A password from the input's first line, or as somebody types it twice."""
     if from_input:
         return sys.stdin.readline().rstrip("\n")
-    text: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
-    return text
+    return prompt("Password", "--password-stdin", hide_input=True, confirmation_prompt=True)
 
 
 from_input = click.option("--password-stdin", "from_input", is_flag=True, help="Read the password from the input.")

@@ -1,0 +1,22 @@
+"""The type of options that name a point in time."""
+
+import re
+from typing import Any
+
+import click
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+EXPLAINED = "An instant, as 2026-11-15T08:00:00Z; a date alone, as 2026-11-15, is its midnight in UTC."
+
+
+class Time(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.4
+    """An RFC 3339 time, which the server reads, or a date, which becomes its midnight in UTC."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = value.strip() if isinstance(value, str) else value
+        return f"{text}T00:00:00Z" if isinstance(text, str) and _DATE.fullmatch(text) else value
+
+
+TIME = Time()
