@@ -27,11 +27,11 @@ async def api(api: Api) -> Api:
 class Worker(WorkerByHand):
     """One that has an answer."""
 
-    async def run(self, outcome: str = "success") -> dict[str, Any]:
-        """Take what there is, and report it."""
+    async def run(self, outcome: str = "success", *, tells: bool = True) -> dict[str, Any]:
+        """Take what there is, and report it; `tells` that its job is sensitive, as the definition says."""
         [grant] = (await self.exchange())["slices"]
         place = {name: grant[name] for name in ("parcel", "lo", "hi", "attempt")}
-        more: dict[str, Any] = {"results": [{"number": ANSWER}] * (grant["hi"] - grant["lo"]), "sensitive": True}
+        more: dict[str, Any] = {"results": [{"number": ANSWER}] * (grant["hi"] - grant["lo"]), "sensitive": tells}
         if outcome == "failed":
             more = {"error": {"type": "E", "message": "no", "permanent": True}}
         await self.exchange(outcomes=[{**place, "outcome": outcome, "startedAt": [1], "endedAt": [2], **more}])
@@ -62,6 +62,14 @@ async def test_params_and_results_are_sealed_in_the_store_and_open_for_the_worke
     assert ANSWER not in held
     shown = (await api.get(f"/api/v1/executions/{id}")).json()
     assert (shown["params"], shown["result"], shown["sensitive"]) == ({"iban": CANARY}, {"number": ANSWER}, True)
+
+
+@both
+async def test_results_are_sealed_also_for_a_worker_that_does_not_tell(node: Node, api: Api):
+    id = await submit(api, iban=CANARY)
+    await Worker(api).run(tells=False)
+    assert ANSWER not in await everything(node)
+    assert (await api.get(f"/api/v1/executions/{id}")).json()["result"] == {"number": ANSWER}
 
 
 async def test_who_has_no_permission_sees_that_they_are_sealed(node: Node, api: Api):

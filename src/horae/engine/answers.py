@@ -108,6 +108,13 @@ class Answers:
         )
         return self._encoder.encode(answer)
 
+    async def sensitive(self, parcels: Iterable[UUID]) -> set[UUID]:
+        """Those of these parcels whose executions are of sensitive jobs."""
+        known = await self.parcels.get(parcels)
+        versions = {id: (parcel.envelope.job, parcel.envelope.version) for id, parcel in known.items()}
+        definitions = await self._directory.definitions.get(sorted(set(versions.values())))
+        return {id for id, version in versions.items() if version in definitions and definitions[version].sensitive}
+
     async def _given(self, namespace: int, definitions: Mapping[Version, Definition]) -> Given:
         """The secrets that granted jobs refer to; most refer to none."""
         wanted = {name for known in definitions.values() for name in known.secrets}

@@ -64,6 +64,7 @@ class Directory:
         self.namespaces: dict[int, Tenant] = {}
         self.paused: frozenset[UUID] = frozenset()
         self.keyless = False  # it cannot open what some jobs need, and gives out none of those
+        self.seals = False  # some job's params and results are sealed
         self.held: Mapping[int, str] = {}  # queues of which nothing is started now, and until when, in words
         self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}  # that are not closed, and until when, in words
         self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
@@ -127,6 +128,7 @@ class Directory:
         self._by_share = {(lane.queue, lane.needs, lane.share): lane.id for lane in directory.lanes}
         for lane in directory.lanes:
             self._families.setdefault((lane.queue, lane.needs), []).append(lane.id)
+        self.seals = any(SEALED in needs for _, needs in self._families)
         self.fair.know(
             self.queues, self.lanes, {id: cost.slots for id, cost in self.demands.costs.items() if cost.slots > 1}
         )

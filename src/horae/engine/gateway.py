@@ -127,7 +127,7 @@ class Gateway:
         if up.outcomes:
             self.lot.counters.reported.add(sum(outcome.hi - outcome.lo for outcome in up.outcomes))
         if self.seals is not None:
-            up = self.seals.seal_results(up)
+            up = self.seals.seal_results(await self._marked(up))
         try:
             known = await self.sessions.get(namespace, session)
         except NotFound:
@@ -162,6 +162,14 @@ class Gateway:
         self.hand_backs.note(session, up, granted)
         telling = not granted and not self.lot.has(session)  # one that waits is told when its wait ends
         return await self._encode(known, granted, reply.ignored, reply.draining, telling=telling)
+
+    async def _marked(self, up: Exchange) -> Exchange:
+        """The same, in which outcomes of sensitive jobs say that they are: not every worker tells."""
+        plain = {outcome.parcel for outcome in up.outcomes if outcome.results and not outcome.sensitive}
+        if not plain or not self._directory.seals or not (found := await self.answers.sensitive(plain)):
+            return up
+        marked = [structs.replace(one, sensitive=True) if one.parcel in found else one for one in up.outcomes]
+        return structs.replace(up, outcomes=marked)
 
     async def _decide(self, head: Head) -> Reply:
         """One that says nothing and finds nothing goes on waiting without a lock or a write."""
