@@ -89,6 +89,17 @@ async def test_the_start_of_a_workflow_needs_no_worker(stage: Stage):
     assert found.starts_at == format_instant(stage.world.now() + 60 * SECOND)
 
 
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
+async def test_a_workflow_that_has_begun_is_not_said_to_start(stage: Stage):
+    await stage.node.jobs.create(NAMESPACE, {"name": "flow", "workflow": {"steps": [{"name": "a", "sleep": "1h"}]}})
+    await stage.look()
+    flow = await stage.submit("flow")
+    assert (await stage.explain(flow)).estimate is not None
+    await stage.starts(flow)
+    found = await stage.explain(flow)
+    assert ([one.gate for one in found.blockers], found.estimate) == (["sleep"], None)
+
+
 def test_every_gate_has_a_probe_and_a_scene():
     of_executions = {gate.name for gate in GATES if "execution" in gate.about}
     of_jobs = {gate.name for gate in GATES if "job" in gate.about}

@@ -113,6 +113,8 @@ class Explainer:
         for gate in GATES:
             if gate.name in OF_EXECUTIONS:
                 blockers += await OF_EXECUTIONS[gate.name](self._sources, case)
+        if found.execution.reason == "children":  # it has begun, and its steps are explained by themselves
+            return blockers, None
         return blockers, await self._estimate(case, blockers)
 
     async def _case(self, found: Found, sessions: Sequence[Session]) -> ExecutionCase:
