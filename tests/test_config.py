@@ -94,7 +94,7 @@ def test_an_error_names_the_origin(environ, said):
     [
         ("por = 1", "horae.toml sets 'por', which is not a setting.", "Did you mean 'port'?"),
         ('port = "x"', "port = x in horae.toml: it takes a whole number.", "The port"),
-        ("port = ", "horae.toml is not valid TOML", "docs/configuration.md"),
+        ("port = ", "horae.toml is not valid TOML", "`port = 8420`"),
         ("retention = -1", "retention = -1 in horae.toml: -1 is negative", "Write it as"),
     ],
 )

@@ -36,6 +36,9 @@ LOOP_TIMERS = {"call_later", "call_at"}
 ALLOWED = {"random.Random"}  # a type, and a generator when it is given a seed
 
 
+PAGE = re.compile(r"docs/[\w-]+\.md")
+
+
 @lru_cache(maxsize=1)
 def parsed(source: str) -> list[ast.AST]:
     """All nodes of a file's tree; several looks are taken at each, one after the other."""
@@ -156,3 +159,12 @@ def _dotted(node: ast.AST, names: dict[str, str]) -> str | None:
     if isinstance(node, ast.Attribute) and (owner := _dotted(node.value, names)):
         return f"{owner}.{node.attr}"
     return None
+
+
+def pages_named(source: str) -> Iterator[str]:
+    """Texts that name a page of the documentation; docstrings and other texts that nothing uses may."""
+    unused = {id(node.value) for node in parsed(source) if isinstance(node, ast.Expr)}
+    for node in parsed(source):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unused:
+            if page := PAGE.search(node.value):
+                yield f"line {node.lineno}: {page[0]}"

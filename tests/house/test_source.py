@@ -92,6 +92,11 @@ def test_commands_print_by_one_way_that_shows_control_characters():
     assert wrong == [], "Print with horae.cli.terminal."
 
 
+def test_no_message_sends_to_a_page_that_is_not_installed():
+    wrong = [f"{place(path)}, {use}" for path in python_files(PACKAGE) for use in source.pages_named(path.read_text())]
+    assert wrong == [], "Say in the message itself what to do."
+
+
 def test_tests_do_not_sleep():
     paths = (path for path in python_files(ROOT / "tests") if path != WAITS)
     wrong = [

@@ -84,7 +84,7 @@ def sealed_check(sealed: dict[str, Any]) -> Check:
     opened, unopened = sealed["opened"], sealed["unopened"]
     if unopened:
         keys = ", ".join(sealed["missingKeys"]) or "none that is known"
-        remedy = "Give the server the key that sealed them, too: HORAE_SECRET_KEY=NEW,OLD. See docs/secrets.md."
+        remedy = "Give the server the key that sealed them, too: HORAE_SECRET_KEY=NEW,OLD."
         return Check("master key", "fail", f"{unopened:,} sealed values do not open; missing: {keys}", remedy)
     if not sealed["canSeal"]:
         state: State = "fail" if sealed["missingKeys"] else "warn"
@@ -200,5 +200,5 @@ def _pooler(settings: Settings) -> Check:
         return Check("pooler", "ok", f"by transaction, past it at {masked(settings.store_direct)}")
     if ":6432" not in settings.store_url:
         return Check("pooler", "ok", "none seen")
-    remedy = "It must pool by session; or name PostgreSQL's own URL too (HORAE_STORE_DIRECT). See docs/postgresql.md."
+    remedy = "It must pool by session; or name PostgreSQL's own URL too (HORAE_STORE_DIRECT)."
     return Check("pooler", "warn", "port 6432 looks like PgBouncer", remedy)

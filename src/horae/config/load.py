@@ -103,7 +103,8 @@ def _from_file(path: Path | None) -> dict[str, Found]:
     try:
         document = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is not valid TOML: {error}.", "See docs/configuration.md for an example.") from None
+        remedy = 'Write lines such as `port = 8420` or `queues = ["default"]`.'
+        raise BadInput(f"{path} is not valid TOML: {error}.", remedy) from None
     for name in document.keys() - TABLE.keys():
         raise BadInput(f"{path} sets {name!r}, which is not a setting.", _meant(name), field=name)
     return {name: Found(value, Origin("file", str(path))) for name, value in document.items()}

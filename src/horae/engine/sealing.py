@@ -29,7 +29,7 @@ HEAD = len(FORMAT) + ID
 LEAST = HEAD + SALT + NONCE + TAG
 _GIVE = (
     "Give every server the same one: HORAE_SECRET_KEY, or a file named by HORAE_SECRET_KEY_FILE;"
-    " `openssl rand -base64 32` makes one. docs/secrets.md tells more."
+    " `openssl rand -base64 32` makes one."
 )
 log = structlog.get_logger("horae.engine")
 

@@ -112,7 +112,7 @@ def protocol_schema() -> Document:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:horae:worker-protocol",
         "title": "Horae's worker protocol",
-        "description": "docs/worker-protocol.md explains it. Validate a body against one of $defs.",
+        "description": "What workers and servers send each other. Validate a body against one of $defs.",
         "version": __version__,
         "$defs": components,
     }

@@ -24,6 +24,7 @@ WELL_KNOWN = {
 PARTING: Micros = 1 * SECOND  # of a notice, kept for the last words to the server
 _NO = frozenset({"", "false", "none", "no", "0", "migrate_on_host_maintenance"})
 _YES = frozenset({"true", "yes", "1", "terminate_on_host_maintenance"})
+_UNDERSTOOD = 'Write the instant in RFC 3339, "true", "false", or what EC2, Google or Azure answer.'
 _LEAVING = frozenset({"preempt", "terminate", "reboot", "redeploy"})  # of Azure's events; a freeze passes
 
 
@@ -52,14 +53,14 @@ def _read_document(text: str, machine: str) -> Notice | None:
     try:
         document = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError as error:
-        raise BadInput(f"The notice is not JSON: {error}.", "See docs/fleet.md for what is understood.") from None
+        raise BadInput(f"The notice is not JSON: {error}.", _UNDERSTOOD) from None
     if "Events" in document:
         return _soonest(document["Events"], machine)
     if "time" in document:
         return Notice(_instant(document["time"]))
     if "action" in document or "noticeTime" in document:  # EC2's recommendation to leave does not say when
         return Notice()
-    raise BadInput(f"{text[:60]!r} is no notice.", "See docs/fleet.md for what is understood.")
+    raise BadInput(f"{text[:60]!r} is no notice.", _UNDERSTOOD)
 
 
 def _soonest(events: Any, machine: str) -> Notice | None:
@@ -86,7 +87,7 @@ def _instant(value: Any) -> Instant:
     try:
         at = parsedate_to_datetime(str(value))
     except (TypeError, ValueError):
-        raise BadInput(f"{str(value)[:60]!r} is no notice.", "See docs/fleet.md for what is understood.") from None
+        raise BadInput(f"{str(value)[:60]!r} is no notice.", _UNDERSTOOD) from None
     return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * SECOND)
 
 

@@ -172,7 +172,7 @@ class SyncTransaction:
 
 
 def _no_table(error: BaseException) -> HoraeError:
-    remedy = "If it is missing, make it with `ctx.transaction(connection).create_table()`, or as docs/durable.md says."
+    remedy = "If it is missing, make it with `ctx.transaction(connection).create_table()`."
     return HoraeError(f"The table horae_steps cannot be used: {error}", remedy)
 
 

@@ -26,7 +26,7 @@ def read_interruption(given: dict[str, Any]) -> dict[str, Any]:
     if said["durable"] and "python" not in given:
         raise BadInput(
             "Only functions can be durable.",
-            'Leave "durable" out; a command keeps checkpoints without it, see docs/environment.md.',
+            'Leave "durable" out; a command keeps checkpoints without it: `horae report --checkpoint`.',
             field="durable",
         )
     if said["durable"] and given.get("delivery") == "at-most-once":

@@ -73,5 +73,5 @@ export function Whole({ as, value, onChange, problem }) {
   const show = () => goTo(document.getElementById(id), text, mark);
   return html`<${Panel} title="The whole definition" actions=${html`<${Copy} text=${text} />`}><div class="field"><label for=${id}>${WORDS[as]}</label>
     <${Editor} id=${id} text=${text} onText=${typed} mark=${mark} aria-invalid=${detail ? "true" : null} aria-describedby="${id}-hint" />
-    <p id="${id}-hint" class=${detail ? "complaint" : "soft small"}>${detail ? html`<${Said} text=${`${detail} ${state.wrong?.remedy ?? ""}`} bare /> ${mark && html`<button type="button" class="link" onClick=${show}>Go there</button>`}` : `All fields are in docs/rest.md; what is left out is the default.${as === "yaml" ? " Comments are not kept." : ""}`}</p></div><//>`;
+    <p id="${id}-hint" class=${detail ? "complaint" : "soft small"}>${detail ? html`<${Said} text=${`${detail} ${state.wrong?.remedy ?? ""}`} bare /> ${mark && html`<button type="button" class="link" onClick=${show}>Go there</button>`}` : `/openapi.json lists all fields (JobBody); what is left out is the default.${as === "yaml" ? " Comments are not kept." : ""}`}</p></div><//>`;
 }
