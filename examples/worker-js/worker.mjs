@@ -9,10 +9,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 const { default: functions } = await import(new URL(process.argv[2], `file://${process.cwd()}/`));
 const { HORAE_KEY, HORAE_KEY_FILE, HORAE_URL, HORAE_QUEUES, HORAE_CONCURRENCY } = process.env;
 const { HORAE_DRAIN_GRACE, HORAE_WORKER_NAME } = process.env;
-const servers = (HORAE_URL || "http://127.0.0.1:8420").split(","); // the present one first; answers only add to them
+const named = (HORAE_URL || "http://127.0.0.1:8420").split(",");
+let [servers, homeAt] = [[...named], Infinity]; // the present one first; when those that were named are tried again
 const [slots, drainSeconds] = [Number(HORAE_CONCURRENCY || 10), parseFloat(HORAE_DRAIN_GRACE || "30")];
 const [POLL, TELL, SECOND_POLL] = [0, 1, 2]; // the channels
-const [MAX_LINE, LINE_COST, MAX_RESULT, MAX_TOLD] = [16_384, 24, 1_048_576, 524_288]; // bytes
+const [MAX_LINE, LINE_COST, MAX_SEALED, MAX_RESULT, MAX_TOLD] = [16_384, 24, 65_536, 1_048_576, 524_288]; // bytes
 let [draining, session, installation] = [false, null, ""]; // the installation of the first server that answered
 let key = HORAE_KEY_FILE ? readFileSync(HORAE_KEY_FILE, "utf8").trim() : HORAE_KEY;
 const ELSEWHERE = [405, 408, 421, 431]; // another server, or something between, answers: not what was asked
@@ -34,17 +35,21 @@ async function request(method, path, body, timeout, isOver) {
   for (let wait = 50; !isOver(); wait = Math.min(1000, wait * 2)) {
     const [sentKey, headers] = [key, { authorization: `Bearer ${key}`, "content-type": "application/json" }];
     if (installation) headers["horae-installation"] = installation;
+    if (performance.now() > homeAt) [servers, homeAt] = [[...new Set([...named, ...servers])], Infinity];
     const [server, sent] = [servers[0], { at: performance.now(), wall: Date.now() }];
     const options = { method, headers, body, signal: AbortSignal.timeout(timeout), redirect: "error" };
     const reply = await fetch(`${server}/api/v1/sessions${path}`, options)
-      .then(async (got) => [got.status, JSON.parse((await got.text()) || "null"), got.headers.get("retry-after")])
+      .then(async (got) => [got, got.status === 204 ? null : JSON.parse(await got.text())])
+      .then(([got, answer]) => [got.status, answer, parseInt(got.headers.get("retry-after")) || 0])
       .catch(() => [599]); // no answer, or none that can be read
     const [status, answer, later] = reply;
     if (status < 300) return { answer, sent };
     if ([401, 403].includes(status) && (key !== sentKey || hasNewKey())) continue;
     if (status < 500 && ![...ELSEWHERE, 429].includes(status))
       throw Object.assign(new Error(answer?.detail ?? status), { status, ...answer });
-    if (status !== 429 && servers[0] === server) servers.push(servers.shift());
+    if (status === 429) console.error("too much for now:", answer?.detail);
+    else if (servers[0] === server) servers.push(servers.shift());
+    if (!named.includes(servers[0])) homeAt = Math.min(homeAt, performance.now() + 60_000);
     await sleep(Math.max(wait * (0.5 + Math.random() / 2), Math.min(60, later ?? 0) * 1000));
   }
 }
@@ -61,13 +66,19 @@ const interrupted = failed("Interrupted", "its worker left, and the job may begi
 const handedBack = ({ delivery }) => (delivery === "at-most-once" ? interrupted : { outcome: "released" });
 
 // The end of a function that ends by itself.
-async function outcomeOf(work, ctx, params) {
+async function outcomeOf(work, ctx, params, most) {
+  let result;
   try {
-    const text = JSON.stringify((await work(ctx, params)) ?? null) ?? "null";
-    if (Buffer.byteLength(text) <= MAX_RESULT) return { outcome: "success", results: [JSON.parse(text)] };
-    return failed("ResultTooLarge", "keep it elsewhere and return a reference", { permanent: true });
+    result = (await work(ctx, params)) ?? null;
   } catch (error) {
     return failureOf(error);
+  }
+  try {
+    const text = JSON.stringify(result) ?? "null";
+    if (Buffer.byteLength(text) <= most) return { outcome: "success", results: [JSON.parse(text)] };
+    return failed("ResultTooLarge", "keep it elsewhere and return a reference", { permanent: true });
+  } catch (error) { // it refers to itself, or holds a BigInt
+    return failed("BadResult", failureOf(error).error.message, { permanent: true });
   }
 }
 function failureOf(error) { // whatever was thrown: null, a text, an error whose name is none
@@ -165,7 +176,8 @@ class Session {
   async understood(up, path, timeout) { // what the server refuses to read is sent again under its number, mended
     for (;;)
       try {
-        return await request("POST", path, encode(up), timeout, () => this.isOver);
+        const text = encode(up); // a second more for every 64 KiB on a slow line
+        return await request("POST", path, text, timeout + Math.round(text.length / 65.536), () => this.isOver);
       } catch (error) {
         const mendable = [400, 413].includes(error.status) && error.type !== "urn:horae:exchange-number";
         if (!mendable || !this.lighten(up, error)) throw error;
@@ -214,7 +226,8 @@ class Session {
       if (leftOut[0]) write(`WARNING the log is full: ${leftOut[0]} lines were left out`, { leftOut });
       [silence, ...timers].forEach(clearTimeout);
       this.runs.delete(key);
-      this.tell(this.outcomes.push({ ...range, startedAt: [began], endedAt: [this.instant()], ...fate }));
+      const told = { startedAt: [began], endedAt: [this.instant()], sensitive: job.sensitive };
+      this.tell(this.outcomes.push({ ...range, ...told, ...fate }));
     };
     const stop = (kind) => {
       controller.abort(kind);
@@ -250,7 +263,8 @@ class Session {
     this.runs.set(key, { stop });
     this.taken += job.slots ?? 1;
     live();
-    const fate = await outcomeOf(functions[job.task.function], ctx, { ...job.params, ...params });
+    const most = job.sensitive ? MAX_SEALED : MAX_RESULT;
+    const fate = await outcomeOf(functions[job.task.function], ctx, { ...job.params, ...params }, most);
     this.taken -= job.slots ?? 1;
     if (!controller.signal.aborted || fate.outcome === "success") end(fate); // otherwise `stop` says what it is
     this.slotFell();

@@ -13,6 +13,11 @@ export default {
     return 1;
   },
   "is-released": () => released.deaf ?? false,
+  large: () => "x".repeat(70_000),
+  cyclic: () => {
+    const result = {};
+    return Object.assign(result, { result });
+  },
   silent: () => sleep(600_000),
   lively: async (ctx) => {
     for (let i = 0; i < 12; i++) [await sleep(100), ctx.heartbeat()];

@@ -90,6 +90,25 @@ def test_whatever_a_function_throws_fails_it_alone(play: Play, function: str, ty
     assert len(play.server.registrations) == 1
 
 
+def test_a_result_that_json_cannot_hold_is_not_tried_again(play: Play):
+    play.start()
+    play.server.grant("cyclic")
+    error = play.server.outcome()["error"]
+    assert (error["type"], error["permanent"]) == ("BadResult", True)
+    assert "circular" in error["message"]
+
+
+def test_the_outcome_of_a_sensitive_job_says_so(play: Play):
+    play.start()
+    play.server.grant("echo", sensitive=True)
+    play.server.grant("echo", lo=1)
+    play.server.grant("large", lo=2, sensitive=True)
+    play.server.grant("large", lo=3)
+    assert [play.server.outcome(item).get("sensitive") for item in (0, 1)] == [True, None]
+    assert play.server.outcome(2)["error"]["type"] == "ResultTooLarge"
+    assert play.server.outcome(3)["outcome"] == "success"
+
+
 def test_a_promise_that_nobody_awaits_harms_nobody(play: Play):
     play.start()
     play.server.grant("stray-promise")
