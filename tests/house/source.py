@@ -163,6 +163,8 @@ def _dotted(node: ast.AST, names: dict[str, str]) -> str | None:
 
 def pages_named(source: str) -> Iterator[str]:
     """Texts that name a page of the documentation; docstrings and other texts that nothing uses may."""
+    if not mentions(source, ("docs/",)):
+        return
     unused = {id(node.value) for node in parsed(source) if isinstance(node, ast.Expr)}
     for node in parsed(source):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unused:
