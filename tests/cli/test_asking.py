@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from horae.cli.asking import confirm
 from horae.cli.main import cli
 from horae.cli.reference import walk
+from horae.errors import BadInput
 from tests.cli.fake_api import FakeApi, page, run
 from tests.cli.test_executions import LETTER
 from tests.cli.test_jobs import JOB
@@ -50,6 +52,12 @@ def test_where_nobody_answers_the_option_to_use_is_named_and_nothing_is_done(com
     assert f"Give {option} to answer beforehand." in refused.stderr
     assert "Aborted" not in refused.stderr
     assert {request.method for request in api.requests} <= {"GET"}
+
+
+def test_a_closed_input_is_refused_in_the_same_way(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(BadInput, match="Give --yes to answer beforehand"):
+        confirm("Go on?")
 
 
 def test_an_answer_may_still_come_through_a_pipe():

@@ -28,12 +28,14 @@ def prompt(question: str, option: str, **how: Any) -> str:
 
 @contextmanager
 def _answered(option: str) -> Iterator[None]:
-    """Refuse when the input ends without an answer, unless a person ended it."""
+    """Refuse when there is no input, or when it ends without an answer, unless a person ended it."""
+    remedy = f"Give {option} to answer beforehand."
+    if sys.stdin is None:
+        raise BadInput("Nobody can answer: the input is closed.", remedy)
     try:
         yield
     except click.Abort:
-        if sys.stdin is not None and sys.stdin.isatty():
+        if sys.stdin.isatty():
             raise
         echo(err=True)
-        detail = "Nobody answered: the input is not a terminal, and it has ended."
-        raise BadInput(detail, f"Give {option} to answer beforehand.") from None
+        raise BadInput("Nobody answered: the input is not a terminal, and it has ended.", remedy) from None
