@@ -5,7 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check -qq
-PYTEST_WORKERS ?= 2
+# One more than cores: a third of a run's time is spent waiting, for processes to start and for servers that hang.
+PYTEST_WORKERS ?= 3
 # `make test TESTS=tests/model PYTEST_FLAGS=-x` narrows the run.
 TESTS ?= tests
 PYTEST_FLAGS ?=

@@ -137,6 +137,6 @@ def test_a_new_epoch_is_asked_for_and_needs_a_store(tmp_path: Path):
     run(None, "db", "upgrade", "--store", store)
     unsure = run(None, "db", "new-epoch", "--store", store)
 
-    assert (absent.exit_code, unsure.exit_code) == (3, 1)
+    assert (absent.exit_code, unsure.exit_code) == (3, 2)
     with sqlite3.connect(tmp_path / "horae.db") as raw:
         assert raw.execute("SELECT value FROM store WHERE key = 'epoch'").fetchone() == ("1",)
