@@ -1,5 +1,6 @@
 """What must hold for every expression in every zone at every clock change, and agreement with slow, obvious oracles."""
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -262,11 +263,14 @@ def test_what_is_almost_an_expression_is_read_or_refused_quickly():
 @pytest.mark.parametrize("expression", ["0 0 * * *", "*/5 * * * *", "0 9 * * MON-FRI"])
 def test_next_is_quick(expression):
     x, at = parse_cron(expression), 1_767_225_600 * SECOND
-    began = perf_counter()
-    for _ in range(2_000):
-        at = next_after(x, "America/New_York", at)
+    best = math.inf  # of several rounds: in one of them a busy machine may do other things
+    for _ in range(10):
+        began = perf_counter()
+        for _ in range(200):
+            at = next_after(x, "America/New_York", at)
+        best = min(best, (perf_counter() - began) / 200)
 
-    assert (perf_counter() - began) / 2_000 < 50e-6  # 10 us is the aim; the rest is for a busy machine
+    assert best < 50e-6  # 10 us is the aim
 
 
 @pytest.mark.parametrize(

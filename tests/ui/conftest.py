@@ -117,6 +117,7 @@ def told(said: "ConsoleMessage") -> str:
 
 async def check(page: "Page") -> None:
     """Check with both sets of fonts that a page is accessible and that nothing of it lies outside of what is seen."""
+    await page.locator("h1").first.wait_for()  # a page is brought after the frame
     await page.mouse.move(0, 0)  # a pointer on a link underlines it
     await page.evaluate(AXE)
     for again, font in enumerate(FONTS):
