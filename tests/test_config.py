@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from horae.config import TABLE, Span, load
 from horae.config.build import engine_settings
 from horae.config.limits import check_user, command_limits, machine_memory
-from horae.config.load import misspelt
+from horae.config.load import load, misspelt
+from horae.config.settings import TABLE, Span
 from horae.config.show import plain, reference, rows
 from horae.errors import BadInput
 

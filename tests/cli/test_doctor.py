@@ -10,7 +10,8 @@ import pytest
 from horae.cli.checks import local_checks
 from horae.cli.store_checks import _migrations, _pooler, judged, told_checks
 from horae.client.transport import Reply, Unanswered
-from horae.config import Settings, load
+from horae.config.load import load
+from horae.config.settings import Settings
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import system_env

@@ -7,7 +7,7 @@ import pytest
 
 from horae.cli.embedded import apply_jobs, registry_of
 from horae.cli.worker import unserved
-from horae.config import Settings
+from horae.config.settings import Settings
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import system_env

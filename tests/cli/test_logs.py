@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from horae.cli.logs import configure_logs
-from horae.config import Settings
+from horae.config.settings import Settings
 from horae.worker import capture
 
 

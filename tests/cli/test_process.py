@@ -14,7 +14,8 @@ from horae.cli.process import Signals, signals, unless_aborted, work_until_told
 from horae.cli.serving import reachable
 from horae.cli.worker import NoFunctions, unserved, worker_settings
 from horae.client.app import App
-from horae.config import Settings, load
+from horae.config.load import load
+from horae.config.settings import Settings
 from horae.env import SECOND, VirtualClock
 from horae.errors import BadInput, NotFound
 from tests.cli.fake_api import run

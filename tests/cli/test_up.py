@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from horae.cli.main import cli
 from horae.cli.up import activation, greet
-from horae.config import Settings
+from horae.config.settings import Settings
 
 JOBS = """
 import horae

@@ -15,10 +15,10 @@ from horae.env import system_env
 from horae.model.gates import GATES, About
 from horae.model.principal import ROLES
 from horae.server.access import ACCESS, ANYBODY, EVERYBODY
-from horae.server.metrics import Metrics
+from horae.server.metrics.exposition import Metrics
 from horae.server.openapi import build
 from horae.server.route import Route
-from horae.server.routes import MODULES, ROUTES
+from horae.server.routes.table import MODULES, ROUTES
 from horae.server.scopes import SCOPES
 
 ROOT = Path(__file__).parents[2]

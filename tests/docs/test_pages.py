@@ -15,7 +15,7 @@ from horae.errors import HoraeError
 from horae.model.definition.read import FIELDS
 from horae.model.execution_view import ExecutionView
 from horae.model.job_view import JobView
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from horae.server.submission_body import NewExecution
 from tests.docs import tables
 from tests.docs.pages import PAGES, ROOT, anchors, first_cells, headings, links, name, section

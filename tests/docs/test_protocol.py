@@ -17,7 +17,7 @@ from horae.model.job import Spec
 from horae.model.nesting import MAX_NESTING
 from horae.model.parcel import MAX_DEPTH
 from horae.server.openapi import build
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from horae.server.schemas import protocol_document
 from tests.docs.pages import ROOT
 

@@ -4,9 +4,10 @@ import msgspec
 import pytest
 import yaml
 
-from horae.model.definition import parse_definition, render_definition
+from horae.model.definition.read import parse_definition
 from horae.model.definition.steps import FIELDS
 from horae.model.definition.workflow import PARTS
+from horae.model.definition.write import render_definition
 from horae.model.workflow.expressions import IN_FOREACH, OF_ERROR, OF_EVENT
 from horae.model.workflow.joins import JOINS
 from horae.model.workflow.plan import plan_of

@@ -6,9 +6,10 @@ from horae.engine.backfill import BUSY, IDLE, Backfiller
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.env import SECOND
-from horae.model.backfill import Backfill
+from horae.model.backfill.values import Backfill
 from horae.model.event import Event
-from horae.model.trigger import Interval, Misfire, Rules
+from horae.model.trigger.rules import Misfire, Rules
+from horae.model.trigger.values import Interval
 from horae.store.moves import backfills
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, success
 

@@ -8,7 +8,8 @@ from horae.engine.fire import FEWEST, Pace, Scheduler
 from horae.engine.hints import Hint, Hints
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, virtual_env
-from horae.model.trigger import Interval, Rules
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Interval
 from horae.store.contract import Store
 from horae.store.moves.due import FIRST
 from horae.store.moves.fire import Fired

@@ -12,7 +12,7 @@ from horae.engine.watching.listed import Listed
 from horae.engine.watching.refusals import in_words
 from horae.engine.watching.watcher import Places
 from horae.errors import BadInput
-from horae.model.trigger import Watch
+from horae.model.trigger.external import Watch
 
 OBJECTS = [f"in/{n:03}.csv" for n in range(25)] + ["inner/z", "out/a"]
 PAGE = 10

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from horae.config import load
 from horae.config.build import engine_settings
+from horae.config.load import load
 from horae.engine.sealing import Sealer
 from horae.env import virtual_env
 from horae.errors import BadInput, MasterKeyMissing

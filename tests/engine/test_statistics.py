@@ -10,7 +10,8 @@ from horae.engine.tallies import AT_ONCE, Tallies
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
 from horae.model.tally import DAY, HOUR, JOB_SPANS, Counts, JobTally, begin_of
-from horae.model.trigger import Cron, Interval, Rules
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Cron, Interval
 from horae.store.moves import statistics, statistics_reads
 from horae.store.moves.effects import Effects
 from horae.store.moves.told import Ended

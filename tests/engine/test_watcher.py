@@ -20,7 +20,8 @@ from horae.engine.watching.listed import Listed
 from horae.engine.watching.watcher import COUNTED_EVERY, Places, Watcher
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.trigger import Rules, Watch
+from horae.model.trigger.external import Watch
+from horae.model.trigger.rules import Rules
 from horae.store.moves import event_reads, watches
 from tests.store_contract.world import NAMESPACE, World, add_trigger
 

@@ -18,7 +18,8 @@ from horae.engine.sweep import Sweeper
 from horae.env import SECOND, Env, SystemClock, uuid7
 from horae.errors import StoreUnavailable
 from horae.model.protocol import Register
-from horae.model.trigger import Interval, Misfire, Rules
+from horae.model.trigger.rules import Misfire, Rules
+from horae.model.trigger.values import Interval
 from horae.store.contract import Store
 from horae.store.sqlite.memory import MemoryDriver
 from tests.store_contract.world import World, add_trigger, success

@@ -6,7 +6,8 @@ from horae.engine import zones
 from horae.engine.hints import Hints
 from horae.engine.zones import AGAIN, ZoneRules
 from horae.env import SECOND
-from horae.model.trigger import Cron, Interval, Rules
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Cron, Interval
 from horae.store.moves import audit_fires, zone_rules
 from tests.store_contract.world import World, add_trigger
 

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.model.duration import HOUR, MINUTE
-from horae.model.trigger import Cron, Interval, Rules, Trigger
 from horae.model.trigger.ahead import count_ahead
 from horae.model.trigger.decide import upcoming
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Cron, Interval, Trigger
 
 NOW = 1_800_000_123 * SECOND
 triggers = st.one_of(

@@ -6,20 +6,12 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.calendar import (
-    Version,
-    all_open,
-    business,
-    check_opens,
-    check_times,
-    describe_times,
-    parse_times,
-    present,
-    references_of,
-    render_times,
-    through_time,
-    users_of,
-)
+from horae.model.calendar import business
+from horae.model.calendar.compiled import all_open
+from horae.model.calendar.read import parse_times, render_times
+from horae.model.calendar.resolve import Version, check_opens, check_times, present, through_time, users_of
+from horae.model.calendar.values import references_of
+from horae.model.calendar.words import describe_times
 from horae.model.instant import format_instant, parse_instant
 
 HOUR = 3600 * SECOND

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from horae.env import SECOND
 from horae.model.duration import DAY, MINUTE
 from horae.model.instant import parse_instant
-from horae.model.trigger import Cron, Interval, Once, Rules, next_fire
 from horae.model.trigger.count import count_fires
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Cron, Interval, Once, next_fire
 from tests.model.test_cron_properties import EXPRESSIONS, GAPS, OVERLAPS, moments
 
 T0 = parse_instant("2026-11-15T08:00:00Z")

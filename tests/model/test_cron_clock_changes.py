@@ -7,7 +7,10 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.cron import last_before, load_zone, next_after, parse_cron, tzdata_version
+from horae.model.cron.fire import last_before, next_after
+from horae.model.cron.parse import parse_cron
+from horae.model.cron.zone import load as load_zone
+from horae.model.cron.zone import tzdata_version
 from horae.model.instant import parse_instant
 
 CITIES = {

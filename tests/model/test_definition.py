@@ -7,10 +7,14 @@ import pytest
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.confines import Confines
-from horae.model.definition import merge_definition, parse_definition, render_definition
+from horae.model.definition.patch import merge_definition
+from horae.model.definition.read import parse_definition
 from horae.model.definition.schedule import parse_when, render_when
+from horae.model.definition.write import render_definition
 from horae.model.job import Command, Http, Python
-from horae.model.trigger import Cron, Interval, Once, Rules, When, offset_in
+from horae.model.trigger.rules import Rules, offset_in
+from horae.model.trigger.values import Cron, Interval, Once
+from horae.model.trigger.when import When
 
 NOW = 1_800_000_000 * SECOND
 LATER = "2027-03-01T08:00:00Z"

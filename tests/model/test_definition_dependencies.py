@@ -4,7 +4,8 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.definition import parse_definition, render_definition
+from horae.model.definition.read import parse_definition
+from horae.model.definition.write import render_definition
 from horae.model.job import DAY
 
 EXTRACT, LOAD = "0195c1d2-7a3b-7c4d-8e5f-0123456789ab", "0195c1d2-7a3b-7c4d-8e5f-0123456789ac"

@@ -3,7 +3,8 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.definition import parse_definition, render_definition
+from horae.model.definition.read import parse_definition
+from horae.model.definition.write import render_definition
 from horae.model.placement import Affinity, Cost, Preference
 
 SECOND = 1_000_000

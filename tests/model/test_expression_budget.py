@@ -10,7 +10,7 @@ import pytest
 from horae.errors import BadInput, Costly
 from horae.model.awaits import Signal, compile_wait, first_for
 from horae.model.cel.meter import Meter, defining, shared
-from horae.model.definition import parse_definition
+from horae.model.definition.read import parse_definition
 from horae.model.events.filters import compile_filter
 from horae.model.events.params import fill_params
 from horae.model.naming import fill

@@ -6,7 +6,9 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.calendar import Calendar, parse_times, present
+from horae.model.calendar.compiled import Calendar
+from horae.model.calendar.read import parse_times
+from horae.model.calendar.resolve import present
 from horae.model.duration import DAY
 from horae.model.hold import (
     AT_ONCE,

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from horae.errors import BadInput
 from horae.model.duration import HOUR, MINUTE
 from horae.model.instant import format_instant, parse_instant
-from horae.model.trigger import Cron, Interval, Once, describe, next_fire, parse_schedule, render_schedule
+from horae.model.trigger.describe import describe
+from horae.model.trigger.schedule import parse_schedule, render_schedule
+from horae.model.trigger.values import Cron, Interval, Once, next_fire
 
 NOW = parse_instant("2026-11-15T08:00:00Z")
 LATER = parse_instant("2026-11-16T09:30:00Z")

@@ -3,8 +3,9 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.definition import parse_definition, render_definition
 from horae.model.definition.diff import differences
+from horae.model.definition.read import parse_definition
+from horae.model.definition.write import render_definition
 from horae.model.job import Spec
 from horae.model.secret_refs import TAKES_SECRETS, filled, filled_tree, filled_url, references_in
 from horae.model.template import compile_template, render, render_tree

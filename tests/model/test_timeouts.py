@@ -7,7 +7,9 @@ from msgspec import structs
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.definition import merge_definition, parse_definition, render_definition
+from horae.model.definition.patch import merge_definition
+from horae.model.definition.read import parse_definition
+from horae.model.definition.write import render_definition
 from horae.model.timeouts import AGAIN, Allowance, Held, Patience, Timeouts, overdue
 from tests.model.making import NOW, queued, waiting
 

@@ -7,9 +7,11 @@ import msgspec
 from horae.engine import calendar_changes, job_changes
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, Stale
-from horae.model.calendar import parse_times
+from horae.model.calendar.read import parse_times
 from horae.model.job import Command, Spec
-from horae.model.trigger import Interval, Rules, When
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Interval
+from horae.model.trigger.when import When
 from horae.store.moves import calendars, fire
 from tests.races.scenes import Cast, cast, scene
 from tests.races.stage import Move, Scene

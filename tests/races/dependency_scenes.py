@@ -6,7 +6,8 @@ from msgspec import structs
 
 from horae.engine import job_changes
 from horae.model.execution import Extra
-from horae.model.trigger import Interval, Rules
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Interval
 from horae.store.moves import join_looks, joins, submission
 from tests.races.scenes import Cast, scene
 from tests.races.stage import Move, Scene

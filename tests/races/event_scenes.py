@@ -8,7 +8,9 @@ from msgspec import structs
 
 from horae.engine import job_changes
 from horae.model.events.values import NewEvent
-from horae.model.trigger import Event, Rules, Watch, When
+from horae.model.trigger.external import Event, Watch
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.when import When
 from horae.store.moves import events, watches
 from horae.store.moves.watches import Found, Overtaken, Poll
 from tests.races.duel import LEFT

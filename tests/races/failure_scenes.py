@@ -5,7 +5,7 @@ from uuid import UUID
 
 from horae.model.retry import RetryPolicy
 from horae.model.timeouts import Timeouts
-from horae.model.trigger import Interval
+from horae.model.trigger.values import Interval
 from horae.store.moves import streaks, timeouts
 from tests.races.scenes import Cast, cast, scene
 from tests.races.stage import Move, Scene

@@ -9,13 +9,15 @@ from msgspec import structs
 
 from horae.engine import job_changes
 from horae.errors import BadInput, Conflict
-from horae.model.backfill import Backfill
+from horae.model.backfill.values import Backfill
 from horae.model.choice import LaneView
 from horae.model.ids import parcel_of
 from horae.model.protocol import Exchange, Outcome, Register
 from horae.model.protocol import Step as StepBody
 from horae.model.retry import RetryPolicy
-from horae.model.trigger import Interval, Misfire, Rules, When
+from horae.model.trigger.rules import Misfire, Rules
+from horae.model.trigger.values import Interval
+from horae.model.trigger.when import When
 from horae.store import epochs
 from horae.store.driver import alone
 from horae.store.moves import (

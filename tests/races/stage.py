@@ -10,8 +10,8 @@ from msgspec import Struct
 from horae.env import VirtualClock, virtual_env
 from horae.model.session import LIVE, seen_on
 from horae.model.slice import Running
-from horae.store import schema
 from horae.store.driver import one
+from horae.store.schema import whole as schema
 from horae.store.script import ScriptFactory, Statement
 from tests.races.duel import LEFT, RIGHT, SETTINGS, Duel, Explorer, Order, Ran, open_driver
 from tests.store_contract.world import World

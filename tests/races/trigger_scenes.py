@@ -7,7 +7,9 @@ from msgspec import structs
 
 from horae.engine import job_changes
 from horae.model.ids import execution_id, index_of, parcel_of
-from horae.model.trigger import Interval, Rules, When
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Interval
+from horae.model.trigger.when import When
 from horae.store.moves import turns
 from horae.store.moves.turns import turn_key
 from tests.races.duel import LEFT

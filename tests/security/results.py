@@ -17,7 +17,7 @@ import msgspec
 
 from horae.bench.results import machine
 from horae.model.principal import ROLES
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 
 PAGE = Path("docs/RESULTS-security.md")
 AREAS = {

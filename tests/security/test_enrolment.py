@@ -6,8 +6,7 @@ import httpx2
 import pytest
 
 from horae.cli.worker import enrolled
-from horae.config import Settings
-from horae.config.settings import Secret
+from horae.config.settings import Secret, Settings
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock, system_env
 from horae.errors import HoraeError

@@ -13,7 +13,7 @@ from horae.model.principal import NESTED, ROLES, Role
 from horae.server.access import ACCESS, EVERYBODY
 from horae.server.download import Download
 from horae.server.route import Route
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from tests.security.people import People, opened
 
 ID = "0198c5a0-0000-7000-8000-000000000000"

@@ -8,9 +8,9 @@ from horae.engine import namespace_erasures
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
 from horae.errors import StoreUnavailable
-from horae.store import schema
 from horae.store.driver import one
 from horae.store.moves.namespace_rows import known_tables
+from horae.store.schema import whole as schema
 from horae.store.script import Statement
 from tests.security.conftest import Connect
 from tests.security.people import Api, both

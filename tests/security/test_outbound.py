@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.cli.worker import worker_settings
-from horae.config import load
+from horae.config.load import load
 from horae.env import SECOND, system_env
 from horae.errors import BadInput
 from horae.model.job import Http

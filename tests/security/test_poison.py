@@ -11,8 +11,8 @@ import pytest
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.confines import Confines
-from horae.model.definition import parse_definition
 from horae.model.definition.job_template import read_template
+from horae.model.definition.read import parse_definition
 from horae.model.job import Command, Python
 from horae.worker.processes import all_processes, mark_of, tasks_of
 from tests.waiting import eventually

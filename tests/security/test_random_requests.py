@@ -11,7 +11,7 @@ from horae.env import SECOND, system_env
 from horae.model.principal import Principal
 from horae.server.access import ACCESS, is_public
 from horae.server.route import Route
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from horae.server.run import serve
 from tests.security.people import KEY
 from tests.server.random_requests import prepare, schemathesis

@@ -6,7 +6,7 @@ import pytest
 
 from horae.model.protocol import PROTOCOL
 from horae.server.access import ACCESS, EVERYBODY
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from horae.server.scopes import SCOPES
 from tests.security.people import Api, People, done, opened
 from tests.server.test_access import path_of

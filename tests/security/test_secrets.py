@@ -23,9 +23,9 @@ from horae.model.events.signature import sign
 from horae.model.protocol import Answer, Exchange, Register, Submit
 from horae.outbound.allow import Allowed
 from horae.server.app import Application
-from horae.store import schema
 from horae.store.driver import one
 from horae.store.moves import namespaces
+from horae.store.schema import whole as schema
 from horae.store.script import Statement
 from horae.worker.inside import InsideTransport
 from horae.worker.settings import Settings

@@ -13,8 +13,8 @@ from horae.engine.node import Node
 from horae.model.event import Event
 from horae.model.ids import parcel_of
 from horae.server.openapi import document
-from horae.store import schema
 from horae.store.driver import one
+from horae.store.schema import whole as schema
 from horae.store.script import Statement
 from tests.security.conftest import Connect
 from tests.security.people import both

@@ -16,7 +16,7 @@ from horae.client.client import Client
 from horae.client.http import HttpTransport as ClientTransport
 from horae.client.problems import Unreachable
 from horae.client.trust import trust
-from horae.config import Settings
+from horae.config.settings import Settings
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock, system_env, virtual_env
 from horae.errors import BadInput, Busy, Forbidden

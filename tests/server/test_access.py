@@ -8,7 +8,7 @@ from horae.model.principal import LOCAL
 from horae.server.access import ACCESS, EVERYBODY, is_public
 from horae.server.app import Application
 from horae.server.route import Route
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from tests.server.conftest import Api, Connect, key_for
 
 PUBLIC = {

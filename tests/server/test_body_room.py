@@ -9,7 +9,7 @@ from horae.engine.node import Node
 from horae.env import system_env
 from horae.server.app import Application
 from horae.server.body_room import SMALL, BodyRoom, room_of
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 
 ALPHA, BETA = 7, 8
 BULK = next(route for route in ROUTES if route.name == "executions.submit")

@@ -12,7 +12,7 @@ from horae.server.door import BODIED
 from horae.server.http import AT_ONCE, MOST_AFTER, MOST_HELD, MOST_LINED_UP, PATIENCE
 from horae.server.listener import Listener
 from horae.server.reading import LIMIT, SMALL_LIMIT
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from tests.server.test_http import Answers, Client, answer_of, ask, bound, get, is_closed
 from tests.waiting import eventually
 

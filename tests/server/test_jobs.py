@@ -3,7 +3,7 @@
 import pytest
 
 from horae.engine.node import Node
-from horae.model.definition import FIELDS
+from horae.model.definition.read import FIELDS
 from horae.server.job_body import JobBody, JobPatch
 from tests.server.conftest import Api
 

@@ -7,7 +7,7 @@ import pytest
 from horae.engine.node import Node
 from horae.env import VirtualClock
 from horae.server.once import KEPT_FOR, RUNNING_FOR
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from horae.store.moves import keys as moves
 from tests.server.conftest import Api, Connect
 

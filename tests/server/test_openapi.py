@@ -17,7 +17,7 @@ from horae.env import SECOND, system_env
 from horae.server.access import is_public
 from horae.server.openapi import build
 from horae.server.route import Route
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from horae.server.run import serve
 from tests.server.conftest import Api
 from tests.server.random_requests import prepare, schemathesis

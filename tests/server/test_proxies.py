@@ -12,7 +12,7 @@ from horae.server.app import Application
 from horae.server.call import NOBODY, Call
 from horae.server.crowd import Crowd
 from horae.server.proxies import Proxies
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 
 INGRESS = ("10.0.0.0/8",)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.server.router import Router
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from tests.server.conftest import Api
 
 ROUTER = Router(

@@ -14,7 +14,7 @@ from horae.env import SECOND, system_env
 from horae.errors import BadInput
 from horae.model.protocol import PROTOCOL, Exchange
 from horae.server.app import serves
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from horae.server.run import Serving, check_bind, serve
 from tests.waiting import eventually
 

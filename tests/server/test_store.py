@@ -9,7 +9,7 @@ from horae.engine.node import Node
 from horae.env import system_env
 from horae.model.instant import format_instant
 from horae.server.app import Application
-from horae.store.migrations import HEAD
+from horae.store.migrations.revisions import HEAD
 from horae.store.moves import sweep
 from horae.store.sqlite.library import VERSION
 from tests.server.conftest import Api, connected, key_for

@@ -11,9 +11,11 @@ import pytest
 from horae.engine.backfills import Asked
 from horae.env import SECOND
 from horae.errors import HoraeError
-from horae.model.backfill import Backfill
+from horae.model.backfill.values import Backfill
 from horae.model.instant import format_instant
-from horae.model.trigger import Interval, Misfire, Rules, When
+from horae.model.trigger.rules import Misfire, Rules
+from horae.model.trigger.values import Interval
+from horae.model.trigger.when import When
 from horae.store.contract import Store
 from horae.store.moves import audit_fires, backfills, triggers
 from tests.simulation.actors import Observer, Worker

@@ -12,7 +12,8 @@ from horae.model.dependency import Condition
 from horae.model.job import Python, Spec
 from horae.model.retry import Budgets, RetryPolicy
 from horae.model.timeouts import Timeouts
-from horae.model.trigger import Interval, When
+from horae.model.trigger.values import Interval
+from horae.model.trigger.when import When
 from horae.store.contract import Store
 from horae.store.moves import jobs, triggers
 from tests.simulation.actors import Client, Observer, Worker

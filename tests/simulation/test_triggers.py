@@ -16,7 +16,8 @@ from horae.errors import HoraeError
 from horae.model.instant import format_instant
 from horae.model.keys import keys_of
 from horae.model.parcel import extras_of
-from horae.model.trigger import Rules, Trigger, next_fire
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Trigger, next_fire
 from horae.store.sqlite.memory import MemoryDriver
 from tests.simulation.actors import Observer, Worker
 from tests.simulation.check import all_final, rows

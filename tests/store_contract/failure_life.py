@@ -5,7 +5,7 @@ from horae.model.choice import LaneView
 from horae.model.replay import Letters, Replay
 from horae.model.retry import Budgets, RetryPolicy
 from horae.model.timeouts import Timeouts
-from horae.model.trigger import Interval
+from horae.model.trigger.values import Interval
 from horae.store.moves import replays, streaks, timeouts
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, success
 

@@ -11,7 +11,8 @@ from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.protocol import Exchange, Step
 from horae.model.retry import RetryPolicy
 from horae.model.tally import Counts, JobTally, NamespaceTally
-from horae.model.trigger import Interval, Rules
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Interval
 from horae.store.driver import op_name
 from horae.store.moves import (
     artifacts,

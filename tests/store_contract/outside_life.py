@@ -4,7 +4,8 @@ from uuid import UUID
 
 from horae.env import SECOND
 from horae.model.events.values import NewEvent
-from horae.model.trigger import Event, Rules, Watch
+from horae.model.trigger.external import Event, Watch
+from horae.model.trigger.rules import Rules
 from horae.store.moves import event_reads, event_sweep, events, hooks, triggers, watches
 from horae.store.moves.hooks import Hook, Secret
 from horae.store.moves.targets import Target

@@ -6,7 +6,7 @@ from horae.env import SECOND
 from horae.model.ids import parcel_of
 from horae.model.meeting import Batch, Cache, Debounce, Meeting, Unique
 from horae.model.quota import UNBOUNDED, Bounds, Quota, Use
-from horae.model.trigger import Interval
+from horae.model.trigger.values import Interval
 from horae.store.moves import meeting_sweep, quotas
 from horae.store.moves.submission import Submission
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead

@@ -11,10 +11,11 @@ import pytest
 from horae.env import SECOND, Env, VirtualClock
 from horae.errors import BadInput, Conflict, HoraeError
 from horae.model.ids import parcel_id
-from horae.store import backup, epochs, schema, transfer
+from horae.store import backup, epochs, transfer
 from horae.store.driver import Driver, one
 from horae.store.moves import sessions
 from horae.store.open import open_store_driver
+from horae.store.schema import whole as schema
 from horae.store.script import ColumnType, Fetch, Insert, Script, Statement
 
 SAMPLES: dict[ColumnType, object] = {

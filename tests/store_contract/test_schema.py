@@ -12,9 +12,10 @@ from alembic.script import ScriptDirectory
 from horae.env import Env
 from horae.errors import StoreTooNew
 from horae.model.ids import execution_id, parcel_id
-from horae.store import migrations
 from horae.store.driver import Driver, one
-from horae.store.migrations import HEAD, render, upgrade
+from horae.store.migrations import render
+from horae.store.migrations import revisions as migrations
+from horae.store.migrations.revisions import HEAD, upgrade
 from horae.store.open import open_store_driver
 from horae.store.script import Insert, Script, Statement
 from horae.store.sqlite.connection import connect
@@ -42,7 +43,7 @@ def test_the_first_revision_says_what_schema_says(dialect: str):
 def test_every_table_has_the_columns_of_schema_on_sqlite():
     raw = connect(None)
     copy_fresh(raw)
-    from horae.store.schema import metadata
+    from horae.store.schema.columns import metadata
 
     for table in metadata.sorted_tables:
         found = {(name, bool(required or key)) for _, name, _, required, _, key in

@@ -23,8 +23,9 @@ from horae.model.protocol import Exchange, Failure, LogLines, Outcome, Progress,
 from horae.model.rank import Leads
 from horae.model.retry import RetryPolicy
 from horae.model.slice import Running
-from horae.model.trigger import Rules, Trigger, When
-from horae.store import schema
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Trigger
+from horae.model.trigger.when import When
 from horae.store.contract import Store
 from horae.store.driver import Driver, one
 from horae.store.moves import (
@@ -42,6 +43,7 @@ from horae.store.moves import (
     triggers,
 )
 from horae.store.moves.exchange import Arising, Head, Parked, Reply
+from horae.store.schema import whole as schema
 from horae.store.script import Fetch, Rows, Script, Statement
 from tests.suspects import may_meet
 

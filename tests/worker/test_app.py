@@ -11,7 +11,7 @@ from horae.client.job_options import SPELLED
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.confines import Confines
-from horae.model.definition import parse_definition
+from horae.model.definition.read import parse_definition
 from horae.model.job import Python
 
 

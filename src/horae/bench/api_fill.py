@@ -20,7 +20,7 @@ from horae.model.ids import first_id_at
 from horae.model.principal import DEFAULT_NAMESPACE
 from horae.model.protocol import Failure
 from horae.model.tally import DAY, HOUR, MINUTE, TEN_MINUTES, JobTally, NamespaceTally, begin_of
-from horae.model.trigger import due_after
+from horae.model.trigger.decide import due_after
 from horae.store.moves import statistics
 from horae.store.moves.parcels import PARCELS
 from horae.store.moves.shelves import HISTORY, Columns

@@ -21,7 +21,10 @@ from horae.model.cron.zone import names as zone_names
 from horae.model.ids import execution_id, parcel_id
 from horae.model.parcel import MAX_ITEMS
 from horae.model.principal import DEFAULT_NAMESPACE
-from horae.model.trigger import Cron, Interval, Rules, Trigger, When, due_after, next_fire
+from horae.model.trigger.decide import due_after
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Cron, Interval, Trigger, next_fire
+from horae.model.trigger.when import When
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.shelves import Columns
 from horae.store.script import Insert, Script, Together

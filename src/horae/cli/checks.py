@@ -8,8 +8,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from horae.cli.remote import World
-from horae.config import Settings
 from horae.config.load import is_strange, misspelt
+from horae.config.settings import Settings
 from horae.env import SECOND, Env
 from horae.errors import HoraeError
 

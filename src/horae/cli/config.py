@@ -7,7 +7,7 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column, Output
 from horae.cli.remote import config_option, output_option
-from horae.config import load
+from horae.config.load import load
 from horae.config.show import rows
 from horae.env import system_env
 

@@ -16,7 +16,7 @@ from horae.cli.remote import World, config_option, output_option
 
 if TYPE_CHECKING:
     from horae.client.client import Client
-    from horae.config import Settings
+    from horae.config.settings import Settings
     from horae.errors import StoreInUse
     from horae.store.checkup import Facts
 
@@ -33,7 +33,7 @@ def store_command(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
     def callback(
         *args: Any, store: str | None, data: str | None, config: Path | None, output: str, **more: Any
     ) -> None:
-        from horae.config import load
+        from horae.config.load import load
         from horae.env import system_env
 
         world = click.get_current_context().find_object(World) or World()
@@ -57,7 +57,7 @@ async def version(settings: "Settings", env: Any, out: Output) -> None:
     The server of a SQLite store in use is asked, with the key in HORAE_KEY or the one in the store's folder.
     """
     from horae.cli.store_checks import named
-    from horae.store.migrations import HEAD
+    from horae.store.migrations.revisions import HEAD
 
     facts = await _facts(settings, env)
     if out.is_for_people:
@@ -159,7 +159,7 @@ def _owner(owned: "StoreInUse", settings: "Settings", env: Any) -> "Client":
 @output_option
 def migrate(source: str, target: str | None, output: str) -> None:
     """Copy everything into another store, verified by counts and checksums."""
-    from horae.config import load
+    from horae.config.load import load
     from horae.config.show import masked
     from horae.env import system_env
     from horae.store.transfer import migrate as copy

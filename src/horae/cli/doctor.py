@@ -11,7 +11,7 @@ from horae.cli.remote import World, output_option, server_options
 from horae.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from horae.config import Settings
+    from horae.config.settings import Settings
     from horae.env import Env
 
 
@@ -42,7 +42,7 @@ def doctor(
     from horae.cli.checks import local_checks, server_checks
     from horae.cli.output import Output
     from horae.cli.store_checks import store_checks
-    from horae.config import load
+    from horae.config.load import load
     from horae.env import system_env
 
     world = click.get_current_context().find_object(World) or World()

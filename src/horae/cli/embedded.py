@@ -10,7 +10,7 @@ from msgspec.json import encode
 
 from horae.cli.apps import load_app
 from horae.cli.worker import trace_attempts, worker_settings
-from horae.config import Settings
+from horae.config.settings import Settings
 from horae.engine.node import Node
 from horae.errors import HoraeError
 from horae.model.principal import DEFAULT_NAMESPACE

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from horae import private
-from horae.config import Settings
+from horae.config.settings import Settings
 from horae.engine.keys import Keys
 from horae.errors import BadInput
 

@@ -9,7 +9,7 @@ import sys
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from horae.config import Settings
+from horae.config.settings import Settings
 from horae.worker.capture import WHOSE
 
 FIRST = ("timestamp", "level", "event")

@@ -16,7 +16,7 @@ from horae.client.http import HttpTransport
 from horae.client.local import find_key, where
 from horae.client.transport import Transport
 from horae.client.trust import trust
-from horae.config import load
+from horae.config.load import load
 from horae.env import Env, system_env
 
 _SERVER = "The server.  [env: HORAE_URL; default: http://127.0.0.1:8420]"

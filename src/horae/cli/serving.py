@@ -10,8 +10,9 @@ import msgspec
 from horae.cli.firstkey import make_folder
 from horae.cli.process import calm_collector
 from horae.cli.terminal import echo
-from horae.config import Settings, load
 from horae.config.build import connections, engine_settings
+from horae.config.load import load
+from horae.config.settings import Settings
 from horae.engine.node import Node
 from horae.engine.tracing.otel import open_sink
 from horae.env import Env

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from horae.cli.checks import Check, State, clock_check, disk_state
-from horae.config import Settings
+from horae.config.settings import Settings
 from horae.config.show import masked
 from horae.env import Env
 from horae.errors import HoraeError, StoreInUse

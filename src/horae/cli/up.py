@@ -13,7 +13,7 @@ from horae.cli.remote import config_option
 from horae.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from horae.config import Settings
+    from horae.config.settings import Settings
     from horae.engine.node import Node
     from horae.server.run import Serving
 
@@ -122,7 +122,7 @@ def activation() -> list[str]:
 
 def _exports(serving: "Serving", settings: "Settings") -> list[str]:
     """What the commands must know when it is not what they assume."""
-    from horae.config import DEFAULT_URL
+    from horae.config.settings import DEFAULT_URL
 
     told = {}
     if serving.url != DEFAULT_URL:

@@ -18,7 +18,7 @@ from horae.cli.remote import config_option
 from horae.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from horae.config import Settings
+    from horae.config.settings import Settings
     from horae.engine.tracing.spans import Sink
     from horae.env import Clock
     from horae.worker.settings import Settings as WorkerSettings

@@ -4,7 +4,8 @@ import ipaddress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from horae.config import Settings, load
+from horae.config.load import load
+from horae.config.settings import Settings
 from horae.errors import BadInput
 
 

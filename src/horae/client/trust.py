@@ -2,7 +2,8 @@
 
 import ssl
 
-from horae.config import Settings, load
+from horae.config.load import load
+from horae.config.settings import Settings
 from horae.errors import BadInput
 
 

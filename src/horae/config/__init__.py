@@ -2,8 +2,3 @@
 
 Servers, workers, the client and the CLI read them here; the engine and the store only get values.
 """
-
-from horae.config.load import Loaded, Origin, load
-from horae.config.settings import DEFAULT_URL, TABLE, Secret, Setting, Settings, Span
-
-__all__ = ["DEFAULT_URL", "TABLE", "Loaded", "Origin", "Secret", "Setting", "Settings", "Span", "load"]

@@ -15,9 +15,9 @@ from horae.engine.templates import Templates
 from horae.env import Env
 from horae.errors import BadInput, HoraeError
 from horae.model.applied_view import AppliedListView, AppliedView
-from horae.model.definition import render_definition
 from horae.model.definition.diff import differences
 from horae.model.definition.order import order_of_calendars, order_of_jobs, order_of_templates
+from horae.model.definition.write import render_definition
 from horae.store.contract import Store
 from horae.store.script import Script
 from horae.store.within import together

@@ -9,7 +9,7 @@ from msgspec import Meta, field
 from horae.engine.refs import find_job
 from horae.env import Env
 from horae.errors import BadInput
-from horae.model.cron import tzdata_version
+from horae.model.cron.zone import tzdata_version
 from horae.model.instant import format_instant, parse_instant
 from horae.model.view import Time, View
 from horae.store.contract import Store

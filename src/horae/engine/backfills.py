@@ -9,17 +9,8 @@ from horae.engine.params import Params
 from horae.engine.refs import as_id, find_job, in_quotes, nearest
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput, Conflict, HoraeError, NotFound
-from horae.model.backfill import (
-    DEFAULT_CONCURRENT,
-    MOST_CONCURRENT,
-    MOST_FIRES,
-    Backfill,
-    BackfillState,
-    Counts,
-    Outline,
-    outline,
-    stretches,
-)
+from horae.model.backfill.plan import Outline, outline, stretches
+from horae.model.backfill.values import DEFAULT_CONCURRENT, MOST_CONCURRENT, MOST_FIRES, Backfill, BackfillState, Counts
 from horae.model.backfill.view import (
     BackfillPlan,
     BackfillRunView,

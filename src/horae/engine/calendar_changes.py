@@ -6,7 +6,10 @@ import msgspec
 
 from horae.env import Instant
 from horae.errors import BadInput, Conflict, Stale
-from horae.model.calendar import Calendar, Times, present, references_of, render_times, users_of
+from horae.model.calendar.compiled import Calendar
+from horae.model.calendar.read import render_times
+from horae.model.calendar.resolve import present, users_of
+from horae.model.calendar.values import Times, references_of
 from horae.model.calendar.view import CalendarUse
 from horae.store.moves import calendars as moves
 from horae.store.moves import holds

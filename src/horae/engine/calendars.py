@@ -10,17 +10,12 @@ from horae.engine.calendar_changes import Change
 from horae.engine.refs import in_quotes, nearest
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, NotFound
-from horae.model.calendar import (
-    Calendar,
-    Times,
-    check_opens,
-    check_times,
-    describe_times,
-    parse_times,
-    present,
-)
-from horae.model.calendar.compiled import FIRST, LAST
+from horae.model.calendar.compiled import FIRST, LAST, Calendar
+from horae.model.calendar.read import parse_times
+from horae.model.calendar.resolve import check_opens, check_times, present
+from horae.model.calendar.values import Times
 from horae.model.calendar.view import CalendarUse, CalendarView, OpeningView
+from horae.model.calendar.words import describe_times
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_name, a_text, an_object
 from horae.model.duration import DAY

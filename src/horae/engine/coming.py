@@ -16,10 +16,11 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.trigger_calendars import course_of
 from horae.env import SECOND, Env, Instant
 from horae.errors import HoraeError
-from horae.model.calendar import Calendar
+from horae.model.calendar.compiled import Calendar
 from horae.model.tally import begin_of
-from horae.model.trigger import Rules, Timed, Trigger
 from horae.model.trigger.ahead import count_ahead
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Timed, Trigger
 from horae.store.contract import Store
 from horae.store.moves import calendars, fire_reads
 from horae.store.moves.triggers import Timer

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msgspec import Raw
 
-from horae.engine.archive import ArchiveReader
+from horae.engine.archive.reader import ArchiveReader
 from horae.engine.executions import Executions, start
 from horae.engine.refs import find_job, tag_ref
 from horae.engine.sealed import Seals

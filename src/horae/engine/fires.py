@@ -14,16 +14,18 @@ from horae.engine.refs import find_job
 from horae.engine.trigger_calendars import course_of
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput
-from horae.model.calendar import Calendar
+from horae.model.calendar.compiled import Calendar
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
 from horae.model.duration import DAY, HOUR
 from horae.model.events.decide import EventDisposition
 from horae.model.fire_view import FirePage, FireView
 from horae.model.instant import format_instant, parse_instant
-from horae.model.trigger import Disposition, Timed, due_at, upcoming
 from horae.model.trigger.count import count_fires, fires_left
 from horae.model.trigger.course import Course
+from horae.model.trigger.decide import Disposition, upcoming
+from horae.model.trigger.rules import due_at
+from horae.model.trigger.values import Timed
 from horae.store.contract import Store
 from horae.store.moves import calendars, fire_reads, job_reads
 from horae.store.moves.dependency_fires import DependencyDisposition

@@ -11,7 +11,7 @@ from horae.engine.hold_watch import HoldWatch
 from horae.engine.refs import in_quotes, nearest
 from horae.env import Env, Instant
 from horae.errors import NotFound
-from horae.model.calendar import no_such_calendar, present
+from horae.model.calendar.resolve import no_such_calendar, present
 from horae.model.definition.values import a_text
 from horae.model.duration import parse_duration
 from horae.model.hold import Hold, check_window, span_of

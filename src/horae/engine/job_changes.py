@@ -11,7 +11,9 @@ from horae.engine.owned_jobs import Keeping
 from horae.env import Instant
 from horae.errors import BadInput, Busy, Conflict
 from horae.model.job import Job, Spec
-from horae.model.trigger import SCHEDULE, Disposition, Once, When
+from horae.model.trigger.decide import Disposition
+from horae.model.trigger.values import Once
+from horae.model.trigger.when import SCHEDULE, When
 from horae.store.moves import (
     calendars,
     cancel_job,

@@ -18,14 +18,16 @@ from horae.engine.trigger_checks import check_params, field_of, refuse_the_past
 from horae.env import Env, Instant
 from horae.errors import BadInput
 from horae.model.cel.meter import defining
-from horae.model.definition import Definition, merge_definition, parse_definition, parse_whens
 from horae.model.definition.job_template import patched_form
+from horae.model.definition.patch import merge_definition
+from horae.model.definition.read import Definition, parse_definition, parse_whens
 from horae.model.job import Spec
 from horae.model.job_template import JobTemplate
 from horae.model.namespace import with_defaults
 from horae.model.queue import DEFAULT_QUEUE
 from horae.model.schema import check_schema
-from horae.model.trigger import Watch, When
+from horae.model.trigger.external import Watch
+from horae.model.trigger.when import When
 from horae.store.contract import Store
 from horae.store.moves import job_reads, namespaces
 from horae.store.moves.jobs import StoredJob

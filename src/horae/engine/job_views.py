@@ -9,16 +9,17 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct, structs
 
-from horae.model.definition import render_definition
 from horae.model.definition.dependencies import render_dependency
 from horae.model.definition.workflow import render_workflow
+from horae.model.definition.write import render_definition
 from horae.model.instant import format_instant
 from horae.model.job import Job, JobVersion, Spec
 from horae.model.job_view import JobStatus, JobVersionView, JobView, LastExecution
 from horae.model.retry import Budgets, RetryPolicy
 from horae.model.show import as_fields
-from horae.model.trigger import SCHEDULE, Trigger, describe
-from horae.model.trigger.describe import warnings
+from horae.model.trigger.describe import describe, warnings
+from horae.model.trigger.values import Trigger
+from horae.model.trigger.when import SCHEDULE
 from horae.model.view import shown_time
 from horae.model.workflow.naming import calls_of
 from horae.model.workflow.values import Workflow

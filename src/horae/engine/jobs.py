@@ -18,7 +18,7 @@ from horae.engine.permits import check_changes, check_name, visible
 from horae.engine.refs import as_id, find_job
 from horae.env import Env
 from horae.errors import Busy, Conflict, Stale
-from horae.model.definition import Definition
+from horae.model.definition.read import Definition
 from horae.model.event import Event
 from horae.model.job import NAME, Job, Spec
 from horae.model.job_template import JobTemplate, source_of

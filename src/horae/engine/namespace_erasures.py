@@ -12,7 +12,7 @@ from uuid import UUID
 
 import structlog
 
-from horae.engine.archive import ArchiveReader
+from horae.engine.archive.reader import ArchiveReader
 from horae.engine.backfills import Backfills
 from horae.engine.jobs import Jobs
 from horae.engine.keys import Keys

@@ -7,8 +7,8 @@ from msgspec import Struct, structs
 
 from horae.engine.refs import in_quotes, nearest
 from horae.errors import BadInput
-from horae.model.definition import Definition
 from horae.model.definition.job_template import read_use
+from horae.model.definition.read import Definition
 from horae.model.job_template import JobTemplate
 from horae.model.made import Made
 from horae.store.contract import Store

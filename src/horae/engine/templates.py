@@ -14,9 +14,9 @@ from horae.engine.template_courses import drafts_together, used_first
 from horae.env import Env
 from horae.errors import Busy, Conflict, HoraeError, NotFound, Stale
 from horae.model.cursor import check_limit, make_cursor, read_cursor
-from horae.model.definition import render_definition
 from horae.model.definition.diff import differences
 from horae.model.definition.job_template import read_template
+from horae.model.definition.write import render_definition
 from horae.model.job_template import Body, JobTemplate
 from horae.model.template_view import AffectedView, TemplateView, show_template
 from horae.model.view import Page

@@ -6,13 +6,17 @@ from uuid import UUID
 from horae.engine.trigger_checks import field_of
 from horae.env import Instant
 from horae.errors import BadInput, HoraeError
-from horae.model.calendar import Calendar, Times, all_open, no_such_calendar, present
+from horae.model.calendar.compiled import Calendar, all_open
+from horae.model.calendar.resolve import no_such_calendar, present
+from horae.model.calendar.values import Times
 from horae.model.job import Spec
-from horae.model.trigger import Timed, When, begin, upcoming
 from horae.model.trigger.by_calendar import runs_after
 from horae.model.trigger.course import FAR, Course
+from horae.model.trigger.decide import upcoming
 from horae.model.trigger.lost import first_lost
 from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Timed, begin
+from horae.model.trigger.when import When
 from horae.store.contract import Store
 from horae.store.moves import calendars as moves
 from horae.store.moves.triggers import Timer

@@ -10,19 +10,11 @@ from horae.model.job import Spec
 from horae.model.limit_keys import envelope_keys, is_keyed
 from horae.model.schema import check_fits
 from horae.model.template import TemplateError
-from horae.model.trigger import (
-    GRACE,
-    SCHEDULE,
-    Once,
-    Timed,
-    When,
-    begin,
-    fill_fire_params,
-    fire_scope,
-    next_fire,
-    previous_fire,
-    upcoming,
-)
+from horae.model.trigger.decide import upcoming
+from horae.model.trigger.params import fill_fire_params, fire_scope
+from horae.model.trigger.rules import GRACE
+from horae.model.trigger.values import Once, Timed, begin, next_fire, previous_fire
+from horae.model.trigger.when import SCHEDULE, When
 
 
 def refuse_the_past(when: When, now: Instant) -> None:

@@ -10,7 +10,9 @@ from horae.model.definition.by_calendar import describe_outside
 from horae.model.definition.schedule import render_when
 from horae.model.fire_view import TriggerView
 from horae.model.instant import format_instant
-from horae.model.trigger import Timed, describe, kind_of
+from horae.model.trigger.describe import describe
+from horae.model.trigger.schedule import kind_of
+from horae.model.trigger.values import Timed
 from horae.model.view import shown_time
 from horae.store.contract import Store
 from horae.store.moves import event_reads

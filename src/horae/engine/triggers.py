@@ -22,9 +22,10 @@ from horae.model.definition.preview import show_coming, show_preview
 from horae.model.definition.values import a_text, an_object
 from horae.model.fire_view import PreviewView, TriggerView
 from horae.model.instant import parse_instant
-from horae.model.trigger import KINDS, SCHEDULE
 from horae.model.trigger.count import fires_left
 from horae.model.trigger.preview import MOST
+from horae.model.trigger.schedule import KINDS
+from horae.model.trigger.when import SCHEDULE
 from horae.model.view import Page
 from horae.store.contract import Store
 from horae.store.moves import calendars, job_reads, trigger_reads

@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from horae.env import Instant, Micros
 from horae.errors import BadInput
-from horae.model.calendar import Calendar
-from horae.model.calendar.compiled import LAST
+from horae.model.calendar.compiled import LAST, Calendar
 from horae.model.duration import DAY, format_duration
 from horae.model.instant import format_instant
 

@@ -7,8 +7,10 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.trigger import NONEXISTENT, Disposition, Rules, Trigger, latest, upcoming
+from horae.model.trigger.decide import NONEXISTENT, Disposition, latest, upcoming
 from horae.model.trigger.lost import lost_between
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Trigger
 
 
 class LedgerRow(Struct, frozen=True, kw_only=True):

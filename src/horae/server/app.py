@@ -9,13 +9,13 @@ from horae.errors import BadInput, Forbidden
 from horae.server.body_room import BodyRoom
 from horae.server.cors import Cors
 from horae.server.door import answer, unmatched
-from horae.server.metrics import Metrics
+from horae.server.metrics.exposition import Metrics
 from horae.server.problems import problem
 from horae.server.proxies import Proxies
 from horae.server.reply import Receive, Reply, Send
 from horae.server.route import Route
 from horae.server.router import Found, Router
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from horae.server.shaping import shaped
 from horae.server.stream import Streams
 

@@ -19,7 +19,7 @@ from horae.server.access import is_counted, is_public
 from horae.server.problems import Broken, Problem, UnsupportedMedia
 from horae.server.reply import encode
 from horae.server.route import Route
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from horae.server.schemas import BEHIND, Document, schemas_of
 from horae.server.shaping import is_tagged
 from horae.version import __version__

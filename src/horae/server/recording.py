@@ -19,7 +19,7 @@ from horae.model.audit_log import Entry, Outcome
 from horae.server.call import Call
 from horae.server.reply import Reply
 from horae.server.route import Route
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 from horae.server.targets import MOST, made_by, target_of
 
 MOST_DETAIL = 16 * 1024  # bytes

@@ -17,7 +17,7 @@ from horae.model.user import NAME
 from horae.server.call import Call
 from horae.server.reply import Reply
 from horae.server.route import API, Route
-from horae.server.routes import ROUTES
+from horae.server.routes.table import ROUTES
 
 MOST = 500  # characters
 _UP_TO_THE_LAST_NAME = re.compile(r".*\}")

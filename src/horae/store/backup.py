@@ -15,10 +15,11 @@ from sqlalchemy import Table
 from horae import private
 from horae.env import Env, Instant
 from horae.errors import BadInput, HoraeError, StoreInUse
-from horae.store import epochs, schema, transfer
+from horae.store import epochs, transfer
 from horae.store.driver import Driver
-from horae.store.migrations import HEAD, needs_upgrade
+from horae.store.migrations.revisions import HEAD, needs_upgrade
 from horae.store.open import open_store_driver
+from horae.store.schema import whole as schema
 from horae.store.script import Insert, Rows, Script
 
 SQLITE_MAGIC = b"SQLite format 3\x00"

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from horae.store.driver import Driver
-from horae.store.migrations import HEAD
+from horae.store.migrations.revisions import HEAD
 from horae.store.script import Fetch, Script, Statement
 
 _HAS_VERSION = {

@@ -4,7 +4,7 @@ from horae.env import Instant
 from horae.errors import Conflict, NotFound
 from horae.store.checkup import schema_version
 from horae.store.driver import Driver
-from horae.store.migrations import HEAD
+from horae.store.migrations.revisions import HEAD
 from horae.store.moves import jobs, namespaces, streaks
 from horae.store.script import Script
 

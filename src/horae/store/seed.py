@@ -1,7 +1,7 @@
 """What a new store holds, and how to tell cheaply whether a store is at this program's version."""
 
 from horae.env import Env, Instant
-from horae.store.migrations import needs_upgrade
+from horae.store.migrations.revisions import needs_upgrade
 from horae.store.script import Fetch, Insert, Script, ScriptFactory, Statement
 
 _TABLES = {

@@ -11,10 +11,10 @@ from sqlalchemy import Table
 from horae.env import SECOND, Env, Instant
 from horae.errors import Conflict, HoraeError
 from horae.model.ids import instant_of
-from horae.store import schema
 from horae.store.driver import Driver, Read, one
 from horae.store.moves import sessions
 from horae.store.open import open_store_driver
+from horae.store.schema import whole as schema
 from horae.store.script import ColumnType, Fetch, Insert, Row, Rows, Script, Statement
 
 PAGE = 1000

@@ -3,7 +3,9 @@
 from itertools import pairwise, product
 
 from horae.env import SECOND
-from horae.model.cron import Expression, last_before, next_after, parse_cron
+from horae.model.cron.fire import last_before, next_after
+from horae.model.cron.parse import parse_cron
+from horae.model.cron.wall import Expression
 from horae.model.cron.zone import BUCKET_BITS, spans
 from tests.model.cron import vixie
 from tests.model.cron.differences import Verdict, one_with_vixie

@@ -3,7 +3,9 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.definition import merge_definition, parse_definition, render_definition
+from horae.model.definition.patch import merge_definition
+from horae.model.definition.read import parse_definition
+from horae.model.definition.write import render_definition
 from horae.model.workflow.values import Sleep
 
 

@@ -17,7 +17,7 @@ from horae.model.rate import Rate
 from horae.model.streak import Streak
 from horae.model.tally import Counts as Counted
 from horae.model.tally import JobTally, begin_of
-from horae.model.trigger import Once
+from horae.model.trigger.values import Once
 from horae.store.moves import alert_facts as facts
 from horae.store.moves import alert_notices as notices
 from horae.store.moves import alert_rules as rules

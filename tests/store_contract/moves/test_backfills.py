@@ -7,11 +7,12 @@ import pytest
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.backfill import Backfill, Counts
+from horae.model.backfill.values import Backfill, Counts
 from horae.model.execution import Extra
 from horae.model.instant import format_instant
 from horae.model.parcel import extras_of
-from horae.model.trigger import Interval, Misfire, Once, Rules
+from horae.model.trigger.rules import Misfire, Rules
+from horae.model.trigger.values import Interval, Once
 from horae.store.moves import audit_fires, backfill_work, backfills, calendars, jobs, ledger, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, lead, success
 

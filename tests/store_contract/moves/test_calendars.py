@@ -5,8 +5,9 @@ from functools import partial
 import msgspec
 
 from horae.env import SECOND
-from horae.model.calendar import parse_times
-from horae.model.trigger import Interval, Rules
+from horae.model.calendar.read import parse_times
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Interval
 from horae.store.moves import calendars, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger
 

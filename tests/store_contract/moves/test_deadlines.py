@@ -6,7 +6,8 @@ from msgspec import structs
 from horae.env import SECOND
 from horae.model.policy import Policy
 from horae.model.rank import Leads
-from horae.model.trigger import Interval, Rules
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Interval
 from horae.store.moves.submission import Submission
 from tests.store_contract.flow_world import open_all, step, workflow
 from tests.store_contract.moves.test_backfills import make, work

@@ -1,6 +1,6 @@
 """Events at triggers that go by calendars: skipped while these are closed, or due when they open."""
 
-from horae.model.trigger import Rules
+from horae.model.trigger.rules import Rules
 from horae.store.moves import calendars, event_reads
 from tests.store_contract.moves.test_events import event, listen, take, told
 from tests.store_contract.moves.test_fire_calendars import ALWAYS, HOUR, NINE_TO_TEN, put

@@ -6,7 +6,8 @@ import pytest
 
 from horae.env import SECOND
 from horae.model.ids import index_of, parcel_of
-from horae.model.trigger import Event, Rules, Watch
+from horae.model.trigger.external import Event, Watch
+from horae.model.trigger.rules import Rules
 from horae.store.moves import events, turns, watches
 from horae.store.moves.turns import turn_key
 from tests.store_contract.moves.test_dependencies import dependent, upstream

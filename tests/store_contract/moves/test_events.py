@@ -10,7 +10,8 @@ import pytest
 from horae.env import SECOND
 from horae.model.events.values import NewEvent
 from horae.model.parcel import extras_of
-from horae.model.trigger import Event, Rules
+from horae.model.trigger.external import Event
+from horae.model.trigger.rules import Rules
 from horae.store.moves import event_reads, event_sweep, events
 from horae.store.moves.targets import Target
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, success

@@ -10,7 +10,8 @@ from horae.model.execution import Extra
 from horae.model.ids import execution_id
 from horae.model.instant import format_instant
 from horae.model.parcel import extras_of
-from horae.model.trigger import Interval, Misfire, Once, Rules, due_at
+from horae.model.trigger.rules import Misfire, Rules, due_at
+from horae.model.trigger.values import Interval, Once
 from horae.store.moves import audit_fires, due, fire, triggers
 from tests.store_contract.world import World, add_trigger, lead, success
 

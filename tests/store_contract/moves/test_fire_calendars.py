@@ -7,7 +7,8 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.trigger import Interval, Misfire, Rules
+from horae.model.trigger.rules import Misfire, Rules
+from horae.model.trigger.values import Interval
 from horae.store.moves import audit_fires, calendars, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
 

@@ -5,7 +5,8 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import Conflict
-from horae.model.calendar import parse_times, present
+from horae.model.calendar.read import parse_times
+from horae.model.calendar.resolve import present
 from horae.model.hold import NEVER, Hold
 from horae.model.instant import format_instant
 from horae.store.moves import calendars, holds

@@ -3,7 +3,8 @@
 import pytest
 
 from horae.env import SECOND
-from horae.model.trigger import Event, Rules
+from horae.model.trigger.external import Event
+from horae.model.trigger.rules import Rules
 from horae.store.moves import event_sweep, hooks, triggers
 from horae.store.moves.hooks import Hook, Secret
 from tests.store_contract.world import NAMESPACE, World, add_trigger

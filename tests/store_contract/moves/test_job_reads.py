@@ -2,7 +2,7 @@
 
 from horae.env import SECOND
 from horae.model.retry import RetryPolicy
-from horae.model.trigger import Interval
+from horae.model.trigger.values import Interval
 from horae.store.moves import job_reads
 from horae.store.moves.job_reads import Activity
 from tests.store_contract.world import NAMESPACE, TestJob, World, add_trigger, failed, progress, success

@@ -1,9 +1,10 @@
 """Wall times that a clock change took are in the ledger when it comes, and stay told whatever becomes of the rows."""
 
-from horae.model.backfill import Backfill
+from horae.model.backfill.values import Backfill
 from horae.model.duration import DAY, HOUR, MINUTE
 from horae.model.instant import parse_instant
-from horae.model.trigger import Cron, Misfire, Rules
+from horae.model.trigger.rules import Misfire, Rules
+from horae.model.trigger.values import Cron
 from horae.store.moves import audit_fires, backfill_work, backfills, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
 

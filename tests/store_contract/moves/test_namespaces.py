@@ -2,8 +2,8 @@
 
 from horae.model.definition.namespace import Said, parse_namespace
 from horae.model.policy import Policy
-from horae.store import schema
 from horae.store.moves import lanes, namespaces
+from horae.store.schema import whole as schema
 from tests.store_contract.world import NAMESPACE, World
 
 DAY = 86_400_000_000

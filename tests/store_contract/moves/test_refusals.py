@@ -9,7 +9,9 @@ from horae.model.events.values import NewEvent
 from horae.model.ids import parcel_of
 from horae.model.meeting import Unique
 from horae.model.quota import UNBOUNDED, Bounds, Quota
-from horae.model.trigger import Event, Interval, Misfire, Once, Rules
+from horae.model.trigger.external import Event
+from horae.model.trigger.rules import Misfire, Rules
+from horae.model.trigger.values import Interval, Once
 from horae.store.moves import backfill_work, events, meetings
 from horae.store.moves.refusals import Room
 from tests.store_contract.moves.test_backfills import finish, make, missed

@@ -5,7 +5,8 @@ import asyncio
 from horae.model.ledger import LedgerRow
 from horae.model.protocol import Step
 from horae.model.tally import Counts
-from horae.model.trigger import Interval, Misfire, Rules
+from horae.model.trigger.rules import Misfire, Rules
+from horae.model.trigger.values import Interval
 from horae.store.moves import audit_fires, ledger, sessions, statistics, steps, sweep, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, released
 

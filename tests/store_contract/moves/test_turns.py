@@ -5,7 +5,8 @@ import pytest
 
 from horae.env import SECOND
 from horae.model.ids import execution_id, index_of, parcel_of
-from horae.model.trigger import Interval, Rules
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Interval
 from horae.store.moves import turns
 from horae.store.moves.turns import turn_key
 from tests.store_contract.world import World, add_trigger, lead, rank, success

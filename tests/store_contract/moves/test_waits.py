@@ -6,7 +6,8 @@ from msgspec import structs
 from horae.env import SECOND
 from horae.model.execution import Extra
 from horae.model.ids import execution_id, parcel_of
-from horae.model.trigger import Interval, Rules
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Interval
 from horae.store.moves import jobs, joins, submission, waits
 from horae.store.moves.starts import Started
 from tests.store_contract.moves.test_dependencies import dependent, look, run, started, states, upstream

@@ -7,7 +7,8 @@ import pytest
 
 from horae.env import SECOND
 from horae.model.events.values import NewEvent
-from horae.model.trigger import Rules, Watch
+from horae.model.trigger.external import Watch
+from horae.model.trigger.rules import Rules
 from horae.store.moves import event_sweep, triggers, watches
 from horae.store.moves.watches import Found, Overtaken, Poll
 from tests.store_contract.outside_life import fits

@@ -2,8 +2,11 @@
 
 from collections.abc import Collection
 
-from horae.engine.archive import Archiver, ArchiveReader
-from horae.engine.artifacts import Artifacts, ArtifactSweeper, place_at
+from horae.engine.archive.archiver import Archiver
+from horae.engine.archive.reader import ArchiveReader
+from horae.engine.artifacts.keeper import Artifacts
+from horae.engine.artifacts.place import place_at
+from horae.engine.artifacts.sweep import ArtifactSweeper
 from horae.engine.backfill import Backfiller
 from horae.engine.backfills import Backfills
 from horae.engine.callbacks import Callbacks

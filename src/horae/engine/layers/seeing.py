@@ -2,9 +2,11 @@
 
 from collections.abc import Collection
 
-from horae.engine.alerts import AlertDelivery, Alerts, AlertWatch
+from horae.engine.alerts.alerts import Alerts
 from horae.engine.alerts.channels import AlertChannels
+from horae.engine.alerts.delivery import AlertDelivery
 from horae.engine.alerts.rules import AlertRules
+from horae.engine.alerts.watch import AlertWatch
 from horae.engine.audit import Audit
 from horae.engine.audit_fires import FireAudits
 from horae.engine.autoscale import Autoscale

@@ -8,7 +8,8 @@ from horae.engine.trigger_views import state_of
 from horae.model.duration import DAY
 from horae.model.gates import Blocker, closed
 from horae.model.instant import format_instant
-from horae.model.trigger import Timed, describe
+from horae.model.trigger.describe import describe
+from horae.model.trigger.values import Timed
 from horae.store.moves import calendars, explain_reads, streaks, trigger_reads
 from horae.store.moves.trigger_reads import Shown
 

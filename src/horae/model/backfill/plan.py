@@ -10,10 +10,12 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.calendar.compiled import Calendar
-from horae.model.trigger import Rules, Trigger, latest, upcoming
 from horae.model.trigger.count import count_fires
 from horae.model.trigger.course import Course
+from horae.model.trigger.decide import latest, upcoming
 from horae.model.trigger.open_count import count_open
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Trigger
 
 Place = tuple[Instant, str]  # a fire: its instant, and its trigger's name
 Known = Literal["before", "forgotten", "known"]

@@ -25,7 +25,7 @@ from horae.model.calendar.values import (
     Yearly,
     count_of,
 )
-from horae.model.cron import load_zone
+from horae.model.cron.zone import load as load_zone
 from horae.model.definition.values import a_list, a_name, a_text, an_object, refuse_unknown, shallow
 from horae.model.instant import format_instant, parse_instant
 from horae.model.job import NAME

@@ -5,15 +5,17 @@ from typing import Any
 
 from horae.env import Instant
 from horae.errors import BadInput
-from horae.model.calendar import Calendar
+from horae.model.calendar.compiled import Calendar
 from horae.model.definition.by_calendar import describe_outside
 from horae.model.definition.schedule import parse_when, render_when
 from horae.model.fire_view import ComingView, PreviewView
 from horae.model.instant import format_instant
-from horae.model.trigger import SCHEDULE, Cron, Timed, When, describe, kind_of
-from horae.model.trigger.describe import warnings
+from horae.model.trigger.describe import describe, warnings
 from horae.model.trigger.preview import preview
 from horae.model.trigger.rules import Rules
+from horae.model.trigger.schedule import kind_of
+from horae.model.trigger.values import Cron, Timed
+from horae.model.trigger.when import SCHEDULE, When
 
 
 def show_preview(

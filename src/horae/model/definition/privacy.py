@@ -6,8 +6,8 @@ from typing import Any
 from horae.errors import BadInput
 from horae.model.definition.values import kind_of
 from horae.model.job import Spec
-from horae.model.trigger import When
 from horae.model.trigger.external import Event
+from horae.model.trigger.when import When
 from horae.model.workflow.values import Workflow
 
 

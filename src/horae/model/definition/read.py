@@ -48,7 +48,7 @@ from horae.model.job import DEFAULT_PRIORITY, NAME, Spec, Task
 from horae.model.parcel import check_item
 from horae.model.secret_refs import read_secrets
 from horae.model.template import compile_template
-from horae.model.trigger import When
+from horae.model.trigger.when import When
 from horae.model.workflow.values import Workflow
 
 TASKS = tuple(PARSERS)

@@ -14,23 +14,20 @@ from horae.model.duration import DAY, format_duration
 from horae.model.instant import format_instant, parse_instant
 from horae.model.job import NAME
 from horae.model.parcel import check_item
-from horae.model.trigger import (
+from horae.model.trigger.external import NO_EVENT_RULES
+from horae.model.trigger.rules import (
     GRACE,
-    SCHEDULE,
-    Kind,
+    MOST_QUEUED,
+    MOST_REPEATED,
     Misfire,
     Overlap,
     Rules,
-    When,
-    kind_of,
     offset_in,
     parse_misfire,
-    parse_schedule,
     render_misfire,
-    render_schedule,
 )
-from horae.model.trigger.external import NO_EVENT_RULES
-from horae.model.trigger.rules import MOST_QUEUED, MOST_REPEATED
+from horae.model.trigger.schedule import Kind, kind_of, parse_schedule, render_schedule
+from horae.model.trigger.when import SCHEDULE, When
 
 BY_CALENDAR = ("calendar", "calendars", "outside")
 RULES = ("misfire", "overlap", "startAt", "endAt", "maxFires", "jitter", "spread", "grace", "within", *BY_CALENDAR)

@@ -5,7 +5,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.calendar import Calendar, no_such_calendar
+from horae.model.calendar.compiled import Calendar
+from horae.model.calendar.resolve import no_such_calendar
 from horae.model.events.filters import compile_filter
 from horae.model.instant import format_instant
 from horae.model.trigger.rules import Rules

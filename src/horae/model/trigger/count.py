@@ -1,8 +1,8 @@
 """How many nominal fires lie between two instants, at the cost of the answer's length in months."""
 
 from horae.env import Instant
-from horae.model.cron import parse_cron
 from horae.model.cron.count import count_between
+from horae.model.cron.parse import parse_cron
 from horae.model.trigger.rules import Rules
 from horae.model.trigger.values import Cron, Interval, Trigger, next_fire
 

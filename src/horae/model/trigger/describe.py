@@ -1,6 +1,8 @@
 """Triggers in plain English."""
 
-from horae.model.cron import cron_in_words, lint, parse_cron
+from horae.model.cron.lint import lint
+from horae.model.cron.parse import parse_cron
+from horae.model.cron.words.sentence import cron_in_words
 from horae.model.duration import format_duration
 from horae.model.instant import format_instant
 from horae.model.trigger.external import Event, Watch, describe_event, describe_watch

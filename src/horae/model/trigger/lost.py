@@ -11,8 +11,8 @@ from functools import lru_cache
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
-from horae.model.cron import parse_cron
 from horae.model.cron.lost import LostWalls, lost_walls
+from horae.model.cron.parse import parse_cron
 from horae.model.cron.zone import BUCKET_BITS, FIRST_BUCKET, LAST_BUCKET
 from horae.model.duration import format_duration
 from horae.model.instant import format_instant

@@ -11,7 +11,9 @@ from msgspec import Struct
 
 from horae.env import Instant, Micros
 from horae.errors import BadInput
-from horae.model.cron import Dialect, DstGap, DstOverlap, load_zone, needs_key, parse_cron
+from horae.model.cron.fire import DstGap, DstOverlap
+from horae.model.cron.parse import Dialect, needs_key, parse_cron
+from horae.model.cron.zone import load as load_zone
 from horae.model.duration import format_duration, parse_duration
 from horae.model.events.params import check_params
 from horae.model.instant import format_instant, parse_instant

@@ -3,7 +3,8 @@
 from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
-from horae.model.cron import Dialect, DstGap, DstOverlap, last_before, next_after, parse_cron
+from horae.model.cron.fire import DstGap, DstOverlap, last_before, next_after
+from horae.model.cron.parse import Dialect, parse_cron
 from horae.model.trigger.external import Event, Watch
 from horae.model.trigger.remembered import Remembered
 

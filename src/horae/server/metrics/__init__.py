@@ -2,7 +2,3 @@
 
 `Metrics` is the application's; only the route of `/metrics` asks for an `exposition`.
 """
-
-from horae.server.metrics.exposition import CONTENT_TYPE, Metrics, exposition
-
-__all__ = ["CONTENT_TYPE", "Metrics", "exposition"]

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from horae.engine.backfills import Asked
 from horae.errors import Conflict, NotFound
-from horae.model.backfill import DEFAULT_CONCURRENT, MOST_CONCURRENT, BackfillState
+from horae.model.backfill.values import DEFAULT_CONCURRENT, MOST_CONCURRENT, BackfillState
 from horae.model.backfill.view import BackfillPlan, BackfillRunView, BackfillView
 from horae.model.protocol import ABSENT
 from horae.model.view import Page

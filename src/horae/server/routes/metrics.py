@@ -1,7 +1,7 @@
 """Metrics for Prometheus."""
 
 from horae.server.call import Call
-from horae.server.metrics import CONTENT_TYPE, exposition
+from horae.server.metrics.exposition import CONTENT_TYPE, exposition
 from horae.server.reply import Reply
 from horae.server.route import get
 

@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct, field
 
 from horae.env import SECOND, Instant, Micros
-from horae.model.backfill import Version
-from horae.model.trigger import NONEXISTENT
+from horae.model.backfill.plan import Version
 from horae.model.trigger.count import count_fires
 from horae.model.trigger.coverage import Coverage, Flaw, Span, name_fires
+from horae.model.trigger.decide import NONEXISTENT
 from horae.store.moves import ledger, zone_rules
 from horae.store.moves.ledger import TIMED, VERSIONS, Versioned, read_version
 from horae.store.moves.triggers import why

@@ -11,8 +11,11 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.backfill import Backfill, Chosen, Counts, Pick, Stretch, Version, ahead, choose, rewrite, stretches
-from horae.model.calendar import Calendar, no_such_calendar
+from horae.model.backfill.plan import Stretch, Version, ahead, stretches
+from horae.model.backfill.values import Backfill, Counts
+from horae.model.backfill.work import Chosen, Pick, choose, rewrite
+from horae.model.calendar.compiled import Calendar
+from horae.model.calendar.resolve import no_such_calendar
 from horae.model.cel.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_blamed, shared
 from horae.model.deadline import deadline_after
 from horae.model.execution import Extra
@@ -20,7 +23,9 @@ from horae.model.ids import index_of, parcel_of
 from horae.model.ledger import LedgerRow
 from horae.model.parcel import Parcel
 from horae.model.quota import UNBOUNDED, Bounds
-from horae.model.trigger import cover, fill_fire_params, fire_scope, previous_fire
+from horae.model.trigger.decide import cover
+from horae.model.trigger.params import fill_fire_params, fire_scope
+from horae.model.trigger.values import previous_fire
 from horae.store.moves import calendars, ledger, triggers
 from horae.store.moves.backfills import COLUMNS, live_runs, read
 from horae.store.moves.ledger import Versioned

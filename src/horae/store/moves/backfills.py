@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.backfill import Backfill, BackfillState, Counts
+from horae.model.backfill.values import Backfill, BackfillState, Counts
 from horae.store.moves.shelves import Columns, names
 from horae.store.script import Fetch, Insert, Row, Script, Statement
 

@@ -14,7 +14,10 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import HoraeError
-from horae.model.calendar import Calendar, Times, Version, all_open, parse_times, references_of, through_time
+from horae.model.calendar.compiled import Calendar, all_open
+from horae.model.calendar.read import parse_times
+from horae.model.calendar.resolve import Version, through_time
+from horae.model.calendar.values import Times, references_of
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Lock, Row, Script, Statement
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from horae.model.keys import keys_of
 from horae.model.parcel import Envelope
-from horae.model.trigger import LedgerRun
+from horae.model.trigger.decide import LedgerRun
 
 Delays = Mapping[int | UUID | tuple[UUID, str], str]  # of queues, of jobs and of keys of their circuits, in words
 NO_DELAYS: Delays = {}

@@ -7,14 +7,17 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import BadInput, Costly
-from horae.model.calendar import Calendar, no_such_calendar
+from horae.model.calendar.compiled import Calendar
+from horae.model.calendar.resolve import no_such_calendar
 from horae.model.cel.meter import ITEM_STEPS, Meter, shared
 from horae.model.deadline import deadline_after
 from horae.model.execution import Extra
 from horae.model.template import TooCostly
-from horae.model.trigger import Decision, Fire, due_at, fill_fire_params, fire_scope
 from horae.model.trigger.alike import Alike
 from horae.model.trigger.by_calendar import decide_by_calendar
+from horae.model.trigger.decide import Decision, Fire
+from horae.model.trigger.params import fill_fire_params, fire_scope
+from horae.model.trigger.rules import due_at
 from horae.store.moves import calendars, turns
 from horae.store.moves.due import Due, Trouble
 from horae.store.moves.submission import NewExecution

@@ -10,7 +10,7 @@ from horae.model.execution import Extra
 from horae.model.ids import execution_id, parcel_ids
 from horae.model.packing import Packed, pack
 from horae.model.parcel import Envelope, Parcel, loads
-from horae.model.trigger import Fire
+from horae.model.trigger.decide import Fire
 from horae.store.moves.fire_decisions import Decided
 from horae.store.moves.submission import NewExecution
 

@@ -6,7 +6,9 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant, Micros
-from horae.model.trigger import Disposition, LedgerRun, Rules, Trigger
+from horae.model.trigger.decide import Disposition, LedgerRun
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Trigger
 from horae.store.moves.triggers import COUNT, TIMER, Timer, read_timer
 from horae.store.script import Fetch, Row, Script, Statement
 

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from horae.env import SECOND, Instant, Micros
 from horae.errors import Conflict, HoraeError
-from horae.model.calendar import Calendar
+from horae.model.calendar.compiled import Calendar
 from horae.model.duration import DAY
 from horae.model.hold import NEVER, Hold, next_opening
 from horae.store.moves import calendars

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.trigger import Trigger
 from horae.model.trigger.external import Event
+from horae.model.trigger.values import Trigger
 from horae.store.script import Fetch, Lock, Row, Script, Statement
 
 _HOOK = "h.hash, h.namespace, h.job, h.trigger, h.secrets, h.created_at, h.until"

@@ -17,7 +17,7 @@ from horae.model.execution import READS_AS_RUNNING, WaitReason
 from horae.model.ids import execution_id
 from horae.model.job import JobState
 from horae.model.settle import timing_of
-from horae.model.trigger import Trigger
+from horae.model.trigger.values import Trigger
 from horae.store.moves.shelves import Columns
 from horae.store.script import Among, Fetch, ForEach, Row, Script, Statement
 

@@ -7,9 +7,11 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.backfill import Version
+from horae.model.backfill.plan import Version
 from horae.model.ledger import LedgerRow
-from horae.model.trigger import NONEXISTENT, Cron, Interval, Once, Rules, Trigger, is_spent, upcoming
+from horae.model.trigger.decide import NONEXISTENT, is_spent, upcoming
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Cron, Interval, Once, Trigger
 from horae.store.moves.shelves import Columns
 from horae.store.moves.triggers import FIRES
 from horae.store.script import Again, Fetch, ForEach, Insert, Row, Script, Statement

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import Costly
-from horae.model.calendar import Calendar
+from horae.model.calendar.compiled import Calendar
 from horae.model.cel.meter import refuse_blamed
 from horae.model.deadline import deadline_after
 from horae.model.events.decide import OUTRUN, Listening, Verdict, decide_event

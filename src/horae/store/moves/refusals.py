@@ -14,8 +14,7 @@ from horae.errors import HoraeError, OverQuota
 from horae.model.job import Spec
 from horae.model.meeting_keys import unique_of
 from horae.model.quota import UNBOUNDED, Bounds
-from horae.model.trigger import Decision, LedgerRun
-from horae.model.trigger.decide import due_after
+from horae.model.trigger.decide import Decision, LedgerRun, due_after
 from horae.store.moves import meetings, quotas
 from horae.store.moves.delays import NO_DELAYS, Delays
 from horae.store.moves.due import Trouble

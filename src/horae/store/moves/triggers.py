@@ -13,21 +13,12 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import HoraeError
-from horae.model.calendar import no_such_calendar
-from horae.model.trigger import (
-    Disposition,
-    Event,
-    LedgerRun,
-    Rules,
-    Timed,
-    Trigger,
-    Watch,
-    When,
-    begin,
-    cover,
-    due_after,
-    is_spent,
-)
+from horae.model.calendar.resolve import no_such_calendar
+from horae.model.trigger.decide import Disposition, LedgerRun, cover, due_after, is_spent
+from horae.model.trigger.external import Event, Watch
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Timed, Trigger, begin
+from horae.model.trigger.when import When
 from horae.store.moves import calendars, watch_rows
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, Insert, Row, Script, Statement

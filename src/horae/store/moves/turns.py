@@ -19,7 +19,7 @@ from horae.model.keys import encode_keys, flags_of, is_keyed, keys_of
 from horae.model.parcel import Parcel, extra_of
 from horae.model.settle import Finished
 from horae.model.slice import Waiting, part
-from horae.model.trigger import Rules
+from horae.model.trigger.rules import Rules
 from horae.store.moves import shelves, waits
 from horae.store.moves.arrivals import Over
 from horae.store.moves.bounds import bounded

@@ -3,8 +3,7 @@
 from uuid import UUID
 
 from horae.env import Instant
-from horae.model.trigger import Watch
-from horae.model.trigger.external import watch_id
+from horae.model.trigger.external import Watch, watch_id
 from horae.store.script import Fetch, Script, Statement
 
 # A place that was watched before under the same name goes on: what it fired it does not fire again.

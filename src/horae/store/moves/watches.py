@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.events.values import NewEvent
-from horae.model.trigger import Trigger, Watch
+from horae.model.trigger.external import Watch
+from horae.model.trigger.values import Trigger
 from horae.store.moves.events import Taken, take
 from horae.store.moves.listeners import Check, hold_jobs
 from horae.store.moves.refusals import ALL_ROOM, Room

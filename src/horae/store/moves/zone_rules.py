@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.trigger import Cron, due_after
+from horae.model.trigger.decide import due_after
+from horae.model.trigger.values import Cron
 from horae.store.moves.shelves import Columns
 from horae.store.moves.triggers import TIMER, Timer, read_timer
 from horae.store.script import Fetch, ForEach, Row, Script, Statement

@@ -1,6 +1,6 @@
 """Alembic on PostgreSQL, through asyncpg, with every other server kept out by an advisory lock."""
 
-from horae.store import migrations
+from horae.store.migrations import revisions as migrations
 from horae.store.postgres.faults import translated
 from horae.store.postgres.pool import Connect
 

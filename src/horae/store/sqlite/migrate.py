@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from horae.store.migrations import fresh, upgrade
+from horae.store.migrations.revisions import fresh, upgrade
 from horae.store.sqlite.connection import connect
 from horae.store.sqlite.library import sqlite3
 

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from horae.store.migrations import statements
+from horae.store.migrations.revisions import statements
 
 revision = "0001"
 down_revision = None

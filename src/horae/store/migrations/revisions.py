@@ -1,0 +1,53 @@
+"""Tell which revision a store is at, and bring it to the newest."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from horae.errors import StoreTooNew
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+HEAD = "0001"  # the newest revision in versions/; known without importing Alembic
+WHOLE = "0001_first"  # the files in versions/ that make an empty database a store at HEAD
+
+
+def needs_upgrade(current: str | None) -> bool:
+    """Tell whether a store at this revision must be migrated; revisions are numbered, so a greater one is newer."""
+    if current is not None and current > HEAD:
+        raise StoreTooNew(
+            f"The store is at version {current}, this Horae knows versions up to {HEAD}.",
+            "Install the newer Horae that migrated it (pip install -U horae), or restore a backup made before.",
+        )
+    return current != HEAD
+
+
+def fresh(dialect: str) -> list[str]:
+    """The statements that make an empty database a store at HEAD: a first start need not import Alembic, half a second.
+
+    They end where an upgrade by Alembic from nothing ends (a test compares).
+    """
+    version = "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
+    return [version, *statements(WHOLE, dialect), f"INSERT INTO alembic_version VALUES ('{HEAD}')"]
+
+
+def statements(revision: str, dialect: str) -> list[str]:
+    """What a revision's file for a dialect says."""
+    text = (Path(__file__).parent / "versions" / f"{revision}.{dialect}.sql").read_text()
+    return [statement for statement in text.split(";\n") if statement.strip()]
+
+
+def upgrade(connection: "Connection") -> None:
+    """Bring a store to HEAD in one transaction; the caller holds the lock that keeps other servers out."""
+    from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
+
+    scripts = ScriptDirectory(str(Path(__file__).parent))
+    context = EnvironmentContext(
+        Config(), scripts, fn=lambda revision, _: scripts._upgrade_revs("head", revision), destination_rev="head"
+    )
+    with context:
+        context.configure(connection=connection, transactional_ddl=True)
+        with context.begin_transaction():
+            context.run_migrations()
