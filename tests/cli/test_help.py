@@ -51,14 +51,9 @@ def test_every_option_has_a_help_text(name):
 
 def test_the_list_of_commands_says_what_they_say_themselves():
     for section in SECTIONS.values():
-        for name, line in section.items():
-            assert (
-                COMMANDS[name]
-                .help.partition("\n\n")[0]
-                .replace("\n", " ")
-                .split(";")[0]
-                .startswith(line.split(";")[0].rstrip("."))
-            ), name
+        for entry in section:
+            first = COMMANDS[entry.name].help.partition("\n\n")[0].replace("\n", " ").split(";")[0]
+            assert first.startswith(entry.help.split(";")[0].rstrip(".")), entry.name
 
 
 def test_help_loads_nothing_heavy():

@@ -8,17 +8,15 @@ from importlib.util import find_spec
 
 import click
 
-from horae.cli.lazy import LazyGroup
+from horae.cli.lazy import Entry, LazyGroup
 
 
-def benches() -> dict[str, str]:
+def benches() -> tuple[Entry, ...]:
     """The benches there are: an installation may come without."""
     found: dict[str, str] = import_module("horae.bench").BENCHES if find_spec("horae.bench") else {}
-    return found
+    return tuple(Entry(name, line, f"horae.bench.{name}") for name, line in found.items())
 
 
-@click.command(
-    cls=LazyGroup, package="horae.bench", sections={"Benches": benches()}, examples=("horae bench throughput -o jsonl",)
-)
+@click.command(cls=LazyGroup, sections={"Benches": benches()}, examples=("horae bench throughput -o jsonl",))
 def bench() -> None:
     """Measure throughput and latency on this machine."""

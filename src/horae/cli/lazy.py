@@ -1,7 +1,7 @@
 """Click commands as Horae's are: groups that import their commands late, and examples under every help text."""
 
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -56,43 +56,47 @@ def write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) ->
                 formatter.write(f"{' ' * formatter.current_indent}{example}\n")
 
 
+class Entry(NamedTuple):
+    """A command in the help of a group, and the module that has it."""
+
+    name: str
+    help: str
+    module: str
+
+    def load(self) -> click.Command:
+        """Import the command: `sign-in` is called `sign_in` in its module."""
+        command: click.Command = getattr(import_module(self.module), self.name.replace("-", "_"))
+        return command
+
+
 class LazyGroup(Group):
-    """A group whose help is a table: a command's module is imported when the command is called.
+    """A group whose help is a table: a command's module is imported when the command is called."""
 
-    `sections` maps a heading to commands and their help lines; a command `up` is `up` of the module `up` of `package`.
-    """
-
-    def __init__(
-        self, *args: Any, sections: dict[str, dict[str, str]], package: str = "horae.cli", **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, sections: dict[str, tuple[Entry, ...]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._package = package
         self.sections = sections
-        self._lines = {name: line for section in sections.values() for name, line in section.items()}
+        self._entries = {entry.name: entry for entries in sections.values() for entry in entries}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._lines)
+        return list(self._entries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._lines:
-            return None
-        module = cmd_name.replace("-", "_")
-        command: click.Command = getattr(import_module(f"{self._package}.{module}"), module)
-        return command
+        entry = self._entries.get(cmd_name)
+        return None if entry is None else entry.load()
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self._lines:
-            raise click.UsageError(f"There is no command {args[0]!r}.{meant(args[0], self._lines)}", ctx)
+        if args and not args[0].startswith("-") and args[0] not in self._entries:
+            raise click.UsageError(f"There is no command {args[0]!r}.{meant(args[0], self._entries)}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        widest = max(map(len, self._lines), default=0)
-        for heading, lines in self.sections.items():
-            if lines:
+        widest = max(map(len, self._entries), default=0)
+        for heading, entries in self.sections.items():
+            if entries:
                 with formatter.section(heading):
-                    formatter.write_dl([(name.ljust(widest), line) for name, line in lines.items()])
+                    formatter.write_dl([(entry.name.ljust(widest), entry.help) for entry in entries])
 
 
 def meant(name: str, known: Any) -> str:

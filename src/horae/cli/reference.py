@@ -49,7 +49,8 @@ def walk(command: click.Command, name: str = "") -> Iterator[tuple[str, Command 
 def reference() -> str:
     """The whole page."""
     parts = [INTRODUCTION]
-    for heading, names in SECTIONS.items():
+    for heading, entries in SECTIONS.items():
+        names = {entry.name for entry in entries}
         parts.append(f"## {heading}\n")
         for name, command in walk(cli):
             if name.split()[0] in names:

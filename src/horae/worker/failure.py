@@ -2,10 +2,10 @@
 
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from horae import worker
 from horae.env import Micros
 from horae.model.artifact import MAX_BROUGHT
 from horae.model.protocol import MAX_INLINE_RESULT, ToldFailure, ToldKind
@@ -17,7 +17,7 @@ from horae.worker.retry_after import asked_of
 MAX_TRACEBACK = 16 * 1024
 MAX_MESSAGE = 4 * 1024
 MOST_NAMES = 16  # of an error's class and its parents
-_HERE = str(Path(__file__).parent)
+_OURS = worker.__path__[0]
 
 # A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
 RetryFunction = Callable[[int, BaseException], Any]
@@ -155,7 +155,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def _is_ours(frame: TracebackType) -> bool:
-    return frame.tb_frame.f_code.co_filename.startswith(_HERE)
+    return frame.tb_frame.f_code.co_filename.startswith(_OURS)
 
 
 def _message(error: BaseException) -> str:
