@@ -1,7 +1,7 @@
 """Spans that tests look at instead of sending them."""
 
-from horae.engine.tracing.spans import Span
-from horae.model.trace import TraceContext
+from horae.features.tracing.engine.spans import Span
+from horae.model.base.trace import TraceContext
 
 
 class Spans:

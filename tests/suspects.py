@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from horae.model.suspects import is_suspect, most
+from horae.model.fleet.suspects import is_suspect, most
 
 
 def may_meet(losses: Collection[int], slots: int) -> bool:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from horae.version import __version__
 
 if TYPE_CHECKING:
-    from horae.client import steps as step
     from horae.client.app import App, cron, every, once
     from horae.client.client import Client
     from horae.client.embedded import EmbeddedTransport
     from horae.client.sync import SyncClient
+    from horae.client.workflows import steps as step
     from horae.errors import HoraeError
-    from horae.model.signals import Cancelled, GiveUp, Retry, SignalTimeout
-    from horae.worker.context import Context, current
+    from horae.model.executions.signals import Cancelled, GiveUp, Retry, SignalTimeout
+    from horae.worker.code.context import Context, current
 
 __all__ = [
     "App",
@@ -44,10 +44,10 @@ _HOMES = {
     "horae.client.embedded": ("EmbeddedTransport",),
     "horae.client.sync": ("SyncClient",),
     "horae.errors": ("HoraeError",),
-    "horae.model.signals": ("Cancelled", "GiveUp", "Retry", "SignalTimeout"),
-    "horae.worker.context": ("Context", "current"),
+    "horae.model.executions.signals": ("Cancelled", "GiveUp", "Retry", "SignalTimeout"),
+    "horae.worker.code.context": ("Context", "current"),
 }
-_MODULES = {"step": "horae.client.steps"}  # names that are modules themselves
+_MODULES = {"step": "horae.client.workflows.steps"}  # names that are modules themselves
 _HOME = _MODULES | {name: module for module, names in _HOMES.items() for name in names}
 
 

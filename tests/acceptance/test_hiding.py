@@ -47,7 +47,7 @@ def test_a_command_finds_no_key_in_the_processes_above_it(tmp_path: Path):
 READ = """
 import os, sys
 from horae.cli import hiding
-from horae.worker.guard import prctl
+from horae.worker.processes.guard import prctl
 if os.getuid() == 0:
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
     prctl(hiding.PR_SET_DUMPABLE, 1)

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from horae.cli.main import cli
 from horae.cli.remote import World
-from horae.client.transport import Call, Reply
+from horae.client.transport.transport import Call, Reply
 from horae.env import virtual_env
 from horae.errors import HoraeError
 from tests.client.fakes import QuickClock

@@ -9,9 +9,9 @@ import pytest
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.store.contract import Store
-from horae.store.moves import namespaces
 from horae.store.open import open_store_driver
 from horae.store.sqlite.library import VERSION
+from horae.store.tenancy import namespaces
 from tests.cli.fake_api import run
 
 

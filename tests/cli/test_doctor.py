@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from horae.cli.checks import local_checks
-from horae.cli.store_checks import _migrations, _pooler, judged, told_checks
-from horae.client.transport import Reply, Unanswered
+from horae.cli.installation.store_checks import _migrations, _pooler, judged, told_checks
+from horae.client.transport.transport import Reply, Unanswered
 from horae.config.load import load
 from horae.config.settings import Settings
 from horae.engine.node import Node

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from horae.cli.embedded import apply_jobs, registry_of
-from horae.cli.worker import unserved
+from horae.cli.fleet.worker import unserved
 from horae.config.settings import Settings
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings

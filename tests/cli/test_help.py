@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from horae.cli.bench import benches
+from horae.cli.installation.bench import benches
 from horae.cli.main import SECTIONS, cli
 from horae.cli.reference import context_of, reference, walk
 

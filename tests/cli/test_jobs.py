@@ -6,9 +6,9 @@ import msgspec
 import pytest
 import yaml
 
-from horae.cli.definition import editable
+from horae.cli.definitions.definition import editable
 from horae.cli.flags import flag_of
-from horae.client.transport import Reply
+from horae.client.transport.transport import Reply
 from horae.errors import BadInput, Conflict, NotFound
 from tests.cli.fake_api import FakeApi, page, run
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from horae.cli.logs import configure_logs
+from horae.cli.installation.logs import configure_logs
 from horae.config.settings import Settings
-from horae.worker import capture
+from horae.worker.logs import capture
 
 
 @pytest.fixture(autouse=True)

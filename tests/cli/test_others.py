@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from horae.cli.worker import worker
-from horae.client.transport import Unanswered
+from horae.cli.fleet.worker import worker
+from horae.client.transport.transport import Unanswered
 from horae.errors import NotFound, Unauthorized
 from tests.cli.fake_api import FakeApi, page, run
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from horae.cli.placement import placement
-from horae.cli.worker import worker_settings
+from horae.cli.definitions.placement import placement
+from horae.cli.fleet.worker import worker_settings
 from horae.config.load import load
 from horae.errors import BadInput
 from tests.cli.fake_api import FakeApi, run

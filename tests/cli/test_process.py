@@ -10,9 +10,9 @@ import pytest
 
 from horae.cli.apps import load_app
 from horae.cli.firstkey import ensure_key, make_folder, write_private
+from horae.cli.fleet.worker import NoFunctions, unserved, worker_settings
+from horae.cli.installation.serving import reachable
 from horae.cli.process import Signals, signals, unless_aborted, work_until_told
-from horae.cli.serving import reachable
-from horae.cli.worker import NoFunctions, unserved, worker_settings
 from horae.client.app import App
 from horae.config.load import load
 from horae.config.settings import Settings

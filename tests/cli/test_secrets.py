@@ -2,7 +2,7 @@
 
 import json
 
-from horae.cli.secrets import set_
+from horae.cli.tenancy.secrets import set_
 from tests.cli.fake_api import FakeApi, page, run
 
 SECRET = {"name": "db", "version": 1, "createdAt": "2027-01-15T08:00:00Z", "updatedAt": "2027-01-15T08:00:00Z"}

@@ -17,8 +17,8 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner, Result
 
+from horae.cli.installation.up import activation, greet
 from horae.cli.main import cli
-from horae.cli.up import activation, greet
 from horae.config.settings import Settings
 
 JOBS = """

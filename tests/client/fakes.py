@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from horae.client.calls import Patience
 from horae.client.client import Client
-from horae.client.transport import Call, Opened, Reply, Unanswered
+from horae.client.transport.calls import Patience
+from horae.client.transport.transport import Call, Opened, Reply, Unanswered
 from horae.env import SECOND, Env, VirtualClock, virtual_env
 
 Answer = Reply | Unanswered | Callable[[Call], Reply]

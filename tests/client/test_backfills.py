@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from horae.client.calls import Patience
 from horae.client.client import Client
 from horae.client.embedded import EmbeddedTransport
+from horae.client.transport.calls import Patience
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.server.app import Application

@@ -5,10 +5,10 @@ from contextlib import suppress
 
 import pytest
 
-from horae.client.calls import Patience
 from horae.client.client import Client
 from horae.client.problems import Unreachable, unreachable
-from horae.client.transport import Call, Reply, Unanswered
+from horae.client.transport.calls import Patience
+from horae.client.transport.transport import Call, Reply, Unanswered
 from horae.env import virtual_env
 from horae.errors import (
     BadInput,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.client.transport import Call, Reply
+from horae.client.transport.transport import Call, Reply
 from tests.client.fakes import client_of, ok
 
 

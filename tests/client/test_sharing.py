@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from horae.cli.meetings import meetings
+from horae.cli.executions.meetings import meetings
 from horae.client.app import App
 
 

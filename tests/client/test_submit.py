@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from horae.client.bulk import MOST_BYTES, chunks
-from horae.client.transport import Call, Reply
+from horae.client.transport.transport import Call, Reply
 from horae.errors import BadInput, NotFound, TooLarge
 from tests.client.fakes import client_of, ok, problem
 

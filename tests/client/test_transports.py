@@ -8,8 +8,8 @@ import pytest
 import uvicorn
 
 from horae.client.embedded import EmbeddedTransport
-from horae.client.http import HttpTransport
-from horae.client.transport import Call, Unanswered
+from horae.client.transport.http import HttpTransport
+from horae.client.transport.transport import Call, Unanswered
 from tests.waiting import eventually
 
 

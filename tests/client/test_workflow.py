@@ -5,11 +5,11 @@ from datetime import date, timedelta
 import pytest
 
 from horae import App, cron, step
-from horae.client.expression import Expression, written
-from horae.client.workflow import STEP_OPTIONS
+from horae.client.workflows.expression import Expression, written
+from horae.client.workflows.workflow import STEP_OPTIONS
 from horae.errors import BadInput
-from horae.model.definition.read import parse_definition
-from horae.model.workflow.values import Workflow
+from horae.model.definitions.reading.read import parse_definition
+from horae.model.workflows.decisions.values import Workflow
 
 PARAMS = Expression("params")
 

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry
 
 from horae.engine.node import Node
 from horae.env import system_env
-from horae.model.gates import GATES, About
-from horae.model.principal import ROLES
+from horae.model.executions.gates import GATES, About
+from horae.model.tenancy.principal import ROLES
 from horae.server.access import ACCESS, ANYBODY, EVERYBODY
 from horae.server.metrics.exposition import Metrics
 from horae.server.openapi import build

@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from horae.worker.transactions import STEPS_TABLE
+from horae.worker.code.transactions import STEPS_TABLE
 from tests.docs.pages import ROOT, blocks, section
 from tests.examples.test_examples import run, running
 from tests.waiting import eventually

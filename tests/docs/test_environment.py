@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from horae import App
-from horae.model.protocol import LOG_LIMIT
+from horae.model.fleet.protocol import LOG_LIMIT
 from horae.worker.journal import MAX_LINE
 from horae.worker.runners.command import MAX_ENV_VALUE, PASSED
 from tests.docs.pages import ROOT, blocks, first_cells, section

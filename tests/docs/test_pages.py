@@ -12,11 +12,11 @@ import pytest
 
 from horae.config.settings import TABLE
 from horae.errors import HoraeError
-from horae.model.definition.read import FIELDS
-from horae.model.execution_view import ExecutionView
-from horae.model.job_view import JobView
+from horae.model.definitions.job_view import JobView
+from horae.model.definitions.reading.read import FIELDS
+from horae.model.executions.execution_view import ExecutionView
+from horae.server.routes.executions.submission_body import NewExecution
 from horae.server.routes.table import ROUTES
-from horae.server.submission_body import NewExecution
 from tests.docs import tables
 from tests.docs.pages import PAGES, ROOT, anchors, first_cells, headings, links, name, section
 from tests.marks import sources

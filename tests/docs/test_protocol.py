@@ -9,16 +9,17 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from horae.engine.backstop import SLACK
-from horae.model import execution, protocol
-from horae.model.duration import LONGEST
-from horae.model.instant import LATEST
-from horae.model.job import Spec
-from horae.model.nesting import MAX_NESTING
-from horae.model.parcel import MAX_DEPTH
+from horae.engine.fleet.backstop import SLACK
+from horae.model.base.duration import LONGEST
+from horae.model.base.instant import LATEST
+from horae.model.definitions.job import Spec
+from horae.model.documents.nesting import MAX_NESTING
+from horae.model.executions import execution
+from horae.model.executions.parcel import MAX_DEPTH
+from horae.model.fleet import protocol
 from horae.server.openapi import build
+from horae.server.reading.schemas import protocol_document
 from horae.server.routes.table import ROUTES
-from horae.server.schemas import protocol_document
 from tests.docs.pages import ROOT
 
 TEXT = (ROOT / "docs" / "worker-protocol.md").read_text()

@@ -10,7 +10,7 @@ import horae
 from horae.client.app import App
 from horae.client.client import Client
 from horae.client.submitting import OPTIONS
-from horae.worker.context import Context, Facts, SyncFace
+from horae.worker.code.context import Context, Facts, SyncFace
 from tests.docs.folder import Folder
 from tests.docs.pages import ROOT, blocks, section
 

@@ -4,13 +4,13 @@ import msgspec
 import pytest
 import yaml
 
-from horae.model.definition.read import parse_definition
-from horae.model.definition.steps import FIELDS
-from horae.model.definition.workflow import PARTS
-from horae.model.definition.write import render_definition
-from horae.model.workflow.expressions import IN_FOREACH, OF_ERROR, OF_EVENT
-from horae.model.workflow.joins import JOINS
-from horae.model.workflow.plan import plan_of
+from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.reading.write import render_definition
+from horae.model.workflows.decisions.expressions import IN_FOREACH, OF_ERROR, OF_EVENT
+from horae.model.workflows.decisions.joins import JOINS
+from horae.model.workflows.decisions.plan import plan_of
+from horae.model.workflows.reading.steps import FIELDS
+from horae.model.workflows.reading.workflow import PARTS
 from tests.docs.pages import ROOT, blocks, first_cells, section
 
 PAGE = (ROOT / "docs/workflows.md").read_text()

@@ -1,17 +1,18 @@
 """A scene for every gate of executions: it closes the gate, and opens it by what its blocker names.
 
-`SCENES` has one for each name in `model/gates.py` that is about executions; tests/engine/test_explain.py plays them.
+`SCENES` has one for each name in `model/executions/gates.py` that is about executions;
+tests/engine/test_explain.py plays them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Raw
 
-from horae.engine.holds import Asked
+from horae.engine.admission.holds import Asked
 from horae.env import SECOND
-from horae.model.explain_view import BlockerView
-from horae.model.protocol import Function, Outcome
-from horae.store.moves import sealing
+from horae.model.executions.explain_view import BlockerView
+from horae.model.fleet.protocol import Function, Outcome
+from horae.store.base import sealing
 from horae.store.script import Fetch, Script, Statement
 from tests.engine.explain_stage import Played, Stage
 from tests.store_contract.world import NAMESPACE

@@ -11,11 +11,11 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.alerts import senders
-from horae.engine.alerts.delivery import OF_SERVER
-from horae.engine.alerts.senders import Letter, send
-from horae.engine.alerts.undeliverable import Undeliverable
-from horae.model.alert_notice import content_of, read_content, told_of
+from horae.features.alerts.engine import senders
+from horae.features.alerts.engine.delivery import OF_SERVER
+from horae.features.alerts.engine.senders import Letter, send
+from horae.features.alerts.engine.undeliverable import Undeliverable
+from horae.features.alerts.model.notification import content_of, read_content, told_of
 from horae.outbound.allow import Allowed
 from horae.outbound.fetch import Outbound
 

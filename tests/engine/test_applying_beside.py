@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from horae.engine.applying import Documents
+from horae.engine.definitions.applying import Documents
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import system_env

@@ -8,21 +8,22 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from horae.engine.archive import archiver as archiving
-from horae.engine.archive import reader as reading
-from horae.engine.archive import writing
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, VirtualClock
 from horae.errors import Busy
-from horae.model.erasure import Which
-from horae.model.ids import parcel_of
-from horae.model.principal import LOCAL
-from horae.model.protocol import Submit
-from horae.store import expiry
+from horae.features.archive.engine import archiver as archiving
+from horae.features.archive.engine import reader as reading
+from horae.features.archive.engine import writing
+from horae.features.artifacts.store import artifacts
+from horae.features.erasure.model import Which
+from horae.model.base.ids import parcel_of
+from horae.model.fleet.protocol import Submit
+from horae.model.tenancy.principal import LOCAL
 from horae.store.contract import Store
 from horae.store.driver import Driver
-from horae.store.moves import artifacts, sweep
+from horae.store.executions.reads import sweep
+from horae.store.expiry import expiry
 
 DAY = 86_400 * SECOND
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from horae.engine.autoscale import Autoscale
-from horae.engine.directory import Directory
-from horae.engine.hints import Hints
-from horae.engine.statistics import Statistics
+from horae.engine.base.hints import Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.fleet.autoscale import Autoscale
 from horae.env import SECOND
 from horae.errors import NotFound
+from horae.features.statistics.engine.statistics import Statistics
 from tests.store_contract.world import NAMESPACE, World, success
 
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from horae.engine.backfill import BUSY, IDLE, Backfiller
-from horae.engine.directory import Directory
-from horae.engine.hints import Hint, Hints
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
 from horae.env import SECOND
-from horae.model.backfill.values import Backfill
-from horae.model.event import Event
-from horae.model.trigger.rules import Misfire, Rules
-from horae.model.trigger.values import Interval
-from horae.store.moves import backfills
+from horae.features.backfills.engine.backfiller import BUSY, IDLE, Backfiller
+from horae.features.backfills.model.values import Backfill
+from horae.features.backfills.store import backfills
+from horae.model.base.event import Event
+from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.values import Interval
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, success
 
 MINUTE = 60 * SECOND

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from horae.engine.backstop import SLACK, Backstop
-from horae.engine.directory import Directory
-from horae.engine.hints import Hints
+from horae.engine.base.hints import Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.fleet.backstop import SLACK, Backstop
 from horae.env import SECOND
-from horae.model.retry import RetryPolicy
-from horae.model.timeouts import Timeouts
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.timeouts import Timeouts
 from tests.store_contract.world import World, began, progress
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from horae.engine.calendars import Calendars
+from horae.engine.triggers.calendars import Calendars
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, Stale
-from horae.model.instant import format_instant
+from horae.model.base.instant import format_instant
 from tests.store_contract.world import NAMESPACE, World
 
 HOUR = 3600 * SECOND
@@ -194,7 +194,7 @@ async def test_what_has_no_end_is_open_without_one(calendars):
 
 
 async def test_without_the_package_a_calendar_can_still_be_read(calendars, monkeypatch):
-    from horae.model.calendar import business
+    from horae.model.triggers.calendars import business
 
     await put(calendars, definition={"country": "PT", "timezone": "Europe/Lisbon"})
     monkeypatch.setattr(business, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))

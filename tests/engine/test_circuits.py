@@ -4,8 +4,8 @@ import pytest
 from msgspec import Raw
 
 from horae.errors import BadInput, Conflict
-from horae.model.events.values import NewEvent
-from horae.model.protocol import Submit
+from horae.model.fleet.protocol import Submit
+from horae.model.triggers.events.values import NewEvent
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE
 

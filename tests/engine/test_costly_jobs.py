@@ -8,9 +8,9 @@ import pytest
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import Costly
-from horae.model.events.read import read_event
-from horae.store.moves import namespaces
+from horae.features.events.model.read import read_event
 from horae.store.script import Fetch, Statement
+from horae.store.tenancy import namespaces
 from tests.model.expression_attacks import LITERAL, nested
 from tests.store_contract.world import NAMESPACE, World
 

@@ -7,21 +7,21 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine import dead_letters
-from horae.engine.dead_letters import DeadLetters
-from horae.engine.directory import Directory
-from horae.engine.executions import Executions
-from horae.engine.hints import Hints
-from horae.engine.jobs import Jobs
+from horae.engine.base.hints import Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.jobs import Jobs
+from horae.engine.executions.executions import Executions
+from horae.engine.executions.submit import Submitter
 from horae.engine.settings import EngineSettings
-from horae.engine.submit import Submitter
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, StoreUnavailable
-from horae.model.ids import execution_id
-from horae.model.instant import parse_instant
-from horae.model.protocol import Failure
-from horae.model.retry import RetryPolicy
-from horae.store.moves import dead_letter_reads
+from horae.features.dead_letters.engine import dead_letters
+from horae.features.dead_letters.engine.dead_letters import DeadLetters
+from horae.features.dead_letters.store import reads as dead_letter_reads
+from horae.model.base.ids import execution_id
+from horae.model.base.instant import parse_instant
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.fleet.protocol import Failure
 from tests.store_contract.world import NAMESPACE, TestJob, World, failed, rank, success
 
 

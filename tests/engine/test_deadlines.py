@@ -2,10 +2,10 @@
 
 import pytest
 
-from horae.client.job_options import SPELLED
-from horae.engine.deadlines import deadline_of
+from horae.client.workflows.job_options import SPELLED
+from horae.engine.executions.deadlines import deadline_of
 from horae.env import SECOND
-from horae.model.protocol import Submit
+from horae.model.fleet.protocol import Submit
 
 NOW, MINUTE, HOUR = 1_000 * SECOND, 60 * SECOND, 3600 * SECOND
 

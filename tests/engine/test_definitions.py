@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from horae.engine import definitions
-from horae.engine.definitions import OVERHEAD, Definitions
-from horae.model.retry import RetryPolicy
+from horae.engine.definitions import definitions
+from horae.engine.definitions.definitions import OVERHEAD, Definitions
+from horae.model.definitions.retry import RetryPolicy
 from tests.store_contract.world import World
 
 

@@ -6,8 +6,8 @@ from msgspec import Raw
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import BadInput, NotFound
-from horae.model.protocol import Submit
-from horae.store.moves import sweep
+from horae.model.fleet.protocol import Submit
+from horae.store.executions.reads import sweep
 from tests.store_contract.world import NAMESPACE, World, failed, success
 
 HOUR = 3600 * SECOND

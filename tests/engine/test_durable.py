@@ -9,10 +9,10 @@ import pytest
 from horae import App, Client, EmbeddedTransport
 from horae.engine.node import Node
 from horae.env import SECOND, system_env
-from horae.model.principal import DEFAULT_NAMESPACE
-from horae.model.protocol import Await, Awaited, Remember, Remembered
+from horae.model.fleet.protocol import Await, Awaited, Remember, Remembered
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.server.app import Application
-from horae.worker import durable
+from horae.worker.code import durable
 from horae.worker.inside import InsideTransport
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker

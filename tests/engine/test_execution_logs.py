@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from horae.engine import execution_logs, log_windows
-from horae.engine.execution_logs import ExecutionLogs, Wanted
-from horae.engine.executions import Executions
-from horae.engine.log_windows import Span
+from horae.engine.executions.executions import Executions
 from horae.errors import BadInput
-from horae.model.protocol import LogLines
-from horae.model.retry import RetryPolicy
+from horae.features.logs.engine import logs as execution_logs
+from horae.features.logs.engine import windows as log_windows
+from horae.features.logs.engine.logs import ExecutionLogs, Wanted
+from horae.features.logs.engine.windows import Span
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.fleet.protocol import LogLines
 from tests.store_contract.world import NAMESPACE, World, failed, lines, rank, success
 
 AT_ONCE = RetryPolicy(retries=1, delay=0, jitter=0)

@@ -5,15 +5,16 @@ from uuid import UUID
 
 import pytest
 
-from horae.model.ids import parcel_id
+from horae.features.dead_letters.store.reads import _window as letters
+from horae.model.base.ids import parcel_id
+from horae.store.base import shelves
+from horae.store.definitions.job_pages import _statement
+from horae.store.definitions.job_reads import DELETED_NAMED, PENDING
 from horae.store.driver import one
+from horae.store.executions.parcels import PARCELS
+from horae.store.executions.reads import child_lists
+from horae.store.executions.reads.execution_lists import END, FIRST, _window
 from horae.store.explain import explain
-from horae.store.moves import child_lists, shelves
-from horae.store.moves.dead_letter_reads import _window as letters
-from horae.store.moves.execution_lists import END, FIRST, _window
-from horae.store.moves.job_pages import _statement
-from horae.store.moves.job_reads import DELETED_NAMED, PENDING
-from horae.store.moves.parcels import PARCELS
 from horae.store.script import ForEach, Insert, Script, Statement
 from horae.store.sqlite.translate import translate
 from tests.store_contract.world import NAMESPACE, TestJob, World

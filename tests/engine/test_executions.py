@@ -6,17 +6,18 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine.executions import Executions
+from horae.engine.executions.executions import Executions
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, Gone, NotFound
-from horae.model.execution import Extra
-from horae.model.ids import execution_id, first_id_at
-from horae.model.instant import format_instant
-from horae.model.job import Python
-from horae.model.protocol import Failure, Register
-from horae.model.retry import RetryPolicy
-from horae.store.moves import child_lists, execution_lists, submission
-from horae.store.moves.promote import LONG_AGO
+from horae.model.base.ids import execution_id, first_id_at
+from horae.model.base.instant import format_instant
+from horae.model.definitions.job import Python
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions.execution import Extra
+from horae.model.fleet.protocol import Failure, Register
+from horae.store.executions.entering import submission
+from horae.store.executions.promote import LONG_AGO
+from horae.store.executions.reads import child_lists, execution_lists
 from tests.store_contract.world import (
     NAMESPACE,
     World,

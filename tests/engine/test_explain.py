@@ -6,11 +6,11 @@ from typing import get_args
 import pytest
 from msgspec import Raw
 
-from horae.engine.probes.table import OF_EXECUTIONS, OF_JOBS
+from horae.engine.executions.probes.table import OF_EXECUTIONS, OF_JOBS
 from horae.env import SECOND
-from horae.model.execution import WaitReason
-from horae.model.gates import GATES
-from horae.model.instant import format_instant
+from horae.model.base.instant import format_instant
+from horae.model.executions.execution import WaitReason
+from horae.model.executions.gates import GATES
 from tests.engine.explain_scenes import SCENES
 from tests.engine.explain_stage import Stage
 from tests.marks import sources

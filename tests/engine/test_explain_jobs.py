@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from horae.engine.holds import Asked
+from horae.engine.admission.holds import Asked
 from horae.env import SECOND
 from horae.errors import NotFound
-from horae.model.explain_view import BlockerView
-from horae.model.gates import GATES
-from horae.model.instant import format_instant
+from horae.model.base.instant import format_instant
+from horae.model.executions.explain_view import BlockerView
+from horae.model.executions.gates import GATES
 from tests.engine.explain_scenes import SCENES
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from horae.engine.probes.table import OF_EXECUTIONS
-from horae.model.ids import parcel_of
+from horae.engine.executions.probes.table import OF_EXECUTIONS
+from horae.model.base.ids import parcel_of
 from tests.engine.decisions import Noted, noted, of_function
 from tests.engine.explain_scenes import SCENES, Scene, busy_with_others, queue_of_nobody
 from tests.engine.explain_stage import Stage

@@ -11,7 +11,7 @@ from msgspec import json
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.errors import SessionEnded, StoreUnavailable
-from horae.model.protocol import Answer, Exchange, Grant, Register, Registered
+from horae.model.fleet.protocol import Answer, Exchange, Grant, Register, Registered
 from horae.store.connections import Connections
 from horae.testing.postgres import Postgres
 from tests.replication import Pair, replicated

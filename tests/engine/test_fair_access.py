@@ -5,11 +5,11 @@ import itertools
 
 import pytest
 
-from horae.engine.fair_access import AT_ONCE, FairAccess
 from horae.engine.settings import EngineSettings
+from horae.engine.tenancy.fair_access import AT_ONCE, FairAccess
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.errors import OverQuota, TooOften
-from horae.model.rate import Rate
+from horae.model.admission.rate import Rate
 
 ALPHA, BETA = 7, 8
 SETTINGS = EngineSettings(namespace_request_rate=Rate(5, SECOND, 5), namespace_submit_rate=Rate(100, SECOND, 100))

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from horae.engine import fire_counts
-from horae.engine import fires as listing
-from horae.engine.fire_counts import FireCounts
-from horae.engine.fires import Fires
-from horae.engine.jobs import Jobs
+from horae.engine.definitions.jobs import Jobs
+from horae.engine.triggers import fire_counts
+from horae.engine.triggers import fires as listing
+from horae.engine.triggers.fire_counts import FireCounts
+from horae.engine.triggers.fires import Fires
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.days import day_at
-from horae.model.duration import HOUR
-from horae.model.instant import format_instant, parse_instant
+from horae.model.base.days import day_at
+from horae.model.base.duration import HOUR
+from horae.model.base.instant import format_instant, parse_instant
 from tests.store_contract.world import NAMESPACE, World, lead, rank
 
 MINUTE = 60 * SECOND

@@ -2,18 +2,18 @@
 
 import pytest
 
-from horae.engine.clockwatch import ClockWatch
-from horae.engine.directory import Directory
-from horae.engine.fire import FEWEST, Pace, Scheduler
-from horae.engine.hints import Hint, Hints
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
 from horae.engine.settings import EngineSettings
+from horae.engine.triggers.fire import FEWEST, Pace, Scheduler
 from horae.env import SECOND, virtual_env
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Interval
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Interval
 from horae.store.contract import Store
-from horae.store.moves.due import FIRST
-from horae.store.moves.fire import Fired
 from horae.store.sqlite.memory import MemoryDriver
+from horae.store.triggers.due import FIRST
+from horae.store.triggers.fire import Fired
 from tests.store_contract.world import World, add_trigger
 
 HOUR = 3600 * SECOND

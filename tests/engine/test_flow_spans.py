@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.tracing import flows
-from horae.engine.tracing.flows import FlowSpans
 from horae.errors import StoreUnavailable
-from horae.store.moves.told import Ended
+from horae.features.tracing.engine import flows
+from horae.features.tracing.engine.flows import FlowSpans
+from horae.store.executions.told import Ended
 
 A, B, C = (cast("Ended", SimpleNamespace(parcel=UUID(int=n), flow="flow")) for n in (1, 2, 3))
 

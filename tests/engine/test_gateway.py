@@ -5,16 +5,16 @@ import asyncio
 import pytest
 from msgspec import Raw, json
 
-from horae.engine.gateway import CROWD
-from horae.engine.hints import Hint
+from horae.engine.base.hints import Hint
+from horae.engine.fleet.gateway import CROWD
+from horae.engine.fleet.protocol_checks import MOST_PIECES
 from horae.engine.node import Node
-from horae.engine.protocol_checks import MOST_PIECES
 from horae.env import SECOND, virtual_env
 from horae.errors import BadInput, StoreUnavailable
-from horae.model.protocol import MAX_EXCHANGE, Answer, ChildSubmit, Exchange, LogLines, Outcome, Register, Submit
+from horae.model.fleet.protocol import MAX_EXCHANGE, Answer, ChildSubmit, Exchange, LogLines, Outcome, Register, Submit
 from horae.store.contract import Store
-from horae.store.moves.claim import Claimed
-from horae.store.moves.effects import Effects, Ended
+from horae.store.executions.leaving.effects import Effects, Ended
+from horae.store.fleet.claim import Claimed
 from horae.store.sqlite.memory import MemoryDriver
 from tests.store_contract.world import World
 

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from msgspec import json
 
-from horae.engine.hand_backs import BURST, PAUSE
-from horae.engine.holds import Asked
+from horae.engine.admission.holds import Asked
+from horae.engine.fleet.hand_backs import BURST, PAUSE
 from horae.engine.node import Node
 from horae.env import SECOND, virtual_env
-from horae.model.protocol import Answer, Exchange, Outcome, Register
+from horae.model.fleet.protocol import Answer, Exchange, Outcome, Register
 from horae.store.contract import Store
 from horae.store.sqlite.memory import MemoryDriver
 from horae.worker.pace import AHEAD_SECONDS, Pace

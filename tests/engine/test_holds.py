@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 import pytest
 from msgspec import json
 
-from horae.engine.holds import Asked
+from horae.engine.admission.holds import Asked
 from horae.engine.node import Node
 from horae.env import SECOND, Instant
 from horae.errors import BadInput, Conflict, NotFound
-from horae.model.event import Event
-from horae.model.ids import execution_id
-from horae.model.instant import format_instant
-from horae.model.protocol import Answer, Exchange, Register, Submit
+from horae.model.base.event import Event
+from horae.model.base.ids import execution_id
+from horae.model.base.instant import format_instant
+from horae.model.fleet.protocol import Answer, Exchange, Register, Submit
 from horae.store.contract import Store
 from tests.store_contract.world import World
 

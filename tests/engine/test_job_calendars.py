@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from horae.engine.calendars import Calendars
-from horae.engine.jobs import Jobs
+from horae.engine.definitions.jobs import Jobs
+from horae.engine.triggers.calendars import Calendars
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict
-from horae.store.moves import audit_fires
+from horae.store.triggers import audit_fires
 from tests.store_contract.world import NAMESPACE, World, lead, rank
 
 HOUR = 3600 * SECOND

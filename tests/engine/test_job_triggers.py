@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.jobs import Jobs
+from horae.engine.definitions.jobs import Jobs
 from horae.env import SECOND
 from horae.errors import BadInput
 from tests.store_contract.world import NAMESPACE, World, lead, rank, success

@@ -7,15 +7,15 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine import job_changes, job_deletions, job_lists
-from horae.engine.executions import Executions
-from horae.engine.job_deletions import Deletions
-from horae.engine.jobs import Jobs
+from horae.engine.definitions import job_changes, job_deletions, job_lists
+from horae.engine.definitions.job_deletions import Deletions
+from horae.engine.definitions.jobs import Jobs
+from horae.engine.executions.executions import Executions
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, Stale
-from horae.model.ids import execution_id
-from horae.store.moves import cancel_job
+from horae.model.base.ids import execution_id
+from horae.store.executions.leaving import cancel_job
 from tests.store_contract.world import (
     NAMESPACE,
     TestJob,

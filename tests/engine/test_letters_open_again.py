@@ -4,13 +4,14 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.dead_letters import DeadLetters
-from horae.engine.executions import Executions
-from horae.engine.reruns import Reruns, Wish
-from horae.model.ids import execution_id, index_of, parcel_of
-from horae.store.moves import cancel_job, flow_cancel
-from horae.store.moves.execution_lists import FIRST
-from horae.store.moves.starts import Started
+from horae.engine.executions.executions import Executions
+from horae.engine.executions.reruns import Reruns, Wish
+from horae.features.dead_letters.engine.dead_letters import DeadLetters
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.store.executions.leaving import cancel_job
+from horae.store.executions.reads.execution_lists import FIRST
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import cancel as flow_cancel
 from tests.engine.test_dead_letters import fail, ids, job, letters, submits
 from tests.engine.test_workflow_letters import fails, flow, reruns
 from tests.store_contract.flow_world import look, open_all, run

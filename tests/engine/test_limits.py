@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from msgspec import Raw
 
-from horae.model.ids import execution_id
+from horae.model.base.ids import execution_id
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE, TestJob
 

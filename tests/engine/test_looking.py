@@ -2,17 +2,17 @@
 
 import pytest
 
-from horae.engine.clockwatch import ClockWatch
-from horae.engine.directory import Directory
-from horae.engine.fire import Scheduler
-from horae.engine.hints import Hint, Hints
-from horae.engine.promote import OTHERS, Promoter
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.executions.promote import OTHERS, Promoter
 from horae.engine.settings import EngineSettings
+from horae.engine.triggers.fire import Scheduler
 from horae.env import SECOND, virtual_env
 from horae.store.contract import Store
-from horae.store.moves.fire import Fired
-from horae.store.moves.promote import Promoted
+from horae.store.executions.promote import Promoted
 from horae.store.sqlite.memory import MemoryDriver
+from horae.store.triggers.fire import Fired
 
 
 @pytest.fixture

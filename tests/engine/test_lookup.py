@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from horae.engine.lookup import IN_FLIGHT, MOST, Lookup
+from horae.engine.base.lookup import IN_FLIGHT, MOST, Lookup
 from horae.errors import StoreUnavailable
 
 

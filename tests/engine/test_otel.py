@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from horae.engine.tracing import otel
-from horae.engine.tracing.otel import OtelSink, open_sink
-from horae.engine.tracing.spans import Span
-from horae.model.protocol import Failure
-from horae.model.trace import TraceContext
+from horae.features.tracing.engine import otel
+from horae.features.tracing.engine.otel import OtelSink, open_sink
+from horae.features.tracing.engine.spans import Span
+from horae.model.base.trace import TraceContext
+from horae.model.fleet.protocol import Failure
 from tests.acceptance.otlp import collector
 from tests.waiting import eventually
 

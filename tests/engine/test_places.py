@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.places import Parked, Places
-from horae.model.deal import Want
+from horae.engine.fleet.parked import Parked, Places
+from horae.model.fleet.deal import Want
 
 JOB, OTHER = UUID(int=77), UUID(int=78)
 EAST, WEST = frozenset({1, 2}), frozenset({3})

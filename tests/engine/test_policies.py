@@ -6,18 +6,18 @@ from uuid import UUID
 import pytest
 
 from horae.bench.trial import trial
-from horae.engine.hints import Hint
+from horae.engine.base.hints import Hint
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict
-from horae.model.choice import plan
-from horae.model.policy import quantum
-from horae.model.principal import DEFAULT_NAMESPACE as NAMESPACE
-from horae.model.protocol import PROTOCOL, Exchange, Register, Submit
-from horae.model.shares import jain
-from horae.model.slice import Running
+from horae.model.admission.choice import plan
+from horae.model.admission.policy import quantum
+from horae.model.admission.shares import jain
+from horae.model.executions.slice import Running
+from horae.model.fleet.protocol import PROTOCOL, Exchange, Register, Submit
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE as NAMESPACE
 from horae.store.contract import Store
-from horae.store.moves.told import Ended
+from horae.store.executions.told import Ended
 
 MS = SECOND // 1000
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from horae.engine.directory import Directory
-from horae.engine.hints import Hint, Hints
-from horae.engine.preemptor import BREATH, LOOK, Preemptor
-from horae.model.preempt import is_in_front
-from horae.model.protocol import PROTOCOL, Register
+from horae.engine.admission.placement.preemptor import BREATH, LOOK, Preemptor
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.model.admission.placement.preempt import is_in_front
+from horae.model.fleet.protocol import PROTOCOL, Register
 from tests.store_contract.world import NAMESPACE, Worker, World, released
 
 

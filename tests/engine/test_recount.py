@@ -4,11 +4,11 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.recount import Recounter
-from horae.engine.statistics import Statistics
 from horae.env import SECOND
-from horae.store.moves import sessions
-from horae.store.moves.execution_reads import counts
+from horae.features.statistics.engine.recount import Recounter
+from horae.features.statistics.engine.statistics import Statistics
+from horae.store.executions.reads.execution_reads import counts
+from horae.store.fleet import sessions
 from tests.store_contract.world import NAMESPACE, World, failed, success
 
 

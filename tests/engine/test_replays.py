@@ -2,12 +2,12 @@
 
 import pytest
 
-from horae.engine.dead_letters import DeadLetters
-from horae.engine.executions import Executions
-from horae.engine.replays import Replayer, Replays
+from horae.engine.executions.executions import Executions
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, OverQuota, StoreUnavailable
-from horae.model.replay import LEASE
+from horae.features.dead_letters.engine.dead_letters import DeadLetters
+from horae.features.dead_letters.engine.replays import Replayer, Replays
+from horae.features.dead_letters.model.replay import LEASE
 from tests.engine.test_dead_letters import Submits, fail
 from tests.store_contract.world import NAMESPACE, World, failed
 

@@ -8,9 +8,9 @@ import pytest
 from msgspec import Raw
 
 from horae.errors import BadInput, Conflict, NotFound, Stale
-from horae.model.ids import parcel_of
-from horae.model.protocol import Submit
-from horae.model.rollout_view import ArmView, RolloutView
+from horae.features.rollouts.model.view import ArmView, RolloutView
+from horae.model.base.ids import parcel_of
+from horae.model.fleet.protocol import Submit
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE
 
@@ -118,7 +118,7 @@ async def test_everything_that_starts_executions_goes_by_it(stage: Stage):
 
 
 def _event(name: str) -> Any:
-    from horae.model.events.values import NewEvent
+    from horae.model.triggers.events.values import NewEvent
 
     return NewEvent(name=name, payload=b"{}")
 

@@ -7,12 +7,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from horae.engine.watching import bucket
-from horae.engine.watching.listed import Listed
-from horae.engine.watching.refusals import in_words
-from horae.engine.watching.watcher import Places
+from horae.engine.storage import buckets as bucket
 from horae.errors import BadInput
-from horae.model.trigger.external import Watch
+from horae.features.events.engine.watching.listed import Listed
+from horae.features.events.engine.watching.refusals import in_words
+from horae.features.events.engine.watching.watcher import Places
+from horae.model.triggers.decisions.external import Watch
 
 OBJECTS = [f"in/{n:03}.csv" for n in range(25)] + ["inner/z", "out/a"]
 PAGE = 10

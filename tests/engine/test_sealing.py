@@ -8,11 +8,11 @@ import pytest
 
 from horae.config.build import engine_settings
 from horae.config.load import load
-from horae.engine.sealing import Sealer
+from horae.engine.base.sealing import Sealer
 from horae.env import virtual_env
 from horae.errors import BadInput, MasterKeyMissing
+from horae.store.base import sealing
 from horae.store.contract import Store
-from horae.store.moves import sealing
 from horae.store.open import open_store_driver
 
 OLD, NEW = (b64encode(bytes([n]) * 32).decode() for n in (1, 2))

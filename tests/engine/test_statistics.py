@@ -2,19 +2,20 @@
 
 import pytest
 
-from horae.engine import tallies as tallying
-from horae.engine.coming import Coming, count
-from horae.engine.gauges import Gauges
-from horae.engine.statistics import Statistics
-from horae.engine.tallies import AT_ONCE, Tallies
+from horae.engine.base.gauges import Gauges
+from horae.engine.triggers.coming import Coming, count
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
-from horae.model.tally import DAY, HOUR, JOB_SPANS, Counts, JobTally, begin_of
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Cron, Interval
-from horae.store.moves import statistics, statistics_reads
-from horae.store.moves.effects import Effects
-from horae.store.moves.told import Ended
+from horae.features.statistics.engine import tallies as tallying
+from horae.features.statistics.engine.statistics import Statistics
+from horae.features.statistics.engine.tallies import AT_ONCE, Tallies
+from horae.features.statistics.store import reads as statistics_reads
+from horae.features.statistics.store import statistics
+from horae.model.executions.tally import DAY, HOUR, JOB_SPANS, Counts, JobTally, begin_of
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Cron, Interval
+from horae.store.executions.leaving.effects import Effects
+from horae.store.executions.told import Ended
 from tests.store_contract.world import NAMESPACE, World, add_trigger
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from horae.engine.calendars import Calendars
-from horae.engine.fires import Fires
-from horae.engine.jobs import Jobs
-from horae.engine.triggers import Triggers
+from horae.engine.definitions.jobs import Jobs
+from horae.engine.triggers.calendars import Calendars
+from horae.engine.triggers.fires import Fires
+from horae.engine.triggers.triggers import Triggers
 from horae.env import SECOND
 from horae.errors import BadInput
 from tests.store_contract.world import NAMESPACE, World, lead, rank

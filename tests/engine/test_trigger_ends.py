@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from horae.engine.fires import Fires
-from horae.engine.jobs import Jobs
-from horae.engine.triggers import Triggers
+from horae.engine.definitions.jobs import Jobs
+from horae.engine.triggers.fires import Fires
+from horae.engine.triggers.triggers import Triggers
 from horae.env import SECOND
-from horae.model.instant import format_instant
+from horae.model.base.instant import format_instant
 from tests.store_contract.world import NAMESPACE, World, lead, rank
 
 MINUTE = 60 * SECOND

@@ -2,12 +2,12 @@
 
 from structlog.testing import capture_logs
 
-from horae.engine.clockwatch import ClockWatch
-from horae.engine.directory import Directory
-from horae.engine.fire import Scheduler
-from horae.engine.hints import Hints
-from horae.engine.jobs import Jobs
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.base.hints import Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.jobs import Jobs
 from horae.engine.settings import EngineSettings
+from horae.engine.triggers.fire import Scheduler
 from horae.env import SECOND
 from tests.store_contract.world import NAMESPACE, World, rank
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from horae.engine.directory import Directory
-from horae.engine.executions import Executions
-from horae.engine.hints import Hint, Hints
-from horae.engine.jobs import Jobs
-from horae.engine.turns import Turns
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.jobs import Jobs
+from horae.engine.executions.executions import Executions
+from horae.engine.triggers.turns import Turns
 from horae.env import SECOND
-from horae.model.event import Event
-from horae.model.ids import execution_id, index_of, parcel_of
+from horae.model.base.event import Event
+from horae.model.base.ids import execution_id, index_of, parcel_of
 from tests.store_contract.world import NAMESPACE, World, cancelled, lead, rank, success
 
 MINUTE = 60 * SECOND

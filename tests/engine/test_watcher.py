@@ -9,20 +9,21 @@ import obstore
 import pytest
 from obstore.store import LocalStore, MemoryStore
 
-from horae.engine.directory import Directory
-from horae.engine.event_intake import EventIntake
-from horae.engine.fair_access import FairAccess
-from horae.engine.hints import Hints
-from horae.engine.quotas import Quotas
+from horae.engine.admission.quotas import Quotas
+from horae.engine.base.hints import Hints
+from horae.engine.definitions.directory import Directory
 from horae.engine.settings import EngineSettings
-from horae.engine.watching import bucket, folder
-from horae.engine.watching.listed import Listed
-from horae.engine.watching.watcher import COUNTED_EVERY, Places, Watcher
+from horae.engine.storage import buckets as bucket
+from horae.engine.tenancy.fair_access import FairAccess
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.trigger.external import Watch
-from horae.model.trigger.rules import Rules
-from horae.store.moves import event_reads, watches
+from horae.features.events.engine.intake import EventIntake
+from horae.features.events.engine.watching import folder
+from horae.features.events.engine.watching.listed import Listed
+from horae.features.events.engine.watching.watcher import COUNTED_EVERY, Places, Watcher
+from horae.features.events.store import event_reads, watches
+from horae.model.triggers.decisions.external import Watch
+from horae.model.triggers.decisions.rules import Rules
 from tests.store_contract.world import NAMESPACE, World, add_trigger
 
 ALLOW = Rules(overlap="allow")

@@ -5,21 +5,21 @@ from random import Random
 import pytest
 from structlog.testing import capture_logs
 
-from horae.engine.clockwatch import ClockWatch
-from horae.engine.directory import Directory
-from horae.engine.fire import Scheduler
-from horae.engine.hints import Hints
-from horae.engine.job_deletions import Deletions
-from horae.engine.promote import Promoter
-from horae.engine.rescue import Rescuer
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.base.hints import Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.job_deletions import Deletions
+from horae.engine.executions.promote import Promoter
+from horae.engine.executions.sweep import Sweeper
+from horae.engine.fleet.rescue import Rescuer
 from horae.engine.settings import EngineSettings
-from horae.engine.statistics import Statistics
-from horae.engine.sweep import Sweeper
+from horae.engine.triggers.fire import Scheduler
 from horae.env import SECOND, Env, SystemClock, uuid7
 from horae.errors import StoreUnavailable
-from horae.model.protocol import Register
-from horae.model.trigger.rules import Misfire, Rules
-from horae.model.trigger.values import Interval
+from horae.features.statistics.engine.statistics import Statistics
+from horae.model.fleet.protocol import Register
+from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.values import Interval
 from horae.store.contract import Store
 from horae.store.sqlite.memory import MemoryDriver
 from tests.store_contract.world import World, add_trigger, success

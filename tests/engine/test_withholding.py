@@ -9,9 +9,9 @@ from msgspec import Raw
 
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
-from horae.model.protocol import Submit
+from horae.model.fleet.protocol import Submit
 from horae.store.contract import Store
-from horae.store.moves import sessions
+from horae.store.fleet import sessions
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE, World
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.jobs import Jobs
+from horae.engine.definitions.jobs import Jobs
 from horae.errors import BadInput, Conflict
 from tests.store_contract.flow_world import open_all
 from tests.store_contract.world import NAMESPACE, TestJob, World, rank

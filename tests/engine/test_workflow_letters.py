@@ -4,14 +4,14 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.dead_letters import DeadLetters
-from horae.engine.executions import Executions
-from horae.engine.reruns import Reruns, Wish
+from horae.engine.executions.executions import Executions
+from horae.engine.executions.reruns import Reruns, Wish
 from horae.errors import NotFound
-from horae.model.ids import execution_id
-from horae.model.workflow.values import Foreach
-from horae.store.moves import flow_cancel
-from horae.store.moves.starts import Started
+from horae.features.dead_letters.engine.dead_letters import DeadLetters
+from horae.model.base.ids import execution_id
+from horae.model.workflows.decisions.values import Foreach
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import cancel as flow_cancel
 from tests.engine.test_dead_letters import Submits, letters, submits
 from tests.store_contract.flow_world import begin, look, open_all, run, state, step, steps, workflow
 from tests.store_contract.world import NAMESPACE, World, cancelled, failed

@@ -11,18 +11,18 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine.dead_letters import DeadLetters
-from horae.engine.executions import Executions
-from horae.engine.reruns import Reruns, Wish
+from horae.engine.executions.executions import Executions
+from horae.engine.executions.reruns import Reruns, Wish
 from horae.env import SECOND
-from horae.model.execution import FINAL
-from horae.model.ids import execution_id, index_of, parcel_of
-from horae.model.parcel import extras_of
-from horae.model.workflow.values import Approval, Call, Foreach, Loop, SignalWait, Sleep
-from horae.store.moves import flow_cancel
-from horae.store.moves.flow_results import places_of
-from horae.store.moves.promote import LONG_AGO
-from horae.store.moves.starts import Started
+from horae.features.dead_letters.engine.dead_letters import DeadLetters
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.executions.execution import FINAL
+from horae.model.executions.parcel import extras_of
+from horae.model.workflows.decisions.values import Approval, Call, Foreach, Loop, SignalWait, Sleep
+from horae.store.executions.promote import LONG_AGO
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import cancel as flow_cancel
+from horae.store.workflows.results import places_of
 from tests.engine.test_dead_letters import Submits, letters, submits
 from tests.simulation.seeds import ONLY
 from tests.store_contract.flow_world import begin, look, open_all, state, step, workflow

@@ -2,13 +2,13 @@
 
 import pytest
 
-from horae.engine import zones
-from horae.engine.hints import Hints
-from horae.engine.zones import AGAIN, ZoneRules
+from horae.engine.base import zones
+from horae.engine.base.hints import Hints
+from horae.engine.base.zones import AGAIN, ZoneRules
 from horae.env import SECOND
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Cron, Interval
-from horae.store.moves import audit_fires, zone_rules
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Cron, Interval
+from horae.store.triggers import audit_fires, zone_rules
 from tests.store_contract.world import World, add_trigger
 
 HOUR = 3600 * SECOND

@@ -9,12 +9,15 @@ import pytest
 
 import horae
 from horae import bench, env, private, testing
-from horae.cli import artifacts, output, terminal
-from horae.engine import sealing, tokens
-from horae.model import log_search, schema, template
-from horae.model.cel import loops, nodes, parse, program
+from horae.cli import output, terminal
+from horae.engine.base import sealing, tokens
+from horae.features.artifacts import cli as artifacts
+from horae.model.documents import schema
+from horae.model.expressions import loops, nodes, parse, program, template
+from horae.model.expressions import patterns as log_search
 from horae.store.migrations import render
-from horae.worker import guard, processes, runners
+from horae.worker import runners
+from horae.worker.processes import guard, processes
 from tests.house import source
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +44,7 @@ BOUNDED_BY: dict[str, tuple[ModuleType, ...]] = {
     "jsonschema_rs": (schema, log_search),
     "cel": (),
 }
-EVALUATORS = ("horae.model.cel", "horae.model import", "jsonschema_rs", "import cel", "from cel")
+EVALUATORS = ("horae.model.expressions", "horae.model import", "jsonschema_rs", "import cel", "from cel")
 WAITS = ROOT / "tests" / "waiting.py"
 
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from horae.model.slice import Queued, Running, Waiting
+from horae.model.executions.slice import Queued, Running, Waiting
 
 JOBS = [UUID(int=n << 16) for n in (71, 72)]
 PARCELS = [UUID(int=n << 16) for n in (1, 2, 3)]

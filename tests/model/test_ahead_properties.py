@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.duration import HOUR, MINUTE
-from horae.model.trigger.ahead import count_ahead
-from horae.model.trigger.decide import upcoming
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Cron, Interval, Trigger
+from horae.model.base.duration import HOUR, MINUTE
+from horae.model.triggers.decisions.ahead import count_ahead
+from horae.model.triggers.decisions.decide import upcoming
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Cron, Interval, Trigger
 
 NOW = 1_800_000_123 * SECOND
 triggers = st.one_of(

@@ -6,7 +6,11 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.alert import (
+from horae.features.alerts.model.channel import filled, read_channel, shown
+from horae.features.alerts.model.course import MOST_OPEN, End, Open, course
+from horae.features.alerts.model.notification import content_of, read_content, text_of, title_of, told_of
+from horae.features.alerts.model.read import read_rule, render_rule
+from horae.features.alerts.model.rule import (
     KINDS,
     Counts,
     Expected,
@@ -17,12 +21,8 @@ from horae.model.alert import (
     many_retries,
     too_long,
 )
-from horae.model.alert_channel import filled, read_channel, shown
-from horae.model.alert_course import MOST_OPEN, End, Open, course
-from horae.model.alert_notice import content_of, read_content, text_of, title_of, told_of
-from horae.model.definition.alert import read_rule, render_rule
-from horae.model.duration import HOUR, MINUTE
-from horae.model.rate import Rate
+from horae.model.admission.rate import Rate
+from horae.model.base.duration import HOUR, MINUTE
 
 NOW = 1_000_000 * MINUTE
 RULE = Rule(kind="lag", after=MINUTE, channels=("ops",))

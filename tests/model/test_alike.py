@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.duration import DAY, HOUR, MINUTE
-from horae.model.instant import parse_instant
-from horae.model.trigger import alike as module
-from horae.model.trigger.alike import Alike
-from horae.model.trigger.decide import decide
-from horae.model.trigger.rules import Misfire, Rules
-from horae.model.trigger.values import Cron, Interval, Once
+from horae.model.base.duration import DAY, HOUR, MINUTE
+from horae.model.base.instant import parse_instant
+from horae.model.triggers.decisions import alike as module
+from horae.model.triggers.decisions.alike import Alike
+from horae.model.triggers.decisions.decide import decide
+from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.values import Cron, Interval, Once
 
 T0 = parse_instant("2026-11-01T03:00:00Z")  # New York sets its clocks back at 06:00
 TRIGGERS = [

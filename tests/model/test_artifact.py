@@ -3,7 +3,7 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.artifact import RESULT, check_name, check_type
+from horae.model.executions.output.artifact import RESULT, check_name, check_type
 
 
 @pytest.mark.parametrize("name", ["report.html", "plots/daily report.png", "ünï", ".hidden", "a" * 255, RESULT])

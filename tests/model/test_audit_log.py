@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from horae.model.audit_log import Checker, Entry, Head, Link, link
+from horae.features.audit_log.model.values import Checker, Entry, Head, Link, link
 
 
 def entry(n: int) -> Entry:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.autoscale import Bounds, Flow, Sample, Scaler, Signals, arrivals, desired_slots, desired_workers
+from horae.model.fleet.autoscale import Bounds, Flow, Sample, Scaler, Signals, arrivals, desired_slots, desired_workers
 
 
 def signals(**more):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.buckets import Buckets
+from horae.model.base.buckets import Buckets
 
 
 def test_a_value_is_counted_with_the_least_bound_that_it_does_not_exceed():

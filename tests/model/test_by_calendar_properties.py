@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.calendar.compiled import Calendar
-from horae.model.calendar.read import parse_times
-from horae.model.calendar.resolve import present
-from horae.model.trigger.by_calendar import TOGETHER, decide_by_calendar, runs_after
-from horae.model.trigger.decide import decide, latest, upcoming
-from horae.model.trigger.rules import Misfire, Rules
-from horae.model.trigger.values import Cron, Interval, next_fire, previous_fire
+from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.calendars.read import parse_times
+from horae.model.triggers.calendars.resolve import present
+from horae.model.triggers.decisions.by_calendar import TOGETHER, decide_by_calendar, runs_after
+from horae.model.triggers.decisions.decide import decide, latest, upcoming
+from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.values import Cron, Interval, next_fire, previous_fire
 
 START = 1_800_000_000 * SECOND  # Friday, 2027-01-15 08:00 UTC
 MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND

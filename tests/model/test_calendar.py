@@ -6,13 +6,13 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.calendar import business
-from horae.model.calendar.compiled import all_open
-from horae.model.calendar.read import parse_times, render_times
-from horae.model.calendar.resolve import Version, check_opens, check_times, present, through_time, users_of
-from horae.model.calendar.values import references_of
-from horae.model.calendar.words import describe_times
-from horae.model.instant import format_instant, parse_instant
+from horae.model.base.instant import format_instant, parse_instant
+from horae.model.triggers.calendars import business
+from horae.model.triggers.calendars.compiled import all_open
+from horae.model.triggers.calendars.read import parse_times, render_times
+from horae.model.triggers.calendars.resolve import Version, check_opens, check_times, present, through_time, users_of
+from horae.model.triggers.calendars.values import references_of
+from horae.model.triggers.calendars.words import describe_times
 
 HOUR = 3600 * SECOND
 DAY = 24 * HOUR

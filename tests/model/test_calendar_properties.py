@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.calendar.hours import parse_hours
-from horae.model.calendar.intervals import common, joined, rest
-from horae.model.calendar.read import parse_times, render_times
-from horae.model.calendar.resolve import present
-from horae.model.cron.zone import load as load_zone
+from horae.model.triggers.calendars.hours import parse_hours
+from horae.model.triggers.calendars.intervals import common, joined, rest
+from horae.model.triggers.calendars.read import parse_times, render_times
+from horae.model.triggers.calendars.resolve import present
+from horae.model.triggers.cron.zone import load as load_zone
 from tests.model.zones import PECULIAR, YEAR_2038, changes
 
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")

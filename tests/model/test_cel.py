@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from horae.model.cel.meter import Meter, OverBudget, Wrong
-from horae.model.cel.program import Program
+from horae.model.expressions.meter import Meter, OverBudget, Wrong
+from horae.model.expressions.program import Program
 
 SCOPE = {
     "params": {

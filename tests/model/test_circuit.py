@@ -4,8 +4,18 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.circuit import Circuit, Counted, Standing, bucket_of, gate_of, is_due, judge, read_gate, why_shut
-from horae.model.definition.circuit import read_circuit, render_circuit
+from horae.model.admission.circuit import (
+    Circuit,
+    Counted,
+    Standing,
+    bucket_of,
+    gate_of,
+    is_due,
+    judge,
+    read_gate,
+    why_shut,
+)
+from horae.model.admission.reading.circuit import read_circuit, render_circuit
 from tests.model.making import JOBS
 
 JOB = JOBS[0]

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput
-from horae.model.controls import refuse_controls, visible
-from horae.model.definition.read import parse_definition
+from horae.model.base.controls import refuse_controls, visible
+from horae.model.definitions.reading.read import parse_definition
 
 CONTROLS = [
     *map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), "\u061c", "\u200e", "\u200f", "\u2028", "\u2029",

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.duration import DAY, MINUTE
-from horae.model.instant import parse_instant
-from horae.model.trigger.count import count_fires
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Cron, Interval, Once, next_fire
+from horae.model.base.duration import DAY, MINUTE
+from horae.model.base.instant import parse_instant
+from horae.model.triggers.decisions.count import count_fires
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Cron, Interval, Once, next_fire
 from tests.model.test_cron_properties import EXPRESSIONS, GAPS, OVERLAPS, moments
 
 T0 = parse_instant("2026-11-15T08:00:00Z")

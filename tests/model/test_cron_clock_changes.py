@@ -7,11 +7,11 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.cron.fire import last_before, next_after
-from horae.model.cron.parse import parse_cron
-from horae.model.cron.zone import load as load_zone
-from horae.model.cron.zone import tzdata_version
-from horae.model.instant import parse_instant
+from horae.model.base.instant import parse_instant
+from horae.model.triggers.cron.fire import last_before, next_after
+from horae.model.triggers.cron.parse import parse_cron
+from horae.model.triggers.cron.zone import load as load_zone
+from horae.model.triggers.cron.zone import tzdata_version
 
 CITIES = {
     "NY": "America/New_York",

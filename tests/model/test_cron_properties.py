@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.cron import fire, zone
-from horae.model.cron.fire import last_before, next_after
-from horae.model.cron.parse import parse_cron
-from horae.model.cron.wall import Expression
-from horae.model.cron.zone import load as load_zone
-from horae.model.cron.zone import spans
+from horae.model.triggers.cron import fire, zone
+from horae.model.triggers.cron.fire import last_before, next_after
+from horae.model.triggers.cron.parse import parse_cron
+from horae.model.triggers.cron.wall import Expression
+from horae.model.triggers.cron.zone import load as load_zone
+from horae.model.triggers.cron.zone import spans
 from tests.model.cron.clockwork import boundaries, look_at_zone
 from tests.model.cron.differences import compare_quartz, compare_with_cronsim, compare_with_vixie
 from tests.model.cron.fuzz import LONGEST, fuzz

@@ -5,11 +5,11 @@ from itertools import islice
 import pytest
 
 from horae.errors import BadInput
-from horae.model.cron.fire import last_before, next_after
-from horae.model.cron.lint import lint
-from horae.model.cron.parse import parse_cron
-from horae.model.cron.wall import Expression
-from horae.model.instant import format_instant, parse_instant
+from horae.model.base.instant import format_instant, parse_instant
+from horae.model.triggers.cron.fire import last_before, next_after
+from horae.model.triggers.cron.lint import lint
+from horae.model.triggers.cron.parse import parse_cron
+from horae.model.triggers.cron.wall import Expression
 
 NEW_YEAR = "2026-01-01T00:00:00Z"
 

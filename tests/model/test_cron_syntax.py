@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput
-from horae.model.cron.fields import DOM, DOW, HOUR, MINUTE, MONTH, SECOND, spread
-from horae.model.cron.fire import next_after
-from horae.model.cron.lint import lint
-from horae.model.cron.parse import needs_key, parse_cron
-from horae.model.instant import format_instant, parse_instant
+from horae.model.base.instant import format_instant, parse_instant
+from horae.model.triggers.cron.fields import DOM, DOW, HOUR, MINUTE, MONTH, SECOND, spread
+from horae.model.triggers.cron.fire import next_after
+from horae.model.triggers.cron.lint import lint
+from horae.model.triggers.cron.parse import needs_key, parse_cron
 
 NEW_YEAR = "2026-01-01T00:00:00Z"
 

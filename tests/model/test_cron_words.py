@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from horae.errors import BadInput
-from horae.model.cron.parse import parse_cron
-from horae.model.cron.words.sentence import cron_in_words
+from horae.model.triggers.cron.parse import parse_cron
+from horae.model.triggers.cron.words.sentence import cron_in_words
 from tests.model.cron.writing import quartz_text, unix_text
 
 

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from horae.errors import BadInput
-from horae.model.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 
 ID = UUID("0195c1d2-0000-7000-8000-000000000000")
 

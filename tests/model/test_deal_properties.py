@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from horae.model.deal import GRANT_BYTES, Want, capacity, deal
-from horae.model.placement import Cost
-from horae.model.protocol import MAX_EXCHANGE
-from horae.model.suspects import Company, is_suspect, most
+from horae.model.admission.placement.placement import Cost
+from horae.model.fleet.deal import GRANT_BYTES, Want, capacity, deal
+from horae.model.fleet.protocol import MAX_EXCHANGE
+from horae.model.fleet.suspects import Company, is_suspect, most
 from tests.model.making import JOBS, PARCELS, cuts, items, queued
 
 SESSIONS = [UUID(int=n) for n in range(1, 6)]

@@ -6,15 +6,15 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.confines import Confines
-from horae.model.definition.patch import merge_definition
-from horae.model.definition.read import parse_definition
-from horae.model.definition.schedule import parse_when, render_when
-from horae.model.definition.write import render_definition
-from horae.model.job import Command, Http, Python
-from horae.model.trigger.rules import Rules, offset_in
-from horae.model.trigger.values import Cron, Interval, Once
-from horae.model.trigger.when import When
+from horae.model.definitions.confines import Confines
+from horae.model.definitions.job import Command, Http, Python
+from horae.model.definitions.reading.patch import merge_definition
+from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.reading.schedule import parse_when, render_when
+from horae.model.definitions.reading.write import render_definition
+from horae.model.triggers.decisions.rules import Rules, offset_in
+from horae.model.triggers.decisions.values import Cron, Interval, Once
+from horae.model.triggers.decisions.when import When
 
 NOW = 1_800_000_000 * SECOND
 LATER = "2027-03-01T08:00:00Z"

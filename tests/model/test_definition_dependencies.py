@@ -4,9 +4,9 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.definition.read import parse_definition
-from horae.model.definition.write import render_definition
-from horae.model.job import DAY
+from horae.model.definitions.job import DAY
+from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.reading.write import render_definition
 
 EXTRACT, LOAD = "0195c1d2-7a3b-7c4d-8e5f-0123456789ab", "0195c1d2-7a3b-7c4d-8e5f-0123456789ac"
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
-from horae.model.definition.diff import differences
+from horae.model.definitions.reading.diff import differences
 
 
 def told(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, Any, Any]]:

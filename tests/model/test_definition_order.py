@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from horae.errors import BadInput
-from horae.model.definition.order import order_of_calendars, order_of_jobs
+from horae.model.definitions.reading.order import order_of_calendars, order_of_jobs
 
 BROKEN: list[Any] = [None, 5, "x", [], {}, [None], [[]], {"job": 5}, {"steps": 5}]
 

@@ -3,9 +3,9 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.definition.read import parse_definition
-from horae.model.definition.write import render_definition
-from horae.model.placement import Affinity, Cost, Preference
+from horae.model.admission.placement.placement import Affinity, Cost, Preference
+from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.reading.write import render_definition
 
 SECOND = 1_000_000
 

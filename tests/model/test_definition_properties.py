@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.definition.read import FIELDS, parse_definition
-from horae.model.definition.write import render_definition
+from horae.model.definitions.reading.read import FIELDS, parse_definition
+from horae.model.definitions.reading.write import render_definition
 
 NOW = 1_800_000_000 * SECOND
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.dependency import (
+from horae.model.executions.execution import FINAL
+from horae.model.triggers.dependency import (
     CONDITIONS,
     NO_INTERVAL,
     Join,
@@ -19,7 +20,6 @@ from horae.model.dependency import (
     why_late,
     why_skipped,
 )
-from horae.model.execution import FINAL
 
 A, B, D, RUN = (UUID(int=i) for i in range(1, 5))
 STATES = sorted(FINAL)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput
-from horae.model.duration import DAY, HOUR, LONGEST, MINUTE, SECOND, format_duration, parse_duration
+from horae.model.base.duration import DAY, HOUR, LONGEST, MINUTE, SECOND, format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """When something probably starts: told from gates with a time and from work before it, or not at all with a reason."""
 
 from horae.env import SECOND
-from horae.model.estimate import estimate, work_before
-from horae.model.gates import closed
+from horae.model.executions.estimate import estimate, work_before
+from horae.model.executions.gates import closed
 
 NOW = 1_000 * SECOND
 DELAY = closed("delay", "It is due later.", until=NOW + 60 * SECOND)

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.errors import BadInput, TooLarge
-from horae.model.calendar.compiled import Calendar
-from horae.model.calendar.read import parse_times
-from horae.model.calendar.resolve import present
-from horae.model.events.decide import Listening, decide_event
-from horae.model.events.filters import compile_filter
-from horae.model.events.params import check_params, fill_params
-from horae.model.events.read import read_event
-from horae.model.events.values import MOST_PAYLOAD, NewEvent, event_scope
-from horae.model.template import TemplateError
-from horae.model.trigger.rules import Rules
+from horae.features.events.model.read import read_event
+from horae.model.expressions.template import TemplateError
+from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.calendars.read import parse_times
+from horae.model.triggers.calendars.resolve import present
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.events.decide import Listening, decide_event
+from horae.model.triggers.events.filters import compile_filter
+from horae.model.triggers.events.params import check_params, fill_params
+from horae.model.triggers.events.values import MOST_PAYLOAD, NewEvent, event_scope
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(max_size=20),

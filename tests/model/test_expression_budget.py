@@ -8,13 +8,11 @@ from functools import partial
 import pytest
 
 from horae.errors import BadInput, Costly
-from horae.model.awaits import Signal, compile_wait, first_for
-from horae.model.cel.meter import Meter, defining, shared
-from horae.model.definition.read import parse_definition
-from horae.model.events.filters import compile_filter
-from horae.model.events.params import fill_params
-from horae.model.naming import fill
-from horae.model.template import (
+from horae.model.base.naming import fill
+from horae.model.definitions.reading.read import parse_definition
+from horae.model.executions.awaits import Signal, compile_wait, first_for
+from horae.model.expressions.meter import Meter, defining, shared
+from horae.model.expressions.template import (
     TemplateError,
     TooCostly,
     compile_template,
@@ -23,7 +21,9 @@ from horae.model.template import (
     render_tree,
     rendered_item,
 )
-from horae.model.trigger.params import fill_fire_params
+from horae.model.triggers.decisions.params import fill_fire_params
+from horae.model.triggers.events.filters import compile_filter
+from horae.model.triggers.events.params import fill_params
 from tests.model.expression_attacks import DATA, LITERAL, LITERALS, OVER_DATA, nested
 
 MOST_SECONDS = (

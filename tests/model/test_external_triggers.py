@@ -6,12 +6,12 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.definition.read import parse_definition
-from horae.model.definition.schedule import render_when
-from horae.model.trigger.describe import describe
-from horae.model.trigger.external import Event, Watch, is_within, watch_id, watch_url
-from horae.model.trigger.schedule import render_schedule
-from horae.model.trigger.values import next_fire, previous_fire
+from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.reading.schedule import render_when
+from horae.model.triggers.decisions.describe import describe
+from horae.model.triggers.decisions.external import Event, Watch, is_within, watch_id, watch_url
+from horae.model.triggers.decisions.schedule import render_schedule
+from horae.model.triggers.decisions.values import next_fire, previous_fire
 
 
 def triggers(*given):

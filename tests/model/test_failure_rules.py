@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.failure_rules import compile_rule, matches
-from horae.model.protocol import Failure
+from horae.model.definitions.failure_rules import compile_rule, matches
+from horae.model.fleet.protocol import Failure
 
 TIMEOUT = Failure(
     type="ConnectTimeout",

@@ -6,9 +6,9 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.gate import Entry, Standing, pass_gate
-from horae.model.keys import Keys
-from horae.model.slice import Waiting
+from horae.model.admission.gate import Entry, Standing, pass_gate
+from horae.model.admission.keys import Keys
+from horae.model.executions.slice import Waiting
 
 KEYS = ("limit:a", "limit:b", "limit:c")
 

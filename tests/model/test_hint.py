@@ -2,8 +2,8 @@
 
 import pytest
 
-from horae.model.hint import Offer, why_queued
-from horae.model.job import STEADY
+from horae.model.definitions.job import STEADY
+from horae.model.executions.hint import Offer, why_queued
 
 
 def offer(*capabilities: str, queues: tuple[str, ...] = ("default",)) -> Offer:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.histogram import FINE, Histogram, bounds_of, bucket_of
-from horae.model.tally import SAMPLES, JobTally, some_of
+from horae.model.base.histogram import FINE, Histogram, bounds_of, bucket_of
+from horae.model.executions.tally import SAMPLES, JobTally, some_of
 
 values = st.integers(0, 2**50)
 many = st.lists(values, min_size=1, max_size=50)

@@ -6,11 +6,7 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.calendar.compiled import Calendar
-from horae.model.calendar.read import parse_times
-from horae.model.calendar.resolve import present
-from horae.model.duration import DAY
-from horae.model.hold import (
+from horae.model.admission.hold import (
     AT_ONCE,
     FARTHEST,
     LONGEST,
@@ -23,7 +19,11 @@ from horae.model.hold import (
     span_of,
     why_held,
 )
-from horae.model.instant import parse_instant
+from horae.model.base.duration import DAY
+from horae.model.base.instant import parse_instant
+from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.calendars.read import parse_times
+from horae.model.triggers.calendars.resolve import present
 
 NOW = parse_instant("2026-11-15T12:00:00Z")
 MINUTE = 60 * SECOND

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import uuid7
-from horae.model.ids import execution_id, first_id_at, index_of, instant_of, parcel_id, parcel_ids, parcel_of
+from horae.model.base.ids import execution_id, first_id_at, index_of, instant_of, parcel_id, parcel_ids, parcel_of
 
 instants = st.integers(0, 2**47 * 1000)
 indexes = st.integers(0, 0xFFFF)

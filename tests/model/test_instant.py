@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.instant import EARLIEST, LATEST, format_instant, parse_instant
+from horae.model.base.instant import EARLIEST, LATEST, format_instant, parse_instant
 
 MORNING = 1_794_729_600 * SECOND  # 2026-11-15T08:00:00Z
 

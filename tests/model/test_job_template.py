@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput
-from horae.model.definition.job_template import patched_form, read_template, read_use
-from horae.model.job import Command, Spec
-from horae.model.job_template import JobTemplate, filled_in, source_of
+from horae.features.templates.model.read import patched_form, read_template, read_use
+from horae.features.templates.model.values import JobTemplate, filled_in, source_of
+from horae.model.definitions.job import Command, Spec
 
 PARAMETERS = {"region": {"type": "string", "enum": ["eu", "us"]}, "keep": {"type": "integer", "default": 7}}
 BACKUP = {

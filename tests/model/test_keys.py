@@ -1,6 +1,6 @@
 """Keys of an envelope: what they say of the slices under them."""
 
-from horae.model.keys import KEYED, Keys, encode_keys, flags_of, keys_of
+from horae.model.admission.keys import KEYED, Keys, encode_keys, flags_of, keys_of
 
 
 def test_an_envelope_without_keys_carries_nothing_and_its_slices_have_no_flags():

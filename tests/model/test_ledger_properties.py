@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.backfill.plan import Stretch, Version, ahead, outline, stretches
-from horae.model.backfill.work import choose, rewrite
-from horae.model.calendar.compiled import compiled
-from horae.model.calendar.read import parse_times
-from horae.model.duration import HOUR, MINUTE
-from horae.model.instant import parse_instant
-from horae.model.ledger import LedgerRow, cut, row_of
-from horae.model.trigger.coverage import Coverage, Flaw, Span, name_fires
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Cron, Interval, next_fire
+from horae.features.backfills.model.plan import Stretch, Version, ahead, outline, stretches
+from horae.features.backfills.model.work import choose, rewrite
+from horae.model.base.duration import HOUR, MINUTE
+from horae.model.base.instant import parse_instant
+from horae.model.triggers.calendars.compiled import compiled
+from horae.model.triggers.calendars.read import parse_times
+from horae.model.triggers.decisions.coverage import Coverage, Flaw, Span, name_fires
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Cron, Interval, next_fire
+from horae.model.triggers.ledger import LedgerRow, cut, row_of
 
 T0 = parse_instant("2026-11-15T08:00:00Z")
 EVERY = Interval(every=MINUTE, anchor=T0)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput
-from horae.model.job import Command, Spec
-from horae.model.limit_keys import common_keys, envelope_keys
-from horae.model.limits import KeyLimit
+from horae.model.admission.limit_keys import common_keys, envelope_keys
+from horae.model.admission.limits import KeyLimit
+from horae.model.definitions.job import Command, Spec
 
 JOB = UUID(int=1)
 ITEMS = (

@@ -3,7 +3,7 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.log_search import MOST, search_for
+from horae.model.expressions.patterns import MOST, search_for
 
 
 @pytest.mark.parametrize(

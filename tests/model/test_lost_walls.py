@@ -11,21 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.calendar.compiled import compiled
-from horae.model.calendar.read import parse_times
-from horae.model.cron.parse import parse_cron
-from horae.model.cron.wall import ceil_wall
-from horae.model.duration import DAY, HOUR, MINUTE
-from horae.model.instant import format_instant, parse_instant
-from horae.model.ledger import LedgerRow, cut
-from horae.model.trigger.alike import Alike
-from horae.model.trigger.by_calendar import decide_by_calendar
-from horae.model.trigger.coverage import Coverage, Flaw, Span
-from horae.model.trigger.decide import cover, decide, due_after, latest, upcoming
-from horae.model.trigger.lost import lost_between
-from horae.model.trigger.preview import preview
-from horae.model.trigger.rules import Misfire, Rules
-from horae.model.trigger.values import Cron, next_fire
+from horae.model.base.duration import DAY, HOUR, MINUTE
+from horae.model.base.instant import format_instant, parse_instant
+from horae.model.triggers.calendars.compiled import compiled
+from horae.model.triggers.calendars.read import parse_times
+from horae.model.triggers.cron.parse import parse_cron
+from horae.model.triggers.cron.wall import ceil_wall
+from horae.model.triggers.decisions.alike import Alike
+from horae.model.triggers.decisions.by_calendar import decide_by_calendar
+from horae.model.triggers.decisions.coverage import Coverage, Flaw, Span
+from horae.model.triggers.decisions.decide import cover, decide, due_after, latest, upcoming
+from horae.model.triggers.decisions.lost import lost_between
+from horae.model.triggers.decisions.preview import preview
+from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.values import Cron, next_fire
+from horae.model.triggers.ledger import LedgerRow, cut
 from tests.model.zones import PECULIAR, changes
 
 NEW_YORK, APIA = "America/New_York", "Pacific/Apia"

@@ -3,10 +3,10 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.definition.namespace import merge_namespace, parse_namespace, show_namespace
-from horae.model.duration import DAY
-from horae.model.namespace import Namespace, Retention, with_defaults
-from horae.model.policy import Policy
+from horae.model.admission.policy import Policy
+from horae.model.base.duration import DAY
+from horae.model.tenancy.namespace import Namespace, Retention, with_defaults
+from horae.model.tenancy.read_namespace import merge_namespace, parse_namespace, show_namespace
 
 
 def named(**said) -> Namespace:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput
-from horae.model.events.delivery import read_delivery
-from horae.model.events.notifications import Notice, read_notification
-from horae.model.events.signature import Signed
+from horae.features.events.model.delivery import read_delivery
+from horae.features.events.model.notifications import Notice, read_notification
+from horae.model.base.signature import Signed
 
 S3 = {
     "Records": [

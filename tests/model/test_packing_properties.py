@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.packing import Packed, pack
+from horae.model.base.packing import Packed, pack
 
 strings = st.lists(st.binary(max_size=20), min_size=1, max_size=30)
 

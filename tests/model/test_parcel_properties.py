@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput, TooLarge
-from horae.model.execution import Extra
-from horae.model.parcel import (
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import (
     MAX_BYTES,
     MAX_DEPTH,
     MAX_ITEM,

@@ -5,8 +5,8 @@ import time
 import cel
 import pytest
 
-from horae.model.paths import Far, branches_of
-from horae.model.template import Expression, TemplateError
+from horae.model.base.paths import Far, branches_of
+from horae.model.expressions.template import Expression, TemplateError
 
 SCOPE = {
     "params": {"n": 3, "list": [1, 2, 3], "deep": {"a": {"b": "x"}, "c": None}, "text": "steps.a", "big": [*range(9)]},

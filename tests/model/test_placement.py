@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.job import Command, Spec
-from horae.model.placement import (
+from horae.model.admission.placement.placement import (
     PLAIN,
     Affinity,
     Cost,
@@ -18,8 +17,9 @@ from horae.model.placement import (
     spell,
     widest,
 )
-from horae.model.protocol import Register
-from horae.model.session import capabilities_of
+from horae.model.definitions.job import Command, Spec
+from horae.model.fleet.protocol import Register
+from horae.model.fleet.session import capabilities_of
 
 names = st.sampled_from(["gpu", "memory", "zone", "disk/ssd", "a.b"])
 amounts = st.dictionaries(names, st.integers(1, 1 << 40), max_size=3).map(lambda d: tuple(sorted(d.items())))

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.definition.policy import parse_policy, show_policy
-from horae.model.definition.queue import parse_queue
-from horae.model.job import Command, Spec
-from horae.model.policy import FIFO, KINDS, Policy, quantum, slots_reserved
-from horae.model.queue import Served, read_served
-from horae.model.share_key import share_of, shares_of
+from horae.model.admission.policy import FIFO, KINDS, Policy, quantum, slots_reserved
+from horae.model.admission.queue import Served, read_served
+from horae.model.admission.reading.policy import parse_policy, show_policy
+from horae.model.admission.reading.queue import parse_queue
+from horae.model.admission.share_key import share_of, shares_of
+from horae.model.definitions.job import Command, Spec
 
 SPEC = Spec(name="report", task=Command(argv=("true",)), params={"customer": "acme"}, tags={"team": "data"})
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.preempt import Candidate, Waiter, Worker, choose_victims, is_in_front, to_front
+from horae.model.admission.placement.preempt import Candidate, Waiter, Worker, choose_victims, is_in_front, to_front
 
 
 def id(number: int) -> UUID:

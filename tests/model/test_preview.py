@@ -2,12 +2,12 @@
 
 import pytest
 
-from horae.model.definition.preview import show_preview
-from horae.model.duration import HOUR
-from horae.model.instant import parse_instant
-from horae.model.trigger.preview import changes, preview
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Cron, Interval
+from horae.model.base.duration import HOUR
+from horae.model.base.instant import parse_instant
+from horae.model.definitions.reading.preview import show_preview
+from horae.model.triggers.decisions.preview import changes, preview
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Cron, Interval
 
 SPRING = parse_instant("2026-03-27T00:00:00Z")
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.policy import FIFO, Policy
-from horae.model.rank import NO_DEADLINE, lead_of, rank_of, ranked
+from horae.model.admission.policy import FIFO, Policy
+from horae.model.admission.rank import NO_DEADLINE, lead_of, rank_of, ranked
 
 instants = st.integers(0, 7_258_118_400 * SECOND)  # to the year 2200
 priorities = st.integers(0, 9)

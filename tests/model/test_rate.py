@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.rate import NEVER, Rate
+from horae.model.admission.rate import NEVER, Rate
 
 RATES = st.builds(Rate, st.integers(1, 50), st.integers(SECOND, 60 * SECOND), st.integers(1, 10))
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.redaction import MASK, Redactor, forms_of, merged, spans_of
+from horae.model.base.redaction import MASK, Redactor, forms_of, merged, spans_of
 
 CANARY = 'Zq7!"/päss w0rd\\n{x}'
 _TEXT = st.text('abAB01/+ \n"\\é', max_size=12)

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.cron.fire import last_before, next_after
-from horae.model.cron.parse import parse_cron
-from horae.model.duration import DAY, HOUR
-from horae.model.instant import parse_instant
-from horae.model.trigger import remembered
-from horae.model.trigger.remembered import Remembered
-from horae.model.trigger.values import Cron, next_fire, previous_fire
+from horae.model.base.duration import DAY, HOUR
+from horae.model.base.instant import parse_instant
+from horae.model.triggers.cron.fire import last_before, next_after
+from horae.model.triggers.cron.parse import parse_cron
+from horae.model.triggers.decisions import remembered
+from horae.model.triggers.decisions.remembered import Remembered
+from horae.model.triggers.decisions.values import Cron, next_fire, previous_fire
 
 T0 = parse_instant("2026-11-01T03:00:00Z")  # New York sets its clocks back at 06:00
 CRONS = [

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.protocol import Failure
-from horae.model.retry import Budgets, GiveUp, RetryAt, RetryPolicy, after_failure
+from horae.model.definitions.retry import Budgets, GiveUp, RetryAt, RetryPolicy, after_failure
+from horae.model.fleet.protocol import Failure
 
 policies = st.builds(
     RetryPolicy,

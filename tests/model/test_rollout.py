@@ -8,9 +8,19 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.definition.rollout import percent, read_body, read_plan
-from horae.model.job import Command, Spec
-from horae.model.rollout import Choice, Plan, Rollout, Tally, Trial, bucket_of, judge, point_of, span_of
+from horae.features.rollouts.model.read import percent, read_body, read_plan
+from horae.features.rollouts.model.values import (
+    Choice,
+    Plan,
+    Rollout,
+    Tally,
+    Trial,
+    bucket_of,
+    judge,
+    point_of,
+    span_of,
+)
+from horae.model.definitions.job import Command, Spec
 
 JOB = UUID(int=7)
 SPEC = Spec(name="report", task=Command(argv=("true",)), params={"customer": "nobody"})

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput
-from horae.model.duration import HOUR, MINUTE
-from horae.model.instant import format_instant, parse_instant
-from horae.model.trigger.describe import describe
-from horae.model.trigger.schedule import parse_schedule, render_schedule
-from horae.model.trigger.values import Cron, Interval, Once, next_fire
+from horae.model.base.duration import HOUR, MINUTE
+from horae.model.base.instant import format_instant, parse_instant
+from horae.model.triggers.decisions.describe import describe
+from horae.model.triggers.decisions.schedule import parse_schedule, render_schedule
+from horae.model.triggers.decisions.values import Cron, Interval, Once, next_fire
 
 NOW = parse_instant("2026-11-15T08:00:00Z")
 LATER = parse_instant("2026-11-16T09:30:00Z")

@@ -6,8 +6,8 @@ from contextlib import suppress
 import pytest
 
 from horae.errors import BadInput, Costly
-from horae.model.schema import Validator, check_schema
-from horae.model.schema_cost import MOST_UNITS, places_of, units_of
+from horae.model.documents.schema import Validator, check_schema
+from horae.model.documents.schema_cost import MOST_UNITS, places_of, units_of
 
 MOST_SECONDS = 3.0  # of this thread: thirty times what the slowest takes, so that a collection of garbage fits in
 OBJECT = {"type": "object"}

@@ -3,12 +3,12 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.definition.diff import differences
-from horae.model.definition.read import parse_definition
-from horae.model.definition.write import render_definition
-from horae.model.job import Spec
-from horae.model.secret_refs import TAKES_SECRETS, filled, filled_tree, filled_url, references_in
-from horae.model.template import compile_template, render, render_tree
+from horae.model.definitions.job import Spec
+from horae.model.definitions.reading.diff import differences
+from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.reading.write import render_definition
+from horae.model.expressions.template import compile_template, render, render_tree
+from horae.model.tenancy.secret_refs import TAKES_SECRETS, filled, filled_tree, filled_url, references_in
 
 VALUES = {"db": "p$ss${params.x}", "env/TOKEN": "a&b /c"}
 

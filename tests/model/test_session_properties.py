@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.protocol import CHANNELS, Function, Register
-from horae.model.session import NOTHING_SEEN, capabilities_of, see, seen_on
+from horae.model.fleet.protocol import CHANNELS, Function, Register
+from horae.model.fleet.session import NOTHING_SEEN, capabilities_of, see, seen_on
 
 channels = st.integers(0, CHANNELS - 1)
 numbers = st.integers(0, 2**63 - 1)

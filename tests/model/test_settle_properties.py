@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE
-from horae.model.protocol import MAX_INLINE_RESULT, MAX_RESULT, Failure, Outcome
-from horae.model.retry import POISON_BOUND, RetryPolicy
-from horae.model.settle import Rules, Settler, encode_timings, timing_of
-from horae.model.suspects import Loss
+from horae.model.definitions.retry import POISON_BOUND, RetryPolicy
+from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE
+from horae.model.executions.settle import Rules, Settler, encode_timings, timing_of
+from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT, Failure, Outcome
+from horae.model.fleet.suspects import Loss
 from tests.model.making import JOBS, NOW, PARCELS, cuts, items, running
 
 ONCE_MORE = Rules(retry=RetryPolicy(retries=3), delivery=AT_LEAST_ONCE)

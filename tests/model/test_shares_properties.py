@@ -5,10 +5,10 @@ from heapq import heappop, heappush
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from horae.model.choice import UNKNOWN, LaneView, Taste, is_plain, plan
-from horae.model.policy import QUANTUM
-from horae.model.preempt import to_front
-from horae.model.shares import Shares, jain
+from horae.model.admission.choice import UNKNOWN, LaneView, Taste, is_plain, plan
+from horae.model.admission.placement.preempt import to_front
+from horae.model.admission.policy import QUANTUM
+from horae.model.admission.shares import Shares, jain
 
 
 class Tenant:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput
-from horae.model.signature import BadParams, signature_of
+from horae.model.definitions.function_signature import BadParams, signature_of
 
 
 class Colour(enum.Enum):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from horae.model.slice import Span, gaps, match, merge, part
+from horae.model.executions.slice import Span, gaps, match, merge, part
 from tests.model.making import JOBS, PARCELS, cuts, items, queued, running, waiting
 
 

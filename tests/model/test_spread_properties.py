@@ -5,7 +5,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.spread import Holder, bounds
+from horae.model.admission.placement.spread import Holder, bounds
 
 
 @st.composite

@@ -5,7 +5,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.streak import Ended, streak
+from horae.model.executions.streak import Ended, streak
 
 states = st.sampled_from(["failed", "success", "cancelled", "skipped"])
 

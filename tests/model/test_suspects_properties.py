@@ -6,8 +6,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.retry import POISON_BOUND, GiveUp
-from horae.model.suspects import SUSPECT, Company, Loss, after_loss, is_suspect, most, tries
+from horae.model.definitions.retry import POISON_BOUND, GiveUp
+from horae.model.fleet.suspects import SUSPECT, Company, Loss, after_loss, is_suspect, most, tries
 from tests.suspects import may_meet
 
 slots = st.integers(0, 200)

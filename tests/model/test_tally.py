@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.tally import (
+from horae.model.executions.tally import (
     DAY,
     HOUR,
     JOB_SPANS,

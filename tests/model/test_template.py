@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput
-from horae.model.template import TemplateError, compile_template, compile_tree, render, render_tree
+from horae.model.expressions.template import TemplateError, compile_template, compile_tree, render, render_tree
 
 SCOPE = {"params": {"day": "2026-11-15", "n": 3, "deep": {"a": [1, None, "x"]}, "nothing": None, "yes": True}}
 

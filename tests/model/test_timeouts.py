@@ -7,10 +7,10 @@ from msgspec import structs
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.definition.patch import merge_definition
-from horae.model.definition.read import parse_definition
-from horae.model.definition.write import render_definition
-from horae.model.timeouts import AGAIN, Allowance, Held, Patience, Timeouts, overdue
+from horae.model.definitions.reading.patch import merge_definition
+from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.reading.write import render_definition
+from horae.model.definitions.timeouts import AGAIN, Allowance, Held, Patience, Timeouts, overdue
 from tests.model.making import NOW, queued, waiting
 
 spans = st.none() | st.integers(1, 1000)

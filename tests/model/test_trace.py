@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.trace import TraceContext, checked_state, checked_trace, read_trace, root_of, span_of, trace_id_of
+from horae.model.base.trace import TraceContext, checked_state, checked_trace, read_trace, root_of, span_of, trace_id_of
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 HEADER = f"00-{TRACE}-{SPAN}-01"

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.duration import DAY, HOUR, MINUTE
-from horae.model.instant import parse_instant
-from horae.model.trigger.decide import Decision, Fire, LedgerRun, cover, decide, is_spent
-from horae.model.trigger.rules import Misfire, Rules, due_at, offset_in, parse_misfire, render_misfire
-from horae.model.trigger.values import Cron, Interval, Once, Trigger, begin, next_fire, previous_fire
+from horae.model.base.duration import DAY, HOUR, MINUTE
+from horae.model.base.instant import parse_instant
+from horae.model.triggers.decisions.decide import Decision, Fire, LedgerRun, cover, decide, is_spent
+from horae.model.triggers.decisions.rules import Misfire, Rules, due_at, offset_in, parse_misfire, render_misfire
+from horae.model.triggers.decisions.values import Cron, Interval, Once, Trigger, begin, next_fire, previous_fire
 
 T0 = parse_instant("2026-11-15T08:00:00Z")
 HOURLY = Cron(expression="0 * * * *")

@@ -3,7 +3,7 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.yaml_text import FILE, read_documents
+from horae.model.documents.yaml_text import FILE, read_documents
 
 JOB = """\
 name: load # the nightly one

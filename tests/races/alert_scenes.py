@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from horae.model.alert import Finding, Rule
-from horae.store.moves import alert_notices, alert_rules, alerts
-from horae.store.moves.alert_rules import StoredRule
+from horae.features.alerts.model.rule import Finding, Rule
+from horae.features.alerts.store import alerts
+from horae.features.alerts.store import notices as alert_notices
+from horae.features.alerts.store import rules as alert_rules
+from horae.features.alerts.store.rules import StoredRule
 from horae.store.script import Script
 from tests.races.scenes import scene
 from tests.races.stage import Move, Scene

@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from horae.model.ids import instant_of
-from horae.store.expiry import Over
-from horae.store.moves import archives, artifacts, erasure
-from horae.store.moves.archives import ANY, LAST, Archive
+from horae.features.archive.store import archives
+from horae.features.archive.store.archives import ANY, LAST, Archive
+from horae.features.artifacts.store import artifacts
+from horae.features.erasure import store as erasure
+from horae.model.base.ids import instant_of
+from horae.store.expiry.expiry import Over
 from tests.races.scenes import cast, holding, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, World, success

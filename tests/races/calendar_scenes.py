@@ -4,15 +4,16 @@ from typing import Any
 
 import msgspec
 
-from horae.engine import calendar_changes, job_changes
+from horae.engine.definitions import job_changes
+from horae.engine.triggers import calendar_changes
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, Stale
-from horae.model.calendar.read import parse_times
-from horae.model.job import Command, Spec
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Interval
-from horae.model.trigger.when import When
-from horae.store.moves import calendars, fire
+from horae.model.definitions.job import Command, Spec
+from horae.model.triggers.calendars.read import parse_times
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Interval
+from horae.model.triggers.decisions.when import When
+from horae.store.triggers import calendars, fire
 from tests.races.scenes import Cast, cast, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead

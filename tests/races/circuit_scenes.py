@@ -5,10 +5,10 @@ from uuid import UUID
 
 from msgspec import structs
 
-from horae.model.circuit import Attempted, Change, Circuit
-from horae.model.keys import Keys, encode_keys
-from horae.store.moves import circuit_gates, circuit_reads, circuits
-from horae.store.moves.submission import Submission
+from horae.model.admission.circuit import Attempted, Change, Circuit
+from horae.model.admission.keys import Keys, encode_keys
+from horae.store.admission import circuit_gates, circuit_reads, circuits
+from horae.store.executions.entering.submission import Submission
 from horae.store.script import Fetch, Script, Statement
 from tests.races.scenes import MINUTE, Cast, cast, scene
 from tests.races.stage import Move, Scene

@@ -13,10 +13,14 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from horae.model.events.values import NewEvent
-from horae.model.ids import execution_id
-from horae.model.protocol import Exchange, Register
-from horae.store.moves import dead_letters, events, exchange, sessions, submission, submit, sweep
+from horae.features.events.store import events
+from horae.model.base.ids import execution_id
+from horae.model.fleet.protocol import Exchange, Register
+from horae.model.triggers.events.values import NewEvent
+from horae.store.executions.entering import submission, submit
+from horae.store.executions.leaving import dead_letters
+from horae.store.executions.reads import sweep
+from horae.store.fleet import exchange, sessions
 from horae.store.script import ScriptFactory
 from tests.races.stage import Stage
 from tests.store_contract.world import NAMESPACE, Worker, World, lead

@@ -4,11 +4,12 @@ from typing import Any
 
 from msgspec import structs
 
-from horae.engine import job_changes
-from horae.model.execution import Extra
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Interval
-from horae.store.moves import join_looks, joins, submission
+from horae.engine.definitions import job_changes
+from horae.model.executions.execution import Extra
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Interval
+from horae.store.executions.entering import submission
+from horae.store.triggers.dependencies import join_looks, joins
 from tests.races.scenes import Cast, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, TestJob, Worker, World, add_trigger, failed, success

@@ -6,13 +6,13 @@ from uuid import UUID
 
 from msgspec import structs
 
-from horae.engine import job_changes
-from horae.model.events.values import NewEvent
-from horae.model.trigger.external import Event, Watch
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.when import When
-from horae.store.moves import events, watches
-from horae.store.moves.watches import Found, Overtaken, Poll
+from horae.engine.definitions import job_changes
+from horae.features.events.store import events, watches
+from horae.features.events.store.watches import Found, Overtaken, Poll
+from horae.model.triggers.decisions.external import Event, Watch
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.when import When
+from horae.model.triggers.events.values import NewEvent
 from tests.races.duel import LEFT
 from tests.races.scenes import Cast, cast, scene
 from tests.races.stage import Move, Scene

@@ -3,10 +3,11 @@
 from typing import Any
 from uuid import UUID
 
-from horae.model.retry import RetryPolicy
-from horae.model.timeouts import Timeouts
-from horae.model.trigger.values import Interval
-from horae.store.moves import streaks, timeouts
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.timeouts import Timeouts
+from horae.model.triggers.decisions.values import Interval
+from horae.store.executions.leaving import timeouts
+from horae.store.triggers import streaks
 from tests.races.scenes import Cast, cast, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed

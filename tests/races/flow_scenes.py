@@ -4,12 +4,16 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from horae.model.choice import LaneView
-from horae.model.protocol import Exchange
-from horae.model.workflow.values import Foreach, Sleep
-from horae.store.moves import exchange, flow_begin, flow_cancel, flow_due, flow_pause
-from horae.store.moves.starts import Started
+from horae.model.admission.choice import LaneView
+from horae.model.fleet.protocol import Exchange
+from horae.model.workflows.decisions.values import Foreach, Sleep
+from horae.store.fleet import exchange
 from horae.store.script import Fetch, Script, Statement
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import begin as flow_begin
+from horae.store.workflows import cancel as flow_cancel
+from horae.store.workflows import due as flow_due
+from horae.store.workflows import pause as flow_pause
 from tests.races.hold_scenes import held as put_on_hold
 from tests.races.scenes import Cast, scene
 from tests.races.stage import Move, Scene

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from horae.model.calendar.read import parse_times
-from horae.model.calendar.resolve import present
-from horae.model.hold import NEVER, Hold
-from horae.model.instant import format_instant
-from horae.store.moves import holds
+from horae.model.admission.hold import NEVER, Hold
+from horae.model.base.instant import format_instant
+from horae.model.triggers.calendars.read import parse_times
+from horae.model.triggers.calendars.resolve import present
+from horae.store.admission import holds
 from tests.races.scenes import MINUTE, Cast, cast, holding, replies, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, World, success

@@ -4,12 +4,14 @@ from typing import Any
 
 from msgspec import structs
 
-from horae.model.choice import LaneView
-from horae.model.keys import Keys
-from horae.model.limits import KeyLimit, Limit, key_name, queue_limit, sequence_name
-from horae.model.rate import Rate
-from horae.model.retry import RetryPolicy
-from horae.store.moves import cancel, coarse, holder_sweep, submission, submit
+from horae.model.admission.choice import LaneView
+from horae.model.admission.keys import Keys
+from horae.model.admission.limits import KeyLimit, Limit, key_name, queue_limit, sequence_name
+from horae.model.admission.rate import Rate
+from horae.model.definitions.retry import RetryPolicy
+from horae.store.admission import coarse, holder_sweep
+from horae.store.executions.entering import submission, submit
+from horae.store.executions.leaving import cancel
 from tests.races.scenes import MINUTE, Cast, cast, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import World, failed, success

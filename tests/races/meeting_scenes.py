@@ -6,11 +6,12 @@ from uuid import UUID
 import msgspec
 
 from horae.errors import OverQuota
-from horae.model.ids import index_of, parcel_of
-from horae.model.meeting import Batch, Debounce, Meeting, Unique
-from horae.model.quota import Bounds
-from horae.store.moves import meeting_sweep, submission, submit
-from horae.store.moves.submission import NewExecution, Receipt
+from horae.model.admission.quota import Bounds
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.executions.deduplication import Batch, Debounce, Meeting, Unique
+from horae.store.executions.deduplication import meeting_sweep
+from horae.store.executions.entering import submission, submit
+from horae.store.executions.entering.submission import NewExecution, Receipt
 from tests.races.scenes import MINUTE, Cast, cast, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import World, success

@@ -4,11 +4,11 @@ from typing import Any
 
 from msgspec import structs
 
-from horae.engine import job_changes
-from horae.engine.job_changes import Draft
+from horae.engine.definitions import job_changes
+from horae.engine.definitions.job_changes import Draft
 from horae.errors import Conflict
-from horae.model.definition.namespace import Said
-from horae.store.moves import namespaces
+from horae.model.tenancy.read_namespace import Said
+from horae.store.tenancy import namespaces
 from tests.races.scenes import cast, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import World

@@ -4,12 +4,12 @@ from typing import Any
 
 from msgspec import structs
 
-from horae.engine import job_changes
-from horae.engine.jobs import Jobs
-from horae.engine.owned_jobs import Keeper
+from horae.engine.definitions import job_changes
+from horae.engine.definitions.jobs import Jobs
+from horae.engine.definitions.owned_jobs import Keeper
 from horae.errors import Busy, Conflict
-from horae.model.definition.workflow import parse_workflow
-from horae.model.job import Spec
+from horae.model.definitions.job import Spec
+from horae.model.workflows.reading.workflow import parse_workflow
 from tests.races.scenes import scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, World, rank

@@ -4,10 +4,11 @@ from typing import Any
 
 from msgspec import structs
 
-from horae.model.job import DAY
-from horae.model.keys import Keys, encode_keys
-from horae.model.placement import Affinity, Preference, read_needs, widest
-from horae.store.moves import affinity, relax, submission
+from horae.model.admission.keys import Keys, encode_keys
+from horae.model.admission.placement.placement import Affinity, Preference, read_needs, widest
+from horae.model.definitions.job import DAY
+from horae.store.admission.placement import affinity, relax
+from horae.store.executions.entering import submission
 from tests.races.scenes import Cast, cast, replies, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import World, success

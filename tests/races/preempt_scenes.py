@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from horae.model.protocol import Step
-from horae.store.moves import preempt, steps
+from horae.model.fleet.protocol import Step
+from horae.store.admission.placement import preempt
+from horae.store.executions.durable import steps
 from tests.races.scenes import Cast, cast, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, World, released, success

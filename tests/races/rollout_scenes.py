@@ -4,12 +4,15 @@ from typing import Any
 
 from msgspec import structs
 
-from horae.engine import job_changes, rollout_changes
+from horae.engine.definitions import job_changes
 from horae.errors import Conflict
-from horae.model.rollout import Plan, Rollout
-from horae.model.rollout_key import by_rollout
-from horae.store.moves import jobs, rollouts, submit
-from horae.store.moves.submission import Submission
+from horae.features.rollouts.engine import changes as rollout_changes
+from horae.features.rollouts.model.key import by_rollout
+from horae.features.rollouts.model.values import Plan, Rollout
+from horae.features.rollouts.store import rollouts
+from horae.store.definitions import jobs
+from horae.store.executions.entering import submit
+from horae.store.executions.entering.submission import Submission
 from horae.store.script import Fetch, Script, Statement
 from tests.races.scenes import Cast, cast, scene
 from tests.races.stage import Move, Scene

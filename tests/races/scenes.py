@@ -7,41 +7,31 @@ from uuid import UUID
 
 from msgspec import structs
 
-from horae.engine import job_changes
+from horae.engine.definitions import job_changes
 from horae.errors import BadInput, Conflict
-from horae.model.backfill.values import Backfill
-from horae.model.choice import LaneView
-from horae.model.ids import parcel_of
-from horae.model.protocol import Exchange, Outcome, Register
-from horae.model.protocol import Step as StepBody
-from horae.model.retry import RetryPolicy
-from horae.model.trigger.rules import Misfire, Rules
-from horae.model.trigger.values import Interval
-from horae.model.trigger.when import When
+from horae.features.backfills.model.values import Backfill
+from horae.features.backfills.store import backfills
+from horae.features.backfills.store import work as backfill_work
+from horae.model.admission.choice import LaneView
+from horae.model.base.ids import parcel_of
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.fleet.protocol import Exchange, Outcome, Register
+from horae.model.fleet.protocol import Step as StepBody
+from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.values import Interval
+from horae.model.triggers.decisions.when import When
 from horae.store import epochs
+from horae.store.admission import lanes
+from horae.store.definitions import jobs
 from horae.store.driver import alone
-from horae.store.moves import (
-    answering,
-    audit,
-    backfill_work,
-    backfills,
-    cancel,
-    cancel_job,
-    exchange,
-    fire,
-    hand_over,
-    jobs,
-    lanes,
-    promote,
-    rescue,
-    sessions,
-    steps,
-    submission,
-    submit,
-    sweep,
-    triggers,
-)
+from horae.store.executions import promote
+from horae.store.executions.durable import steps
+from horae.store.executions.entering import submission, submit
+from horae.store.executions.leaving import cancel, cancel_job
+from horae.store.executions.reads import audit, sweep
+from horae.store.fleet import answering, exchange, hand_over, rescue, sessions
 from horae.store.script import Fetch, Script
+from horae.store.triggers import fire, triggers
 from tests.races.duel import COMMIT, LEFT, RIGHT
 from tests.races.stage import Move, Scene, SetScene, Told
 from tests.store_contract.world import (

@@ -3,9 +3,9 @@
 from typing import Any
 from uuid import UUID
 
-from horae.model.awaits import Signal
-from horae.model.protocol import Await, Outcome
-from horae.store.moves import signals
+from horae.model.executions.awaits import Signal
+from horae.model.fleet.protocol import Await, Outcome
+from horae.store.executions.durable import signals
 from tests.races.scenes import Cast, cast, holding, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import Worker, World

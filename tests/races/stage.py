@@ -8,8 +8,8 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import VirtualClock, virtual_env
-from horae.model.session import LIVE, seen_on
-from horae.model.slice import Running
+from horae.model.executions.slice import Running
+from horae.model.fleet.session import LIVE, seen_on
 from horae.store.driver import one
 from horae.store.schema import whole as schema
 from horae.store.script import ScriptFactory, Statement

@@ -5,14 +5,15 @@ from uuid import UUID
 
 from msgspec import structs
 
-from horae.engine import job_changes, template_changes
-from horae.engine.job_changes import Draft
+from horae.engine.definitions import job_changes
+from horae.engine.definitions.job_changes import Draft
 from horae.errors import Busy
-from horae.model.job_template import Body, JobTemplate
-from horae.model.made import Made
-from horae.store.moves import templates
-from horae.store.moves.jobs import StoredJob
-from horae.store.moves.starts import Started
+from horae.features.templates.engine import changes as template_changes
+from horae.features.templates.model.values import Body, JobTemplate
+from horae.features.templates.store import templates
+from horae.model.definitions.made import Made
+from horae.store.definitions.jobs import StoredJob
+from horae.store.triggers.dependencies.starts import Started
 from tests.races.scenes import Cast, cast, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, World

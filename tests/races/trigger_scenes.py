@@ -5,13 +5,13 @@ from uuid import UUID
 
 from msgspec import structs
 
-from horae.engine import job_changes
-from horae.model.ids import execution_id, index_of, parcel_of
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Interval
-from horae.model.trigger.when import When
-from horae.store.moves import turns
-from horae.store.moves.turns import turn_key
+from horae.engine.definitions import job_changes
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Interval
+from horae.model.triggers.decisions.when import When
+from horae.store.triggers import turns
+from horae.store.triggers.turns import turn_key
 from tests.races.duel import LEFT
 from tests.races.scenes import MINUTE, Cast, cast, scene
 from tests.races.stage import Move, Scene

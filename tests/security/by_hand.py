@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from horae.model.protocol import PROTOCOL
+from horae.model.fleet.protocol import PROTOCOL
 from tests.security.people import Api
 
 

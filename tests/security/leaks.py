@@ -13,7 +13,7 @@ import pytest
 
 from horae.client.app import App
 from horae.errors import HoraeError
-from horae.worker.context import Context
+from horae.worker.code.context import Context
 
 CANARY = 'Cn4ry+/"q\\ %z&9=kXw'
 LONG = 5000

@@ -11,7 +11,7 @@ import pytest
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import Env, virtual_env
-from horae.model.principal import Permission, Role
+from horae.model.tenancy.principal import Permission, Role
 from horae.server.app import Application
 from horae.store.contract import Store
 from horae.store.open import open_store_driver

@@ -10,7 +10,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet
 
 from horae.env import system_env
-from horae.server.listener import Listener
+from horae.server.http.listener import Listener
 from horae.server.reply import Reply, ok
 
 

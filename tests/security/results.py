@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import msgspec
 
 from horae.bench.results import machine
-from horae.model.principal import ROLES
+from horae.model.tenancy.principal import ROLES
 from horae.server.routes.table import ROUTES
 
 PAGE = Path("docs/RESULTS-security.md")

@@ -14,9 +14,9 @@ import httpx2
 from msgspec import Struct
 
 from horae.engine.node import Node
-from horae.model.ids import parcel_of
-from horae.model.instant import format_instant
-from horae.model.protocol import PROTOCOL
+from horae.model.base.ids import parcel_of
+from horae.model.base.instant import format_instant
+from horae.model.fleet.protocol import PROTOCOL
 
 Api = httpx2.AsyncClient
 Values = Mapping[str, str]

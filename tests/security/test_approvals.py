@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from horae.model.principal import Role
+from horae.model.tenancy.principal import Role
 from tests.security.people import Api, People, done, opened
 
 JOBS, EXECUTIONS = "/api/v1/jobs", "/api/v1/executions"

@@ -6,9 +6,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from horae.engine.audit_log import MOST_DENIED_OF_ONE
 from horae.engine.node import Node
 from horae.errors import StoreUnavailable
+from horae.features.audit_log.engine import MOST_DENIED_OF_ONE
 from horae.server.app import Application
 from horae.store.driver import one
 from horae.store.script import Statement

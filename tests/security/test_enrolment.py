@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from horae.cli.worker import enrolled
+from horae.cli.fleet.worker import enrolled
 from horae.config.settings import Secret, Settings
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock, system_env

@@ -9,10 +9,10 @@ import pytest
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, VirtualClock
-from horae.model.rate import Rate
+from horae.model.admission.rate import Rate
 from horae.server.app import Application
 from horae.server.gathering import Wanted
-from horae.server.routes.stream import Topics, wanted
+from horae.server.routes.system.stream import Topics, wanted
 from tests.security.people import Api, both
 from tests.security.tenants import Tenant, found
 

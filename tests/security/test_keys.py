@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from horae.engine.keys import CACHED, LONGEST_OVERLAP
 from horae.engine.node import Node
+from horae.engine.tenancy.keys import CACHED, LONGEST_OVERLAP
 from horae.env import SECOND
-from horae.model.duration import DAY
+from horae.model.base.duration import DAY
 from horae.store.contract import Store
 from horae.store.driver import one
 from horae.store.schema.columns import metadata

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from horae.model.principal import NESTED, ROLES, Role
+from horae.model.tenancy.principal import NESTED, ROLES, Role
 from horae.server.access import ACCESS, EVERYBODY
-from horae.server.download import Download
+from horae.server.http.download import Download
 from horae.server.route import Route
 from horae.server.routes.table import ROUTES
 from tests.security.people import People, opened

@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 
 from horae.engine.node import Node
-from horae.model.protocol import Failure
+from horae.model.fleet.protocol import Failure
 from tests.security.people import Api, both, done
 from tests.server.working import HandWorker
 

@@ -10,15 +10,15 @@ import pytest
 from argon2 import PasswordHasher
 from joserfc.jwk import ECKey, OctKey
 
-from horae.engine.audit_log import MOST_FAILED
-from horae.engine.keys import CACHED
 from horae.engine.node import Node
-from horae.engine.passwords import Passwords
 from horae.engine.settings import DAY, EngineSettings, OidcSettings
-from horae.engine.throttle import MOST, Throttle, Trickle
+from horae.engine.tenancy.keys import CACHED
+from horae.engine.tenancy.throttle import MOST, Throttle, Trickle
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.errors import HoraeError
-from horae.model.user import read_mapping
+from horae.features.audit_log.engine import MOST_FAILED
+from horae.features.users.engine.passwords import Passwords
+from horae.features.users.model import read_mapping
 from horae.store.driver import one
 from horae.store.script import Statement
 from tests.security.people import Api, both

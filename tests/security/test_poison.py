@@ -10,11 +10,11 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.confines import Confines
-from horae.model.definition.job_template import read_template
-from horae.model.definition.read import parse_definition
-from horae.model.job import Command, Python
-from horae.worker.processes import all_processes, mark_of, tasks_of
+from horae.features.templates.model.read import read_template
+from horae.model.definitions.confines import Confines
+from horae.model.definitions.job import Command, Python
+from horae.model.definitions.reading.read import parse_definition
+from horae.worker.processes.processes import all_processes, mark_of, tasks_of
 from tests.waiting import eventually
 from tests.worker.local import Jobs, result, shop
 
@@ -111,7 +111,7 @@ def test_a_template_fills_no_shell_line(job):
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_a_template_fills_words_of_a_command_and_never_makes_new_ones(payload):
-    from horae.model.job_template import filled_in
+    from horae.features.templates.model.values import filled_in
 
     job = {"command": "backup --to=${with.x} ${with.x}", "params": {"command": "say ${with.x}"}}
     filled = filled_in(job, {"x": payload}, "job")

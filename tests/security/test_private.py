@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from horae.cli.firstkey import make_folder
-from horae.engine.artifacts.folder import Folder
+from horae.engine.storage.folder import Folder
 from horae.env import system_env
-from horae.store.backup import backup, restore
+from horae.store.copying.backup import backup, restore
 from horae.store.open import open_store_driver
 
 

@@ -8,7 +8,7 @@ import pytest
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env
-from horae.model.principal import Principal
+from horae.model.tenancy.principal import Principal
 from horae.server.access import ACCESS, is_public
 from horae.server.route import Route
 from horae.server.routes.table import ROUTES

@@ -5,7 +5,7 @@ import pytest
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, VirtualClock
-from horae.model.rate import Rate
+from horae.model.admission.rate import Rate
 from tests.security.people import Api, both, client
 
 ME = "/api/v1/me"

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from horae.model.protocol import PROTOCOL
+from horae.model.fleet.protocol import PROTOCOL
 from horae.server.access import ACCESS, EVERYBODY
 from horae.server.routes.table import ROUTES
 from horae.server.scopes import SCOPES

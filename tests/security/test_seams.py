@@ -8,11 +8,11 @@ import httpx2
 import pytest
 from argon2 import PasswordHasher
 
-from horae.engine.keys import SIGNED_IN_FOR
-from horae.engine.passwords import Passwords
-from horae.engine.sign_ins import FREE_OF_ADDRESS, FREE_OF_PLACE
+from horae.engine.tenancy.keys import SIGNED_IN_FOR
 from horae.env import SECOND
-from horae.store.moves.sweep import forget_expired
+from horae.features.users.engine.passwords import Passwords
+from horae.features.users.engine.sign_ins import FREE_OF_ADDRESS, FREE_OF_PLACE
+from horae.store.executions.reads.sweep import forget_expired
 from tests.security.people import Api, People, done, opened
 
 USERS, ME = "/api/v1/users", "/api/v1/me"

@@ -19,14 +19,14 @@ from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env, virtual_env
 from horae.errors import Conflict, MasterKeyMissing
-from horae.model.events.signature import sign
-from horae.model.protocol import Answer, Exchange, Register, Submit
+from horae.model.base.signature import sign
+from horae.model.fleet.protocol import Answer, Exchange, Register, Submit
 from horae.outbound.allow import Allowed
 from horae.server.app import Application
 from horae.store.driver import one
-from horae.store.moves import namespaces
 from horae.store.schema import whole as schema
 from horae.store.script import Statement
+from horae.store.tenancy import namespaces
 from horae.worker.inside import InsideTransport
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker

@@ -22,11 +22,11 @@ import pytest
 from horae.cli.process import run
 from horae.engine.node import Node
 from horae.env import system_env
-from horae.server import handshake
 from horae.server.app import Application
-from horae.server.listener import Listener
+from horae.server.http import handshake
+from horae.server.http.listener import Listener
+from horae.server.http.tls import Tls
 from horae.server.reply import Receive, Reply
-from horae.server.tls import Tls
 from tests.acceptance.fleet import free_port
 from tests.security.certificates import Authority
 from tests.security.smuggling import CASES, ONE, TARGET, Case

@@ -6,18 +6,17 @@ from types import ModuleType
 
 import pytest
 
-from horae.cli import autoscale
-from horae.store import expiry, explain, transfer
-from horae.store.moves import (
-    child_lists,
-    coarse,
-    dead_letter_reads,
-    execution_lists,
-    job_pages,
-    namespace_data,
-    statistics,
-)
+from horae.cli.fleet import autoscale
+from horae.features.dead_letters.store import reads as dead_letter_reads
+from horae.features.statistics.store import statistics
+from horae.store import explain
+from horae.store.admission import coarse
+from horae.store.copying import transfer
+from horae.store.definitions import job_pages
+from horae.store.executions.reads import child_lists, execution_lists
+from horae.store.expiry import expiry
 from horae.store.postgres import connect, fire_partitions, migrate, partitions, statements
+from horae.store.tenancy import namespace_data
 from horae.testing import postgres
 from horae.worker.runners import command
 from tests.house.source import mentions

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from horae.engine.node import Node
-from horae.model.event import Event
-from horae.model.ids import parcel_of
+from horae.model.base.event import Event
+from horae.model.base.ids import parcel_of
 from horae.server.openapi import document
 from horae.store.driver import one
 from horae.store.schema import whole as schema

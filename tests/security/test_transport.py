@@ -13,20 +13,20 @@ import pytest
 
 from horae.cli.remote import World, connect
 from horae.client.client import Client
-from horae.client.http import HttpTransport as ClientTransport
 from horae.client.problems import Unreachable
-from horae.client.trust import trust
+from horae.client.transport.http import HttpTransport as ClientTransport
+from horae.client.transport.trust import trust
 from horae.config.settings import Settings
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock, system_env, virtual_env
 from horae.errors import BadInput, Busy, Forbidden
-from horae.model.protocol import PROTOCOL, Register
-from horae.server.crowd import Crowd
-from horae.server.http import PATIENCE, Answer, Connection
-from horae.server.listener import KEEP_ALIVE, Listener
+from horae.model.fleet.protocol import PROTOCOL, Register
+from horae.server.http.crowd import Crowd
+from horae.server.http.http import PATIENCE, Answer, Connection
+from horae.server.http.listener import KEEP_ALIVE, Listener
+from horae.server.http.tls import LOOK, Tls
 from horae.server.reply import Reply
 from horae.server.run import Serving, serve
-from horae.server.tls import LOOK, Tls
 from horae.worker.http_transport import HttpTransport
 from tests.security.certificates import Authority
 from tests.waiting import eventually

@@ -7,7 +7,7 @@ import pytest
 
 from horae.engine.node import Node
 from horae.env import Env, VirtualClock, virtual_env
-from horae.model.principal import Role
+from horae.model.tenancy.principal import Role
 from horae.server.app import Application
 from horae.store.contract import Store
 from horae.store.open import open_store_driver

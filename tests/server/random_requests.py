@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from horae.engine.node import Node
-from horae.model.protocol import PROTOCOL, Register, Submit
+from horae.model.fleet.protocol import PROTOCOL, Register, Submit
 from horae.server.openapi import document as openapi
 
 # Bodies that fit the schema may still be wrong: an unknown dependency, a command that cannot be split.

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from horae.engine.node import Node
-from horae.model.principal import LOCAL
+from horae.model.tenancy.principal import LOCAL
 from horae.server.access import ACCESS, EVERYBODY, is_public
 from horae.server.app import Application
 from horae.server.route import Route
@@ -56,7 +56,7 @@ def test_an_unlisted_route_is_nobodys():
 
     from horae.errors import Forbidden
     from horae.server.access import authorise
-    from horae.server.routes.jobs import create
+    from horae.server.routes.definitions.jobs import create
 
     unlisted = replace(create, name="jobs.explode")
     assert not is_public(unlisted)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from horae.engine.artifacts import sweep
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import Env
+from horae.features.artifacts.engine import sweep
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
 from tests.server.conftest import Api, Connect, key_for

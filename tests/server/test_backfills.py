@@ -4,7 +4,7 @@ import pytest
 
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
-from horae.model.instant import format_instant
+from horae.model.base.instant import format_instant
 from tests.server.conftest import Api
 from tests.store_contract.world import World, failed, success
 

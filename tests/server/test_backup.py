@@ -8,15 +8,15 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from horae.engine.backups import MARK
+from horae.engine.base.backups import MARK
 from horae.engine.node import Node
 from horae.env import Env, system_env
 from horae.errors import Busy, Conflict
-from horae.model.protocol import Submit
+from horae.model.fleet.protocol import Submit
 from horae.server.app import Application
-from horae.store import backup
 from horae.store.contract import Store
-from horae.store.moves import audit
+from horae.store.copying import backup
+from horae.store.executions.reads import audit
 from horae.store.open import open_store_driver
 from horae.store.sqlite.file import FileDriver
 from tests.waiting import eventually

@@ -3,8 +3,8 @@
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.calendar.read import KINDS
-from horae.server.routes.calendars import CalendarBody
+from horae.model.triggers.calendars.read import KINDS
+from horae.server.routes.triggers.calendars import CalendarBody
 from tests.server.conftest import Api
 
 URL = "/api/v1/calendars"

@@ -9,7 +9,7 @@ import pytest
 
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
-from horae.model.events.signature import sign
+from horae.model.base.signature import sign
 from tests.server.conftest import Api, Connect
 
 UPLOAD = {"event": "upload", "name": "on-upload", "params": {"file": "${event.payload.key}"}}

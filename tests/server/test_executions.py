@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from horae.engine.node import Node
-from horae.model.protocol import PROTOCOL, Answer, Exchange, Failure, Outcome
+from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Outcome
 from tests.server.conftest import Api
 from tests.server.test_jobs import create
 

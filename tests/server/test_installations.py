@@ -11,8 +11,8 @@ import pytest
 from horae.engine.node import Node
 from horae.env import Env, system_env
 from horae.server.app import Application
-from horae.store import backup, transfer
-from horae.store.moves import sessions
+from horae.store.copying import backup, transfer
+from horae.store.fleet import sessions
 
 PRESENT = {"protocol": 2, "worker": "w"}
 

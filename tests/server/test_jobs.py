@@ -3,8 +3,8 @@
 import pytest
 
 from horae.engine.node import Node
-from horae.model.definition.read import FIELDS
-from horae.server.job_body import JobBody, JobPatch
+from horae.model.definitions.reading.read import FIELDS
+from horae.server.routes.definitions.job_body import JobBody, JobPatch
 from tests.server.conftest import Api
 
 REPORT = {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from horae.engine.keys import CACHED, CODE_LIFE, NOTED_EVERY, Keys
 from horae.engine.node import Node
+from horae.engine.tenancy.keys import CACHED, CODE_LIFE, NOTED_EVERY, Keys
 from horae.env import SECOND, VirtualClock
 from horae.errors import BadInput, StoreUnavailable, Unauthorized
 from horae.store.driver import one

@@ -4,7 +4,7 @@ import pytest
 
 from horae.engine.node import Node
 from horae.env import VirtualClock
-from horae.model.protocol import Outcome, Register
+from horae.model.fleet.protocol import Outcome, Register
 from tests.engine.explain_stage import Worker
 from tests.server.conftest import Api
 

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
-from horae.model.protocol import Failure
+from horae.model.fleet.protocol import Failure
 from horae.server.metrics.answers import Answers
 from horae.server.metrics.families import bounded, named
 from tests.server.conftest import Api, Connect

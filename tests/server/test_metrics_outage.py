@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from horae.engine.keys import CACHED, RECALLED
 from horae.engine.node import Node
+from horae.engine.tenancy.keys import CACHED, RECALLED
 from horae.env import SECOND, VirtualClock
 from horae.errors import Busy, StoreUnavailable
 from horae.server import auth

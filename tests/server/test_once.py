@@ -8,7 +8,7 @@ from horae.engine.node import Node
 from horae.env import VirtualClock
 from horae.server.once import KEPT_FOR, RUNNING_FOR
 from horae.server.routes.table import ROUTES
-from horae.store.moves import keys as moves
+from horae.store.tenancy import keys as moves
 from tests.server.conftest import Api, Connect
 
 BODY = {"name": "ci", "role": "worker"}

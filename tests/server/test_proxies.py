@@ -10,8 +10,8 @@ from horae.env import system_env
 from horae.errors import BadInput
 from horae.server.app import Application
 from horae.server.call import NOBODY, Call
-from horae.server.crowd import Crowd
-from horae.server.proxies import Proxies
+from horae.server.http.crowd import Crowd
+from horae.server.http.proxies import Proxies
 from horae.server.routes.table import ROUTES
 
 INGRESS = ("10.0.0.0/8",)

@@ -12,7 +12,7 @@ import pytest
 from horae.engine.node import Node
 from horae.env import SECOND, system_env
 from horae.errors import BadInput
-from horae.model.protocol import PROTOCOL, Exchange
+from horae.model.fleet.protocol import PROTOCOL, Exchange
 from horae.server.app import serves
 from horae.server.routes.table import ROUTES
 from horae.server.run import Serving, check_bind, serve

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from horae.engine.node import PARTS, Node
 from horae.env import SECOND
-from horae.model.protocol import PROTOCOL, Answer, Exchange, Registered
+from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Registered
 from horae.store.driver import one
 from horae.store.script import Statement
 from tests.server.conftest import Api, Connect, key_for
@@ -269,7 +269,7 @@ async def test_a_list_of_workers_with_many_queues_ends_where_it_is_long_enough(w
         await register(worker, worker=f"w{number}", queues=[f"{'q' * 100}-{n}" for n in range(1000)])
         node.env.clock.advance(SECOND // 100)  # type: ignore[attr-defined]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("horae.engine.workers.MOST_TOLD", 1_000_000)
+        patch.setattr("horae.engine.fleet.workers.MOST_TOLD", 1_000_000)
         listed = (await api.get("/api/v1/workers")).json()["items"]
     overview = (await api.get("/api/v1/overview")).json()
 

@@ -7,8 +7,8 @@ import pytest
 
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
-from horae.model.instant import format_instant
-from horae.model.protocol import PROTOCOL, Answer, Exchange, Failure, Outcome, Register
+from horae.model.base.instant import format_instant
+from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Outcome, Register
 from tests.server.conftest import Api
 from tests.server.test_jobs import create
 

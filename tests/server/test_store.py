@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from horae.engine.archive.archiver import DUTY
 from horae.engine.node import Node
 from horae.env import system_env
-from horae.model.instant import format_instant
+from horae.features.archive.engine.archiver import DUTY
+from horae.model.base.instant import format_instant
 from horae.server.app import Application
+from horae.store.executions.reads import sweep
 from horae.store.migrations.revisions import HEAD
-from horae.store.moves import sweep
 from horae.store.sqlite.library import VERSION
 from tests.server.conftest import Api, connected, key_for
 

@@ -8,12 +8,12 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine.hints import MOST_BYTES, MOST_EVENTS, Hint, _fit
+from horae.engine.base.hints import MOST_BYTES, MOST_EVENTS, Hint, _fit
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
-from horae.model.event import Event, cut
-from horae.model.ids import execution_id, parcel_of
-from horae.model.protocol import Submit
+from horae.model.base.event import Event, cut
+from horae.model.base.ids import execution_id, parcel_of
+from horae.model.fleet.protocol import Submit
 from horae.server import gathering
 from horae.server.app import Application
 from horae.server.gathering import HEARTBEAT, MISSED, MOST_PENDING, PACE

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from horae.engine.node import Node
-from horae.model.protocol import MAX_PROGRESS, Exchange
+from horae.model.fleet.protocol import MAX_PROGRESS, Exchange
 from horae.server.told import _closed_decoder
 from horae.store.driver import one
 from horae.store.script import Statement

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from horae.engine.node import Node
-from horae.engine.tracing.otel import open_sink, wanted
 from horae.env import SECOND, VirtualClock
 from horae.errors import BadInput
-from horae.model.execution import Extra
-from horae.model.protocol import Failure, Grant, Outcome
-from horae.model.trace import read_trace
+from horae.features.tracing.engine.otel import open_sink, wanted
+from horae.model.base.trace import read_trace
+from horae.model.executions.execution import Extra
+from horae.model.fleet.protocol import Failure, Grant, Outcome
 from tests.server.conftest import Api
 from tests.server.working import HandWorker
 from tests.spans import Spans

@@ -2,8 +2,8 @@
 
 import pytest
 
-from horae.engine import fires
 from horae.engine.node import Node
+from horae.engine.triggers import fires
 from tests.server.conftest import Api
 
 NIGHTLY = {"name": "nightly", "cron": "0 2 * * *", "timezone": "Europe/Paris"}

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from horae.server.routes.ui import _files
+from horae.server.routes.system.ui import _files
 from tests.server.conftest import Api
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import msgspec
 
-from horae.model.protocol import PROTOCOL, Answer, Exchange, Failure, Grant, Outcome, Registered
+from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Grant, Outcome, Registered
 from tests.server.conftest import Api
 
 

@@ -11,9 +11,9 @@ from msgspec import Raw, Struct
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import Busy, HoraeError, SessionEnded
-from horae.model.ids import execution_id
-from horae.model.protocol import PROTOCOL, Answer, Exchange, Failure, Function, Register, Submit
-from horae.store.moves.submission import Idempotency, Receipt
+from horae.model.base.ids import execution_id
+from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Function, Register, Submit
+from horae.store.executions.entering.submission import Idempotency, Receipt
 from horae.worker.holding import Begun, Chunk, Fate
 from horae.worker.session import Interrupt, Session
 from tests.simulation.durable import SIGNAL, Course, Kept
@@ -244,7 +244,7 @@ class Client(Actor):
             return
 
     async def cancel(self, execution: UUID) -> None:
-        from horae.model.ids import index_of, parcel_of
+        from horae.model.base.ids import index_of, parcel_of
 
         self.cancelled.add(execution)
         try:

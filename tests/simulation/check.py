@@ -7,9 +7,9 @@ from uuid import UUID
 
 import msgspec
 
-from horae.model.execution import FINAL
-from horae.model.ids import execution_id
-from horae.model.session import LIVE
+from horae.model.base.ids import execution_id
+from horae.model.executions.execution import FINAL
+from horae.model.fleet.session import LIVE
 from horae.store.script import Fetch, Rows, Statement
 from horae.store.sqlite.memory import MemoryDriver
 from tests.simulation.actors import Client, Observer, Worker
@@ -178,7 +178,7 @@ class Checker:
         return {execution_id(id, item) for id, n in rows(self.driver, sql) for item in range(n)}
 
     def _results(self) -> dict[UUID, tuple[str, Any, int, str]]:
-        from horae.model.packing import Packed
+        from horae.model.base.packing import Packed
 
         found = {}
         columns = "parcel, lo, hi, state, ends, results, attempt, reason"

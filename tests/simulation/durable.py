@@ -10,8 +10,8 @@ from msgspec import Raw, Struct
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import Conflict, NotFound, SessionEnded
-from horae.model.ids import execution_id
-from horae.model.protocol import Await, KnownSteps, Remember, Step
+from horae.model.base.ids import execution_id
+from horae.model.fleet.protocol import Await, KnownSteps, Remember, Step
 from horae.worker.holding import RELEASED, Begun, Fate
 from horae.worker.session import Session
 

@@ -8,16 +8,17 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine.backfills import Asked
 from horae.env import SECOND
 from horae.errors import HoraeError
-from horae.model.backfill.values import Backfill
-from horae.model.instant import format_instant
-from horae.model.trigger.rules import Misfire, Rules
-from horae.model.trigger.values import Interval
-from horae.model.trigger.when import When
+from horae.features.backfills.engine.backfills import Asked
+from horae.features.backfills.model.values import Backfill
+from horae.features.backfills.store import backfills
+from horae.model.base.instant import format_instant
+from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.values import Interval
+from horae.model.triggers.decisions.when import When
 from horae.store.contract import Store
-from horae.store.moves import audit_fires, backfills, triggers
+from horae.store.triggers import audit_fires, triggers
 from tests.simulation.actors import Observer, Worker
 from tests.simulation.check import Checker, all_final, rows
 from tests.simulation.seeds import each, seeds

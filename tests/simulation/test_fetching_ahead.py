@@ -14,12 +14,12 @@ from msgspec import Raw, json
 
 from horae.env import SECOND
 from horae.errors import Busy
-from horae.model.ids import execution_id
-from horae.model.job import Python, Spec
-from horae.model.protocol import Submit
-from horae.model.retry import RetryPolicy
+from horae.model.base.ids import execution_id
+from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.fleet.protocol import Submit
 from horae.store.contract import Store
-from horae.store.moves import jobs
+from horae.store.definitions import jobs
 from tests.simulation.actors import Observer, Worker
 from tests.simulation.check import Checker, rows
 from tests.simulation.seeds import ONLY, each, seeds

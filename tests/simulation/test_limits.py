@@ -9,14 +9,15 @@ from uuid import UUID
 import pytest
 
 from horae.env import SECOND
-from horae.model.ids import parcel_of
-from horae.model.job import Python, Spec
-from horae.model.keys import keys_of
-from horae.model.limits import KeyLimit, Limit
-from horae.model.rate import Rate
-from horae.model.retry import RetryPolicy
+from horae.model.admission.keys import keys_of
+from horae.model.admission.limits import KeyLimit, Limit
+from horae.model.admission.rate import Rate
+from horae.model.base.ids import parcel_of
+from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.retry import RetryPolicy
+from horae.store.admission import coarse, holder_sweep
 from horae.store.contract import Store
-from horae.store.moves import coarse, holder_sweep, jobs
+from horae.store.definitions import jobs
 from tests.simulation.actors import Begin, Client, Observer, Worker
 from tests.simulation.check import Checker, all_final, rows
 from tests.simulation.seeds import each, seeds

@@ -6,12 +6,12 @@ from uuid import UUID
 from msgspec import Raw, json
 
 from horae.env import SECOND
-from horae.model.job import Python, Spec
-from horae.model.protocol import Submit
-from horae.model.retry import POISON_BOUND
-from horae.model.suspects import tries
+from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.retry import POISON_BOUND
+from horae.model.fleet.protocol import Submit
+from horae.model.fleet.suspects import tries
 from horae.store.contract import Store
-from horae.store.moves import jobs
+from horae.store.definitions import jobs
 from tests.simulation.actors import Observer, Worker
 from tests.simulation.check import Checker, rows
 from tests.simulation.world import SETTINGS, World

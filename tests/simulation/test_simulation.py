@@ -8,14 +8,15 @@ from uuid import UUID
 import pytest
 
 from horae.env import SECOND
-from horae.model.dependency import Condition
-from horae.model.job import Python, Spec
-from horae.model.retry import Budgets, RetryPolicy
-from horae.model.timeouts import Timeouts
-from horae.model.trigger.values import Interval
-from horae.model.trigger.when import When
+from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.retry import Budgets, RetryPolicy
+from horae.model.definitions.timeouts import Timeouts
+from horae.model.triggers.decisions.values import Interval
+from horae.model.triggers.decisions.when import When
+from horae.model.triggers.dependency import Condition
 from horae.store.contract import Store
-from horae.store.moves import jobs, triggers
+from horae.store.definitions import jobs
+from horae.store.triggers import triggers
 from tests.simulation.actors import Client, Observer, Worker
 from tests.simulation.check import Checker, all_final
 from tests.simulation.seeds import ONLY, each, seeds

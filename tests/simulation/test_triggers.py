@@ -13,11 +13,11 @@ import pytest
 
 from horae.env import SECOND, Env, Instant, VirtualClock, uuid7
 from horae.errors import HoraeError
-from horae.model.instant import format_instant
-from horae.model.keys import keys_of
-from horae.model.parcel import extras_of
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Trigger, next_fire
+from horae.model.admission.keys import keys_of
+from horae.model.base.instant import format_instant
+from horae.model.executions.parcel import extras_of
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Trigger, next_fire
 from horae.store.sqlite.memory import MemoryDriver
 from tests.simulation.actors import Observer, Worker
 from tests.simulation.check import all_final, rows

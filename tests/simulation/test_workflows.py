@@ -11,17 +11,19 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import Busy, HoraeError
-from horae.model.ids import execution_id, index_of, parcel_of
-from horae.model.job import Python, Spec
-from horae.model.retry import RetryPolicy
-from horae.model.workflow.flow import FINAL
-from horae.model.workflow.joins import JOINS
-from horae.model.workflow.plan import plan_of
-from horae.model.workflow.values import Foreach, Loop, Sleep, Step, Workflow
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.workflows.decisions.flow import FINAL
+from horae.model.workflows.decisions.joins import JOINS
+from horae.model.workflows.decisions.plan import plan_of
+from horae.model.workflows.decisions.values import Foreach, Loop, Sleep, Step, Workflow
 from horae.store.contract import Store
+from horae.store.definitions import jobs
 from horae.store.driver import run
-from horae.store.moves import audit_flows, flow_pause, jobs
-from horae.store.moves.starts import Started
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import audit_flows
+from horae.store.workflows import pause as flow_pause
 from tests.simulation.actors import Client, Observer, Worker
 from tests.simulation.check import Checker, all_final, rows
 from tests.simulation.seeds import each, seeds

@@ -1,12 +1,9 @@
 """What rules of alerts ask of the store all day, and what becomes of what they find."""
 
 from horae.env import SECOND
-from horae.model.alert import Finding, Rule
-from horae.model.duration import DAY
-from horae.store.moves import alert_facts as facts
-from horae.store.moves import alert_notices as notices
-from horae.store.moves import alert_rules as rules
-from horae.store.moves import alerts
+from horae.features.alerts.model.rule import Finding, Rule
+from horae.features.alerts.store import alerts, facts, notices, rules
+from horae.model.base.duration import DAY
 from tests.store_contract.world import NAMESPACE, World
 
 RARE_ALERTS = {

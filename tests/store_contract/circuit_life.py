@@ -5,11 +5,11 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.choice import LaneView
-from horae.model.circuit import Attempted, Change, Circuit
-from horae.model.keys import Keys, encode_keys
-from horae.store.moves import circuit_gates, circuit_reads, circuits
-from horae.store.moves.submission import Submission
+from horae.model.admission.choice import LaneView
+from horae.model.admission.circuit import Attempted, Change, Circuit
+from horae.model.admission.keys import Keys, encode_keys
+from horae.store.admission import circuit_gates, circuit_reads, circuits
+from horae.store.executions.entering.submission import Submission
 from tests.store_contract.world import World
 
 SERVER = UUID(int=9)

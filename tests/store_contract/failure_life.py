@@ -1,12 +1,14 @@
 """What failures ask of the store all day: timeouts of the queue, budgets of classes, streaks and replays."""
 
 from horae.env import SECOND
-from horae.model.choice import LaneView
-from horae.model.replay import Letters, Replay
-from horae.model.retry import Budgets, RetryPolicy
-from horae.model.timeouts import Timeouts
-from horae.model.trigger.values import Interval
-from horae.store.moves import replays, streaks, timeouts
+from horae.features.dead_letters.model.replay import Letters, Replay
+from horae.features.dead_letters.store import replays
+from horae.model.admission.choice import LaneView
+from horae.model.definitions.retry import Budgets, RetryPolicy
+from horae.model.definitions.timeouts import Timeouts
+from horae.model.triggers.decisions.values import Interval
+from horae.store.executions.leaving import timeouts
+from horae.store.triggers import streaks
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, success
 
 MINUTE = 60 * SECOND

@@ -1,11 +1,11 @@
 """What giving way asks of the store all day: who waits and may preempt, who runs and may be, and what is held ready."""
 
 from horae.env import SECOND
-from horae.model.circuit import Circuit
-from horae.model.keys import PREEMPTS, Keys
-from horae.model.limits import KeyLimit, key_name
-from horae.model.rate import Rate
-from horae.store.moves import ahead, preempt
+from horae.model.admission.circuit import Circuit
+from horae.model.admission.keys import PREEMPTS, Keys
+from horae.model.admission.limits import KeyLimit, key_name
+from horae.model.admission.rate import Rate
+from horae.store.admission.placement import ahead, preempt
 from tests.store_contract.world import NAMESPACE, World, released
 
 

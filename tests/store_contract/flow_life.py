@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 
 from horae.env import SECOND
-from horae.model.workflow.values import Approval, EventWait, Foreach, Sleep
-from horae.store.moves import flow_due, flow_waits
-from horae.store.moves.starts import Started
+from horae.model.workflows.decisions.values import Approval, EventWait, Foreach, Sleep
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import due as flow_due
+from horae.store.workflows import waits as flow_waits
 from tests.store_contract.flow_world import begin, look, open_all, run, step, workflow
 from tests.store_contract.world import NAMESPACE, TestJob, World, failed, success
 

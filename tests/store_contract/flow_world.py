@@ -8,16 +8,20 @@ from uuid import UUID
 import msgspec
 
 from horae.env import Instant
-from horae.model.ids import execution_id, index_of, parcel_of
-from horae.model.job import Spec
-from horae.model.parcel import extras_of
-from horae.model.protocol import Outcome
-from horae.model.slice import Running
-from horae.model.workflow.values import Step, Workflow
-from horae.store.moves import flow_begin, flow_cancel, flow_due, jobs, lanes
-from horae.store.moves.starts import Started
-from horae.store.moves.submission import Submission
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.definitions.job import Spec
+from horae.model.executions.parcel import extras_of
+from horae.model.executions.slice import Running
+from horae.model.fleet.protocol import Outcome
+from horae.model.workflows.decisions.values import Step, Workflow
+from horae.store.admission import lanes
+from horae.store.definitions import jobs
+from horae.store.executions.entering.submission import Submission
 from horae.store.script import Script
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import begin as flow_begin
+from horae.store.workflows import cancel as flow_cancel
+from horae.store.workflows import due as flow_due
 from tests.store_contract.world import NAMESPACE, TestJob, World, success
 
 Report = Callable[[Running], Outcome]

@@ -5,33 +5,28 @@ from typing import Any
 from msgspec import Struct, structs
 
 from horae.env import SECOND
-from horae.model.artifact import Artifact
-from horae.model.execution import Extra
-from horae.model.ids import execution_id, index_of, parcel_of
-from horae.model.protocol import Exchange, Step
-from horae.model.retry import RetryPolicy
-from horae.model.tally import Counts, JobTally, NamespaceTally
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Interval
+from horae.features.artifacts.store import artifacts
+from horae.features.backfills.store import backfills
+from horae.features.statistics.store import statistics
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions.execution import Extra
+from horae.model.executions.output.artifact import Artifact
+from horae.model.executions.tally import Counts, JobTally, NamespaceTally
+from horae.model.fleet.protocol import Exchange, Step
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Interval
 from horae.store.driver import op_name
-from horae.store.moves import (
-    artifacts,
-    backfills,
-    backstop,
-    execution_reads,
-    join_looks,
-    joins,
-    keys,
-    sessions,
-    statistics,
-    steps,
-    submission,
-    sweep,
-    turns,
-)
-from horae.store.moves.promote import LONG_AGO
-from horae.store.moves.targets import targets
+from horae.store.executions.durable import steps
+from horae.store.executions.entering import submission
+from horae.store.executions.promote import LONG_AGO
+from horae.store.executions.reads import execution_reads, sweep
+from horae.store.fleet import backstop, sessions
 from horae.store.script import Lock, Op, Provided, ScriptFactory, Together
+from horae.store.tenancy import keys
+from horae.store.triggers import turns
+from horae.store.triggers.dependencies import join_looks, joins
+from horae.store.triggers.targets import targets
 from tests.statements import by_module
 from tests.store_contract.alert_life import RARE_ALERTS, watch
 from tests.store_contract.circuit_life import fail_often

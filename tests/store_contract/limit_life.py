@@ -1,11 +1,11 @@
 """What jobs with limits and sequences, and queues and namespaces with limits, ask of the store all day."""
 
 from horae.env import SECOND
-from horae.model.keys import Keys
-from horae.model.limits import KeyLimit, Limit, key_name, sequence_name
-from horae.model.rate import Rate
-from horae.store.moves import coarse, holder_sweep
-from horae.store.moves.promote import LONG_AGO
+from horae.model.admission.keys import Keys
+from horae.model.admission.limits import KeyLimit, Limit, key_name, sequence_name
+from horae.model.admission.rate import Rate
+from horae.store.admission import coarse, holder_sweep
+from horae.store.executions.promote import LONG_AGO
 from tests.store_contract.world import NAMESPACE, World, rank, success
 
 MINUTE = 60 * SECOND

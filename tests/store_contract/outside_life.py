@@ -3,12 +3,13 @@
 from uuid import UUID
 
 from horae.env import SECOND
-from horae.model.events.values import NewEvent
-from horae.model.trigger.external import Event, Watch
-from horae.model.trigger.rules import Rules
-from horae.store.moves import event_reads, event_sweep, events, hooks, triggers, watches
-from horae.store.moves.hooks import Hook, Secret
-from horae.store.moves.targets import Target
+from horae.features.events.store import event_reads, event_sweep, events, hooks, watches
+from horae.features.events.store.hooks import Hook, Secret
+from horae.model.triggers.decisions.external import Event, Watch
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.events.values import NewEvent
+from horae.store.triggers import triggers
+from horae.store.triggers.targets import Target
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
 
 

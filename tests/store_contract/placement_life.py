@@ -2,13 +2,15 @@
 
 from msgspec import structs
 
-from horae.model.choice import Among, LaneView
-from horae.model.job import DAY
-from horae.model.keys import Keys, encode_keys
-from horae.model.placement import Affinity, Preference, read_needs, widest
-from horae.model.reservation import Reservation
-from horae.store.moves import affinity, execution_reads, relax, reserve, sessions
-from horae.store.moves.submission import Submission
+from horae.model.admission.choice import Among, LaneView
+from horae.model.admission.keys import Keys, encode_keys
+from horae.model.admission.placement.placement import Affinity, Preference, read_needs, widest
+from horae.model.admission.placement.reservation import Reservation
+from horae.model.definitions.job import DAY
+from horae.store.admission.placement import affinity, relax, reserve
+from horae.store.executions.entering.submission import Submission
+from horae.store.executions.reads import execution_reads
+from horae.store.fleet import sessions
 from tests.store_contract.world import NAMESPACE, TestJob, World, success
 
 HOUR = 3_600_000_000

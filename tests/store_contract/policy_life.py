@@ -2,10 +2,12 @@
 
 from msgspec import structs
 
-from horae.model.choice import LaneView
-from horae.store.moves import expectations, share_lanes, shares, starts
-from horae.store.moves.lanes import revisions
-from horae.store.moves.submission import Submission
+from horae.model.admission.choice import LaneView
+from horae.store.admission import share_lanes, shares
+from horae.store.admission.lanes import revisions
+from horae.store.executions.entering.submission import Submission
+from horae.store.fleet import expectations
+from horae.store.triggers.dependencies import starts
 from tests.store_contract.world import NAMESPACE, TestJob, World, success
 
 HOUR = 3_600_000_000

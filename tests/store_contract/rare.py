@@ -1,54 +1,39 @@
 """Modules of the store whose statements are not asked every day."""
 
 from horae.bench import timer_looks
-from horae.store import checkup, epochs, erasing, expiry, fire_expiry, seed
-from horae.store.moves import (
-    adoption,
-    alert_rules,
-    approval_reads,
-    archives,
+from horae.features.alerts.store import rules as alert_rules
+from horae.features.archive.store import archives
+from horae.features.audit_log.store import log as audit_log
+from horae.features.backfills.store import work as backfill_work
+from horae.features.dead_letters.store import reads as dead_letter_reads
+from horae.features.erasure import store as erasure
+from horae.features.logs import store as log_reads
+from horae.features.rollouts.store import rollouts
+from horae.features.statistics.store import reads as statistics_reads
+from horae.features.templates.store import templates
+from horae.features.users.store import users as people
+from horae.store import checkup, epochs, seed
+from horae.store.admission import adoption, circuit_reads, holds, queues
+from horae.store.base import sealing
+from horae.store.definitions import job_reads
+from horae.store.executions.leaving import cancel_job
+from horae.store.executions.reads import (
     audit,
-    audit_fires,
-    audit_flows,
-    audit_joins,
-    audit_log,
-    autoscale,
-    backfill_work,
-    calendars,
-    cancel_job,
     child_lists,
-    circuit_reads,
-    dead_letter_reads,
-    dependency_reads,
     depths,
-    enrolments,
-    erasure,
     execution_lists,
     explain_reads,
-    fire_reads,
     grid_reads,
-    holds,
     item_parts,
-    job_reads,
-    ledger,
     live_reads,
-    log_reads,
-    namespace_data,
-    namespace_end,
-    namespace_rows,
-    namespaces,
-    people,
-    queues,
-    rollouts,
-    sealing,
-    secrets,
-    statistics_reads,
-    templates,
-    trigger_reads,
-    triggers,
-    zone_rules,
 )
+from horae.store.expiry import erasing, expiry, fire_expiry
+from horae.store.fleet import autoscale
 from horae.store.postgres import fire_partitions, partitions
+from horae.store.tenancy import enrolments, namespace_data, namespace_end, namespace_rows, namespaces, secrets
+from horae.store.triggers import audit_fires, calendars, fire_reads, ledger, trigger_reads, triggers, zone_rules
+from horae.store.triggers.dependencies import audit_joins, dependency_reads
+from horae.store.workflows import approval_reads, audit_flows
 
 # What people ask for, or what happens when something is defined, deleted, signed in to or restored.
 RARE_MODULES = (

@@ -3,10 +3,10 @@
 from uuid import UUID
 
 from horae.env import SECOND
-from horae.model.awaits import Signal
-from horae.model.choice import LaneView
-from horae.model.protocol import Await, Outcome
-from horae.store.moves import awaits, signals
+from horae.model.admission.choice import LaneView
+from horae.model.executions.awaits import Signal
+from horae.model.fleet.protocol import Await, Outcome
+from horae.store.executions.durable import awaits, signals
 from tests.store_contract.world import World
 
 

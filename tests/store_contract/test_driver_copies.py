@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 from horae.env import Env, system_env
-from horae.model.protocol import Register
+from horae.model.fleet.protocol import Register
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
 from horae.testing.postgres import Postgres

@@ -5,10 +5,10 @@ from uuid import UUID
 import pytest
 
 from horae.env import SECOND, Env, Instant, VirtualClock
-from horae.model.ids import execution_id, parcel_id
-from horae.model.namespace import Retention
-from horae.store import expiry
+from horae.model.base.ids import execution_id, parcel_id
+from horae.model.tenancy.namespace import Retention
 from horae.store.driver import Driver, one
+from horae.store.expiry import expiry
 from horae.store.postgres import partitions
 from horae.store.postgres.partitions import day_at
 from horae.store.script import ColumnType, Insert, Script, Statement

@@ -3,11 +3,11 @@
 from uuid import UUID
 
 from horae.env import SECOND, Instant, VirtualClock
-from horae.model.ledger import LedgerRow
+from horae.model.triggers.ledger import LedgerRow
 from horae.store.driver import Driver, one
-from horae.store.moves import ledger
 from horae.store.postgres.partitions import day_at
 from horae.store.script import Statement
+from horae.store.triggers import ledger
 
 DAY: Instant = 86_400 * SECOND
 TRIGGER = UUID(int=7)

@@ -10,10 +10,11 @@ import pytest
 
 from horae.env import SECOND, Env, VirtualClock
 from horae.errors import BadInput, Conflict, HoraeError
-from horae.model.ids import parcel_id
-from horae.store import backup, epochs, transfer
+from horae.model.base.ids import parcel_id
+from horae.store import epochs
+from horae.store.copying import backup, transfer
 from horae.store.driver import Driver, one
-from horae.store.moves import sessions
+from horae.store.fleet import sessions
 from horae.store.open import open_store_driver
 from horae.store.schema import whole as schema
 from horae.store.script import ColumnType, Fetch, Insert, Script, Statement

@@ -7,9 +7,9 @@ import pytest
 
 from horae.store.driver import Driver
 from horae.store.explain import explain
-from horae.store.moves.due import DEFINITIONS, DUE
-from horae.store.moves.targets import OF_JOBS
 from horae.store.script import Fetch, Statement
+from horae.store.triggers.due import DEFINITIONS, DUE
+from horae.store.triggers.targets import OF_JOBS
 
 ID = "lpad(to_hex(i), 32, '0')::uuid"
 FILLING = {

@@ -11,7 +11,7 @@ from alembic.script import ScriptDirectory
 
 from horae.env import Env
 from horae.errors import StoreTooNew
-from horae.model.ids import execution_id, parcel_id
+from horae.model.base.ids import execution_id, parcel_id
 from horae.store.driver import Driver, one
 from horae.store.migrations import render
 from horae.store.migrations import revisions as migrations

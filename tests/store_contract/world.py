@@ -11,40 +11,34 @@ from uuid import UUID
 from msgspec import Raw, Struct
 
 from horae.env import Env, Instant, VirtualClock
-from horae.model.choice import LaneView
-from horae.model.deal import Want
-from horae.model.ids import index_of, parcel_of
-from horae.model.job import Command, Spec
-from horae.model.keys import Keys, encode_keys
-from horae.model.limits import namespace_limit, queue_limit
-from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
-from horae.model.policy import Policy
-from horae.model.protocol import Exchange, Failure, LogLines, Outcome, Progress, Register, Started
-from horae.model.rank import Leads
-from horae.model.retry import RetryPolicy
-from horae.model.slice import Running
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Trigger
-from horae.model.trigger.when import When
+from horae.model.admission.choice import LaneView
+from horae.model.admission.keys import Keys, encode_keys
+from horae.model.admission.limits import namespace_limit, queue_limit
+from horae.model.admission.policy import Policy
+from horae.model.admission.rank import Leads
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.definitions.job import Command, Spec
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
+from horae.model.executions.slice import Running
+from horae.model.fleet.deal import Want
+from horae.model.fleet.protocol import Exchange, Failure, LogLines, Outcome, Progress, Register, Started
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Trigger
+from horae.model.triggers.decisions.when import When
+from horae.store.admission import coarse, holder_sweep, holders, lanes
+from horae.store.base import shelves
 from horae.store.contract import Store
+from horae.store.definitions import jobs
 from horae.store.driver import Driver, one
-from horae.store.moves import (
-    audit,
-    audit_fires,
-    audit_flows,
-    audit_joins,
-    coarse,
-    holder_sweep,
-    holders,
-    jobs,
-    lanes,
-    shelves,
-    submission,
-    triggers,
-)
-from horae.store.moves.exchange import Arising, Head, Parked, Reply
+from horae.store.executions.entering import submission
+from horae.store.executions.reads import audit
+from horae.store.fleet.exchange import Arising, Head, Parked, Reply
 from horae.store.schema import whole as schema
 from horae.store.script import Fetch, Rows, Script, Statement
+from horae.store.triggers import audit_fires, triggers
+from horae.store.triggers.dependencies import audit_joins
+from horae.store.workflows import audit_flows
 from tests.suspects import may_meet
 
 KEPT = {"store", "namespaces", "queues"}

@@ -5,7 +5,7 @@ import re
 
 from playwright.async_api import Page, expect
 
-from horae.model.yaml_text import read_documents
+from horae.model.documents.yaml_text import read_documents
 from tests.ui.conftest import Site, check, refused
 from tests.waiting import eventually
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from horae.client.app import App
 from horae.client.tracing import current_trace
-from horae.model.signals import Cancelled, GiveUp, Retry
-from horae.worker.context import Context, current
+from horae.model.executions.signals import Cancelled, GiveUp, Retry
+from horae.worker.code.context import Context, current
 
 app = App()
 forever = threading.Event()

@@ -9,8 +9,8 @@ from msgspec import Raw, Struct
 
 from horae.env import SECOND, Env
 from horae.errors import SessionEnded
-from horae.model.job import Spec
-from horae.model.protocol import (
+from horae.model.definitions.job import Spec
+from horae.model.fleet.protocol import (
     Answer,
     Exchange,
     Grant,

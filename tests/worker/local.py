@@ -12,8 +12,9 @@ from msgspec import Raw
 
 from horae.env import SECOND, Env, system_env
 from horae.errors import Busy, TooLarge
-from horae.model.job import Spec
-from horae.model.protocol import (
+from horae.model.definitions.function_signature import Signature, signature_of
+from horae.model.definitions.job import Spec
+from horae.model.fleet.protocol import (
     ABSENT,
     Answer,
     Await,
@@ -29,8 +30,7 @@ from horae.model.protocol import (
     Step,
     StepRemembered,
 )
-from horae.model.signature import Signature, signature_of
-from horae.worker.asks import Bring, Kept, Submitted
+from horae.worker.code.asks import Bring, Kept, Submitted
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker
 from tests.waiting import eventually

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.errors import SessionEnded
-from horae.model.job import Python, Spec
-from horae.model.protocol import Answer, Exchange, Failure
-from horae.model.retry import RetryPolicy
+from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.fleet.protocol import Answer, Exchange, Failure
 from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Fate
 from horae.worker.pace import Pace
 from horae.worker.session import Interrupt, Session

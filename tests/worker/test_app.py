@@ -7,12 +7,12 @@ from typing import get_overloads
 import pytest
 
 from horae.client.app import App, JobFunction, cron, every, once
-from horae.client.job_options import SPELLED
+from horae.client.workflows.job_options import SPELLED
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.confines import Confines
-from horae.model.definition.read import parse_definition
-from horae.model.job import Python
+from horae.model.definitions.confines import Confines
+from horae.model.definitions.job import Python
+from horae.model.definitions.reading.read import parse_definition
 
 
 class FakeClient:

@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from horae.errors import NotFound, TooLarge
-from horae.model.job import Command, Python
-from horae.worker.artifacts import found_in, pieces_of
-from horae.worker.asks import Bring, Kept
+from horae.model.definitions.job import Command, Python
+from horae.worker.code.artifacts import found_in, pieces_of
+from horae.worker.code.asks import Bring, Kept
 from horae.worker.http_transport import HttpTransport
 from tests.worker import functions
 from tests.worker.local import result, shop

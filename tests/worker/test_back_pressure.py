@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from horae.model.job import Command, Python
-from horae.worker import lines, log_queue
-from horae.worker.context import current
+from horae.model.definitions.job import Command, Python
+from horae.worker.code.context import current
+from horae.worker.logs import lines, log_queue
 from horae.worker.runners import process
 from tests.waiting import eventually
 from tests.worker.local import Jobs, LocalTransport, shop

@@ -6,11 +6,11 @@ from uuid import uuid4
 
 import pytest
 
-from horae.model.signature import signature_of
-from horae.worker import child
-from horae.worker.child import Child
-from horae.worker.context import Facts
-from horae.worker.frames import Ended, Order, Stop
+from horae.model.definitions.function_signature import signature_of
+from horae.worker.code.context import Facts
+from horae.worker.processes import child
+from horae.worker.processes.child import Child
+from horae.worker.processes.frames import Ended, Order, Stop
 
 FACTS = Facts(execution_id=uuid4(), job="j", attempt=1, token=1, failures=0, scheduled_at=0)
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from horae.env import SECOND, VirtualClock
-from horae.model.job import Command, Spec
-from horae.model.placement import Cost
-from horae.model.protocol import Answer, Exchange, Grant, Registered
+from horae.model.admission.placement.placement import Cost
+from horae.model.definitions.job import Command, Spec
+from horae.model.fleet.protocol import Answer, Exchange, Grant, Registered
 from horae.worker.pace import Pace
 from horae.worker.session import Session
 

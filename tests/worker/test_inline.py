@@ -3,9 +3,9 @@
 import pytest
 
 from horae import App, GiveUp, Retry, SignalTimeout
-from horae.model.signals import BadResult, Cancelled, NotDurable, ResultTooLarge
+from horae.model.executions.signals import BadResult, Cancelled, NotDurable, ResultTooLarge
 from horae.testing import Crash, Inline, Waits
-from horae.worker.durable import counted
+from horae.worker.code.durable import counted
 
 app = App()
 HOUR = 3600

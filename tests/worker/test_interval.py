@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-from horae.worker.context import Context, Facts
+from horae.worker.code.context import Context, Facts
 
 HOUR = 3_600_000_000
 

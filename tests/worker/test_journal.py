@@ -5,8 +5,8 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
-from horae.model.job import Python
-from horae.worker.context import current
+from horae.model.definitions.job import Python
+from horae.worker.code.context import current
 from horae.worker.journal import Journal
 from tests.waiting import eventually
 from tests.worker.local import Jobs, shop

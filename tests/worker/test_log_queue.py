@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from horae.worker.log_queue import MAX_LOG_BYTES, Key, LogQueue
+from horae.worker.logs.log_queue import MAX_LOG_BYTES, Key, LogQueue
 
 KEY: Key = (UUID(int=0), 0, 1)
 OTHER: Key = (UUID(int=0), 1, 1)

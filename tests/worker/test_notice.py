@@ -4,10 +4,10 @@ import pytest
 
 from horae.env import SECOND, VirtualClock, system_env
 from horae.errors import BadInput
-from horae.model.instant import parse_instant
-from horae.worker import notice_watch
-from horae.worker.notice import Notice, read_notice, time_left
-from horae.worker.notice_watch import watch_for_notice
+from horae.model.base.instant import parse_instant
+from horae.worker.notices import notice_watch
+from horae.worker.notices.notice import Notice, read_notice, time_left
+from horae.worker.notices.notice_watch import watch_for_notice
 from tests.waiting import eventually
 from tests.worker.local import shop
 from tests.worker.test_command import pids_in, shell

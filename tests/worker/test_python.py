@@ -8,9 +8,9 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import Conflict
-from horae.model.job import Python
-from horae.model.retry import RetryPolicy
-from horae.model.timeouts import Timeouts
+from horae.model.definitions.job import Python
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.timeouts import Timeouts
 from tests.waiting import eventually
 from tests.worker.functions import app
 from tests.worker.local import Jobs, Shop, result, shop

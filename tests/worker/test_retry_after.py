@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from horae.env import SECOND
-from horae.worker.retry_after import LONGEST, asked_of, retry_after
+from horae.worker.code.retry_after import LONGEST, asked_of, retry_after
 
 DATE = "Sun, 15 Nov 2026 12:00:00 GMT"
 

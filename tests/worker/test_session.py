@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from horae.env import SECOND, VirtualClock, virtual_env
-from horae.model.job import Python, Spec
-from horae.model.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, LogLines, Outcome, Range, Request
-from horae.model.timeouts import Timeouts
+from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.timeouts import Timeouts
+from horae.model.fleet.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, LogLines, Outcome, Range, Request
+from horae.worker.code.refusal import REFUSED, halve, lighten
 from horae.worker.holding import RELEASED, Chunk, Fate
-from horae.worker.log_queue import MAX_LOG_BYTES
+from horae.worker.logs.log_queue import MAX_LOG_BYTES
 from horae.worker.outbox import Load
 from horae.worker.pace import Pace
-from horae.worker.refusal import REFUSED, halve, lighten
 from horae.worker.session import Session
 from horae.worker.stock import OVERDUE
 from tests.worker.gateway import Gateway, parameters

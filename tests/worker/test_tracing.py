@@ -3,10 +3,10 @@
 import pytest
 
 from horae.client.tracing import current_trace
-from horae.model.ids import execution_id
-from horae.model.job import Command, Python
-from horae.model.trace import UNTRACED, Carried, TraceContext, root_of, span_of
-from horae.worker.tracing import Attempts
+from horae.model.base.ids import execution_id
+from horae.model.base.trace import UNTRACED, Carried, TraceContext, root_of, span_of
+from horae.model.definitions.job import Command, Python
+from horae.worker.code.tracing import Attempts
 from tests.spans import Spans
 from tests.waiting import eventually
 from tests.worker.functions import app

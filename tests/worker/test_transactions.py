@@ -10,7 +10,7 @@ import pytest
 from horae import App, GiveUp
 from horae.errors import HoraeError
 from horae.testing import Crash, Inline
-from horae.worker.transactions import database_of
+from horae.worker.code.transactions import database_of
 
 app = App()
 COUNT = "UPDATE effects SET n = n + 1 RETURNING n"

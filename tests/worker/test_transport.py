@@ -22,7 +22,17 @@ from horae.errors import (
     TooLarge,
     Unauthorized,
 )
-from horae.model.protocol import Answer, Await, ChildSubmit, Exchange, Register, Registered, Remember, Step, Submit
+from horae.model.fleet.protocol import (
+    Answer,
+    Await,
+    ChildSubmit,
+    Exchange,
+    Register,
+    Registered,
+    Remember,
+    Step,
+    Submit,
+)
 from horae.worker import http_transport
 from horae.worker.http_transport import AWAY, HttpTransport
 from tests.worker.web import web

@@ -13,7 +13,7 @@ from msgspec import Struct
 from horae.bench.document import commit_of_tree
 from horae.bench.results import machine
 from horae.env import system_env
-from horae.model.instant import format_instant
+from horae.model.base.instant import format_instant
 from tools.page.demo import ROOT, Demo, chromium, sign_in
 from tools.page.load import Load
 from tools.page.measure import VIEWS, Cost, Opened, cost, idle, look

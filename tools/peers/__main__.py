@@ -11,7 +11,7 @@ import msgspec
 from horae.bench.document import commit_of_tree
 from horae.bench.results import machine
 from horae.env import system_env
-from horae.model.instant import format_instant
+from horae.model.base.instant import format_instant
 from horae.version import __version__
 from tools.peers.peer import PeerError
 from tools.peers.queues import QUEUES, queues

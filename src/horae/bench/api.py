@@ -81,8 +81,8 @@ async def _pages(stage: "Stage", size: Size) -> dict[str, list[str]]:
     """What the UI's pages ask for."""
     from horae.bench.api_fill import DAYS, FLOW, names
     from horae.env import SECOND
-    from horae.model.instant import format_instant
-    from horae.model.tally import DAY
+    from horae.model.base.instant import format_instant
+    from horae.model.executions.tally import DAY
 
     some, now = list(names(size.jobs)), stage.env.now()
     day, week = (format_instant(now - days * DAY * SECOND) for days in (1, DAYS))

@@ -16,14 +16,14 @@ from horae.bench.app import app
 from horae.bench.timer_fill import JOBS, TIMERS, TRIGGERS, VERSIONS, resting
 from horae.engine.node import Node
 from horae.env import SECOND, Env, Instant
-from horae.model.ids import first_id_at
-from horae.model.principal import DEFAULT_NAMESPACE
-from horae.model.protocol import Failure
-from horae.model.tally import DAY, HOUR, MINUTE, TEN_MINUTES, JobTally, NamespaceTally, begin_of
-from horae.model.trigger.decide import due_after
-from horae.store.moves import statistics
-from horae.store.moves.parcels import PARCELS
-from horae.store.moves.shelves import HISTORY, Columns
+from horae.features.statistics.store import statistics
+from horae.model.base.ids import first_id_at
+from horae.model.executions.tally import DAY, HOUR, MINUTE, TEN_MINUTES, JobTally, NamespaceTally, begin_of
+from horae.model.fleet.protocol import Failure
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE
+from horae.model.triggers.decisions.decide import due_after
+from horae.store.base.shelves import HISTORY, Columns
+from horae.store.executions.parcels import PARCELS
 from horae.store.script import Insert, Script, Together
 
 AT_ONCE = 2_000  # rows in one transaction

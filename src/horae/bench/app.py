@@ -6,7 +6,7 @@ from threading import Event
 
 from horae.client.app import App
 from horae.env import system_env
-from horae.worker.context import Context
+from horae.worker.code.context import Context
 
 BURST = 50  # lines that are written together
 LINE = "%d request %08x of writer %d took %d ms, path=/api/v1/items/%d/parts, status=200, cached=no"

@@ -15,8 +15,8 @@ from horae.bench.stores import Source
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.errors import HoraeError
-from horae.model.principal import DEFAULT_NAMESPACE
-from horae.model.protocol import PROTOCOL, Answer, Exchange, Function, Outcome, Register, Submit
+from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Outcome, Register, Submit
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 
 JOB, QUEUE = "bench-tenant", "default"
 PART = 1_000  # executions that are claimed and reported at a time, before the next size has its turn

@@ -16,7 +16,7 @@ from msgspec import Struct
 from horae.bench.page import page, pictures
 from horae.bench.results import Result, machine
 from horae.env import system_env
-from horae.model.instant import format_instant
+from horae.model.base.instant import format_instant
 
 RUNS: tuple[tuple[str, ...], ...] = (
     ("throughput",),

@@ -11,16 +11,16 @@ import msgspec
 from msgspec import Raw, structs
 
 from horae.bench.app import app
-from horae.engine.hints import Hint
+from horae.engine.base.hints import Hint
 from horae.engine.node import Node
 from horae.env import Env
 from horae.errors import HoraeError
-from horae.model.execution import Extra
-from horae.model.ids import execution_id
-from horae.model.parcel import Envelope
-from horae.model.principal import DEFAULT_NAMESPACE
-from horae.model.protocol import PROTOCOL, Answer, Exchange, Function, Grant, Outcome, Register
-from horae.store.moves.submission import NewLot, Submission
+from horae.model.base.ids import execution_id
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import Envelope
+from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Grant, Outcome, Register
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE
+from horae.store.executions.entering.submission import NewLot, Submission
 
 AT_ONCE = 20_000  # executions in one round
 MOST_LOTS = 1_000  # parcels in one transaction

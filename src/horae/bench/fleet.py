@@ -10,7 +10,7 @@ from uuid import UUID
 from horae.bench.app import app
 from horae.bench.stage import until
 from horae.env import Env
-from horae.model.protocol import Answer, Exchange, Register, Registered
+from horae.model.fleet.protocol import Answer, Exchange, Register, Registered
 from horae.worker.http_transport import HttpTransport
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker

@@ -10,27 +10,28 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from horae.bench.app import app
+from horae.engine.definitions.params import Params
 from horae.engine.node import Node
-from horae.engine.params import Params
 from horae.env import Env
 from horae.errors import HoraeError
-from horae.model.choice import LaneView
-from horae.model.execution import Extra
-from horae.model.parcel import Envelope
-from horae.model.principal import DEFAULT_NAMESPACE
-from horae.model.protocol import PROTOCOL, Answer, Exchange, Function, Register
-from horae.server import reading, submission_body
-from horae.store.moves.exchange import Head, Reply
-from horae.store.moves.jobs import StoredJob
-from horae.store.moves.placing import place
-from horae.store.moves.submission import NewLot, Submission
+from horae.model.admission.choice import LaneView
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import Envelope
+from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Register
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE
+from horae.server.reading import reading
+from horae.server.routes.executions import submission_body
+from horae.store.definitions.jobs import StoredJob
+from horae.store.executions.entering.placing import place
+from horae.store.executions.entering.submission import NewLot, Submission
+from horae.store.fleet.exchange import Head, Reply
+from horae.worker.code.tracing import Attempts
 from horae.worker.plan import plan_for
+from horae.worker.processes.spawner import Spawner
 from horae.worker.runners.base import Run
 from horae.worker.runners.threads import ThreadRunner
 from horae.worker.session import Session
 from horae.worker.settings import Settings
-from horae.worker.spawner import Spawner
-from horae.worker.tracing import Attempts
 
 JOB = "bench-noop"
 LAST_CHANNEL = 7  # not used by the session: heartbeats of the bench's own go there

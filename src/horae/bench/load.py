@@ -12,7 +12,7 @@ from msgspec import Struct
 from horae.bench.stage import Stage
 from horae.bench.usage import cpu_seconds
 from horae.bench.wire import connected
-from horae.client.calls import path_of
+from horae.client.transport.calls import path_of
 from horae.errors import HoraeError
 
 PATIENCE = 900.0  # seconds for one load to be drained

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from horae.bench.trial import Ran, trial
 from horae.env import SECOND, Micros
-from horae.model.policy import QUANTUM
-from horae.model.shares import jain
+from horae.model.admission.policy import QUANTUM
+from horae.model.admission.shares import jain
 
 MS = SECOND // 1000
 TENANTS = range(1, 11)  # each with its number as its weight

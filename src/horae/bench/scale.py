@@ -15,7 +15,7 @@ from horae.bench import document
 from horae.bench.document import Run
 from horae.bench.scale_page import page, pictures
 from horae.env import system_env
-from horae.model.instant import format_instant
+from horae.model.base.instant import format_instant
 
 PACE = 1_160  # executions a second: 100M a day
 FLEETS = ((1, 1), (1, 2), (2, 1), (2, 2), (3, 3))  # servers and workers on one database

@@ -54,7 +54,7 @@ async def sessions(
     from horae.bench.stores import sources
     from horae.env import system_env
     from horae.errors import BadInput
-    from horae.worker.spawner import raise_open_files
+    from horae.worker.processes.spawner import raise_open_files
 
     if kill and servers < 2:
         raise BadInput("The only server cannot be killed.", "Name more with --servers.", field="servers")

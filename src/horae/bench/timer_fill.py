@@ -17,16 +17,16 @@ from msgspec import Struct
 from horae.bench.app import app
 from horae.engine.node import Node
 from horae.env import SECOND, Env, Instant
-from horae.model.cron.zone import names as zone_names
-from horae.model.ids import execution_id, parcel_id
-from horae.model.parcel import MAX_ITEMS
-from horae.model.principal import DEFAULT_NAMESPACE
-from horae.model.trigger.decide import due_after
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Cron, Interval, Trigger, next_fire
-from horae.model.trigger.when import When
-from horae.store.moves.jobs import StoredJob
-from horae.store.moves.shelves import Columns
+from horae.model.base.ids import execution_id, parcel_id
+from horae.model.executions.parcel import MAX_ITEMS
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE
+from horae.model.triggers.cron.zone import names as zone_names
+from horae.model.triggers.decisions.decide import due_after
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Cron, Interval, Trigger, next_fire
+from horae.model.triggers.decisions.when import When
+from horae.store.base.shelves import Columns
+from horae.store.definitions.jobs import StoredJob
 from horae.store.script import Insert, Script, Together
 
 STEPS, ALIKE = 5_000, 20

@@ -6,8 +6,8 @@ from horae.bench.timer_fill import TEMPLATE
 from horae.engine.node import Node
 from horae.env import SECOND, Env, Instant
 from horae.errors import HoraeError
-from horae.model.duration import HOUR
-from horae.model.principal import DEFAULT_NAMESPACE
+from horae.model.base.duration import HOUR
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.store.driver import one
 from horae.store.script import Statement
 

@@ -18,7 +18,7 @@ from horae.bench.usage import rss_bytes
 from horae.bench.wire import connected
 from horae.env import SECOND, Env, Instant
 from horae.errors import HoraeError
-from horae.model.trigger.when import When
+from horae.model.triggers.decisions.when import When
 
 PER_JOB = 10
 MANY = 1_000_000  # triggers after which a person is told

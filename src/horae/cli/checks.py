@@ -100,7 +100,7 @@ async def server_checks(settings: Settings, env: Env, world: World) -> list[Chec
 
 
 async def _server(client: Any, env: Env, settings: Settings) -> Any:
-    from horae.cli.store_checks import told_checks
+    from horae.cli.installation.store_checks import told_checks
 
     try:
         health = await client.health()

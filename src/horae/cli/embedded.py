@@ -9,12 +9,12 @@ from msgspec import Raw, structs
 from msgspec.json import encode
 
 from horae.cli.apps import load_app
-from horae.cli.worker import trace_attempts, worker_settings
+from horae.cli.fleet.worker import trace_attempts, worker_settings
 from horae.config.settings import Settings
 from horae.engine.node import Node
 from horae.errors import HoraeError
-from horae.model.principal import DEFAULT_NAMESPACE
-from horae.model.protocol import Submit
+from horae.model.fleet.protocol import Submit
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.worker.inside import InsideTransport
 from horae.worker.worker import Worker
 
@@ -35,7 +35,7 @@ def registry_of(app: str, demo: bool) -> Registry:
     """The user's app and the demo, as asked for."""
     apps: list[Any] = [load_app(app)] if app else []
     if demo:
-        from horae.cli.demo import Demo
+        from horae.cli.installation.demo import Demo
 
         apps.append(Demo())
     return Registry(apps)
@@ -43,7 +43,7 @@ def registry_of(app: str, demo: bool) -> Registry:
 
 def with_demo(settings: Settings) -> Settings:
     """The demo's orders have a queue of their own; a worker that was told which queues to take from keeps to them."""
-    from horae.cli.demo import QUEUE
+    from horae.cli.installation.demo import QUEUE
 
     is_default = settings.queues == Settings().queues
     return structs.replace(settings, queues=(*settings.queues, QUEUE)) if is_default else settings
@@ -51,10 +51,10 @@ def with_demo(settings: Settings) -> Settings:
 
 async def apply_jobs(node: Node, registry: Registry) -> None:
     """Make the store's jobs be as the apps define them; what is new of the demo runs once, or begins paused."""
-    from horae.cli.apply import naming_places
     from horae.cli.apps import places_of
-    from horae.cli.demo import FIRST, PAUSED
-    from horae.engine.applying import Documents
+    from horae.cli.definitions.apply import naming_places
+    from horae.cli.installation.demo import FIRST, PAUSED
+    from horae.engine.definitions.applying import Documents
 
     documents = registry.definitions()
     if not documents:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from horae import private
 from horae.config.settings import Settings
-from horae.engine.keys import Keys
+from horae.engine.tenancy.keys import Keys
 from horae.errors import BadInput
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from horae.cli.failing import FLAGS
+from horae.cli.executions.failing import FLAGS
 from horae.cli.times import TIME
 from horae.errors import BadInput
 

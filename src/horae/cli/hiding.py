@@ -20,7 +20,7 @@ def hide() -> None:
     """Hide the environment and the memory of a command that stays; with HORAE_DEBUG debuggers still reach it."""
     if sys.platform != "linux" or not set(sys.argv[1:2]) & set(LONG_RUNNING):
         return
-    from horae.worker.guard import prctl
+    from horae.worker.processes.guard import prctl
 
     if HANDED_OVER in os.environ:
         take_over()

@@ -10,54 +10,68 @@ from horae.cli.hiding import hide
 from horae.cli.lazy import Entry, LazyGroup
 from horae.cli.terminal import echo, guard_terminals, style
 from horae.errors import HoraeError, Unauthorized
-from horae.model.controls import visible
+from horae.model.base.controls import visible
 from horae.version import __version__
 
 SECTIONS = {
     "Run": (
-        Entry("up", "Run everything in one process: API, scheduler and a worker.", "horae.cli.up"),
-        Entry("server", "Run a server: API, scheduler and worker gateway.", "horae.cli.server"),
-        Entry("worker", "Run a worker that executes jobs for a server.", "horae.cli.worker"),
+        Entry("up", "Run everything in one process: API, scheduler and a worker.", "horae.cli.installation.up"),
+        Entry("server", "Run a server: API, scheduler and worker gateway.", "horae.cli.installation.server"),
+        Entry("worker", "Run a worker that executes jobs for a server.", "horae.cli.fleet.worker"),
     ),
     "Jobs": (
-        Entry("apply", "Create or change jobs, templates and calendars from a file or an app.", "horae.cli.apply"),
-        Entry("jobs", "Create, list, change and trigger jobs.", "horae.cli.jobs"),
-        Entry("triggers", "Add, list, change, pause and preview triggers of jobs.", "horae.cli.triggers"),
-        Entry("fires", "Look at what fired and what will.", "horae.cli.fires"),
+        Entry(
+            "apply",
+            "Create or change jobs, templates and calendars from a file or an app.",
+            "horae.cli.definitions.apply",
+        ),
+        Entry("jobs", "Create, list, change and trigger jobs.", "horae.cli.definitions.jobs"),
+        Entry("triggers", "Add, list, change, pause and preview triggers of jobs.", "horae.cli.triggers.triggers"),
+        Entry("fires", "Look at what fired and what will.", "horae.cli.triggers.fires"),
         Entry(
             "templates",
             "Write, list and delete templates of jobs; see what a change of one changes.",
-            "horae.cli.templates",
+            "horae.features.templates.cli",
         ),
-        Entry("calendars", "Write, list and look into calendars.", "horae.cli.calendars"),
-        Entry("backfills", "Run fires of the past that did not run.", "horae.cli.backfills"),
-        Entry("executions", "List, follow, signal and cancel executions.", "horae.cli.executions"),
-        Entry("circuits", "Look at circuit breakers of jobs; override them.", "horae.cli.circuits"),
-        Entry("explain", "Say why an execution or a job does not run.", "horae.cli.explain"),
-        Entry("events", "Send and list events; make webhooks.", "horae.cli.events"),
-        Entry("dlq", "Look at dead letters; retry or discard them.", "horae.cli.dlq"),
-        Entry("report", "Tell progress, a checkpoint or a result from inside a running job.", "horae.cli.report"),
+        Entry("calendars", "Write, list and look into calendars.", "horae.cli.triggers.calendars"),
+        Entry("backfills", "Run fires of the past that did not run.", "horae.features.backfills.cli"),
+        Entry("executions", "List, follow, signal and cancel executions.", "horae.cli.executions.executions"),
+        Entry("circuits", "Look at circuit breakers of jobs; override them.", "horae.cli.admission.circuits"),
+        Entry("explain", "Say why an execution or a job does not run.", "horae.cli.executions.explain"),
+        Entry("events", "Send and list events; make webhooks.", "horae.features.events.cli"),
+        Entry("dlq", "Look at dead letters; retry or discard them.", "horae.features.dead_letters.cli.main"),
+        Entry(
+            "report",
+            "Tell progress, a checkpoint or a result from inside a running job.",
+            "horae.cli.executions.report",
+        ),
     ),
     "Operate": (
-        Entry("alerts", "Look at alerts; write rules, and channels that are told.", "horae.cli.alerts"),
-        Entry("workers", "List workers, enrol and drain them, and have as many as a queue wants.", "horae.cli.workers"),
-        Entry("queues", "List queues; hold and release them.", "horae.cli.queues"),
+        Entry("alerts", "Look at alerts; write rules, and channels that are told.", "horae.features.alerts.cli.main"),
+        Entry(
+            "workers",
+            "List workers, enrol and drain them, and have as many as a queue wants.",
+            "horae.cli.fleet.workers",
+        ),
+        Entry("queues", "List queues; hold and release them.", "horae.cli.admission.queues"),
         Entry(
             "namespaces",
             "Make, show, erase and delete namespaces; what they may have and use, and what they used.",
-            "horae.cli.namespaces",
+            "horae.cli.tenancy.namespaces",
         ),
-        Entry("keys", "Create, list, rotate and revoke keys.", "horae.cli.keys"),
-        Entry("secrets", "Set and remove secrets, which jobs refer to as secret://NAME.", "horae.cli.secrets"),
-        Entry("users", "Let people sign in, and say what they may do.", "horae.cli.users"),
-        Entry("sign-in", "Print a link that signs one browser in.", "horae.cli.sign_in"),
-        Entry("overview", "Show what happens in a namespace, and what did.", "horae.cli.overview"),
-        Entry("audit", "Tell who did what; check executions and fires of a live store.", "horae.cli.audit"),
-        Entry("doctor", "Check the installation and say what to do.", "horae.cli.doctor"),
-        Entry("db", "Upgrade, move, back up and restore the store.", "horae.cli.db"),
-        Entry("config", "Show the settings and where they come from.", "horae.cli.config"),
-        Entry("bench", "Measure throughput and latency on this machine.", "horae.cli.bench"),
-        Entry("version", "Show the versions of Horae and what it stands on.", "horae.cli.version"),
+        Entry("keys", "Create, list, rotate and revoke keys.", "horae.cli.tenancy.keys"),
+        Entry("secrets", "Set and remove secrets, which jobs refer to as secret://NAME.", "horae.cli.tenancy.secrets"),
+        Entry("users", "Let people sign in, and say what they may do.", "horae.features.users.cli"),
+        Entry("sign-in", "Print a link that signs one browser in.", "horae.cli.tenancy.sign_in"),
+        Entry("overview", "Show what happens in a namespace, and what did.", "horae.features.statistics.cli.overview"),
+        Entry(
+            "audit", "Tell who did what; check executions and fires of a live store.", "horae.cli.installation.audit"
+        ),
+        Entry("doctor", "Check the installation and say what to do.", "horae.cli.installation.doctor"),
+        Entry("db", "Upgrade, move, back up and restore the store.", "horae.cli.installation.db"),
+        Entry("config", "Show the settings and where they come from.", "horae.cli.installation.config"),
+        Entry("bench", "Measure throughput and latency on this machine.", "horae.cli.installation.bench"),
+        Entry("version", "Show the versions of Horae and what it stands on.", "horae.cli.installation.version"),
     ),
 }
 KEY_REMEDY = (

@@ -8,8 +8,8 @@ import msgspec
 
 from horae.cli.terminal import echo
 from horae.env import SECOND, Instant
-from horae.model.controls import visible
-from horae.model.duration import DAY, HOUR, MINUTE
+from horae.model.base.controls import visible
+from horae.model.base.duration import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,12 +10,12 @@ import click
 from msgspec.structs import replace
 
 from horae.cli.output import Output
-from horae.client.calls import Patience
 from horae.client.client import Client
-from horae.client.http import HttpTransport
 from horae.client.local import find_key, where
-from horae.client.transport import Transport
-from horae.client.trust import trust
+from horae.client.transport.calls import Patience
+from horae.client.transport.http import HttpTransport
+from horae.client.transport.transport import Transport
+from horae.client.transport.trust import trust
 from horae.config.load import load
 from horae.env import Env, system_env
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput
-from horae.model import yaml_text
+from horae.model.documents import yaml_text
 
 
 def pairs(given: Iterable[str], flag: str) -> dict[str, str]:

@@ -17,22 +17,22 @@ from datetime import datetime
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from horae.client import job_options
 from horae.client.encode import encode
-from horae.client.job_options import plain
 from horae.client.loops import NO_FORK
 from horae.client.spelling import camel, named, option, process_limits, text_of
 from horae.client.submitting import Submittable
-from horae.client.workflow import BUILDING, Node, StepOptions, WorkflowFunction, described
+from horae.client.workflows import job_options
+from horae.client.workflows.job_options import plain
+from horae.client.workflows.workflow import BUILDING, Node, StepOptions, WorkflowFunction, described
 from horae.errors import BadInput
-from horae.model.dependency import Late
-from horae.model.job import NAME, Delivery, Isolation
-from horae.model.signals import Span
-from horae.model.signature import Signature, signature_of
+from horae.model.definitions.function_signature import Signature, signature_of
+from horae.model.definitions.job import NAME, Delivery, Isolation
+from horae.model.executions.signals import Span
+from horae.model.triggers.dependency import Late
 
 if TYPE_CHECKING:
     from horae.client.client import Client
-    from horae.worker.context import Context
+    from horae.worker.code.context import Context
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from horae.client.calls import Caller, path_of
 from horae.client.encode import encode
+from horae.client.transport.calls import Caller, path_of
 from horae.client.views import Submitted
 from horae.errors import TooLarge
 

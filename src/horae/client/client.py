@@ -6,35 +6,35 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from horae.client.alerts import Alerts
-from horae.client.backfills import Backfills
 from horae.client.bulk import submit_many
-from horae.client.calendars import Calendars
-from horae.client.calls import Caller, Patience, path_of
-from horae.client.circuits import Circuits
 from horae.client.encode import circumstances, encode, given, instant, span
-from horae.client.erasures import Erasures
-from horae.client.events import Events
-from horae.client.executions import Executions
-from horae.client.http import HttpTransport
-from horae.client.jobs import Jobs
-from horae.client.keys import Keys
+from horae.client.kernel.calendars import Calendars
+from horae.client.kernel.circuits import Circuits
+from horae.client.kernel.executions import Executions
+from horae.client.kernel.jobs import Jobs
+from horae.client.kernel.keys import Keys
+from horae.client.kernel.namespaces import Namespaces
+from horae.client.kernel.queues import Queues
+from horae.client.kernel.secrets import Secrets
+from horae.client.kernel.triggers import Fires, Triggers
 from horae.client.local import chosen_namespace, resolve
 from horae.client.loops import NO_FORK
-from horae.client.namespaces import Namespaces
-from horae.client.queues import Queues
 from horae.client.resources import Audit, DeadLetters, Listing, ServerClock, Workers
-from horae.client.rollouts import Rollouts
-from horae.client.secrets import Secrets
 from horae.client.sse import events
-from horae.client.statistics import Overview, window
-from horae.client.templates import Templates
-from horae.client.transport import Transport
-from horae.client.triggers import Fires, Triggers
-from horae.client.users import Users
+from horae.client.transport.calls import Caller, Patience, path_of
+from horae.client.transport.http import HttpTransport
+from horae.client.transport.transport import Transport
 from horae.client.views import Applied, Event, Execution, Health, Submitted, View, page_of
 from horae.env import Env, system_env
-from horae.model.signals import Span
+from horae.features.alerts.client import Alerts
+from horae.features.backfills.client import Backfills
+from horae.features.erasure.client import Erasures
+from horae.features.events.client import Events
+from horae.features.rollouts.client import Rollouts
+from horae.features.statistics.client import Overview, window
+from horae.features.templates.client import Templates
+from horae.features.users.client import Users
+from horae.model.executions.signals import Span
 
 if TYPE_CHECKING:
     from horae.client.sync import SyncClient

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from horae.client.loops import Loop, at_home, running_loop
-from horae.client.transport import Call, Opened, Reply, Unanswered
+from horae.client.transport.transport import Call, Opened, Reply, Unanswered
 
 Message = MutableMapping[str, Any]
 Asgi = Callable[[Any, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput
-from horae.model.duration import format_duration
-from horae.model.signals import Span, micros_of
+from horae.model.base.duration import format_duration
+from horae.model.executions.signals import Span, micros_of
 
 
 def _more(value: Any) -> Any:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from horae.client.transport import Reply, Unanswered
+from horae.client.transport.transport import Reply, Unanswered
 from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, NotFound, OverQuota, TooLarge, Unauthorized
 
 _KNOWN = ("type", "title", "status", "detail", "remedy")

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from horae.client.calls import Caller, path_of
 from horae.client.encode import given, instant, span
+from horae.client.transport.calls import Caller, path_of
 from horae.client.views import Bulk, DeadLetter, Page, Replay, Signals, View, Worker, page_of
-from horae.model.signals import Span
+from horae.model.executions.signals import Span
 
 
 class DeadLetters:

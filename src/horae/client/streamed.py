@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from horae.client.loops import needed_loop
-from horae.client.transport import Opened
+from horae.client.transport.transport import Opened
 
 
 class Streamed:

@@ -10,12 +10,12 @@ from msgspec import NODEFAULT
 
 from horae.client.places import caller
 from horae.client.views import Execution, Submitted
-from horae.model.signals import Span
-from horae.model.signature import Signature
+from horae.model.definitions.function_signature import Signature
+from horae.model.executions.signals import Span
 
 if TYPE_CHECKING:
     from horae.client.client import Client
-    from horae.worker.context import Context
+    from horae.worker.code.context import Context
 
 Q = ParamSpec("Q")
 T = TypeVar("T")

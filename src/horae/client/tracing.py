@@ -3,7 +3,7 @@
 import os
 import sys
 
-from horae.model.trace import UNTRACED, Carried, TraceContext, checked_state, checked_trace
+from horae.model.base.trace import UNTRACED, Carried, TraceContext, checked_state, checked_trace
 
 PARENT, STATE = "TRACEPARENT", "TRACESTATE"  # how a command knows of its trace
 

@@ -5,10 +5,10 @@ from msgspec.structs import replace
 from horae.config.settings import TABLE, Settings
 from horae.engine.settings import EngineSettings, OidcSettings
 from horae.errors import BadInput
-from horae.model.definition.limits import parse_rate
-from horae.model.rate import Rate
-from horae.model.trigger.external import watch_url
-from horae.model.user import read_mapping
+from horae.features.users.model import read_mapping
+from horae.model.admission.rate import Rate
+from horae.model.admission.reading.limits import parse_rate
+from horae.model.triggers.decisions.external import watch_url
 from horae.store.connections import Connections
 
 

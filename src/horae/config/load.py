@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from horae.config.settings import TABLE, Secret, Setting, Settings, Span
 from horae.errors import BadInput
-from horae.model.duration import parse_duration
-from horae.model.master_key import read_master_keys
+from horae.model.base.duration import parse_duration
+from horae.model.tenancy.master_key import read_master_keys
 
 FILE = "horae.toml"
 FILE_VARIABLE = "HORAE_CONFIG"

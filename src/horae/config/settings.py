@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from horae.env import SECOND
-from horae.model.duration import DAY, format_duration
-from horae.model.protocol import LOG_LIMIT
+from horae.model.base.duration import DAY, format_duration
+from horae.model.fleet.protocol import LOG_LIMIT
 
 DEFAULT_URL = "http://127.0.0.1:8420"
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 from horae.errors import StoreUnavailable
-from horae.model.buckets import Buckets
+from horae.model.base.buckets import Buckets
 
 T = TypeVar("T")
 R = TypeVar("R")

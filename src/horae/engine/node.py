@@ -7,10 +7,10 @@ import structlog
 from horae.engine.layers.entering import Entering
 from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
-from horae.engine.tracing.flows import FlowSpans
-from horae.engine.tracing.spans import Sink, Tracing
 from horae.env import Env
 from horae.errors import HoraeError
+from horae.features.tracing.engine.flows import FlowSpans
+from horae.features.tracing.engine.spans import Sink, Tracing
 from horae.store.connections import DEFAULT, Connections
 from horae.store.contract import Store
 from horae.store.open import open_store_driver

@@ -3,9 +3,9 @@
 from msgspec import Struct
 
 from horae.env import SECOND, Micros
-from horae.model.protocol import LOG_LIMIT
-from horae.model.rate import Rate
-from horae.model.user import Mapped
+from horae.features.users.model import Mapped
+from horae.model.admission.rate import Rate
+from horae.model.fleet.protocol import LOG_LIMIT
 
 DAY: Micros = 86_400 * SECOND
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from horae.errors import Forbidden
-from horae.model.principal import ROLES, Permission, Principal, at_least
+from horae.model.tenancy.principal import ROLES, Permission, Principal, at_least
 from horae.server.route import Route
 
 

@@ -6,12 +6,12 @@ from urllib.parse import unquote
 
 from horae.engine.node import PARTS, Node
 from horae.errors import BadInput, Forbidden
-from horae.server.body_room import BodyRoom
-from horae.server.cors import Cors
 from horae.server.door import answer, unmatched
+from horae.server.http.body_room import BodyRoom
+from horae.server.http.cors import Cors
+from horae.server.http.proxies import Proxies
 from horae.server.metrics.exposition import Metrics
 from horae.server.problems import problem
-from horae.server.proxies import Proxies
 from horae.server.reply import Receive, Reply, Send
 from horae.server.route import Route
 from horae.server.router import Found, Router

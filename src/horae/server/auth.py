@@ -3,10 +3,10 @@
 import hmac
 from collections.abc import Mapping
 
-from horae.engine.keys import Keys
+from horae.engine.tenancy.keys import Keys
 from horae.errors import Forbidden, StoreUnavailable, Unauthorized
-from horae.model.principal import Principal
-from horae.server.promptly import promptly
+from horae.model.tenancy.principal import Principal
+from horae.server.http.promptly import promptly
 from horae.server.reply import Header
 
 COOKIE = "horae"

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from horae.engine.node import Node
 from horae.errors import BadInput, NotFound
-from horae.model.principal import Principal
-from horae.model.trace import Carried
-from horae.server.proxies import Proxies
-from horae.server.reading import read_pieces
+from horae.model.base.trace import Carried
+from horae.model.tenancy.principal import Principal
+from horae.server.http.proxies import Proxies
+from horae.server.reading.reading import read_pieces
 from horae.server.reply import Receive, Scope
 from horae.server.route import Route
 

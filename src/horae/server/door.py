@@ -9,18 +9,18 @@ from typing import Any
 
 import msgspec
 
+from horae.engine.definitions.permits import ACTING
 from horae.engine.node import PARTS, Node
-from horae.engine.permits import ACTING
 from horae.errors import BadInput, Forbidden, HoraeError, Misdirected, NotFound
-from horae.model.principal import Principal
+from horae.model.tenancy.principal import Principal
 from horae.server.access import authorise, is_counted, is_public, is_watching, takes_turn
 from horae.server.auth import authenticate, authenticate_watcher
-from horae.server.body_room import BodyRoom, room_of
 from horae.server.call import NOBODY, Call
-from horae.server.media import check_media
+from horae.server.http.body_room import BodyRoom, room_of
 from horae.server.once import once
 from horae.server.problems import MethodNotAllowed, broken, problem
-from horae.server.reading import Gone, decode, decode_query, read_body, refuse_nul
+from horae.server.reading.media import check_media
+from horae.server.reading.reading import Gone, decode, decode_query, read_body, refuse_nul
 from horae.server.recording import denied, is_recorded, recorded
 from horae.server.reply import Receive, Reply, Scope
 from horae.server.route import Route

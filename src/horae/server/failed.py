@@ -1,7 +1,7 @@
 """Failed sign-ins, told to the audit log."""
 
 from horae.errors import HoraeError
-from horae.model.user import NAME
+from horae.features.users.model import NAME
 from horae.server.call import Call
 
 

@@ -12,10 +12,10 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Clock
-from horae.model.event import MISSED as LEFT_OUT
-from horae.model.event import Event
-from horae.model.ids import index_of, parcel_of
-from horae.model.instant import format_instant
+from horae.model.base.event import MISSED as LEFT_OUT
+from horae.model.base.event import Event
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.base.instant import format_instant
 from horae.server.reply import encode
 
 HEARTBEAT = 15.0  # seconds between comments on a quiet stream

@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from horae.env import SECOND, Micros
 from horae.errors import Conflict, KeyReused, StoreUnavailable
-from horae.model.job import DAY
+from horae.model.definitions.job import DAY
 from horae.server.call import Call
 from horae.server.reply import Reply
-from horae.store.moves import keys as moves
-from horae.store.moves.submission import Idempotency
+from horae.store.executions.entering.submission import Idempotency
+from horae.store.tenancy import keys as moves
 
 KEPT_FOR: Micros = DAY
 SUBMISSIONS_KEPT_FOR: Micros = 7200 * SECOND

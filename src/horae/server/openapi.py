@@ -12,15 +12,15 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, KeyReused, TooLarge, TooOften, Unauthorized
-from horae.model.calendar.view import CalendarView
-from horae.model.job_view import JobView
-from horae.model.template_view import TemplateView
+from horae.features.templates.model.view import TemplateView
+from horae.model.definitions.job_view import JobView
+from horae.model.triggers.calendars.view import CalendarView
 from horae.server.access import is_counted, is_public
 from horae.server.problems import Broken, Problem, UnsupportedMedia
+from horae.server.reading.schemas import BEHIND, Document, schemas_of
 from horae.server.reply import encode
 from horae.server.route import Route
 from horae.server.routes.table import ROUTES
-from horae.server.schemas import BEHIND, Document, schemas_of
 from horae.server.shaping import is_tagged
 from horae.version import __version__
 

@@ -12,10 +12,10 @@ import msgspec
 import structlog
 from msgspec import structs
 
-from horae.engine.audit_log import outcome_of
 from horae.errors import HoraeError, StoreUnavailable
-from horae.model.applied_view import AppliedListView
-from horae.model.audit_log import Entry, Outcome
+from horae.features.audit_log.engine import outcome_of
+from horae.features.audit_log.model.values import Entry, Outcome
+from horae.model.definitions.applied_view import AppliedListView
 from horae.server.call import Call
 from horae.server.reply import Reply
 from horae.server.route import Route

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.errors import HoraeError
-from horae.server.reading import LIMIT
+from horae.server.reading.reading import LIMIT
 from horae.server.reply import Reply
 
 API = "/api/v1"

@@ -7,13 +7,13 @@ from collections.abc import Collection
 
 from horae.engine.node import PARTS, Node
 from horae.errors import BadInput
-from horae.server.address import is_loopback
 from horae.server.app import Application
-from horae.server.cors import Cors
-from horae.server.crowd import Crowd
-from horae.server.listener import Listener
-from horae.server.proxies import Proxies
-from horae.server.tls import Tls
+from horae.server.http.address import is_loopback
+from horae.server.http.cors import Cors
+from horae.server.http.crowd import Crowd
+from horae.server.http.listener import Listener
+from horae.server.http.proxies import Proxies
+from horae.server.http.tls import Tls
 
 EVERYWHERE = ("0.0.0.0", "::", "")
 GRACE = 10  # seconds for requests under way when the server stops

@@ -7,17 +7,17 @@ where it is made (`engine/permits`); here is checked what a request names.
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-from horae.engine.permits import check_job, outside, scope_in_words
-from horae.engine.refs import find_job
+from horae.engine.base.refs import find_job
+from horae.engine.definitions.permits import check_job, outside, scope_in_words
 from horae.errors import Forbidden, NotFound
-from horae.model.protocol import Register, Submit
-from horae.model.trace import UNTRACED
-from horae.model.workflow.naming import owner_of
+from horae.features.dead_letters.bodies import DeadLetterChoice
+from horae.model.base.trace import UNTRACED
+from horae.model.fleet.protocol import Register, Submit
+from horae.model.workflows.decisions.naming import owner_of
 from horae.server.call import Call
-from horae.server.dead_letter_body import DeadLetterChoice
-from horae.server.routes.apply import ApplyBody
-from horae.server.submission import requests_of
-from horae.server.submission_body import Submission
+from horae.server.routes.definitions.apply import ApplyBody
+from horae.server.routes.executions.submission import requests_of
+from horae.server.routes.executions.submission_body import Submission
 
 Arguments = Mapping[str, Any]
 Check = Callable[[Call, Arguments], Awaitable[None]]

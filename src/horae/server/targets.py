@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from horae.engine.refs import as_id, find_job
+from horae.engine.base.refs import as_id, find_job
 from horae.errors import HoraeError
-from horae.model.user import NAME
+from horae.features.users.model import NAME
 from horae.server.call import Call
 from horae.server.reply import Reply
 from horae.server.route import API, Route

@@ -10,46 +10,42 @@ from uuid import UUID
 
 from horae.env import Env, Instant
 from horae.errors import Busy
-from horae.model.choice import LaneView
-from horae.model.job import JobVersion
-from horae.model.parcel import Parcel
-from horae.model.protocol import Register
-from horae.model.queue import Queue
-from horae.model.quota import UNBOUNDED, Bounds
-from horae.model.retry import RetryPolicy
-from horae.model.session import Session
-from horae.model.slice import Running
+from horae.features.backfills.store import work as backfill_work
+from horae.model.admission.choice import LaneView
+from horae.model.admission.queue import Queue
+from horae.model.admission.quota import UNBOUNDED, Bounds
+from horae.model.definitions.job import JobVersion
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions.parcel import Parcel
+from horae.model.executions.slice import Running
+from horae.model.fleet.protocol import Register
+from horae.model.fleet.session import Session
 from horae.store import epochs
+from horae.store.admission import lanes
+from horae.store.definitions import jobs
 from horae.store.driver import Driver
-from horae.store.moves import (
-    answering,
-    backfill_work,
-    due,
-    hand_over,
-    jobs,
-    join_looks,
-    joins,
-    lanes,
-    promote,
-    timeouts,
-)
-from horae.store.moves import cancel as cancels
-from horae.store.moves import exchange as exchanges
-from horae.store.moves import fire as fires
-from horae.store.moves import rescue as rescues
-from horae.store.moves import sessions as presences
-from horae.store.moves import submit as submits
-from horae.store.moves.claim import Claimed
-from horae.store.moves.delays import NO_DELAYS, Delays
-from horae.store.moves.effects import Effects, free_keys
-from horae.store.moves.flow_locks import Kin
-from horae.store.moves.parcels import read_parcels
-from horae.store.moves.report import Asked, requests_of
-from horae.store.moves.starts import Started
-from horae.store.moves.submission import Submission, Submitted
-from horae.store.moves.targets import Lead
+from horae.store.executions import promote
+from horae.store.executions.entering import submit as submits
+from horae.store.executions.entering.submission import Submission, Submitted
+from horae.store.executions.leaving import cancel as cancels
+from horae.store.executions.leaving import timeouts
+from horae.store.executions.leaving.effects import Effects, free_keys
+from horae.store.executions.leaving.report import Asked, requests_of
+from horae.store.executions.parcels import read_parcels
+from horae.store.fleet import answering, hand_over
+from horae.store.fleet import exchange as exchanges
+from horae.store.fleet import rescue as rescues
+from horae.store.fleet import sessions as presences
+from horae.store.fleet.claim import Claimed
 from horae.store.script import Script, ScriptFactory
 from horae.store.timing import Timings, timed
+from horae.store.triggers import due
+from horae.store.triggers import fire as fires
+from horae.store.triggers.delays import NO_DELAYS, Delays
+from horae.store.triggers.dependencies import join_looks, joins
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.targets import Lead
+from horae.store.workflows.locks import Kin
 
 T = TypeVar("T")
 Paused = frozenset[UUID]

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 from horae.env import Instant
-from horae.model.namespace import Longer
+from horae.model.tenancy.namespace import Longer
 from horae.store.script import Fetch, Insert, Lock, Op, Provided, Rows, Script, ScriptFactory, Statement, Together
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
-from horae.model.installation import Installation
-from horae.store.moves.sessions import EPOCH, end_old_epochs
+from horae.model.base.installation import Installation
+from horae.store.fleet.sessions import EPOCH, end_old_epochs
 from horae.store.script import Fetch, Script, Statement
 
 BEGINNING: Instant = 1_767_225_600 * SECOND  # 2026-01-01

@@ -3,10 +3,12 @@
 from horae.env import Instant
 from horae.errors import Conflict, NotFound
 from horae.store.checkup import schema_version
+from horae.store.definitions import jobs
 from horae.store.driver import Driver
 from horae.store.migrations.revisions import HEAD
-from horae.store.moves import jobs, namespaces, streaks
 from horae.store.script import Script
+from horae.store.tenancy import namespaces
+from horae.store.triggers import streaks
 
 
 async def pause_job(driver: Driver, namespace: str, name: str, reason: str, now: Instant) -> bool:

@@ -22,17 +22,17 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw, Struct
 
-from horae.client.workflow import WorkflowFunction
+from horae.client.workflows.workflow import WorkflowFunction
 from horae.env import SECOND, Instant, virtual_env
-from horae.model.awaits import TIMED_OUT, Signal, first_for, taken
-from horae.model.protocol import Awaited, Submit
-from horae.model.retry import GiveUp as Ends
-from horae.model.signals import BadResult, Cancelled, ResultTooLarge, Suspended
+from horae.model.definitions.retry import GiveUp as Ends
+from horae.model.executions.awaits import TIMED_OUT, Signal, first_for, taken
+from horae.model.executions.signals import BadResult, Cancelled, ResultTooLarge, Suspended
+from horae.model.fleet.protocol import Awaited, Submit
 from horae.testing.judge import Judge, TimedOut
 from horae.testing.workflows import InlineWorkflow
-from horae.worker.asks import Ask, Bring, Keep, Kept, Nap, Now, Recall, Submissions, Submitted, WaitFor
-from horae.worker.context import CURRENT, Context, Facts
-from horae.worker.durable import CHECKPOINT
+from horae.worker.code.asks import Ask, Bring, Keep, Kept, Nap, Now, Recall, Submissions, Submitted, WaitFor
+from horae.worker.code.context import CURRENT, Context, Facts
+from horae.worker.code.durable import CHECKPOINT
 from horae.worker.holding import Fate
 from horae.worker.runners.outcome import encoded
 

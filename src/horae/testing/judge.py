@@ -5,13 +5,13 @@ from random import Random
 from typing import Any
 
 from horae.env import Instant
-from horae.model.definition.read import parse_definition
-from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE
-from horae.model.protocol import Failure
-from horae.model.retry import GiveUp, RetryAt
-from horae.model.settle import Rules
-from horae.model.suspects import Loss, after_loss
-from horae.worker.failure import TIMED_OUT, fate_of
+from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.retry import GiveUp, RetryAt
+from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE
+from horae.model.executions.settle import Rules
+from horae.model.fleet.protocol import Failure
+from horae.model.fleet.suspects import Loss, after_loss
+from horae.worker.code.failure import TIMED_OUT, fate_of
 
 
 class TimedOut(TimeoutError):

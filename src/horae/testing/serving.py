@@ -29,8 +29,9 @@ from horae.engine.settings import DAY, EngineSettings
 from horae.env import SECOND, Env, Instant, Micros, SystemClock, VirtualClock, steady_time, system_env
 from horae.server.app import Application
 from horae.store.contract import Store
-from horae.store.moves import flow_due, timeouts
+from horae.store.executions.leaving import timeouts
 from horae.store.sqlite.memory import MemoryDriver
+from horae.store.workflows import due as flow_due
 from horae.testing.inline import Waits
 from horae.worker.inside import InsideTransport
 from horae.worker.settings import Settings

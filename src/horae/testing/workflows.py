@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from horae.client.views import Execution
 
 if TYPE_CHECKING:
-    from horae.client.workflow import WorkflowFunction
+    from horae.client.workflows.workflow import WorkflowFunction
     from horae.testing.serving import Server
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from horae.model.protocol import Exchange
+from horae.model.fleet.protocol import Exchange
 from horae.worker.holding import Pile
 from horae.worker.pace import MAX_AHEAD
 from horae.worker.stock import Stock

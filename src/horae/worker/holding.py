@@ -13,11 +13,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from horae.env import SECOND, Instant
-from horae.model.execution import Extra
-from horae.model.ids import execution_id
-from horae.model.job import Spec
-from horae.model.placement import PLAIN
-from horae.model.protocol import Grant, OutcomeKind, ToldFailure
+from horae.model.admission.placement.placement import PLAIN
+from horae.model.base.ids import execution_id
+from horae.model.definitions.job import Spec
+from horae.model.executions.execution import Extra
+from horae.model.fleet.protocol import Grant, OutcomeKind, ToldFailure
 from horae.worker.pace import may_fetch_ahead
 from horae.worker.secrets import Given, Held
 

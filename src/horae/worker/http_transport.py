@@ -23,7 +23,7 @@ from horae.errors import (
     TooLarge,
     Unauthorized,
 )
-from horae.model.protocol import (
+from horae.model.fleet.protocol import (
     Answer,
     Await,
     Awaited,
@@ -35,8 +35,8 @@ from horae.model.protocol import (
     Remember,
     Remembered,
 )
-from horae.worker.artifacts import pieces_of
-from horae.worker.asks import Bring, Kept, Submitted
+from horae.worker.code.artifacts import pieces_of
+from horae.worker.code.asks import Bring, Kept, Submitted
 from horae.worker.wire import Line, Reply
 
 SLACK = 3.0  # seconds beyond what the server was allowed to wait

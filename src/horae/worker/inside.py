@@ -5,12 +5,11 @@ from uuid import UUID
 
 import msgspec
 
-from horae.engine.artifacts.keeper import Upload
 from horae.engine.node import Node
-from horae.model.artifact_view import show_artifact
-from horae.model.ids import execution_id
-from horae.model.principal import DEFAULT_NAMESPACE
-from horae.model.protocol import (
+from horae.features.artifacts.engine.keeper import Upload
+from horae.features.artifacts.model import show_artifact
+from horae.model.base.ids import execution_id
+from horae.model.fleet.protocol import (
     Answer,
     Await,
     Awaited,
@@ -22,8 +21,9 @@ from horae.model.protocol import (
     Remember,
     Remembered,
 )
-from horae.worker.artifacts import pieces_of
-from horae.worker.asks import Bring, Kept, Submitted
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE
+from horae.worker.code.artifacts import pieces_of
+from horae.worker.code.asks import Bring, Kept, Submitted
 
 _ANSWER = msgspec.json.Decoder(Answer)
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.log_chunk import LINE
-from horae.model.protocol import LogStream
-from horae.worker.failure import clean
+from horae.model.executions.output.log_chunk import LINE
+from horae.model.fleet.protocol import LogStream
+from horae.worker.code.failure import clean
 from horae.worker.holding import Begun
-from horae.worker.log_queue import Key, Line
+from horae.worker.logs.log_queue import Key, Line
 from horae.worker.outbox import key_of
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from itertools import islice
 from msgspec import Raw, Struct
 
 from horae.env import SECOND, Instant, Micros
-from horae.model.protocol import MAX_EXCHANGE, LogLines, Outcome, Progress, Started, ToldFailure
+from horae.model.fleet.protocol import MAX_EXCHANGE, LogLines, Outcome, Progress, Started, ToldFailure
 from horae.worker.holding import Ending, Fate, Item
-from horae.worker.log_queue import Key, LogQueue
+from horae.worker.logs.log_queue import Key, LogQueue
 
 OUTCOME_BYTES = 260  # of JSON around an outcome
 ITEM_BYTES = 40  # of JSON per item: two times and commas

@@ -4,7 +4,7 @@ from math import ceil
 from uuid import UUID
 
 from horae.env import SECOND, Micros
-from horae.model.job import Spec
+from horae.model.definitions.job import Spec
 
 CHUNK_SECONDS = 0.006  # of work in one hop to a thread
 AHEAD_SECONDS = 0.1  # of work held ready on every slot

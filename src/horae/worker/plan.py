@@ -11,13 +11,13 @@ from msgspec import Raw
 
 from horae.env import SECOND
 from horae.errors import HoraeError
-from horae.model.confines import FREE
-from horae.model.job import Command, Http, Python, Spec
-from horae.model.secret_refs import Values, filled, filled_tree, filled_url
-from horae.model.signature import BadParams, Bind
-from horae.model.template import compile_template, compile_tree
-from horae.worker.context import Facts
-from horae.worker.failure import failed
+from horae.model.definitions.confines import FREE
+from horae.model.definitions.function_signature import BadParams, Bind
+from horae.model.definitions.job import Command, Http, Python, Spec
+from horae.model.expressions.template import compile_template, compile_tree
+from horae.model.tenancy.secret_refs import Values, filled, filled_tree, filled_url
+from horae.worker.code.context import Facts
+from horae.worker.code.failure import failed
 from horae.worker.holding import Fate, Lot, Pile
 from horae.worker.settings import JobFunction, Registry
 

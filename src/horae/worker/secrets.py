@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.errors import BadInput
-from horae.model.protocol import Answer, ToldFailure
-from horae.model.redaction import LEAST, MASK, Redactor
-from horae.model.secret_refs import MOST_VALUE
-from horae.worker.asks import Ask, Bring, Keep, Submissions, WaitFor
+from horae.model.base.redaction import LEAST, MASK, Redactor
+from horae.model.fleet.protocol import Answer, ToldFailure
+from horae.model.tenancy.secret_refs import MOST_VALUE
+from horae.worker.code.asks import Ask, Bring, Keep, Submissions, WaitFor
 
 _LEFT_OUT = re.compile(r"(\n\.\.\. \d+ characters left out \.\.\.\n)")  # as `failure.shorten` writes it
 _STORED = (

@@ -19,14 +19,14 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import SECOND, Clock, Instant
-from horae.model.protocol import Answer, Exchange, Progress, Range, Registered, Request, Started
+from horae.model.fleet.protocol import Answer, Exchange, Progress, Range, Registered, Request, Started
 from horae.worker.appetite import BREATH, fetch_ahead, free_room, free_slots
-from horae.worker.failure import TIMED_OUT
+from horae.worker.code.failure import TIMED_OUT
+from horae.worker.code.refusal import lighten
 from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Ending, Fate, Item
-from horae.worker.log_queue import Key, Line
+from horae.worker.logs.log_queue import Key, Line
 from horae.worker.outbox import Load, Outbox, key_of
 from horae.worker.pace import Pace
-from horae.worker.refusal import lighten
 from horae.worker.stock import Stock
 from horae.worker.telling import OnEnded
 

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from horae.env import SECOND, Micros
-from horae.model.confines import FREE, Confines
-from horae.model.signature import Signature
+from horae.model.definitions.confines import FREE, Confines
+from horae.model.definitions.function_signature import Signature
 from horae.outbound.allow import Allowed
 
 

@@ -8,9 +8,9 @@ import msgspec
 
 from horae.env import Clock
 from horae.errors import HoraeError
-from horae.model.job import Spec
-from horae.model.placement import Cost
-from horae.model.protocol import Answer, Grant
+from horae.model.admission.placement.placement import Cost
+from horae.model.definitions.job import Spec
+from horae.model.fleet.protocol import Answer, Grant
 from horae.worker.holding import Begun, Chunk, Fence, Item, Lot, Pile
 from horae.worker.pace import Pace
 from horae.worker.secrets import given_by

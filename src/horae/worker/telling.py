@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from horae.model.trace import trace_id_of
+from horae.model.base.trace import trace_id_of
+from horae.worker.code.tracing import Attempts
 from horae.worker.holding import Ending, Fate, Pile
-from horae.worker.tracing import Attempts
 
 if TYPE_CHECKING:
     from horae.worker.session import Session

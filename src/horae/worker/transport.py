@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
-from horae.model.protocol import (
+from horae.model.fleet.protocol import (
     Answer,
     Await,
     Awaited,
@@ -16,7 +16,7 @@ from horae.model.protocol import (
     Remember,
     Remembered,
 )
-from horae.worker.asks import Bring, Kept, Submitted
+from horae.worker.code.asks import Bring, Kept, Submitted
 
 
 class Transport(Protocol):

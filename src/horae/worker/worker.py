@@ -24,26 +24,26 @@ from horae.errors import (
     SessionEnded,
     Unauthorized,
 )
-from horae.model.placement import Cost
-from horae.model.protocol import PROTOCOL, Exchange, Function, Register
+from horae.model.admission.placement.placement import Cost
+from horae.model.fleet.protocol import PROTOCOL, Exchange, Function, Register
 from horae.version import __version__
-from horae.worker import capture
-from horae.worker.asks import Ask
-from horae.worker.errands import Errands
-from horae.worker.failure import failed, trace
+from horae.worker.code.asks import Ask
+from horae.worker.code.errands import Errands
+from horae.worker.code.failure import failed, trace
+from horae.worker.code.tracing import Attempts
 from horae.worker.holding import Chunk, Item
-from horae.worker.notice import Notice, shown, time_left
+from horae.worker.logs import capture
+from horae.worker.notices.notice import Notice, shown, time_left
 from horae.worker.pace import Pace
 from horae.worker.plan import Plan, plan_for
+from horae.worker.processes.spawner import Spawner
 from horae.worker.runners.base import Run, Runner
 from horae.worker.runners.table import runners_for
 from horae.worker.secrets import Providers, Unavailable, held
 from horae.worker.session import Interrupt, Session
 from horae.worker.settings import Registry, Settings
-from horae.worker.spawner import Spawner
 from horae.worker.telling import teller
 from horae.worker.timers import Timer, Timers
-from horae.worker.tracing import Attempts
 from horae.worker.transport import Transport
 
 log = structlog.get_logger("horae.worker")

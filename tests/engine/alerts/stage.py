@@ -5,7 +5,7 @@ from typing import Any
 
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND
-from horae.model.protocol import Exchange, Started
+from horae.model.fleet.protocol import Exchange, Started
 from tests.engine.explain_stage import Stage, Worker
 from tests.store_contract.world import NAMESPACE
 

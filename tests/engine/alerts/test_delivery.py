@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from horae.engine.alerts import delivery
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
-from horae.model.alert_notice import read_content
+from horae.features.alerts.engine import delivery
+from horae.features.alerts.model.notification import read_content
+from horae.features.alerts.store import notices
 from horae.outbound.fetch import Answer
-from horae.store.moves import alert_notices as notices
 from tests.engine.alerts.stage import SETTINGS, rule
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE

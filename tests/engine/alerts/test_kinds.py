@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from horae.env import SECOND
-from horae.model.ids import parcel_of
+from horae.model.base.ids import parcel_of
 from tests.engine.alerts.stage import began, firing, rule, run
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE

@@ -2,15 +2,14 @@
 
 import pytest
 
-from horae.engine.alerts import suspects, turns
-from horae.engine.alerts.deadlines import Nearing
-from horae.engine.alerts.watch import AlertWatch
 from horae.engine.node import Node
 from horae.env import SECOND
-from horae.model.alert import Finding
-from horae.model.ids import parcel_of
-from horae.store.moves import alert_facts as facts
-from horae.store.moves import alerts
+from horae.features.alerts.engine import suspects, turns
+from horae.features.alerts.engine.deadlines import Nearing
+from horae.features.alerts.engine.watch import AlertWatch
+from horae.features.alerts.model.rule import Finding
+from horae.features.alerts.store import alerts, facts
+from horae.model.base.ids import parcel_of
 from tests.engine.alerts.stage import SETTINGS, rule, run
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE

@@ -3,10 +3,10 @@
 from itertools import pairwise, product
 
 from horae.env import SECOND
-from horae.model.cron.fire import last_before, next_after
-from horae.model.cron.parse import parse_cron
-from horae.model.cron.wall import Expression
-from horae.model.cron.zone import BUCKET_BITS, spans
+from horae.model.triggers.cron.fire import last_before, next_after
+from horae.model.triggers.cron.parse import parse_cron
+from horae.model.triggers.cron.wall import Expression
+from horae.model.triggers.cron.zone import BUCKET_BITS, spans
 from tests.model.cron import vixie
 from tests.model.cron.differences import Verdict, one_with_vixie
 from tests.model.zones import YEAR_2038, all_zones, changes, rules_of

@@ -14,10 +14,10 @@ from msgspec import Struct, field
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.cron.fire import next_after
-from horae.model.cron.parse import parse_cron
-from horae.model.cron.wall import Expression
-from horae.model.cron.zone import load as load_zone
+from horae.model.triggers.cron.fire import next_after
+from horae.model.triggers.cron.parse import parse_cron
+from horae.model.triggers.cron.wall import Expression
+from horae.model.triggers.cron.zone import load as load_zone
 from tests.model.cron import quartz, vixie
 from tests.model.cron.writing import quartz_text, unix_text
 from tests.model.zones import YEAR_2038, changes

@@ -8,10 +8,10 @@ from time import process_time
 from msgspec import Struct
 
 from horae.errors import BadInput
-from horae.model.cron.fire import last_before, next_after
-from horae.model.cron.lint import lint
-from horae.model.cron.parse import parse_cron
-from horae.model.cron.words.sentence import cron_in_words
+from horae.model.triggers.cron.fire import last_before, next_after
+from horae.model.triggers.cron.lint import lint
+from horae.model.triggers.cron.parse import parse_cron
+from horae.model.triggers.cron.words.sentence import cron_in_words
 from tests.model.cron.writing import quartz_text, unix_text
 
 ALPHABET = "0123456789*/-,?LWH#() MONJASUFRI@.xé\t\0"

@@ -15,12 +15,12 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from horae.env import SECOND
-from horae.model import cron
-from horae.model.cron.fire import next_after
-from horae.model.cron.parse import parse_cron
-from horae.model.cron.words.lists import ordinal
-from horae.model.cron.zone import tzdata_version
-from horae.model.trigger.values import Cron, next_fire
+from horae.model.triggers import cron
+from horae.model.triggers.cron.fire import next_after
+from horae.model.triggers.cron.parse import parse_cron
+from horae.model.triggers.cron.words.lists import ordinal
+from horae.model.triggers.cron.zone import tzdata_version
+from horae.model.triggers.decisions.values import Cron, next_fire
 from tests.model.cron.clockwork import distinct_zones, look_at_zone
 from tests.model.cron.differences import Verdict, compare_quartz, compare_with_cronsim, compare_with_vixie
 from tests.model.cron.fuzz import LONGEST, Fuzzed, fuzz

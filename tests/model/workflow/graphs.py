@@ -3,9 +3,9 @@
 from random import Random
 from typing import Any
 
-from horae.model.definition.workflow import parse_workflow
-from horae.model.workflow.joins import JOINS
-from horae.model.workflow.values import Workflow
+from horae.model.workflows.decisions.joins import JOINS
+from horae.model.workflows.decisions.values import Workflow
+from horae.model.workflows.reading.workflow import parse_workflow
 
 # Rules that a step with a certain kind of upstream could never meet are refused when a workflow is made.
 RULES = (*(["allSuccess"] * 6), *(rule for rule in JOINS if rule not in ("allSuccess", "allSkipped", "allFailed")))

@@ -6,7 +6,7 @@ It shares nothing with the decisions that it judges but the definition and the w
 import re
 from typing import Any
 
-from horae.model.workflow.values import PHASES, Step, Workflow
+from horae.model.workflows.decisions.values import PHASES, Step, Workflow
 
 FINAL = ("success", "failed", "skipped", "cancelled")
 RULES = {

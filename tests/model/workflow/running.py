@@ -8,11 +8,11 @@ import msgspec
 from msgspec import structs
 
 from horae.env import Instant
-from horae.model.protocol import Failure
-from horae.model.workflow import decide
-from horae.model.workflow.flow import About, Deciding, Decisions, End, Ended, Flow, StepRow
-from horae.model.workflow.plan import plan_of
-from horae.model.workflow.values import Workflow
+from horae.model.fleet.protocol import Failure
+from horae.model.workflows.decisions import decide
+from horae.model.workflows.decisions.flow import About, Deciding, Decisions, End, Ended, Flow, StepRow
+from horae.model.workflows.decisions.plan import plan_of
+from horae.model.workflows.decisions.values import Workflow
 
 ID = UUID(int=1)
 

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from horae.env import SECOND
-from horae.model.definition.workflow import parse_workflow
-from horae.model.workflow.flow import Ended
+from horae.model.workflows.decisions.flow import Ended
+from horae.model.workflows.reading.workflow import parse_workflow
 from tests.model.workflow.running import Memory
 
 

@@ -2,10 +2,10 @@
 
 from uuid import UUID
 
-from horae.model.workflow.flow import Flow, StepRow
-from horae.model.workflow.graph import show_graph
-from horae.model.workflow.plan import plan_of
-from horae.model.workflow.values import Call, Step, Workflow, undo_name
+from horae.model.workflows.decisions.flow import Flow, StepRow
+from horae.model.workflows.decisions.graph import show_graph
+from horae.model.workflows.decisions.plan import plan_of
+from horae.model.workflows.decisions.values import Call, Step, Workflow, undo_name
 
 JOB = "0198c5a0-0000-7000-8000-000000000001"
 

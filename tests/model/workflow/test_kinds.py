@@ -3,8 +3,8 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.definition.workflow import parse_workflow
-from horae.model.workflow.check import check_graph
+from horae.model.workflows.decisions.check import check_graph
+from horae.model.workflows.reading.workflow import parse_workflow
 from tests.model.workflow.test_decide import job
 
 

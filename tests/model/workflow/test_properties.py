@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from horae.errors import BadInput
-from horae.model.workflow.flow import Ended, StepRow
-from horae.model.workflow.values import undo_name
+from horae.model.workflows.decisions.flow import Ended, StepRow
+from horae.model.workflows.decisions.values import undo_name
 from tests.model.workflow.graphs import random_workflow
 from tests.model.workflow.reference import Reference
 from tests.model.workflow.running import Memory

@@ -3,10 +3,10 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.definition.patch import merge_definition
-from horae.model.definition.read import parse_definition
-from horae.model.definition.write import render_definition
-from horae.model.workflow.values import Sleep
+from horae.model.definitions.reading.patch import merge_definition
+from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.reading.write import render_definition
+from horae.model.workflows.decisions.values import Sleep
 
 
 def job(name, **fields):

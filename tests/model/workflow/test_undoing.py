@@ -3,8 +3,8 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.workflow.flow import Ended
-from horae.model.workflow.rerun import kept_steps
+from horae.model.workflows.decisions.flow import Ended
+from horae.model.workflows.decisions.rerun import kept_steps
 from tests.model.workflow.test_decide import given, job, running
 
 

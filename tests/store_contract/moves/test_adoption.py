@@ -4,8 +4,8 @@ import msgspec
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.rate import Rate
-from horae.store.moves import adoption, limit_changes
+from horae.model.admission.rate import Rate
+from horae.store.admission import adoption, limit_changes
 from tests.store_contract.world import TestJob, World, rank, success
 
 LATER = 3600 * SECOND

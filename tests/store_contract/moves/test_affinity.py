@@ -2,10 +2,12 @@
 
 from msgspec import structs
 
-from horae.model.job import DAY
-from horae.model.keys import Keys, encode_keys
-from horae.model.placement import Affinity, read_needs
-from horae.store.moves import affinity, relax, submission, sweep
+from horae.model.admission.keys import Keys, encode_keys
+from horae.model.admission.placement.placement import Affinity, read_needs
+from horae.model.definitions.job import DAY
+from horae.store.admission.placement import affinity, relax
+from horae.store.executions.entering import submission
+from horae.store.executions.reads import sweep
 from tests.store_contract.world import TestJob, World, success
 
 WARM = Affinity(key="${params.model}", patience=5_000_000)

@@ -1,7 +1,7 @@
 """What stands first in lanes, and what a worker holds ready behind it."""
 
-from horae.model.preempt import to_front
-from horae.store.moves import ahead
+from horae.model.admission.placement.preempt import to_front
+from horae.store.admission.placement import ahead
 from tests.store_contract.world import World, began
 
 

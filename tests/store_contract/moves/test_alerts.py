@@ -7,23 +7,21 @@ from uuid import UUID
 import pytest
 
 from horae.env import SECOND
-from horae.model.alert import Counts, Finding, Rule
-from horae.model.alert_channel import Channel
-from horae.model.alert_notice import read_content
-from horae.model.duration import DAY, HOUR, MINUTE
-from horae.model.ids import execution_id
-from horae.model.protocol import Started
-from horae.model.rate import Rate
-from horae.model.streak import Streak
-from horae.model.tally import Counts as Counted
-from horae.model.tally import JobTally, begin_of
-from horae.model.trigger.values import Once
-from horae.store.moves import alert_facts as facts
-from horae.store.moves import alert_notices as notices
-from horae.store.moves import alert_rules as rules
-from horae.store.moves import alerts, statistics
-from horae.store.moves.alert_rules import StoredRule
-from horae.store.moves.alerts import LAST, Settled
+from horae.features.alerts.model.channel import Channel
+from horae.features.alerts.model.notification import read_content
+from horae.features.alerts.model.rule import Counts, Finding, Rule
+from horae.features.alerts.store import alerts, facts, notices, rules
+from horae.features.alerts.store.alerts import LAST, Settled
+from horae.features.alerts.store.rules import StoredRule
+from horae.features.statistics.store import statistics
+from horae.model.admission.rate import Rate
+from horae.model.base.duration import DAY, HOUR, MINUTE
+from horae.model.base.ids import execution_id
+from horae.model.executions.streak import Streak
+from horae.model.executions.tally import Counts as Counted
+from horae.model.executions.tally import JobTally, begin_of
+from horae.model.fleet.protocol import Started
+from horae.model.triggers.decisions.values import Once
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, success
 
 RULE = Rule(kind="lag", channels=("ops", "mail"), repeat_every=HOUR)

@@ -1,7 +1,7 @@
 """Names of files: kept for who holds the execution, one content to a name, and no content that nobody clears away."""
 
-from horae.model.artifact import Artifact
-from horae.store.moves import artifacts
+from horae.features.artifacts.store import artifacts
+from horae.model.executions.output.artifact import Artifact
 from tests.store_contract.world import World, released
 
 DAY = 86_400_000_000

@@ -2,9 +2,9 @@
 
 import pytest
 
-from horae.model.ids import parcel_id
-from horae.store.moves import audit
-from horae.store.moves.promote import LONG_AGO
+from horae.model.base.ids import parcel_id
+from horae.store.executions.promote import LONG_AGO
+from horae.store.executions.reads import audit
 from tests.store_contract.world import World, failed, rank, success
 
 HOUR = 3_600_000_000

@@ -3,7 +3,8 @@
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.store.moves import audit_joins, submission
+from horae.store.executions.entering import submission
+from horae.store.triggers.dependencies import audit_joins
 from tests.store_contract.moves.test_dependencies import FIRST, dependent, run, started, states, upstream
 from tests.store_contract.world import World
 

@@ -7,13 +7,16 @@ import pytest
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.backfill.values import Backfill, Counts
-from horae.model.execution import Extra
-from horae.model.instant import format_instant
-from horae.model.parcel import extras_of
-from horae.model.trigger.rules import Misfire, Rules
-from horae.model.trigger.values import Interval, Once
-from horae.store.moves import audit_fires, backfill_work, backfills, calendars, jobs, ledger, triggers
+from horae.features.backfills.model.values import Backfill, Counts
+from horae.features.backfills.store import backfills
+from horae.features.backfills.store import work as backfill_work
+from horae.model.base.instant import format_instant
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import extras_of
+from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.values import Interval, Once
+from horae.store.definitions import jobs
+from horae.store.triggers import audit_fires, calendars, ledger, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, lead, success
 
 MINUTE = 60 * SECOND

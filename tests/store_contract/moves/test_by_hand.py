@@ -3,12 +3,12 @@
 import asyncio
 
 from horae.env import SECOND
-from horae.model.choice import LaneView
-from horae.model.circuit import Change, Circuit
-from horae.model.keys import Keys
-from horae.model.limits import KeyLimit, Limit, key_name, queue_limit
-from horae.model.rate import Rate
-from horae.store.moves import circuits, coarse, holds
+from horae.model.admission.choice import LaneView
+from horae.model.admission.circuit import Change, Circuit
+from horae.model.admission.keys import Keys
+from horae.model.admission.limits import KeyLimit, Limit, key_name, queue_limit
+from horae.model.admission.rate import Rate
+from horae.store.admission import circuits, coarse, holds
 from tests.store_contract.moves.test_circuits import let_go
 from tests.store_contract.moves.test_holds import opened
 from tests.store_contract.world import NAMESPACE, TestJob, World, success

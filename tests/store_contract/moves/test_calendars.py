@@ -5,10 +5,10 @@ from functools import partial
 import msgspec
 
 from horae.env import SECOND
-from horae.model.calendar.read import parse_times
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Interval
-from horae.store.moves import calendars, triggers
+from horae.model.triggers.calendars.read import parse_times
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Interval
+from horae.store.triggers import calendars, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger
 
 HOUR = 3600 * SECOND

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from horae.errors import Busy
-from horae.model.retry import RetryPolicy
-from horae.model.slice import Queued
-from horae.store.moves import shelves
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions.slice import Queued
+from horae.store.base import shelves
 from horae.store.script import Script
 from tests.store_contract.world import World, cancelled, failed, rank, released, spans, success, suspended
 

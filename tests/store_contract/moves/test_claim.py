@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from horae.model.choice import LaneView
-from horae.model.protocol import MAX_EXCHANGE
-from horae.model.retry import RetryPolicy
+from horae.model.admission.choice import LaneView
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.fleet.protocol import MAX_EXCHANGE
 from tests.store_contract.world import World, failed, released, spans, success, suspended
 
 

@@ -4,11 +4,11 @@ import pytest
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.keys import LIMITED
-from horae.model.limits import Limit, namespace_limit, queue_limit
-from horae.model.rate import Rate
-from horae.model.retry import RetryPolicy
-from horae.store.moves import coarse
+from horae.model.admission.keys import LIMITED
+from horae.model.admission.limits import Limit, namespace_limit, queue_limit
+from horae.model.admission.rate import Rate
+from horae.model.definitions.retry import RetryPolicy
+from horae.store.admission import coarse
 from tests.store_contract.world import NAMESPACE, World, failed, rank, spans, success
 
 MINUTE = 60 * SECOND

@@ -4,11 +4,11 @@ import pytest
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.policy import Policy
-from horae.model.rank import Leads
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Interval
-from horae.store.moves.submission import Submission
+from horae.model.admission.policy import Policy
+from horae.model.admission.rank import Leads
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Interval
+from horae.store.executions.entering.submission import Submission
 from tests.store_contract.flow_world import open_all, step, workflow
 from tests.store_contract.moves.test_backfills import make, work
 from tests.store_contract.world import World, add_trigger, lead

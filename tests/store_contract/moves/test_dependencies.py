@@ -6,10 +6,11 @@ import pytest
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.execution import Extra
-from horae.model.ids import execution_id
-from horae.model.parcel import extras_of
-from horae.store.moves import join_looks, joins, submission
+from horae.model.base.ids import execution_id
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import extras_of
+from horae.store.executions.entering import submission
+from horae.store.triggers.dependencies import join_looks, joins
 from tests.store_contract.world import World, failed, success
 
 HOUR = 3600 * SECOND
@@ -115,7 +116,7 @@ async def test_conditions(world: World, condition, outcome, starts):
 
 
 async def test_a_retry_is_not_an_end(world: World):
-    from horae.model.retry import RetryPolicy
+    from horae.model.definitions.retry import RetryPolicy
 
     a = await upstream(world, "a", retry=RetryPolicy(retries=1))
     d = await dependent(world, "d", a, conditions={str(a.id): "finished"})

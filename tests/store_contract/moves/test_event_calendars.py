@@ -1,7 +1,8 @@
 """Events at triggers that go by calendars: skipped while these are closed, or due when they open."""
 
-from horae.model.trigger.rules import Rules
-from horae.store.moves import calendars, event_reads
+from horae.features.events.store import event_reads
+from horae.model.triggers.decisions.rules import Rules
+from horae.store.triggers import calendars
 from tests.store_contract.moves.test_events import event, listen, take, told
 from tests.store_contract.moves.test_fire_calendars import ALWAYS, HOUR, NINE_TO_TEN, put
 from tests.store_contract.world import NAMESPACE, World

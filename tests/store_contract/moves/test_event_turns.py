@@ -5,11 +5,12 @@ import asyncio
 import pytest
 
 from horae.env import SECOND
-from horae.model.ids import index_of, parcel_of
-from horae.model.trigger.external import Event, Watch
-from horae.model.trigger.rules import Rules
-from horae.store.moves import events, turns, watches
-from horae.store.moves.turns import turn_key
+from horae.features.events.store import events, watches
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.triggers.decisions.external import Event, Watch
+from horae.model.triggers.decisions.rules import Rules
+from horae.store.triggers import turns
+from horae.store.triggers.turns import turn_key
 from tests.store_contract.moves.test_dependencies import dependent, upstream
 from tests.store_contract.moves.test_events import event, fits, take, told
 from tests.store_contract.moves.test_turns import blocked, finish, pass_on, states

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from horae.env import SECOND
-from horae.model.events.values import NewEvent
-from horae.model.parcel import extras_of
-from horae.model.trigger.external import Event
-from horae.model.trigger.rules import Rules
-from horae.store.moves import event_reads, event_sweep, events
-from horae.store.moves.targets import Target
+from horae.features.events.store import event_reads, event_sweep, events
+from horae.model.executions.parcel import extras_of
+from horae.model.triggers.decisions.external import Event
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.events.values import NewEvent
+from horae.store.triggers.targets import Target
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, success
 
 ALLOW = Rules(overlap="allow")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from horae.model.protocol import CHANNELS, Exchange
+from horae.model.fleet.protocol import CHANNELS, Exchange
 from tests.store_contract.world import World, spans, success
 
 

@@ -7,14 +7,15 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.model.artifact import RESULT, Artifact
-from horae.model.execution import Extra, Rerun
-from horae.model.protocol import MAX_RESULT
-from horae.model.retry import RetryPolicy
-from horae.model.workflow.values import Foreach
-from horae.store.moves import artifacts, flow_results
-from horae.store.moves.promote import LONG_AGO
-from horae.store.moves.submission import Submission
+from horae.features.artifacts.store import artifacts
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions.execution import Extra, Rerun
+from horae.model.executions.output.artifact import RESULT, Artifact
+from horae.model.fleet.protocol import MAX_RESULT
+from horae.model.workflows.decisions.values import Foreach
+from horae.store.executions.entering.submission import Submission
+from horae.store.executions.promote import LONG_AGO
+from horae.store.workflows import results as flow_results
 from tests.store_contract.flow_world import begin, open_all, params_of, result, state, step, steps, workflow
 from tests.store_contract.world import World, failed, rank, success
 

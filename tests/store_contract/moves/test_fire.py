@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from horae.env import SECOND
-from horae.model.execution import Extra
-from horae.model.ids import execution_id
-from horae.model.instant import format_instant
-from horae.model.parcel import extras_of
-from horae.model.trigger.rules import Misfire, Rules, due_at
-from horae.model.trigger.values import Interval, Once
-from horae.store.moves import audit_fires, due, fire, triggers
+from horae.model.base.ids import execution_id
+from horae.model.base.instant import format_instant
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import extras_of
+from horae.model.triggers.decisions.rules import Misfire, Rules, due_at
+from horae.model.triggers.decisions.values import Interval, Once
+from horae.store.triggers import audit_fires, due, fire, triggers
 from tests.store_contract.world import World, add_trigger, lead, success
 
 MINUTE = 60 * SECOND

@@ -7,9 +7,9 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.trigger.rules import Misfire, Rules
-from horae.model.trigger.values import Interval
-from horae.store.moves import audit_fires, calendars, triggers
+from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.values import Interval
+from horae.store.triggers import audit_fires, calendars, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
 
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND

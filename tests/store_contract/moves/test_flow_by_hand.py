@@ -6,13 +6,14 @@ import msgspec
 import pytest
 
 from horae.env import SECOND
-from horae.model.ids import index_of, parcel_of
-from horae.model.workflow.flow import Ended
-from horae.model.workflow.starting import Starter
-from horae.model.workflow.values import Call, EventWait, Foreach, Loop
-from horae.store.moves import flow_by_hand, flow_due
-from horae.store.moves.flow_pause import pause, resume
-from horae.store.moves.starts import Started
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.workflows.decisions.flow import Ended
+from horae.model.workflows.decisions.starting import Starter
+from horae.model.workflows.decisions.values import Call, EventWait, Foreach, Loop
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import by_hand as flow_by_hand
+from horae.store.workflows import due as flow_due
+from horae.store.workflows.pause import pause, resume
 from tests.store_contract.flow_world import begin, look, run, state, step, steps, workflow
 from tests.store_contract.moves.test_flows import promote
 from tests.store_contract.world import World, cancelled, failed, success

@@ -5,10 +5,10 @@ from typing import Any
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.choice import LaneView, Taste
-from horae.model.hold import Hold
-from horae.model.limits import Limit
-from horae.store.moves import coarse, holds
+from horae.model.admission.choice import LaneView, Taste
+from horae.model.admission.hold import Hold
+from horae.model.admission.limits import Limit
+from horae.store.admission import coarse, holds
 from tests.store_contract.flow_world import begin, run, state, step, step_of, steps, workflow
 from tests.store_contract.world import NAMESPACE, TestJob, Worker, World, success
 

@@ -4,13 +4,13 @@ from uuid import UUID
 
 import msgspec
 
-from horae.model.execution import Extra, Rerun
-from horae.model.limits import Limit
-from horae.model.workflow.values import Foreach
-from horae.store.moves import coarse
-from horae.store.moves.flow_pause import pause, resume
-from horae.store.moves.starts import Started
-from horae.store.moves.submission import Submission
+from horae.model.admission.limits import Limit
+from horae.model.executions.execution import Extra, Rerun
+from horae.model.workflows.decisions.values import Foreach
+from horae.store.admission import coarse
+from horae.store.executions.entering.submission import Submission
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows.pause import pause, resume
 from tests.store_contract.flow_world import (
     begin,
     look,

@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from horae.model.ids import index_of, parcel_of
-from horae.model.job import DAY
-from horae.model.limits import KeyLimit
-from horae.model.workflow.values import Call, Foreach
-from horae.store.moves.flow_pause import resume
-from horae.store.moves.promote import LONG_AGO
-from horae.store.moves.starts import Started
+from horae.model.admission.limits import KeyLimit
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.definitions.job import DAY
+from horae.model.workflows.decisions.values import Call, Foreach
+from horae.store.executions.promote import LONG_AGO
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows.pause import resume
 from tests.store_contract.flow_world import begin, look, params_of, result, run, state, step, steps, workflow
 from tests.store_contract.moves.test_flow_rerun import rerun
 from tests.store_contract.world import World, failed, rank, success

@@ -2,10 +2,10 @@
 
 import pytest
 
-from horae.model.workflow.values import Call, Foreach, Loop
-from horae.store.moves import flow_cancel
-from horae.store.moves.promote import LONG_AGO
-from horae.store.moves.starts import Started
+from horae.model.workflows.decisions.values import Call, Foreach, Loop
+from horae.store.executions.promote import LONG_AGO
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import cancel as flow_cancel
 from tests.store_contract.flow_world import begin, look, open_all, result, run, state, step, steps, workflow
 from tests.store_contract.moves.test_flow_rerun import giving, rerun
 from tests.store_contract.world import World, cancelled, failed, rank

@@ -9,11 +9,11 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.model.ids import index_of, parcel_of
-from horae.model.workflow.values import Branch, Foreach, Loop, SignalWait
-from horae.store.moves import flow_cancel
-from horae.store.moves.promote import LONG_AGO
-from horae.store.moves.starts import Started
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.workflows.decisions.values import Branch, Foreach, Loop, SignalWait
+from horae.store.executions.promote import LONG_AGO
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import cancel as flow_cancel
 from tests.store_contract.flow_world import begin, look, open_all, run, state, step, step_of, steps, workflow
 from tests.store_contract.moves.test_flow_rerun import giving, rerun
 from tests.store_contract.moves.test_flow_waits import send

@@ -4,14 +4,17 @@ import msgspec
 import pytest
 
 from horae.env import SECOND
-from horae.model.retry import RetryPolicy
-from horae.model.timeouts import Timeouts
-from horae.model.workflow.flow import Ended
-from horae.model.workflow.graph import GraphView, show_graph
-from horae.model.workflow.values import Foreach, Loop, SignalWait
-from horae.store.moves import flow_by_hand, flow_cancel, flow_reads, timeouts
-from horae.store.moves.promote import LONG_AGO
-from horae.store.moves.starts import Started
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.timeouts import Timeouts
+from horae.model.workflows.decisions.flow import Ended
+from horae.model.workflows.decisions.graph import GraphView, show_graph
+from horae.model.workflows.decisions.values import Foreach, Loop, SignalWait
+from horae.store.executions.leaving import timeouts
+from horae.store.executions.promote import LONG_AGO
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import by_hand as flow_by_hand
+from horae.store.workflows import cancel as flow_cancel
+from horae.store.workflows import reads as flow_reads
 from tests.store_contract.flow_world import begin, look, open_all, step, workflow
 from tests.store_contract.world import World, failed, rank, success
 

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from horae.model.ids import index_of, parcel_of
-from horae.model.retry import RetryPolicy
-from horae.model.workflow.values import Call, Foreach
-from horae.store.moves.promote import LONG_AGO
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.workflows.decisions.values import Call, Foreach
+from horae.store.executions.promote import LONG_AGO
 from tests.store_contract.flow_world import begin, look, open_all, params_of, state, step, step_of, steps, workflow
 from tests.store_contract.world import World, failed, rank, success
 

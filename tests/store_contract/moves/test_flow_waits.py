@@ -7,14 +7,18 @@ import msgspec
 import pytest
 
 from horae.env import SECOND
-from horae.model.awaits import Signal
-from horae.model.events.values import NewEvent
-from horae.model.ids import index_of, parcel_of
-from horae.model.workflow.flow import Ended
-from horae.model.workflow.values import Approval, EventWait, SignalWait
-from horae.model.workflow.waits import answered
-from horae.store.moves import approval_reads, events, flow_by_hand, flow_due, flow_waits
-from horae.store.moves.starts import Started
+from horae.features.events.store import events
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.executions.awaits import Signal
+from horae.model.triggers.events.values import NewEvent
+from horae.model.workflows.decisions.flow import Ended
+from horae.model.workflows.decisions.values import Approval, EventWait, SignalWait
+from horae.model.workflows.decisions.waits import answered
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import approval_reads
+from horae.store.workflows import by_hand as flow_by_hand
+from horae.store.workflows import due as flow_due
+from horae.store.workflows import waits as flow_waits
 from tests.store_contract.flow_world import begin, look, params_of, result, run, state, step, steps, workflow
 from tests.store_contract.world import NAMESPACE, World, lead, success
 

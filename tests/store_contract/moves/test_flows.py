@@ -5,19 +5,19 @@ from collections import Counter
 import msgspec
 
 from horae.env import SECOND
-from horae.model.ids import index_of, parcel_of
-from horae.model.job import DAY
-from horae.model.keys import keys_of
-from horae.model.limit_keys import envelope_keys
-from horae.model.limits import Limit
-from horae.model.retry import RetryPolicy
-from horae.model.workflow.graph import show_graph
-from horae.model.workflow.values import Foreach, Loop, Sleep
-from horae.store.moves import coarse
-from horae.store.moves.flow_pause import pause, resume
-from horae.store.moves.flow_reads import whole
-from horae.store.moves.promote import LONG_AGO
-from horae.store.moves.starts import Started
+from horae.model.admission.keys import keys_of
+from horae.model.admission.limit_keys import envelope_keys
+from horae.model.admission.limits import Limit
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.definitions.job import DAY
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.workflows.decisions.graph import show_graph
+from horae.model.workflows.decisions.values import Foreach, Loop, Sleep
+from horae.store.admission import coarse
+from horae.store.executions.promote import LONG_AGO
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows.pause import pause, resume
+from horae.store.workflows.reads import whole
 from tests.store_contract.flow_world import (
     begin,
     child,

@@ -3,8 +3,8 @@
 import pytest
 
 from horae.store.driver import one
-from horae.store.moves.submission import Idempotency, Submission
-from horae.store.moves.submit import JobMoved
+from horae.store.executions.entering.submission import Idempotency, Submission
+from horae.store.executions.entering.submit import JobMoved
 from horae.store.script import Statement
 from tests.store_contract.world import World, spans
 

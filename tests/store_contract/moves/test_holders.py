@@ -3,10 +3,10 @@
 import pytest
 
 from horae.env import SECOND
-from horae.model.keys import Keys
-from horae.model.limits import KeyLimit, key_name, sequence_name
-from horae.model.retry import RetryPolicy
-from horae.store.moves import holder_sweep
+from horae.model.admission.keys import Keys
+from horae.model.admission.limits import KeyLimit, key_name, sequence_name
+from horae.model.definitions.retry import RetryPolicy
+from horae.store.admission import holder_sweep
 from tests.store_contract.world import World, failed, rank, released, spans, success, suspended
 
 MINUTE = 60 * SECOND
@@ -277,7 +277,7 @@ async def test_a_sequence_goes_on_when_its_head_is_cancelled_before_its_time(wor
 
 
 async def test_a_deleted_job_leaves_no_keys_behind(world: World):
-    from horae.store.moves import cancel_job
+    from horae.store.executions.leaving import cancel_job
 
     job, customer = await limited(world, 1)
     await world.submit(job, 3, keys=customer("acme"))
@@ -317,7 +317,7 @@ async def test_a_submission_does_not_go_past_who_waits(world: World):
 async def test_hundreds_of_keys_are_locked_at_once(world: World):
     job, customer = await limited(world, 1)
     wanted = [one for i in range(450) for one in world.wanted(job, keys=customer(str(i)))]
-    from horae.store.moves.submission import Submission
+    from horae.store.executions.entering.submission import Submission
 
     await world.store.submit([Submission(executions=wanted)])
     assert len(await world.on("queued")) == 450

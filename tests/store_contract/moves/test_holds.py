@@ -5,12 +5,13 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import Conflict
-from horae.model.calendar.read import parse_times
-from horae.model.calendar.resolve import present
-from horae.model.hold import NEVER, Hold
-from horae.model.instant import format_instant
-from horae.store.moves import calendars, holds
+from horae.model.admission.hold import NEVER, Hold
+from horae.model.base.instant import format_instant
+from horae.model.triggers.calendars.read import parse_times
+from horae.model.triggers.calendars.resolve import present
+from horae.store.admission import holds
 from horae.store.script import Script
+from horae.store.triggers import calendars
 from tests.store_contract.world import NAMESPACE, TestJob, World, spans, success
 
 MINUTE = 60 * SECOND

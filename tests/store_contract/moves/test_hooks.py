@@ -3,10 +3,11 @@
 import pytest
 
 from horae.env import SECOND
-from horae.model.trigger.external import Event
-from horae.model.trigger.rules import Rules
-from horae.store.moves import event_sweep, hooks, triggers
-from horae.store.moves.hooks import Hook, Secret
+from horae.features.events.store import event_sweep, hooks
+from horae.features.events.store.hooks import Hook, Secret
+from horae.model.triggers.decisions.external import Event
+from horae.model.triggers.decisions.rules import Rules
+from horae.store.triggers import triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger
 
 

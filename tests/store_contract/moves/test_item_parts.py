@@ -8,12 +8,13 @@ import pytest
 from msgspec import Raw, structs
 
 from horae.env import SECOND
-from horae.model.execution import Extra
-from horae.model.ids import execution_id, index_of, parcel_of
-from horae.model.protocol import Failure, Outcome
-from horae.store.moves import execution_lists as lists
-from horae.store.moves import item_parts, submission
-from horae.store.moves.execution_lists import END, ExecutionFilter, Found, Place
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.executions.execution import Extra
+from horae.model.fleet.protocol import Failure, Outcome
+from horae.store.executions.entering import submission
+from horae.store.executions.reads import execution_lists as lists
+from horae.store.executions.reads import item_parts
+from horae.store.executions.reads.execution_lists import END, ExecutionFilter, Found, Place
 from tests.store_contract.world import NAMESPACE, TestJob, World
 
 MIB = 1 << 20

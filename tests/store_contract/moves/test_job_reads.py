@@ -1,10 +1,10 @@
 """A job read by itself is as it is in a list, whatever it is doing."""
 
 from horae.env import SECOND
-from horae.model.retry import RetryPolicy
-from horae.model.trigger.values import Interval
-from horae.store.moves import job_reads
-from horae.store.moves.job_reads import Activity
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.triggers.decisions.values import Interval
+from horae.store.definitions import job_reads
+from horae.store.definitions.job_reads import Activity
 from tests.store_contract.world import NAMESPACE, TestJob, World, add_trigger, failed, progress, success
 
 

@@ -6,8 +6,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.model.job import Command, Spec
-from horae.store.moves import cancel_job, jobs
+from horae.model.definitions.job import Command, Spec
+from horae.store.definitions import jobs
+from horae.store.executions.leaving import cancel_job
 from tests.store_contract.world import NAMESPACE, World
 
 

@@ -1,9 +1,9 @@
 """Rates by key: starts are paced for each value, also after an hour without workers."""
 
 from horae.env import SECOND
-from horae.model.keys import Keys
-from horae.model.limits import KeyLimit, key_name
-from horae.model.rate import Rate
+from horae.model.admission.keys import Keys
+from horae.model.admission.limits import KeyLimit, key_name
+from horae.model.admission.rate import Rate
 from tests.store_contract.world import World, rank, released, success
 
 MINUTE = 60 * SECOND

@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from horae.env import SECOND
-from horae.store.moves import keys
-from horae.store.moves.keys import Grant, StoredKey
+from horae.store.tenancy import keys
+from horae.store.tenancy.keys import Grant, StoredKey
 
 GRANT = Grant(namespace=1, role="operator", permissions=("sensitive",), queues=("etl",), jobs=("etl-*", "x"))
 

@@ -1,11 +1,13 @@
 """Wall times that a clock change took are in the ledger when it comes, and stay told whatever becomes of the rows."""
 
-from horae.model.backfill.values import Backfill
-from horae.model.duration import DAY, HOUR, MINUTE
-from horae.model.instant import parse_instant
-from horae.model.trigger.rules import Misfire, Rules
-from horae.model.trigger.values import Cron
-from horae.store.moves import audit_fires, backfill_work, backfills, triggers
+from horae.features.backfills.model.values import Backfill
+from horae.features.backfills.store import backfills
+from horae.features.backfills.store import work as backfill_work
+from horae.model.base.duration import DAY, HOUR, MINUTE
+from horae.model.base.instant import parse_instant
+from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.values import Cron
+from horae.store.triggers import audit_fires, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
 
 NIGHTLY = Cron(expression="30 2 * * *", timezone="America/New_York", dst_gap="skip")

@@ -1,9 +1,9 @@
 """Lots: many executions asked for at once lie where single ones would, and their receipts name every one of them."""
 
-from horae.model.execution import Extra
-from horae.model.ids import execution_id, index_of, parcel_of
-from horae.model.parcel import MAX_ITEMS, extras_of
-from horae.store.moves.submission import Idempotency, NewLot, Receipt, Repeated, Submission
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import MAX_ITEMS, extras_of
+from horae.store.executions.entering.submission import Idempotency, NewLot, Receipt, Repeated, Submission
 from tests.store_contract.world import World, success
 
 HOUR = 3_600_000_000

@@ -4,11 +4,11 @@ import asyncio
 
 import msgspec
 
-from horae.model.ids import index_of, parcel_of
-from horae.model.meeting import Batch, Cache, Debounce, Meeting, Unique
-from horae.store.moves import meeting_sweep, meetings
-from horae.store.moves.promote import LONG_AGO
-from horae.store.moves.submission import Receipt, Submission
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.executions.deduplication import Batch, Cache, Debounce, Meeting, Unique
+from horae.store.executions.deduplication import meeting_sweep, meetings
+from horae.store.executions.entering.submission import Receipt, Submission
+from horae.store.executions.promote import LONG_AGO
 from tests.store_contract.world import TestJob, World, failed, rank, success
 
 SECOND = 1_000_000

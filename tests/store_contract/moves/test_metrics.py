@@ -3,11 +3,14 @@
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.alert import Finding, Rule
-from horae.model.keys import Keys
-from horae.model.limits import KeyLimit, Limit, key_name, namespace_limit, queue_limit
-from horae.model.rate import Rate
-from horae.store.moves import alert_rules, alerts, coarse, depths, limit_reads
+from horae.features.alerts.model.rule import Finding, Rule
+from horae.features.alerts.store import alerts
+from horae.features.alerts.store import rules as alert_rules
+from horae.model.admission.keys import Keys
+from horae.model.admission.limits import KeyLimit, Limit, key_name, namespace_limit, queue_limit
+from horae.model.admission.rate import Rate
+from horae.store.admission import coarse, limit_reads
+from horae.store.executions.reads import depths
 from tests.store_contract.world import NAMESPACE, World, failed
 
 

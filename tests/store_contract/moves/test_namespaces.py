@@ -1,9 +1,10 @@
 """Namespaces: made with their queue, deleted when nothing lives in them, and never mistaken for one another."""
 
-from horae.model.definition.namespace import Said, parse_namespace
-from horae.model.policy import Policy
-from horae.store.moves import lanes, namespaces
+from horae.model.admission.policy import Policy
+from horae.model.tenancy.read_namespace import Said, parse_namespace
+from horae.store.admission import lanes
 from horae.store.schema import whole as schema
+from horae.store.tenancy import namespaces
 from tests.store_contract.world import NAMESPACE, World
 
 DAY = 86_400_000_000

@@ -5,13 +5,15 @@ import asyncio
 import pytest
 
 from horae.env import SECOND
-from horae.model.circuit import Change, Circuit
-from horae.model.keys import PREEMPTIBLE, PREEMPTS, Keys
-from horae.model.limits import KeyLimit, Limit, key_name
-from horae.model.preempt import to_front
-from horae.model.protocol import Step
-from horae.model.rate import Rate
-from horae.store.moves import circuits, coarse, preempt, steps
+from horae.model.admission.circuit import Change, Circuit
+from horae.model.admission.keys import PREEMPTIBLE, PREEMPTS, Keys
+from horae.model.admission.limits import KeyLimit, Limit, key_name
+from horae.model.admission.placement.preempt import to_front
+from horae.model.admission.rate import Rate
+from horae.model.fleet.protocol import Step
+from horae.store.admission import circuits, coarse
+from horae.store.admission.placement import preempt
+from horae.store.executions.durable import steps
 from tests.store_contract.world import NAMESPACE, World, began, failed, released, success
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from horae.model.retry import RetryPolicy
-from horae.store.moves.promote import LONG_AGO
+from horae.model.definitions.retry import RetryPolicy
+from horae.store.executions.promote import LONG_AGO
 from tests.store_contract.world import World, failed, rank, spans, success, suspended
 
 MINUTE = 60_000_000

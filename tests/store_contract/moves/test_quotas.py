@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from horae.errors import OverQuota
-from horae.model.quota import Bounds, Quota, Use
-from horae.store.moves import quotas
-from horae.store.moves.submission import Submission
+from horae.model.admission.quota import Bounds, Quota, Use
+from horae.store.admission import quotas
+from horae.store.executions.entering.submission import Submission
 from tests.store_contract.world import NAMESPACE, TestJob, World, failed
 
 SECOND = 1_000_000

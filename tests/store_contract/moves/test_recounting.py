@@ -1,9 +1,11 @@
 """Recounting: history tells what statistics lack."""
 
 from horae.env import SECOND
-from horae.model.tally import DAY, HOUR, Counts, JobTally, begin_of
-from horae.store.moves import recounting, sessions, statistics, statistics_reads
-from horae.store.moves.recounting import MINUTE
+from horae.features.statistics.store import reads as statistics_reads
+from horae.features.statistics.store import recounting, statistics
+from horae.features.statistics.store.recounting import MINUTE
+from horae.model.executions.tally import DAY, HOUR, Counts, JobTally, begin_of
+from horae.store.fleet import sessions
 from tests.store_contract.world import NAMESPACE, World, failed, success
 
 

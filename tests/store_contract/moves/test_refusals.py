@@ -5,15 +5,17 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import OverQuota
-from horae.model.events.values import NewEvent
-from horae.model.ids import parcel_of
-from horae.model.meeting import Unique
-from horae.model.quota import UNBOUNDED, Bounds, Quota
-from horae.model.trigger.external import Event
-from horae.model.trigger.rules import Misfire, Rules
-from horae.model.trigger.values import Interval, Once
-from horae.store.moves import backfill_work, events, meetings
-from horae.store.moves.refusals import Room
+from horae.features.backfills.store import work as backfill_work
+from horae.features.events.store import events
+from horae.model.admission.quota import UNBOUNDED, Bounds, Quota
+from horae.model.base.ids import parcel_of
+from horae.model.executions.deduplication import Unique
+from horae.model.triggers.decisions.external import Event
+from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.values import Interval, Once
+from horae.model.triggers.events.values import NewEvent
+from horae.store.executions.deduplication import meetings
+from horae.store.triggers.refusals import Room
 from tests.store_contract.moves.test_backfills import finish, make, missed
 from tests.store_contract.moves.test_meetings import ask
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, success

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from horae.model.placement import Preference, widest
-from horae.store.moves import relax
+from horae.model.admission.placement.placement import Preference, widest
+from horae.store.admission.placement import relax
 from tests.store_contract.world import World, success
 
 SECOND = 1_000_000

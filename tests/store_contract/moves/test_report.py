@@ -5,9 +5,9 @@ import asyncio
 import msgspec
 import pytest
 
-from horae.model.log_chunk import unpack_lines
-from horae.model.protocol import MAX_INLINE_RESULT, MAX_RESULT, Exchange, Failure
-from horae.model.retry import Budgets, RetryPolicy
+from horae.model.definitions.retry import Budgets, RetryPolicy
+from horae.model.executions.output.log_chunk import unpack_lines
+from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT, Exchange, Failure
 from tests.store_contract.world import (
     World,
     began,

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from horae.model.retry import POISON_BOUND, Budgets, RetryPolicy
-from horae.model.suspects import tries
-from horae.store.moves import sweep
+from horae.model.definitions.retry import POISON_BOUND, Budgets, RetryPolicy
+from horae.model.fleet.suspects import tries
+from horae.store.executions.reads import sweep
 from tests.store_contract.world import World, began, success
 
 

@@ -4,16 +4,17 @@ import pytest
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.execution import Extra
-from horae.model.keys import CHOSEN
-from horae.model.protocol import Exchange
-from horae.model.rollout import Plan, Rollout, Trial
-from horae.model.rollout_key import by_rollout
-from horae.store.moves import jobs, rollouts
-from horae.store.moves.submission import NewExecution, Submission
-from horae.store.moves.submit import JobMoved
-from horae.store.moves.targets import execution_of, targets
+from horae.features.rollouts.model.key import by_rollout
+from horae.features.rollouts.model.values import Plan, Rollout, Trial
+from horae.features.rollouts.store import rollouts
+from horae.model.admission.keys import CHOSEN
+from horae.model.executions.execution import Extra
+from horae.model.fleet.protocol import Exchange
+from horae.store.definitions import jobs
+from horae.store.executions.entering.submission import NewExecution, Submission
+from horae.store.executions.entering.submit import JobMoved
 from horae.store.script import Script
+from horae.store.triggers.targets import execution_of, targets
 from tests.store_contract.world import NAMESPACE, TestJob, World, lead, success
 
 PLAN = Plan(shares={1: 0, 2: 100})

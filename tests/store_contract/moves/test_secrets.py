@@ -1,6 +1,6 @@
 """Secrets are found by namespace and name, and change as a whole."""
 
-from horae.store.moves import secrets
+from horae.store.tenancy import secrets
 
 
 async def test_a_secret_is_set_listed_read_and_removed_in_its_namespace(world):

@@ -1,8 +1,8 @@
 """Sessions: a worker's presence as the store knows it."""
 
-from horae.model.protocol import Register
+from horae.model.fleet.protocol import Register
 from horae.store import epochs
-from horae.store.moves import sessions
+from horae.store.fleet import sessions
 from tests.store_contract.world import NAMESPACE, World, success
 
 

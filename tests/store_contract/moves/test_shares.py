@@ -6,14 +6,16 @@ from uuid import UUID
 import pytest
 from msgspec import structs
 
-from horae.model.choice import LaneView, Taste
-from horae.model.policy import FIFO, Policy
-from horae.model.preempt import is_in_front, to_front
-from horae.model.queue import QueueSpec
-from horae.model.rank import Leads
-from horae.store.moves import expectations, lanes, queues, share_lanes, shares, statistics
-from horae.store.moves.lanes import revisions
-from horae.store.moves.submission import Submission
+from horae.features.statistics.store import statistics
+from horae.model.admission.choice import LaneView, Taste
+from horae.model.admission.placement.preempt import is_in_front, to_front
+from horae.model.admission.policy import FIFO, Policy
+from horae.model.admission.queue import QueueSpec
+from horae.model.admission.rank import Leads
+from horae.store.admission import lanes, queues, share_lanes, shares
+from horae.store.admission.lanes import revisions
+from horae.store.executions.entering.submission import Submission
+from horae.store.fleet import expectations
 from tests.store_contract.policy_life import HOUR, shared
 from tests.store_contract.world import NAMESPACE, World, spans, success
 
@@ -276,8 +278,8 @@ async def test_how_long_jobs_take_is_known_from_the_statistics(world: World):
 
 @pytest.mark.parametrize("held", [False, True])
 async def test_a_plan_takes_nothing_of_a_queue_that_is_paused(world: World, held: bool):
-    from horae.model.hold import Hold
-    from horae.store.moves import holds
+    from horae.model.admission.hold import Hold
+    from horae.store.admission import holds
 
     job = await world.job()
     lanes = await shared(world, job, "a", "b")
@@ -295,8 +297,8 @@ async def test_a_plan_takes_nothing_of_a_queue_that_is_paused(world: World, held
 
 
 async def test_releasing_what_is_held_for_a_time_leaves_a_pause(world: World):
-    from horae.model.hold import Hold
-    from horae.store.moves import holds
+    from horae.model.admission.hold import Hold
+    from horae.store.admission import holds
 
     job, now = await world.job(), world.now()
     for end in (None, now + HOUR):

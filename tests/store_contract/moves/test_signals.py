@@ -6,10 +6,11 @@ import pytest
 from msgspec import Raw
 
 from horae.env import SECOND
-from horae.model.awaits import MOST_KEPT, Signal
-from horae.model.protocol import Await, Awaited, Outcome, Step
-from horae.model.retry import RetryPolicy
-from horae.store.moves import promote, signals, steps
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions.awaits import MOST_KEPT, Signal
+from horae.model.fleet.protocol import Await, Awaited, Outcome, Step
+from horae.store.executions import promote
+from horae.store.executions.durable import signals, steps
 from tests.store_contract.world import NAMESPACE, Worker, World, failed, rank, released, success
 
 MINUTE = 60 * SECOND

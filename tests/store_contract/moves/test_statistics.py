@@ -1,12 +1,14 @@
 """Statistics on every store: each writer's rows are its own, written whole, added up when read, forgotten in time."""
 
 from horae.env import SECOND
-from horae.model.ids import execution_id
-from horae.model.retry import RetryPolicy
-from horae.model.tally import DAY, HOUR, MINUTE, Counts, JobTally, NamespaceTally, begin_of
-from horae.store.moves import live_reads, statistics, statistics_reads
-from horae.store.moves.live_reads import QueueLoad
-from horae.store.moves.told import Retried, Waited
+from horae.features.statistics.store import reads as statistics_reads
+from horae.features.statistics.store import statistics
+from horae.model.base.ids import execution_id
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions.tally import DAY, HOUR, MINUTE, Counts, JobTally, NamespaceTally, begin_of
+from horae.store.executions.reads import live_reads
+from horae.store.executions.reads.live_reads import QueueLoad
+from horae.store.executions.told import Retried, Waited
 from tests.store_contract.world import NAMESPACE, World, began, failed, progress, success
 
 

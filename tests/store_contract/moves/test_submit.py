@@ -6,13 +6,13 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.model.execution import Extra
-from horae.model.ids import execution_id, index_of, instant_of, parcel_of
-from horae.model.parcel import MAX_BYTES, extras_of
-from horae.model.retry import RetryPolicy
-from horae.store.moves.repeats import TwinRequests
-from horae.store.moves.submission import Idempotency, NewLot, Repeated, Reused, Submission
-from horae.store.moves.submit import JobMoved
+from horae.model.base.ids import execution_id, index_of, instant_of, parcel_of
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import MAX_BYTES, extras_of
+from horae.store.executions.entering.repeats import TwinRequests
+from horae.store.executions.entering.submission import Idempotency, NewLot, Repeated, Reused, Submission
+from horae.store.executions.entering.submit import JobMoved
 from tests.store_contract.world import World, failed, spans, success, suspended
 
 HOUR = 3_600_000_000

@@ -2,12 +2,16 @@
 
 import asyncio
 
-from horae.model.ledger import LedgerRow
-from horae.model.protocol import Step
-from horae.model.tally import Counts
-from horae.model.trigger.rules import Misfire, Rules
-from horae.model.trigger.values import Interval
-from horae.store.moves import audit_fires, ledger, sessions, statistics, steps, sweep, triggers
+from horae.features.statistics.store import statistics
+from horae.model.executions.tally import Counts
+from horae.model.fleet.protocol import Step
+from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.values import Interval
+from horae.model.triggers.ledger import LedgerRow
+from horae.store.executions.durable import steps
+from horae.store.executions.reads import sweep
+from horae.store.fleet import sessions
+from horae.store.triggers import audit_fires, ledger, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, released
 
 HOUR = 3_600_000_000

@@ -6,15 +6,15 @@ import pytest
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.circuit import Circuit
-from horae.model.execution import Extra
-from horae.model.job import Command, Spec
-from horae.model.meeting import Batch
-from horae.model.parcel import AT_MOST_ONCE, Envelope
-from horae.model.placement import Affinity
-from horae.model.policy import Policy
-from horae.model.rank import Leads
-from horae.store.moves.targets import ModelledOn, Target, execution_of, targets
+from horae.model.admission.circuit import Circuit
+from horae.model.admission.placement.placement import Affinity
+from horae.model.admission.policy import Policy
+from horae.model.admission.rank import Leads
+from horae.model.definitions.job import Command, Spec
+from horae.model.executions.deduplication import Batch
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import AT_MOST_ONCE, Envelope
+from horae.store.triggers.targets import ModelledOn, Target, execution_of, targets
 from tests.store_contract.world import NAMESPACE, World, lead
 
 

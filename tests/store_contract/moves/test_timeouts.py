@@ -2,12 +2,12 @@
 
 import asyncio
 
-from horae.model.ids import parcel_of
-from horae.model.keys import Keys
-from horae.model.limits import KeyLimit, key_name
-from horae.model.meeting import Debounce
-from horae.model.retry import RetryPolicy
-from horae.model.timeouts import AGAIN, Timeouts
+from horae.model.admission.keys import Keys
+from horae.model.admission.limits import KeyLimit, key_name
+from horae.model.base.ids import parcel_of
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.timeouts import AGAIN, Timeouts
+from horae.model.executions.deduplication import Debounce
 from tests.store_contract.flow_world import begin, state, step, workflow
 from tests.store_contract.moves.test_meetings import ask
 from tests.store_contract.world import World, failed, rank, released, spans, success

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from horae.env import SECOND
-from horae.model.ids import execution_id, index_of, parcel_of
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Interval
-from horae.store.moves import turns
-from horae.store.moves.turns import turn_key
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Interval
+from horae.store.triggers import turns
+from horae.store.triggers.turns import turn_key
 from tests.store_contract.world import World, add_trigger, lead, rank, success
 
 MINUTE = 60 * SECOND

@@ -4,12 +4,14 @@ import pytest
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.execution import Extra
-from horae.model.ids import execution_id, parcel_of
-from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Interval
-from horae.store.moves import jobs, joins, submission, waits
-from horae.store.moves.starts import Started
+from horae.model.base.ids import execution_id, parcel_of
+from horae.model.executions.execution import Extra
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Interval
+from horae.store.definitions import jobs
+from horae.store.executions.entering import submission
+from horae.store.triggers.dependencies import joins, waits
+from horae.store.triggers.dependencies.starts import Started
 from tests.store_contract.moves.test_dependencies import dependent, look, run, started, states, upstream
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, lead
 

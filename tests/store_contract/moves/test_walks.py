@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from horae.env import virtual_env
-from horae.model.protocol import Exchange
-from horae.model.retry import RetryPolicy
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.fleet.protocol import Exchange
 from horae.store.driver import Driver
-from horae.store.moves import audit
-from horae.store.moves.promote import LONG_AGO
+from horae.store.executions.promote import LONG_AGO
+from horae.store.executions.reads import audit
 from horae.store.open import open_store_driver
 from tests.store_contract.world import Worker, World, began, cancelled, failed, rank, released, success, suspended
 

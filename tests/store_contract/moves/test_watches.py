@@ -6,11 +6,12 @@ from uuid import UUID
 import pytest
 
 from horae.env import SECOND
-from horae.model.events.values import NewEvent
-from horae.model.trigger.external import Watch
-from horae.model.trigger.rules import Rules
-from horae.store.moves import event_sweep, triggers, watches
-from horae.store.moves.watches import Found, Overtaken, Poll
+from horae.features.events.store import event_sweep, watches
+from horae.features.events.store.watches import Found, Overtaken, Poll
+from horae.model.triggers.decisions.external import Watch
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.events.values import NewEvent
+from horae.store.triggers import triggers
 from tests.store_contract.outside_life import fits
 from tests.store_contract.world import TestJob, World, add_trigger, lead
 

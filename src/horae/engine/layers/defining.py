@@ -3,23 +3,23 @@
 from collections.abc import Awaitable, Callable, Collection
 from uuid import UUID
 
-from horae.engine.applying import Applying, Later, Parts
-from horae.engine.calendars import Calendars
-from horae.engine.dependencies import Dependencies
-from horae.engine.hints import Hint
-from horae.engine.hook_secrets import HookSecrets
-from horae.engine.hooks import Hooks
-from horae.engine.job_lists import Warn
-from horae.engine.job_plans import JobPlans
-from horae.engine.jobs import Jobs
+from horae.engine.base.hints import Hint
+from horae.engine.definitions.applying import Applying, Later, Parts
+from horae.engine.definitions.job_lists import Warn
+from horae.engine.definitions.job_plans import JobPlans
+from horae.engine.definitions.jobs import Jobs
 from horae.engine.layers.moving import Moving
-from horae.engine.rollouts import Rollouts
 from horae.engine.service import Service
 from horae.engine.settings import EngineSettings
-from horae.engine.templates import Templates
-from horae.engine.triggers import Triggers
-from horae.engine.watching.watcher import Places, Watcher
+from horae.engine.triggers.calendars import Calendars
+from horae.engine.triggers.dependencies import Dependencies
+from horae.engine.triggers.triggers import Triggers
 from horae.env import Env, Instant
+from horae.features.events.engine.hook_secrets import HookSecrets
+from horae.features.events.engine.hooks import Hooks
+from horae.features.events.engine.watching.watcher import Places, Watcher
+from horae.features.rollouts.engine.rollouts import Rollouts
+from horae.features.templates.engine.templates import Templates
 from horae.store.contract import Store
 
 FireDue = Callable[[], Awaitable[object]]

@@ -1,20 +1,20 @@
 """Who is let in: keys, people and how they sign in, namespaces, what is told of them, and copies of the whole."""
 
-from horae.engine.audit_log import AuditLog
-from horae.engine.backups import Backups
-from horae.engine.enrolments import Enrolments
-from horae.engine.keys import Keys
+from horae.engine.base.backups import Backups
+from horae.engine.fleet.enrolments import Enrolments
 from horae.engine.layers.seeing import Seeing
-from horae.engine.namespace_ends import NamespaceEnds
-from horae.engine.namespace_erasures import NamespaceErasures
-from horae.engine.namespaces import Namespaces
-from horae.engine.oidc import Oidc
-from horae.engine.passwords import Passwords
-from horae.engine.people import People
-from horae.engine.request_rates import RequestRates
 from horae.engine.settings import EngineSettings
-from horae.engine.sign_ins import SignIns
+from horae.engine.tenancy.keys import Keys
+from horae.engine.tenancy.namespace_ends import NamespaceEnds
+from horae.engine.tenancy.namespace_erasures import NamespaceErasures
+from horae.engine.tenancy.namespaces import Namespaces
+from horae.engine.tenancy.request_rates import RequestRates
 from horae.env import Env
+from horae.features.audit_log.engine import AuditLog
+from horae.features.users.engine.oidc import Oidc
+from horae.features.users.engine.passwords import Passwords
+from horae.features.users.engine.sign_ins import SignIns
+from horae.features.users.engine.users import People
 from horae.store.contract import Store
 
 

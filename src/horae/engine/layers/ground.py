@@ -3,23 +3,23 @@
 from collections.abc import Collection
 from uuid import UUID
 
-from horae.engine.clockwatch import ClockWatch
-from horae.engine.counters import Counters
-from horae.engine.directory import Directory
-from horae.engine.events import Events
-from horae.engine.fair_access import FairAccess
-from horae.engine.hints import Hint, Hints
-from horae.engine.room import Room
-from horae.engine.sealed import Seals
-from horae.engine.sealing import Sealer
-from horae.engine.sealing_check import SealingCheck
-from horae.engine.secrets import Secrets
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.base.counters import Counters
+from horae.engine.base.event_feed import Events
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.base.sealed import Seals
+from horae.engine.base.sealing import Sealer
+from horae.engine.base.sealing_check import SealingCheck
+from horae.engine.definitions.directory import Directory
+from horae.engine.fleet.room import Room
 from horae.engine.service import Service
 from horae.engine.settings import EngineSettings
-from horae.engine.statistics import Statistics
-from horae.engine.tracing.spans import Tracing
+from horae.engine.tenancy.fair_access import FairAccess
+from horae.engine.tenancy.secrets import Secrets
 from horae.env import Env
-from horae.model.event import Event
+from horae.features.statistics.engine.statistics import Statistics
+from horae.features.tracing.engine.spans import Tracing
+from horae.model.base.event import Event
 from horae.outbound.allow import Allowed
 from horae.outbound.fetch import Outbound
 from horae.store.contract import Store

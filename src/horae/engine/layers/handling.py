@@ -2,31 +2,31 @@
 
 from collections.abc import Collection
 
-from horae.engine.archive.archiver import Archiver
-from horae.engine.archive.reader import ArchiveReader
-from horae.engine.artifacts.keeper import Artifacts
-from horae.engine.artifacts.place import place_at
-from horae.engine.artifacts.sweep import ArtifactSweeper
-from horae.engine.backfill import Backfiller
-from horae.engine.backfills import Backfills
-from horae.engine.callbacks import Callbacks
-from horae.engine.dead_letters import DeadLetters
-from horae.engine.erasures import Erasures
-from horae.engine.execution_logs import ExecutionLogs
-from horae.engine.executions import Executions
-from horae.engine.explain import Explainer
-from horae.engine.graphs import Graphs
+from horae.engine.executions.executions import Executions
+from horae.engine.executions.explain import Explainer
+from horae.engine.executions.reruns import Reruns
+from horae.engine.executions.signals import Signals
+from horae.engine.fleet.workers import Workers
 from horae.engine.layers.defining import Defining
-from horae.engine.replays import Replayer, Replays
-from horae.engine.reruns import Reruns
 from horae.engine.service import Service
 from horae.engine.settings import EngineSettings
-from horae.engine.signals import Signals
-from horae.engine.steps_by_hand import StepsByHand
-from horae.engine.workers import Workers
+from horae.engine.storage.place import place_at
+from horae.engine.workflows.callbacks import Callbacks
+from horae.engine.workflows.graphs import Graphs
+from horae.engine.workflows.steps_by_hand import StepsByHand
 from horae.env import Env
+from horae.features.archive.engine.archiver import Archiver
+from horae.features.archive.engine.reader import ArchiveReader
+from horae.features.artifacts.engine.keeper import Artifacts
+from horae.features.artifacts.engine.sweep import ArtifactSweeper
+from horae.features.backfills.engine.backfiller import Backfiller
+from horae.features.backfills.engine.backfills import Backfills
+from horae.features.dead_letters.engine.dead_letters import DeadLetters
+from horae.features.dead_letters.engine.replays import Replayer, Replays
+from horae.features.erasure.engine import Erasures
+from horae.features.logs.engine.logs import ExecutionLogs
 from horae.store.contract import Store
-from horae.store.moves.log_lines import ATTEMPTS_KEPT
+from horae.store.executions.log_lines import ATTEMPTS_KEPT
 
 
 class Handling(Defining):

@@ -2,36 +2,36 @@
 
 from collections.abc import Collection, Sequence
 
-from horae.engine import telling
-from horae.engine.epochs import Epochs
-from horae.engine.event_intake import EventIntake
-from horae.engine.fire import Scheduler
-from horae.engine.gateway import Gateway
-from horae.engine.hints import Hint
-from horae.engine.job_deletions import Deletions
-from horae.engine.joins import Joiner
+from horae.engine.base import telling
+from horae.engine.base.epochs import Epochs
+from horae.engine.base.hints import Hint
+from horae.engine.base.presence import Presence
+from horae.engine.base.zones import ZoneRules
+from horae.engine.definitions.job_deletions import Deletions
+from horae.engine.executions.promote import Promoter
+from horae.engine.executions.submit import Submitter
+from horae.engine.executions.sweep import Sweeper
+from horae.engine.executions.timeouts import Timeouts
+from horae.engine.fleet.gateway import Gateway
+from horae.engine.fleet.rescue import Rescuer
 from horae.engine.layers.gates import Gates
-from horae.engine.presence import Presence
-from horae.engine.promote import Promoter
-from horae.engine.recount import Recounter
-from horae.engine.rescue import Rescuer
 from horae.engine.service import Service
 from horae.engine.settings import EngineSettings
-from horae.engine.streaks import Streaks
-from horae.engine.submit import Submitter
-from horae.engine.sweep import Sweeper
-from horae.engine.timeouts import Timeouts
-from horae.engine.turns import Turns
-from horae.engine.withholding import Withholding
-from horae.engine.workflows import Flows, Opener
-from horae.engine.zones import ZoneRules
+from horae.engine.tenancy.withholding import Withholding
+from horae.engine.triggers.fire import Scheduler
+from horae.engine.triggers.joins import Joiner
+from horae.engine.triggers.streaks import Streaks
+from horae.engine.triggers.turns import Turns
+from horae.engine.workflows.workflows import Flows, Opener
 from horae.env import Env
-from horae.model.execution import Extra
-from horae.model.protocol import Submit
+from horae.features.events.engine.intake import EventIntake
+from horae.features.statistics.engine.recount import Recounter
+from horae.model.executions.execution import Extra
+from horae.model.fleet.protocol import Submit
 from horae.store.contract import Store
-from horae.store.moves.effects import Effects
-from horae.store.moves.starts import Started
-from horae.store.moves.submission import Receipt
+from horae.store.executions.entering.submission import Receipt
+from horae.store.executions.leaving.effects import Effects
+from horae.store.triggers.dependencies.starts import Started
 
 
 class Moving(Gates):

@@ -2,26 +2,26 @@
 
 from collections.abc import Collection
 
-from horae.engine.alerts.alerts import Alerts
-from horae.engine.alerts.channels import AlertChannels
-from horae.engine.alerts.delivery import AlertDelivery
-from horae.engine.alerts.rules import AlertRules
-from horae.engine.alerts.watch import AlertWatch
-from horae.engine.audit import Audit
-from horae.engine.audit_fires import FireAudits
-from horae.engine.autoscale import Autoscale
-from horae.engine.coming import Coming
-from horae.engine.fire_counts import FireCounts
-from horae.engine.fires import Fires
-from horae.engine.gauges import Gauges
-from horae.engine.grid import Grid
-from horae.engine.held_keys import HeldKeys
-from horae.engine.job_statistics import JobStatistics
+from horae.engine.admission.held_keys import HeldKeys
+from horae.engine.base.gauges import Gauges
+from horae.engine.executions.audit import Audit
+from horae.engine.fleet.autoscale import Autoscale
 from horae.engine.layers.handling import Handling
-from horae.engine.overview import Overview
 from horae.engine.service import Service
 from horae.engine.settings import EngineSettings
+from horae.engine.triggers.audit_fires import FireAudits
+from horae.engine.triggers.coming import Coming
+from horae.engine.triggers.fire_counts import FireCounts
+from horae.engine.triggers.fires import Fires
+from horae.engine.workflows.grid import Grid
 from horae.env import Env
+from horae.features.alerts.engine.alerts import Alerts
+from horae.features.alerts.engine.channels import AlertChannels
+from horae.features.alerts.engine.delivery import AlertDelivery
+from horae.features.alerts.engine.rules import AlertRules
+from horae.features.alerts.engine.watch import AlertWatch
+from horae.features.statistics.engine.job_statistics import JobStatistics
+from horae.features.statistics.engine.overview import Overview
 from horae.store.contract import Store
 
 

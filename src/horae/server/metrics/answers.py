@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from horae.model.buckets import Buckets
+from horae.model.base.buckets import Buckets
 from horae.server.metrics.families import Labels, by, counter, histogram
 
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)

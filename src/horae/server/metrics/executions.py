@@ -7,7 +7,7 @@ from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from horae.engine.node import Node
-from horae.model.protocol import FailureKind
+from horae.model.fleet.protocol import FailureKind
 from horae.server.metrics.families import by, counter, histogram, named
 
 # What operators call the classes of failures.

@@ -5,8 +5,8 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from horae.engine.node import Node
 from horae.errors import StoreUnavailable
+from horae.features.alerts.metrics import Alerts
 from horae.server.call import Call
-from horae.server.metrics.alerts import Alerts
 from horae.server.metrics.answers import Answers
 from horae.server.metrics.exchanges import Exchanges
 from horae.server.metrics.executions import Executions

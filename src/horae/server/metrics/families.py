@@ -8,7 +8,7 @@ from typing import TypeVar
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-from horae.model.buckets import Buckets
+from horae.model.base.buckets import Buckets
 
 K = TypeVar("K", bound=str)
 V = TypeVar("V")

@@ -9,9 +9,14 @@ from msgspec import Struct, field
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import Busy, StoreUnavailable
+from horae.features.alerts.store import alerts
+from horae.features.backfills.store import backfills
+from horae.features.dead_letters.store import replays
+from horae.features.events.store import watches
+from horae.server.http.promptly import heard
 from horae.server.metrics.families import Labels
-from horae.server.promptly import heard
-from horae.store.moves import alerts, backfills, circuit_reads, depths, limit_reads, replays, watches
+from horae.store.admission import circuit_reads, limit_reads
+from horae.store.executions.reads import depths
 
 MOST_CIRCUITS = 10_000
 MOST_BACKFILLED = 1_000  # jobs and states

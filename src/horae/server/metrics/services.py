@@ -7,8 +7,8 @@ from typing import get_args
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from horae.engine.hooks import Told
 from horae.engine.node import Node
+from horae.features.events.engine.hooks import Told
 from horae.server.metrics.families import by, counter, gauge
 from horae.version import __version__
 

@@ -10,10 +10,11 @@ import asyncpg
 
 from horae.env import Env, Instant
 from horae.errors import Busy, StoreUnavailable
-from horae.model.namespace import Longer
-from horae.store import epochs, expiry, fire_expiry, seed
+from horae.model.tenancy.namespace import Longer
+from horae.store import epochs, seed
 from horae.store.connections import DEFAULT, Connections
 from horae.store.driver import REPEATS, Before, Read, alone, one, op_names, run_async
+from horae.store.expiry import expiry, fire_expiry
 from horae.store.postgres import migrate
 from horae.store.postgres.connect import CONNECT, MOVED, Connector
 from horae.store.postgres.faults import BROKEN, RACES, reraise, translated, unopened, unreadable

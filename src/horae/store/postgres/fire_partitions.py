@@ -11,12 +11,12 @@ import asyncpg
 
 from horae.env import SECOND, Clock, Instant
 from horae.store.driver import run_async
-from horae.store.fire_expiry import LATE_BY
-from horae.store.moves.ledger import forget_before
+from horae.store.expiry.fire_expiry import LATE_BY
 from horae.store.postgres.connect import Connector
 from horae.store.postgres.partitions import AHEAD, ONE_AT_A_TIME, day_at, instant_of_suffix, patiently
 from horae.store.postgres.statements import execute
 from horae.store.script import Statement
+from horae.store.triggers.ledger import forget_before
 
 DAY: Instant = 86_400 * SECOND
 DAYS = Statement(

@@ -2,7 +2,7 @@
 
 `parcels`, `history`, `attempts` and `logs` share the same ranges of parcel id and come and go together. What is needed
 longer than its range moves to the DEFAULT partitions, which also catch what no range covers. A day of which namespaces
-keep more than a few for longer stays as it is; what else is in it is deleted one by one (`store/expiry.py`).
+keep more than a few for longer stays as it is; what else is in it is deleted one by one (`store/expiry/expiry.py`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,9 +15,9 @@ import asyncpg
 from msgspec import Struct
 
 from horae.env import SECOND, Clock, Instant
-from horae.model.ids import first_id_at
-from horae.model.namespace import Longer
-from horae.store.expiry import needed
+from horae.model.base.ids import first_id_at
+from horae.model.tenancy.namespace import Longer
+from horae.store.expiry.expiry import needed
 from horae.store.postgres.connect import Connector
 from horae.store.script import Statement
 from horae.store.tables import BESIDE, PARTITIONED, SHELVES

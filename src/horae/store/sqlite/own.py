@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from horae.env import Env, Instant
-from horae.model.namespace import Longer
-from horae.store import expiry, fire_expiry
+from horae.model.tenancy.namespace import Longer
 from horae.store.driver import Before, Read, alone
+from horae.store.expiry import expiry, fire_expiry
 from horae.store.script import Provided, ScriptFactory
 
 T = TypeVar("T")

@@ -7,11 +7,11 @@ import msgspec
 from msgspec import structs
 
 from horae.errors import HoraeError
-from horae.model.artifact import RESULT
-from horae.model.protocol import MAX_INLINE_RESULT, MAX_RESULT
-from horae.worker.artifacts import bringing, found_in
-from horae.worker.asks import Kept, Port
-from horae.worker.failure import failed
+from horae.model.executions.output.artifact import RESULT
+from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT
+from horae.worker.code.artifacts import bringing, found_in
+from horae.worker.code.asks import Kept, Port
+from horae.worker.code.failure import failed
 from horae.worker.holding import Fate
 
 

@@ -9,21 +9,21 @@ from msgspec import structs
 
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
-from horae.model.protocol import LogStream
-from horae.model.redaction import MASK
-from horae.model.trace import UNTRACED, Carried, trace_id_of
-from horae.worker.asks import Ask
-from horae.worker.context import NO_SECRETS, Context
-from horae.worker.failure import clean, stopped
+from horae.model.base.redaction import MASK
+from horae.model.base.trace import UNTRACED, Carried, trace_id_of
+from horae.model.fleet.protocol import LogStream
+from horae.worker.code.asks import Ask
+from horae.worker.code.context import NO_SECRETS, Context
+from horae.worker.code.failure import clean, stopped
+from horae.worker.code.tracing import Attempts
 from horae.worker.holding import Begun, Chunk, Fate, Item
 from horae.worker.journal import Journal
 from horae.worker.plan import Plan
+from horae.worker.processes.spawner import Spawner
 from horae.worker.secrets import refused
 from horae.worker.session import Session
 from horae.worker.settings import Settings
-from horae.worker.spawner import Spawner
 from horae.worker.timers import Timer
-from horae.worker.tracing import Attempts
 
 _MAKING = RLock()  # contexts: two of one item would number their log lines alike; a finaliser that logs may ask within
 BEATS = 3  # signs of life that the server hears of in the time that they may be away

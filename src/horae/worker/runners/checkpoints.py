@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Raw
 
 from horae.errors import HoraeError
-from horae.model.protocol import MAX_CHECKPOINT
-from horae.worker.asks import Keep, Port, Recall
-from horae.worker.durable import CHECKPOINT
+from horae.model.fleet.protocol import MAX_CHECKPOINT
+from horae.worker.code.asks import Keep, Port, Recall
+from horae.worker.code.durable import CHECKPOINT
 
 
 class Checkpoints:

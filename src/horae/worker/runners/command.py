@@ -29,26 +29,26 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import SECOND
-from horae.model.cel.meter import shared
-from horae.model.confines import FREE, Confines
-from horae.model.instant import format_instant
-from horae.model.job import Command
-from horae.model.signature import BadParams
-from horae.model.template import TemplateError, render
-from horae.worker.bounds import Bounds
-from horae.worker.context import Context
+from horae.model.base.instant import format_instant
+from horae.model.definitions.confines import FREE, Confines
+from horae.model.definitions.function_signature import BadParams
+from horae.model.definitions.job import Command
+from horae.model.expressions.meter import shared
+from horae.model.expressions.template import TemplateError, render
+from horae.worker.code.context import Context
+from horae.worker.code.failure import checked, failed
 from horae.worker.environ import PASSED
-from horae.worker.failure import checked, failed
 from horae.worker.holding import Begun, Fate
-from horae.worker.lines import Meter, Output, reporter
+from horae.worker.logs.lines import Meter, Output, reporter
 from horae.worker.plan import Plan
-from horae.worker.run_as import CannotRunAs, User, user_of
+from horae.worker.processes.bounds import Bounds
+from horae.worker.processes.run_as import CannotRunAs, User, user_of
+from horae.worker.processes.spawner import ChildProcess, GuardDied, SpawnFailed
 from horae.worker.runners.artifacts import bring_all
 from horae.worker.runners.base import Host, LocalPort, Run
 from horae.worker.runners.checkpoints import restore
 from horae.worker.runners.output_file import OutputFile
 from horae.worker.runners.tasks import TaskRunner
-from horae.worker.spawner import ChildProcess, GuardDied, SpawnFailed
 
 # What a command sees of the worker's own environment; `Settings.pass_env` names more.
 UNBOUND = Bounds()

@@ -9,15 +9,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from horae.env import SECOND
-from horae.model.cel.meter import shared
-from horae.model.job import Http
-from horae.model.protocol import ToldFailure
-from horae.model.signature import BadParams
-from horae.model.template import TemplateError, render, render_tree
-from horae.worker.context import Context
-from horae.worker.failure import clean, failed
+from horae.model.definitions.function_signature import BadParams
+from horae.model.definitions.job import Http
+from horae.model.expressions.meter import shared
+from horae.model.expressions.template import TemplateError, render, render_tree
+from horae.model.fleet.protocol import ToldFailure
+from horae.worker.code.context import Context
+from horae.worker.code.failure import clean, failed
+from horae.worker.code.retry_after import retry_after
 from horae.worker.holding import Begun, Fate
-from horae.worker.retry_after import retry_after
 from horae.worker.runners.base import Host, Run
 from horae.worker.runners.tasks import TaskRunner
 from horae.worker.secrets import Held

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from horae.model.protocol import MAX_INLINE_RESULT
-from horae.worker.failure import checked, fate_of, unencodable
+from horae.model.fleet.protocol import MAX_INLINE_RESULT
+from horae.worker.code.failure import checked, fate_of, unencodable
 from horae.worker.holding import Begun, Fate
 from horae.worker.plan import Plan
 

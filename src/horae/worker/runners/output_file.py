@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from horae.worker.asks import Port
+from horae.worker.code.asks import Port
 from horae.worker.runners.checkpoints import Checkpoints
 
 READ = 1024 * 1024

@@ -13,11 +13,14 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from horae.env import SECOND
-from horae.model.confines import FREE, Confines
-from horae.worker.bounds import Bounds
+from horae.model.definitions.confines import FREE, Confines
+from horae.worker.code.failure import failed
 from horae.worker.environ import divide
-from horae.worker.failure import failed
-from horae.worker.frames import (
+from horae.worker.holding import Begun, Fate
+from horae.worker.logs.lines import PAUSE, Meter, Output
+from horae.worker.logs.log_queue import BACKLOG
+from horae.worker.processes.bounds import Bounds
+from horae.worker.processes.frames import (
     HEADER,
     Alive,
     Asked,
@@ -34,17 +37,14 @@ from horae.worker.frames import (
     framed,
     reply_to,
 )
-from horae.worker.frames import Reply as AskReply
-from horae.worker.holding import Begun, Fate
-from horae.worker.lines import PAUSE, Meter, Output
-from horae.worker.log_queue import BACKLOG
+from horae.worker.processes.frames import Reply as AskReply
+from horae.worker.processes.spawner import ChildProcess, GuardDied, SpawnFailed
 from horae.worker.runners.base import Host, LocalPort, Run
 from horae.worker.runners.tasks import TaskRunner
-from horae.worker.spawner import ChildProcess, GuardDied, SpawnFailed
 
 IDLE = 60.0  # seconds after which a child that has nothing to do is ended
 START = 30.0  # seconds that a child may take to start
-PROGRAM = (sys.executable, "-m", "horae.worker.child")
+PROGRAM = (sys.executable, "-m", "horae.worker.processes.child")
 
 
 class Kid:

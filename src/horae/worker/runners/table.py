@@ -1,6 +1,6 @@
 """Which runner serves which kind of plan."""
 
-from horae.worker.failure import failed
+from horae.worker.code.failure import failed
 from horae.worker.runners.base import Host, Run, Runner
 from horae.worker.runners.command import CommandRunner
 from horae.worker.runners.http import HttpRunner

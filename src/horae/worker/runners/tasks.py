@@ -7,10 +7,10 @@ from typing import ClassVar
 import structlog
 
 from horae.env import SECOND
-from horae.worker.context import CURRENT
-from horae.worker.current_trace import within
-from horae.worker.failure import failed, stopped
-from horae.worker.failure import trace as traceback_of
+from horae.worker.code.context import CURRENT
+from horae.worker.code.current_trace import within
+from horae.worker.code.failure import failed, stopped
+from horae.worker.code.failure import trace as traceback_of
 from horae.worker.holding import RELEASED, Begun, Fate
 from horae.worker.runners.artifacts import bring_result, is_large, too_private
 from horae.worker.runners.base import Host, Run, Runner

@@ -4,9 +4,9 @@ from queue import SimpleQueue
 from threading import Thread
 
 from horae.env import SECOND
-from horae.worker.context import CURRENT
-from horae.worker.current_trace import inside
-from horae.worker.failure import TIMED_OUT, stopped
+from horae.worker.code.context import CURRENT
+from horae.worker.code.current_trace import inside
+from horae.worker.code.failure import TIMED_OUT, stopped
 from horae.worker.holding import RELEASED, Begun, Fate
 from horae.worker.runners.artifacts import bring_result_here, is_large, too_private
 from horae.worker.runners.base import Host, Run, Runner

@@ -1,0 +1,1 @@
+"""Commands for what decides whether work may start: queues, circuit breakers and keyed limits."""

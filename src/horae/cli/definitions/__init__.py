@@ -1,0 +1,1 @@
+"""Commands that write jobs, and the options that spell their fields."""

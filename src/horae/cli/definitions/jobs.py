@@ -1,0 +1,324 @@
+"""`horae jobs`: definitions from creation to restoration, and triggering them."""
+
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from horae.cli.admission.held_keys import limits
+from horae.cli.asking import confirm
+from horae.cli.definitions.definition import definition_options, editable, read_definition, speaking_flags
+from horae.cli.definitions.versions import COMMANDS, tell_plan
+from horae.cli.executions.waiting import finish, tell_hint, timeout_option
+from horae.cli.lazy import Group
+from horae.cli.output import Column, as_yaml
+from horae.cli.remote import Api, page_options, remote
+from horae.cli.times import TIME
+from horae.cli.values import params as read_params
+from horae.cli.workflows.grid import grid
+from horae.errors import BadInput, NotFound
+from horae.features.rollouts.cli import rollout, tell_rollout
+from horae.features.statistics.cli.statistics import stats
+from horae.model.documents import yaml_text
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Write nothing; say what would change, or what is wrong.")
+
+
+@click.group(cls=Group, examples=("horae jobs list", "horae jobs trigger daily-report --wait"))
+def jobs() -> None:
+    """Create, list, change and trigger jobs."""
+
+
+for command in (*COMMANDS, limits, rollout, stats, grid):
+    jobs.add_command(command)
+
+
+@jobs.command(
+    examples=(
+        "horae jobs create daily-report --command 'python report.py' --schedule '0 0 * * *' --retries 3 --timeout 1h",
+        "horae jobs create digest --python digest --every 5m --param limit=10",
+        "horae jobs create ping --http https://example.com/health --method GET --every 1m",
+        "horae jobs create -f report.yaml --dry-run",
+        "horae jobs create -f report.yaml",
+    )
+)
+@click.argument("name", required=False)
+@definition_options
+@dry_run_option
+@remote
+async def create(api: Api, name: str | None, dry_run: bool, **options: Any) -> None:
+    """Create a job from options or from a file."""
+    document = read_definition(name, options)
+    if "name" not in document:
+        raise click.UsageError("A job needs a name: horae jobs create NAME ...")
+    with speaking_flags(options):
+        if dry_run:
+            return tell_plan(api, await api.client.jobs.plan(document), "would be created")
+        job = await api.client.jobs.create(**document)
+    if not api.out.is_for_people:
+        return api.out.document(job.raw)
+    api.out.say(f"Created {job.name} ({job.job_id}), {job.status}.")
+    for note in job.raw.get("notes") or []:
+        api.out.say(note)
+    return None
+
+
+@jobs.command("list", examples=("horae jobs list", "horae jobs list --state paused", "horae jobs list -o json"))
+@click.option("--state", type=click.Choice(["active", "paused", "deleted"]), help="Only jobs in this state.")
+@click.option("--search", metavar="TEXT", help="Only jobs whose name, description or tags contain this.")
+@click.option("--queue", metavar="QUEUE", help="Only jobs of this queue.")
+@click.option("--tag", metavar="NAME[=VALUE]", help="Only jobs with this tag.")
+@click.option("--owner", metavar="WORKFLOW", help="Only the jobs that a workflow keeps for its steps.")
+@click.option("--owned", is_flag=True, default=None, help="With the jobs that workflows keep for their steps.")
+@page_options
+@remote
+async def list_(api: Api, **filters: Any) -> None:
+    """List jobs by name."""
+    page = await api.client.jobs.list(**filters)
+    columns: list[Column] = [
+        ("NAME", "name"),
+        ("STATUS", "status"),
+        ("SCHEDULE", lambda job: job.get("scheduleText") or job.get("schedule")),
+        ("NEXT", lambda job: api.out.age(job.get("nextFireAt"))),
+        ("LAST", lambda job: (job.get("lastExecution") or {}).get("status")),
+        ("ID", "jobId"),
+    ]
+    api.out.list(
+        page.raw, columns, "There are no jobs. Create one with: horae jobs create hello --command 'echo hello'"
+    )
+
+
+@jobs.command(examples=("horae jobs show daily-report", "horae jobs show daily-report -o yaml"))
+@click.argument("job")
+@remote
+async def show(api: Api, job: str) -> None:
+    """Show a job by name or id."""
+    api.out.one((await api.client.jobs.get(job)).raw)
+    if api.out.is_for_people:
+        with suppress(NotFound):  # it never had one
+            tell_rollout(api, await api.client.rollouts.get(job))
+
+
+@jobs.command(
+    examples=(
+        "horae jobs edit daily-report --retries 5",
+        "horae jobs edit daily-report --schedule '0 6 * * *' --tz Europe/Paris",
+        "horae jobs edit daily-report",
+    )
+)
+@click.argument("job")
+@definition_options
+@click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version.")
+@dry_run_option
+@remote
+async def edit(api: Api, job: str, if_version: int | None, dry_run: bool, **options: Any) -> None:
+    """Change a job: by options, from a file, or without either in your editor. Each change makes a new version."""
+    changes = read_definition(None, options)
+    before = await api.client.jobs.get(job)
+    version = if_version if if_version is not None else before.version
+    if changes and not options["file"]:
+        with speaking_flags(options):
+            if dry_run:
+                return tell_plan(api, await api.client.jobs.plan(changes, job, patch=True), "would change")
+            after = await api.client.jobs.edit(job, if_match=f'"{version}"' if if_version else None, **changes)
+    else:
+        document = changes or _in_editor(editable(before.raw))
+        if dry_run:
+            return tell_plan(api, await api.client.jobs.plan(document, job), "would change")
+        after = await api.client.jobs.replace(job, document, if_match=f'"{version}"')
+    if not api.out.is_for_people:
+        return api.out.document(after.raw)
+    if after.version == before.version:
+        api.out.say(f"{after.name} is unchanged, at version {after.version}.")
+    else:
+        api.out.say(f"Changed {after.name}: version {before.version} became {after.version}.")
+    return None
+
+
+def _in_editor(document: dict[str, Any]) -> dict[str, Any]:
+    text = click.edit(as_yaml(document), extension=".yaml")
+    if text is None:
+        raise BadInput("Nothing was saved, so nothing was changed.", "Give options instead: horae jobs edit --help")
+    try:
+        edited = [document.value for document in yaml_text.read_documents(text)]
+    except BadInput as error:
+        raise BadInput(f"What was saved is not valid YAML: {error.detail}", "Nothing was changed.") from None
+    if len(edited) != 1 or not isinstance(edited[0], dict):
+        raise BadInput("What was saved is not a job's definition.", "Nothing was changed.")
+    return edited[0]
+
+
+@jobs.command(examples=("horae jobs pause daily-report",))
+@click.argument("job")
+@remote
+async def pause(api: Api, job: str) -> None:
+    """Start nothing of a job until it is resumed; what runs goes on."""
+    paused = await api.client.jobs.pause(job)
+    _done(api, paused.raw, f"Paused {paused.name}. Resume it with: horae jobs resume {paused.name}")
+
+
+@jobs.command(examples=("horae jobs resume daily-report",))
+@click.argument("job")
+@remote
+async def resume(api: Api, job: str) -> None:
+    """Let a paused job go on."""
+    resumed = await api.client.jobs.resume(job)
+    _done(api, resumed.raw, f"Resumed {resumed.name}, {resumed.status}.")
+
+
+@jobs.command(
+    examples=(
+        "horae jobs delete daily-report",
+        "horae jobs delete daily-report --queued finish",
+        "horae jobs delete --tag demo --yes",
+    )
+)
+@click.argument("job", nargs=-1)
+@click.option("--tag", metavar="NAME[=VALUE]", help="All jobs with this tag, as those of the demo have `demo`.")
+@click.option("--yes", is_flag=True, help="Do not ask before jobs are deleted by their tag.")
+@click.option(
+    "--queued", type=click.Choice(["cancel", "finish"]), help="What becomes of queued executions; cancel otherwise."
+)
+@click.option(
+    "--running", type=click.Choice(["cancel", "finish"]), help="What becomes of running ones; finish otherwise."
+)
+@click.option("--force", is_flag=True, default=None, help="Also if workflows run it.")
+@remote
+async def delete(api: Api, job: tuple[str, ...], tag: str | None, yes: bool, **how: Any) -> None:
+    """Delete jobs: their triggers stop at once, their history stays, their names are free again."""
+    if bool(job) == bool(tag):
+        raise click.UsageError("Name the jobs to delete, or give --tag.")
+    for one in job if tag is None else await _tagged(api, tag, yes):
+        deleted = await api.client.jobs.delete(one, **how)
+        _done(api, deleted.raw, f"Deleted {deleted.name}. Undo it with: horae jobs restore {deleted.job_id}")
+
+
+async def _tagged(api: Api, tag: str, yes: bool) -> list[str]:
+    """Find the jobs with a tag, and ask whether they are to be deleted."""
+    page = await api.client.jobs.list(tag=tag, limit=1000)
+    names = [found.name for found in page]
+    while page.next_cursor:
+        page = await api.client.jobs.list(tag=tag, limit=1000, cursor=page.next_cursor)
+        names += [found.name for found in page]
+    if not names:
+        raise NotFound(f"No job has the tag {tag!r}.", "See `horae jobs list`.")
+    if not yes:
+        confirm(f"Delete {', '.join(names)}?")
+    return names
+
+
+@jobs.command(examples=("horae jobs restore daily-report",))
+@click.argument("job")
+@remote
+async def restore(api: Api, job: str) -> None:
+    """Undo a deletion, by id or by the name last deleted."""
+    restored = await api.client.jobs.restore(job)
+    _done(api, restored.raw, f"Restored {restored.name}, {restored.status}.")
+
+
+@jobs.command(
+    examples=(
+        "horae jobs trigger daily-report",
+        "horae jobs trigger daily-report --wait --param day=2026-11-15",
+        "horae jobs trigger daily-report --delay 10m --key report-2026-11-15 --priority 9",
+    )
+)
+@click.argument("job")
+@click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter; JSON is read as JSON; repeatable.")
+@click.option("--params", metavar="JSON", help="All parameters as one JSON object; @FILE or - reads them.")
+@click.option("--delay", metavar="SPAN", help="Start it so much later: 10m, 1h30m.")
+@click.option("--at", type=TIME, help="Start it then: 2026-11-15T08:00:00Z.")
+@click.option("--key", "unique", metavar="KEY", help="Make it unique: while the key is taken, nothing new is made.")
+@click.option(
+    "--priority",
+    type=click.IntRange(0, 9),
+    metavar="N",
+    help="From 0 (least urgent) to 9 (most); the job's own otherwise.",
+)
+@click.option("--deadline", type=TIME, help="When it should have ended; queues by deadline order by it.")
+@click.option("--within", metavar="SPAN", help="The same, from when it is due: 5m.")
+@click.option("--tag", multiple=True, metavar="NAME=VALUE", help="Tag the execution; repeatable.")
+@click.option(
+    "--interval", metavar="START/END", help="The data it is about, as 2026-11-14T00:00:00Z/2026-11-15T00:00:00Z."
+)
+@click.option("--wait-for-dependencies", is_flag=True, help="Wait for what the job depends on.")
+@click.option("--no-propagate", is_flag=True, help="Do not tell the jobs that depend on it how it ends.")
+@click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
+@click.option("-f", "--follow", is_flag=True, help="Show its log while it runs, and wait for its end.")
+@timeout_option
+@remote
+async def trigger(
+    api: Api,
+    job: str,
+    param: tuple[str, ...],
+    params: str | None,
+    wait: bool,
+    follow: bool,
+    timeout: str | None,
+    **how: Any,
+) -> None:
+    """Run a job now, or when asked to."""
+    from horae.cli.values import pairs
+
+    tags = pairs(how.pop("tag"), "--tag") or None
+    how["interval"] = _interval(how["interval"])
+    how["propagate"] = not how.pop("no_propagate")
+    execution = await api.client.jobs.trigger(job, read_params(param, params), key=how.pop("unique"), tags=tags, **how)
+    if wait or follow or timeout is not None:
+        return await finish(api, execution, follow=follow, timeout=timeout)
+    already = " already" if execution.deduplicated or execution.cached else ""
+    said = (f"Execution {execution.id} is{already} {execution.status}.", execution.note, execution.warning)
+    _done(api, execution.raw, " ".join(filter(None, said)))
+    if api.out.is_for_people:
+        await tell_hint(api, execution.id)
+    return None
+
+
+def _interval(text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
+    start, slash, end = text.partition("/")
+    if not slash:
+        raise BadInput(f"--interval: {text!r} has no end.", "Write START/END.", field="interval")
+    return start, end
+
+
+@jobs.command("forget-results", examples=("horae jobs forget-results daily-report",))
+@click.argument("job")
+@remote
+async def forget_results(api: Api, job: str) -> None:
+    """Let no remembered result of a job answer a submission any more."""
+    count = await api.client.jobs.forget_results(job)
+    _done(api, {"forgotten": count}, f"Forgot {count} results.")
+
+
+@jobs.command(examples=("horae jobs dependencies daily-report", "horae jobs dependencies daily-report -o json"))
+@click.argument("job")
+@remote
+async def dependencies(api: Api, job: str) -> None:
+    """Show what a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
+    found = (await api.client.jobs.dependencies(job)).raw
+    if not api.out.is_for_people:
+        return api.out.document(found)
+    needed: list[Column] = [("DEPENDS ON", "job"), ("CONDITION", "condition"), ("STATE", "state"), ("UNUSED", "unused")]
+    api.out.list({"items": found["dependencies"]}, needed, "It depends on no other job.")
+    if found["joins"]:
+        columns: list[Column] = [
+            ("INTERVAL", lambda join: (join.get("interval") or {}).get("start")),
+            ("STATE", "state"),
+            ("EXECUTION", "executionId"),
+            ("UPSTREAM", lambda join: ", ".join(f"{part['job']} {part['state']}" for part in join["upstream"])),
+        ]
+        api.out.list({"items": found["joins"]}, columns, "")
+    if found["dependents"]:
+        api.out.say(f"Jobs that depend on it: {', '.join(found['dependents'])}.")
+    for note in found["notes"]:
+        api.out.say(note)
+    return None
+
+
+def _done(api: Api, document: dict[str, Any], sentence: str) -> None:
+    if api.out.is_for_people:
+        api.out.say(sentence)
+    else:
+        api.out.document(document)

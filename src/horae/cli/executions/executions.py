@@ -1,0 +1,231 @@
+"""`horae executions`: list, show, follow, signal and cancel."""
+
+import json
+from typing import Any
+
+import click
+
+from horae.cli.executions.waiting import OpenLines, finish, in_time, show_lines, timeout_option
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+from horae.cli.terminal import echo
+from horae.cli.times import TIME
+from horae.cli.values import read_json
+from horae.cli.workflows.flows import COMMANDS
+from horae.errors import BadInput
+from horae.features.artifacts.cli import artifacts
+from horae.features.erasure.cli import erase
+from horae.model.executions.output.log_level import LEVELS
+
+EXPORTED = 1000  # executions that are asked for together
+NOT_ARCHIVED = "There are none in the archive. Namespaces say what goes there: horae namespaces set NAME --archive all"
+STATUSES = ("pending", "waiting", "queued", "running", "success", "failed", "cancelled", "skipped")
+
+
+@click.group(cls=Group, examples=("horae executions list --status failed", "horae executions logs -f EXECUTION"))
+def executions() -> None:
+    """List, follow, signal and cancel executions."""
+
+
+@executions.command(
+    "list", examples=("horae executions list", "horae executions list --job daily-report --status failed -o json")
+)
+@click.option("--status", type=click.Choice(STATUSES), help="Only those; pending means waiting or queued.")
+@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
+@click.option("--queue", metavar="QUEUE", help="Only those of this queue.")
+@click.option("--worker", metavar="WORKER", help="Only those this worker runs or ran.")
+@click.option("--tag", metavar="NAME[=VALUE]", help="Only those with this tag.")
+@click.option("--since", type=TIME, help="Only those made since, as 2026-11-15T00:00:00Z.")
+@click.option("--until", type=TIME, help="Only those made before.")
+@click.option("--archive", is_flag=True, help="Those that are not kept any more, from the archive.")
+@page_options
+@remote
+async def list_(api: Api, archive: bool, **filters: Any) -> None:
+    """List executions, newest first."""
+    if archive:
+        page = await api.client.executions.archived(**_of_archive(filters))
+        api.out.list(page.raw, columns(api), NOT_ARCHIVED)
+        _tell_unread(page.raw)
+        return
+    page = await api.client.executions.list(**filters)
+    api.out.list(page.raw, columns(api), "There are no such executions. Make one with: horae jobs trigger JOB")
+
+
+def _of_archive(filters: dict[str, Any]) -> dict[str, Any]:
+    """What the archive can be asked for."""
+    told = {"queue", "worker"} & {name for name, value in filters.items() if value is not None}
+    if told:
+        name = min(told)
+        raise BadInput(f"The archive is not searched by --{name}.", "Use --job, --status, --tag, --since and --until.")
+    return {name: value for name, value in filters.items() if name not in ("queue", "worker")}
+
+
+@executions.command(
+    examples=(
+        "horae executions export --since 2026-11-01T00:00:00Z",
+        "horae executions export --archive --job billing --status failed",
+    )
+)
+@click.option("--status", type=click.Choice(STATUSES), help="Only those; pending means waiting or queued.")
+@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
+@click.option("--tag", metavar="NAME[=VALUE]", help="Only those with this tag.")
+@click.option("--since", type=TIME, help="Only those made since, as 2026-11-15T00:00:00Z.")
+@click.option("--until", type=TIME, help="Only those made before.")
+@click.option("--archive", is_flag=True, help="From the archive: those that are not kept any more.")
+@remote
+async def export(api: Api, archive: bool, **filters: Any) -> None:
+    """Write executions as JSON lines, newest first: one document each, as lists show them.
+
+    Exit 1 names files of the archive that could not be read; what is in the others is written.
+    """
+    ask = api.client.executions.archived if archive else api.client.executions.list
+    cursor: str | None = None
+    unread = False
+    while True:
+        page = await ask(limit=EXPORTED, cursor=cursor, **filters)
+        for item in page.raw["items"]:
+            echo(json.dumps(item, ensure_ascii=False, separators=(",", ":")))
+        unread |= _tell_unread(page.raw)
+        cursor = page.raw["nextCursor"]
+        if cursor is None:
+            break
+    if unread:
+        click.get_current_context().exit(1)
+
+
+def _tell_unread(document: dict[str, Any]) -> bool:
+    """Name the files of the archive that could not be read; whether there were any."""
+    notes = document.get("notes", [])
+    for note in notes:
+        echo(f"Not all of it: {note}", err=True)
+    return bool(notes)
+
+
+def columns(api: Api) -> list[Column]:
+    """What a list of executions shows of each."""
+    return [
+        ("EXECUTION", "executionId"),
+        ("JOB", lambda one: one.get("jobName") or one.get("jobId")),
+        ("STATUS", "status"),
+        ("SCHEDULED", lambda one: api.out.age(one.get("scheduledAt"))),
+        ("STARTED", lambda one: api.out.age(one.get("startedAt"))),
+        ("ENDED", lambda one: api.out.age(one.get("completedAt"))),
+        ("ATTEMPT", "attempt"),
+        ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
+    ]
+
+
+@executions.command(examples=("horae executions show EXECUTION", "horae executions show EXECUTION --wait -o json"))
+@click.argument("execution")
+@click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
+@timeout_option
+@remote
+async def show(api: Api, execution: str, wait: bool, timeout: str | None) -> None:
+    """Show an execution."""
+    found = await api.client.executions.get(execution)
+    if wait or timeout is not None:
+        return await finish(api, found, timeout=timeout)
+    api.out.one(found.raw, leave_out=("error",))
+    traceback = found.error.traceback if found.error else ""
+    if traceback and api.out.is_for_people:
+        echo(f"\n{traceback.rstrip()}")
+    return None
+
+
+@executions.command(examples=("horae executions cancel EXECUTION", "horae executions cancel EXECUTION --wait"))
+@click.argument("execution")
+@click.option("--reason", metavar="TEXT", help="Why; it is kept with the execution.")
+@click.option("-w", "--wait", is_flag=True, help="Wait until it has stopped.")
+@timeout_option
+@remote
+async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeout: str | None) -> None:
+    """Cancel an execution; one that runs is asked to stop, then made to."""
+    cancelled = await api.client.executions.cancel(execution, reason=reason)
+    document = cancelled.raw
+    if (wait or timeout is not None) and not cancelled.execution.is_final:
+        final = await in_time(api, api.client.executions.wait(execution), timeout, execution)
+        document = {**document, "execution": final.raw}
+    if not api.out.is_for_people:
+        return api.out.document(document)
+    status = document["execution"]["status"]
+    asked = cancelled.verdict == "asked" and status == "running"
+    who = "its steps have" if document["execution"].get("reason") == "children" else "its worker has"
+    api.out.say(f"Execution {execution}: {f'{who} been asked to stop' if asked else status}.")
+    return None
+
+
+@executions.command(
+    examples=(
+        "horae executions signal EXECUTION approved",
+        """horae executions signal EXECUTION approved --payload '{"by": "ada"}'""",
+    )
+)
+@click.argument("execution")
+@click.argument("name")
+@click.option("--payload", metavar="JSON", help="What the execution gets; @FILE or - reads it.")
+@click.option("--key", metavar="KEY", help="Send it once, however often this command is run with this key.")
+@remote
+async def signal(api: Api, execution: str, name: str, payload: str | None, key: str | None) -> None:
+    """Tell an execution what it waits for, or will wait for."""
+    told = None if payload is None else read_json(payload, "--payload")
+    sent = await api.client.executions.signal(execution, name, told, key=key)
+    if not api.out.is_for_people:
+        return api.out.document(sent.raw)
+    became = "was delivered" if sent.delivered else "is kept until the execution waits for it"
+    api.out.say(f"The signal {name} {became}.")
+    return None
+
+
+@executions.command(
+    examples=(
+        "horae executions logs EXECUTION",
+        "horae executions logs -f EXECUTION",
+        "horae executions logs EXECUTION --grep 'timeout*ms' --level warning",
+    )
+)
+@click.argument("execution")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the execution ends; exit 1 if it fails.")
+@click.option("--tail", type=click.IntRange(1, 10_000), metavar="N", help="Begin with the last N lines.")
+@click.option("--attempt", type=click.IntRange(1), metavar="N", help="Only the lines of this attempt.")
+@click.option("--grep", metavar="TEXT", help="Only lines with this text in any case, * for anything; or re:PATTERN.")
+@click.option("--level", type=click.Choice(LEVELS), help="Only lines of this level, or worse.")
+@remote
+async def logs(api: Api, execution: str, follow: bool, **wanted: Any) -> None:
+    """Show what an execution wrote."""
+    found: list[Any] = []
+    live = OpenLines(api)
+    async for page in api.client.executions.log_pages(execution, follow=follow, on_open=live.show, **wanted):
+        live.clear()
+        if api.out.is_for_people:
+            show_lines(api, page)
+        else:
+            found += [line.raw for line in page]
+    live.clear()
+    if not api.out.is_for_people:
+        api.out.document({"items": found})
+    if follow and (await api.client.executions.get(execution)).status == "failed":
+        click.get_current_context().exit(1)
+
+
+@executions.command(examples=("horae executions attempts EXECUTION",))
+@click.argument("execution")
+@remote
+async def attempts(api: Api, execution: str) -> None:
+    """List the tries of an execution and why each failed."""
+    page = await api.client.executions.attempts(execution)
+    shown: list[Column] = [
+        ("ATTEMPT", "attempt"),
+        ("STATUS", "outcome"),
+        ("WORKER", "workerId"),
+        ("STARTED", lambda one: api.out.age(one.get("startedAt"))),
+        ("ENDED", lambda one: api.out.age(one.get("endedAt"))),
+        ("EXIT", "exitCode"),
+        ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
+    ]
+    api.out.list(page.raw, shown, "It has not been tried yet.")
+
+
+for command in (artifacts, *COMMANDS):
+    executions.add_command(command)
+executions.add_command(erase)

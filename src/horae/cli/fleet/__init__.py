@@ -1,0 +1,1 @@
+"""Commands for workers: run one, enrol, drain and scale them."""

@@ -1,0 +1,187 @@
+"""`horae workers autoscale`: start and drain workers as a queue wants them."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from horae.cli.remote import Api
+from horae.errors import BadInput, HoraeError
+from horae.model.base.duration import parse_duration
+from horae.model.fleet.autoscale import Bounds, Scaler
+
+SECOND = 1_000_000
+PATIENCE = 60.0  # seconds for a command that changes a fleet
+
+
+class Fleet(Protocol):
+    """Workers that can become more and fewer."""
+
+    async def size(self, seen: int) -> int:
+        """How many there are; `seen` is how many the server sees."""
+        ...
+
+    async def resize(self, now: int, to: int) -> None:
+        """Start or drain workers."""
+        ...
+
+    async def close(self) -> None:
+        """Drain what was started here, and wait until it is gone."""
+        ...
+
+
+class Processes:
+    """Workers on this machine: each is the given command, drained by SIGTERM. One that ends by itself is replaced."""
+
+    def __init__(self, command: Sequence[str], say: Callable[[str], None]) -> None:
+        self._command, self._say = command, say
+        self._running: list[asyncio.subprocess.Process] = []
+        self._draining: list[asyncio.subprocess.Process] = []
+
+    async def size(self, seen: int) -> int:
+        for process in self._running:
+            if process.returncode is not None:
+                self._say(f"A worker ended by itself with {process.returncode}; see what it wrote above.")
+        self._running = [process for process in self._running if process.returncode is None]
+        self._draining = [process for process in self._draining if process.returncode is None]
+        return len(self._running)
+
+    async def resize(self, now: int, to: int) -> None:
+        for _ in range(to - now):
+            self._running.append(await self._start())
+        for _ in range(now - to):  # the newest goes first: the oldest have the warmest caches
+            process = self._running.pop()
+            _drain(process)
+            self._draining.append(process)
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        try:
+            return await asyncio.create_subprocess_exec(*self._command, start_new_session=True)
+        except OSError as error:
+            remedy = "Write it as it would be started by hand: -- horae worker --queue reports"
+            raise BadInput(f"{self._command[0]} cannot be started: {error.strerror}.", remedy) from None
+
+    async def close(self) -> None:
+        for process in self._running:
+            _drain(process)
+        await asyncio.gather(*(process.wait() for process in (*self._running, *self._draining)))
+
+
+def _drain(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGTERM)
+
+
+class Commands:
+    """Workers elsewhere: a command makes them more, another fewer. HORAE_WORKERS and HORAE_DESIRED say from and to."""
+
+    def __init__(self, up: str, down: str) -> None:
+        self._up, self._down = up, down
+
+    async def size(self, seen: int) -> int:
+        return seen
+
+    async def resize(self, now: int, to: int) -> None:
+        line = self._up if to > now else self._down
+        env = {**os.environ, "HORAE_WORKERS": str(now), "HORAE_DESIRED": str(to), "HORAE_CHANGE": str(abs(to - now))}
+        process = await asyncio.create_subprocess_shell(line, env=env, start_new_session=True)
+        try:
+            code = await asyncio.wait_for(process.wait(), PATIENCE)
+        except TimeoutError:
+            process.kill()
+            raise HoraeError(f"{line!r} took longer than a minute.", "Let it ask for workers and return.") from None
+        if code:
+            raise HoraeError(f"{line!r} ended with {code}.", "It is tried again at the next look.")
+
+    async def close(self) -> None:
+        """What runs elsewhere goes on."""
+
+
+class Autoscaler:
+    """Looks at a queue now and then, and makes its fleet follow."""
+
+    def __init__(self, api: Api, fleet: Fleet, options: dict[str, Any]) -> None:
+        self._api, self._fleet = api, fleet
+        self._queue, self._wait, self._slots = options["queue"], options["target_wait"], options["slots"]
+        self._dry = options["dry_run"]
+        bounds = Bounds(
+            least=options["min"], most=options["max"], step=options["step"], cooldown=_seconds(options["cooldown"])
+        )
+        self._scaler = Scaler(bounds)
+
+    async def look(self) -> None:
+        """One look, and at most one change."""
+        signals = await self._api.client.workers.signals(self._queue, target_wait=self._wait, slots=self._slots)
+        now = await self._fleet.size(signals.workers)
+        to = self._scaler.size(self._api.env.clock.monotonic(), now, signals.desired_workers)
+        self._tell(signals, now, to)
+        if to != now and not self._dry:
+            await self._fleet.resize(now, to)
+
+    def _tell(self, signals: Any, now: int, to: int) -> None:
+        if not self._api.out.is_for_people:
+            return self._api.out.document({**signals.raw, "current": now, "next": to, "dryRun": self._dry})
+        change = "stays" if to == now else f"{'would become' if self._dry else 'becomes'} {to}"
+        self._api.out.say(
+            f"{signals.queue}: {signals.backlog} queued (oldest {signals.oldest_age:.1f}s), {signals.running} running,"
+            f" {signals.arrival_rate:.1f}/s in, {signals.service_rate:.1f}/s out; {now} workers, wants"
+            f" {signals.desired_workers}: {change}"
+        )
+        return None
+
+    async def run(self, every: float, stop: asyncio.Event, *, once: bool) -> None:
+        """Look until told to stop; a server that does not answer, or a command that fails, is tried again."""
+        while not stop.is_set():
+            try:
+                await self.look()
+            except BadInput:
+                raise
+            except HoraeError as error:
+                if once:
+                    raise
+                self._api.out.say(f"{error.detail} {error.remedy}")
+            if once:
+                return
+            await self._pause(every, stop)
+
+    async def _pause(self, seconds: float, stop: asyncio.Event) -> None:
+        ways = [asyncio.ensure_future(self._api.env.clock.sleep(seconds)), asyncio.ensure_future(stop.wait())]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+
+
+async def autoscale(api: Api, command: Sequence[str], options: dict[str, Any]) -> None:
+    """Check what was asked for, and follow the queue until SIGTERM or Ctrl-C."""
+    fleet = _fleet(command, options, api.out.say)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    scaler = Autoscaler(api, fleet, options)
+    try:
+        await scaler.run(_seconds(options["every"]), stop, once=options["once"])
+    finally:
+        await fleet.close()
+
+
+def _fleet(command: Sequence[str], options: dict[str, Any], say: Callable[[str], None]) -> Fleet:
+    if options["min"] > options["max"]:
+        raise BadInput(f"--min {options['min']} is more than --max {options['max']}.", "Lower one or raise the other.")
+    given = bool(command), bool(options["up"]), bool(options["down"])
+    if given == (True, False, False):
+        return Processes(command, say)
+    if given == (False, True, True):
+        return Commands(options["up"], options["down"])
+    if given == (False, False, False) and options["dry_run"]:
+        return Commands("", "")
+    remedy = "Give a worker's command after --, or both --up and --down, or only --dry-run."
+    raise BadInput("It is not clear how workers are started and drained.", remedy)
+
+
+def _seconds(span: str) -> float:
+    return parse_duration(span) / SECOND

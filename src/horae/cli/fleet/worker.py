@@ -1,0 +1,207 @@
+"""`horae worker`: a process that executes, anywhere a server can be reached from."""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from horae.cli.definitions.offers import offers
+from horae.cli.lazy import Command
+from horae.cli.remote import config_option
+from horae.cli.terminal import echo
+
+if TYPE_CHECKING:
+    from horae.config.settings import Settings
+    from horae.env import Clock
+    from horae.features.tracing.engine.spans import Sink
+    from horae.worker.settings import Settings as WorkerSettings
+    from horae.worker.worker import Worker
+
+
+class NoFunctions:
+    """The registry of a worker without an app: commands and HTTP requests are all it runs."""
+
+    jobs: dict[str, Any] = {}  # noqa: RUF012
+
+    def definitions(self) -> list[dict[str, Any]]:
+        return []
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "horae worker --server https://horae:8420 --enrol he_... --app reports.jobs:app",
+        "horae worker --server http://a:8420,http://b:8420 --queue gpu --label gpu=a100 --slots 2",
+        "horae worker --label zone=eu-1 --slots 8 --resource memory=16GiB --resource gpu=2",
+    ),
+)
+@click.option(
+    "--server",
+    "url",
+    metavar="URL[,URL]",
+    help="The servers to pull from. Others that they tell of are used while none of these answers."
+    "  [env: HORAE_URL; default: http://127.0.0.1:8420]",
+)
+@click.option("--key", "--api-key", "key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")
+@click.option("--namespace", metavar="NAME", help="Where, with a key that may use several.  [env: HORAE_NAMESPACE]")
+@click.option("--enrol", metavar="TOKEN", help="Get a key of its own with this token, once.  [env: HORAE_ENROL]")
+@click.option("--data", metavar="DIR", help="The folder where it keeps that key.  [env: HORAE_DATA; default: .]")
+@click.option("--app", metavar="MODULE:APP", help="Where the python jobs are.  [env: HORAE_APP]")
+@offers
+@click.option("--name", "worker_name", metavar="NAME", help="Its name.  [default: host name and process id]")
+@click.option("--spot", is_flag=True, default=None, help="Its machine can be taken away at short notice.")
+@click.option("--notice-file", metavar="PATH", help="A file whose appearance says that its machine goes away.")
+@click.option("--notice-url", metavar="URL", help="Where a cloud says so: a URL, aws, gcp or azure.")
+@click.option("--drain-grace", metavar="SPAN", help="How long a drain lets work go on.  [default: 30s]")
+@config_option
+def worker(config: Path | None, **flags: Any) -> None:
+    """Run a worker that executes jobs for a server.
+
+    It needs no access to the store, only HTTP and a key. SIGTERM drains: it hands back what is preemptible or has not
+    begun, finishes what runs within the grace time and hands back the rest; a second one aborts.
+    """
+    from horae.cli.installation.serving import read_settings
+    from horae.cli.process import run
+
+    if run(_work(read_settings(flags, config))) == "replace":
+        # A thread that cannot be stopped ends only with its process; the same command line starts afresh.
+        os.execv(sys.executable, sys.orig_argv)
+
+
+async def _work(settings: "Settings") -> str:
+    from horae.cli.apps import load_app
+    from horae.cli.process import signals, work_until_told
+    from horae.client.local import find_key, where
+    from horae.client.transport.trust import trust
+    from horae.env import system_env
+    from horae.errors import HoraeError
+    from horae.features.tracing.engine.otel import open_sink
+    from horae.worker.http_transport import HttpTransport
+    from horae.worker.worker import Worker
+
+    urls = where(None, settings)
+    key = await enrolled(settings, urls) or find_key(urls, settings)
+    if not key:
+        remedy = "Make a token with `horae workers enrol` for --enrol, or a key with `horae keys create --role worker`."
+        raise HoraeError("A worker needs a key.", remedy)
+    registry = load_app(settings.app) if settings.app else NoFunctions()
+    env = system_env()
+    tls = trust(settings) if any(url.startswith("https:") for url in urls) else None
+    transport = HttpTransport(urls, key, tls, namespace=settings.namespace, rng=env.rng, clock=env.clock)
+    made = Worker(env, worker_settings(settings), transport, registry)
+    sink = open_sink(settings.otlp_endpoint, "horae-worker", os.environ)
+    if sink is not None:
+        trace_attempts(made, sink)
+    echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
+    if said := unserved(settings, registry):
+        echo(said, err=True)
+    try:
+        with signals(env.clock) as taken, noticing(made, env.clock, settings):
+            return await work_until_told(made, taken)
+    finally:
+        if sink is not None:
+            await sink.close()
+
+
+def trace_attempts(worker: "Worker", sink: "Sink") -> None:
+    """Have a worker tell of its attempts, and its functions of what they do."""
+    from horae.worker.code.tracing import Attempts
+
+    worker.tracing = Attempts(sink, worker.name)
+    sink.serve_users()
+
+
+async def enrolled(settings: "Settings", urls: list[str]) -> str:
+    """The key of its own that a worker has, or gets with a token; empty without either, or when another one is set."""
+    from horae.cli.firstkey import make_folder, write_private
+    from horae.client.client import Client
+    from horae.client.local import read_key
+    from horae.client.transport.http import HttpTransport
+    from horae.client.transport.trust import trust
+
+    known = "" if settings.key else read_key(settings.worker_key_file)
+    if known or settings.key or not settings.enrol:
+        return known
+    make_folder(settings.data)
+    client = Client(key="", transport=HttpTransport(urls, partial(trust, settings)))
+    try:
+        made = await client.workers.redeem(str(settings.enrol), settings.worker_name or socket.gethostname())
+    finally:
+        await client.close()
+    write_private(settings.worker_key_file, made.raw["key"])
+    echo(f"Enrolled as {made.raw['keyId']}; its key is in {settings.worker_key_file}")
+    return str(made.raw["key"])
+
+
+@contextmanager
+def noticing(made: "Worker", clock: "Clock", settings: "Settings") -> Iterator[None]:
+    """Watch for a termination notice, if there is a place to look at."""
+    from horae.worker.notices.notice_watch import drain_on_notice
+
+    if not settings.notice_file and not settings.notice_url:
+        yield
+        return
+    watching = asyncio.ensure_future(drain_on_notice(made, clock, settings.notice_file, settings.notice_url))
+    try:
+        yield
+    finally:
+        watching.cancel()
+
+
+def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
+    """The worker's part of the settings."""
+    from horae.config.limits import check_user, command_limits
+    from horae.model.admission.queue import read_served
+    from horae.model.admission.reading.placement import read_resources
+    from horae.outbound.allow import Allowed
+    from horae.worker.settings import Settings as WorkerSettings
+
+    served = read_served(settings.queues)
+    chosen = {
+        "name": settings.worker_name,
+        "queues": served.queues,
+        "weights": served.weights,
+        "strict": served.strict,
+        "labels": {"spot": "true", **settings.labels} if settings.spot else settings.labels,
+        "concurrency": settings.concurrency,
+        "resources": read_resources(settings.resources),
+        "grace": settings.drain_grace,
+        "pass_env": settings.pass_env,
+        "secret_env": settings.secret_env,
+        "secret_files": settings.secret_files,
+        "limits": command_limits(settings),
+        "command_user": check_user(settings),
+        "command_users": settings.command_users,
+        "outbound": Allowed.read(settings.outbound_allow),
+        "verbose": settings.log_level == "debug",
+    }
+    return WorkerSettings(**{**chosen, **changes})
+
+
+def unserved(settings: "Settings", registry: Any) -> str:
+    """Return a warning of the app's queues that this worker does not serve; empty if it serves all."""
+    from horae.model.admission.queue import DEFAULT_QUEUE, read_served
+
+    served = read_served(settings.queues).queues
+    jobs: dict[str, list[str]] = {}
+    for document in registry.definitions():
+        if (queue := document.get("queue") or DEFAULT_QUEUE) not in served:
+            jobs.setdefault(queue, []).append(document["name"])
+    if not jobs:
+        return ""
+    told = "; ".join(f"{queue} ({', '.join(names)})" for queue, names in sorted(jobs.items()))
+    flags = " ".join(f"--queue {queue}" for queue in (*served, *sorted(jobs)))
+    return f"This worker does not serve all queues of its app: {told}. To serve them, start it with {flags}."
+
+
+def about(settings: "Settings", registry: Any) -> str:
+    """What a worker does, in a line."""
+    functions = f", functions {', '.join(sorted(registry.jobs))}" if registry.jobs else ""
+    return f"{settings.concurrency} at a time from {', '.join(settings.queues)}{functions}"

@@ -1,0 +1,119 @@
+"""`horae workers`: who executes, and asking them to leave."""
+
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, remote
+from horae.cli.terminal import echo
+
+
+@click.group(
+    cls=Group,
+    examples=("horae workers list", "horae workers drain WORKER", "horae workers autoscale --max 8 -- horae worker"),
+)
+def workers() -> None:
+    """List workers, enrol and drain them, and have as many as a queue wants."""
+
+
+@workers.command("list", examples=("horae workers list", "horae workers list -o json"))
+@remote
+async def list_(api: Api) -> None:
+    """List workers: live, late, draining and lately lost, with their labels and what of them is in use."""
+    page = await api.client.workers.list()
+    columns: list[Column] = [
+        ("WORKER", "workerId"),
+        ("STATUS", "status"),
+        ("HOST", "host"),
+        ("RUNNING", "running"),
+        ("USED", _used),
+        ("QUEUES", "queues"),
+        ("LABELS", "labels"),
+        ("VERSION", "version"),
+        ("SEEN", lambda one: api.out.age(one.get("lastHeartbeat"))),
+    ]
+    api.out.list(page.raw, columns, "There are no workers. Start one with: horae worker --server URL --key KEY")
+
+
+def _used(worker: dict[str, Any]) -> str:
+    """What is taken of a worker, of what it has: its slots first."""
+    used, has = worker.get("used", {}), {"slots": worker.get("capacity", 0), **worker.get("resources", {})}
+    return ", ".join(f"{used.get(name, 0)}/{amount} {name}" for name, amount in has.items())
+
+
+@workers.command(examples=("horae workers show WORKER",))
+@click.argument("worker")
+@remote
+async def show(api: Api, worker: str) -> None:
+    """Show a worker by name or session id, with the jobs it knows."""
+    api.out.one((await api.client.workers.get(worker)).raw)
+
+
+@workers.command(examples=("horae workers enrol", "horae workers enrol --queue gpu --expires-in 1d"))
+@click.option("--queue", "queues", multiple=True, metavar="QUEUE", help="The only queue it may serve; repeatable.")
+@click.option("--expires-in", default="1h", show_default=True, metavar="SPAN", help="How long the token is good for.")
+@remote
+async def enrol(api: Api, queues: tuple[str, ...], expires_in: str) -> None:
+    """Make a token that one worker exchanges for a key of its own.
+
+    So no key travels to the worker's machine: `horae worker --enrol TOKEN` keeps its own in its data folder.
+    """
+    made = (await api.client.workers.enrol(queues=queues, expires_in=expires_in)).raw
+    if not api.out.is_for_people:
+        return api.out.document(made)
+    echo(made["token"])
+    echo(f"Start the worker with --enrol and this token. It works once, until {made['expiresAt']}.", err=True)
+    return None
+
+
+@workers.command(examples=("horae workers drain WORKER",))
+@click.argument("worker")
+@remote
+async def drain(api: Api, worker: str) -> None:
+    """Ask a worker to finish what it runs and leave."""
+    found: Any = await api.client.workers.drain(worker)
+    if not api.out.is_for_people:
+        return api.out.document(found.raw)
+    api.out.say(f"{found.worker_id} has been asked to drain; it runs {found.running or 0}.")
+    return None
+
+
+@workers.command(
+    examples=(
+        "horae workers autoscale --min 1 --max 8 --target-wait 5s -- horae worker --queue default",
+        "horae workers autoscale --queue gpu --max 20 --slots 2 --up './more.sh' --down './fewer.sh'",
+        "horae workers autoscale --dry-run --once",
+    ),
+)
+@click.option("--queue", default="default", show_default=True, metavar="QUEUE", help="The queue that is followed.")
+@click.option("--min", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Workers at least.")
+@click.option("--max", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Workers at most.")
+@click.option(
+    "--target-wait", default="5s", show_default=True, metavar="SPAN", help="How long an execution may wait for a slot."
+)
+@click.option("--slots", type=click.IntRange(1), metavar="N", help="Slots of a worker; as those that are there, or 10.")
+@click.option("--every", default="5s", show_default=True, metavar="SPAN", help="Between two looks, and two changes.")
+@click.option(
+    "--step", type=click.IntRange(1), default=4, show_default=True, metavar="N", help="Workers in one change, at most."
+)
+@click.option(
+    "--cooldown", default="60s", show_default=True, metavar="SPAN", help="How long fewer must do before any is drained."
+)
+@click.option("--up", metavar="CMD", help="A shell line that starts HORAE_CHANGE workers elsewhere.")
+@click.option("--down", metavar="CMD", help="A shell line that drains HORAE_CHANGE workers elsewhere.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--once", is_flag=True, help="Look once.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+@remote
+async def autoscale(api: Api, command: tuple[str, ...], **options: Any) -> None:
+    """Start and drain workers so that what is queued starts within a wait.
+
+    COMMAND is a worker's command line: so many of it are kept running on this machine, and SIGTERM drains those that
+    are too many. With --up and --down workers live elsewhere, and both lines get HORAE_WORKERS (how many there are),
+    HORAE_DESIRED (how many there should be) and HORAE_CHANGE (the difference). SIGTERM drains what was started here.
+    """
+    from horae.cli.fleet.autoscale import autoscale as follow
+
+    await follow(api, command, options)

@@ -1,0 +1,111 @@
+"""`horae audit`: proofs about a live store, and who did what."""
+
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, remote
+from horae.cli.times import TIME
+from horae.features.audit_log.cli import log
+
+FIRES = "horae audit fires daily-report --from 2026-11-01T00:00:00Z --to 2026-11-15T00:00:00Z"
+
+
+@click.group(cls=Group, examples=("horae audit log list", "horae audit executions", FIRES))
+def audit() -> None:
+    """Tell who did what; check executions and fires of a live store."""
+
+
+@audit.command(examples=("horae audit executions", "horae audit executions --repair"))
+@click.option("--repair", is_flag=True, help="Queue again what has no owner.")
+@remote
+async def executions(api: Api, repair: bool) -> None:
+    """Check that each execution is in one place and has an owner.
+
+    It lies on one shelf, in one slice, within its parcel; what has not ended has a worker, a queue or a timer; and a
+    job all of whose dependencies are met was started. Exit 1 names those of which that is not so.
+    """
+    report = (await api.client.audit.executions(repair=repair)).raw
+    if api.out.is_for_people:
+        _tell(api, report)
+    else:
+        api.out.document(report)
+    if report["findings"]:
+        click.get_current_context().exit(1)
+
+
+def _tell(api: Api, report: dict[str, Any]) -> None:
+    shelves = [f"{amount['items']} {shelf}" for shelf, amount in report["shelves"].items()]
+    api.out.say(f"Checked {', '.join(shelves) or 'an empty store'}.")
+    repaired = report.get("repaired")
+    if repaired:
+        joins = f", {repaired['joins']} dependents looked at again" if repaired.get("joins") else ""
+        api.out.say(f"Repaired: {repaired['requeued']} queued again, {repaired['ended']} ended{joins}.")
+    if not report["findings"]:
+        return api.out.say("Every execution is in its place.")
+    columns: list[Column] = [
+        ("WRONG", "kind"),
+        ("SHELF", "shelf"),
+        ("PARCEL", "parcel"),
+        ("ITEMS", lambda row: f"{row['lo']}..{row['hi'] - 1}"),
+        ("WHY", "detail"),
+        ("SESSION", "session"),
+    ]
+    api.out.table(report["findings"], columns)
+    total = sum(report["kinds"].values())
+    shown = len(report["findings"])
+    return api.out.say(f"{total} out of place{f', {shown} shown' if shown < total else ''}. {_advice(repaired)}")
+
+
+def _advice(repaired: Any) -> str:
+    if repaired:
+        return "What is on two shelves or outside its parcel is left to people: report it with this output."
+    return "`horae audit executions --repair` queues again what has no owner."
+
+
+@audit.command(examples=(FIRES, f"{FIRES} -o json"))
+@click.argument("job")
+@click.option("--from", "since", required=True, type=TIME, help="The first instant that counts.")
+@click.option("--to", "until", required=True, type=TIME, help="The first instant that does not.")
+@click.option("--trigger", metavar="NAME", help="Only this trigger of the job.")
+@remote
+async def fires(api: Api, job: str, since: str, until: str, trigger: str | None) -> None:
+    """Check that each fire of a job is accounted for, exactly once.
+
+    The nominal fires of its triggers are computed anew and compared with the ledger. Exit 0 tells how many there are;
+    exit 1 names those that no row covers, or two.
+    """
+    report = (await api.client.audit.fires(job, since, until, trigger)).raw
+    if api.out.is_for_people:
+        _tell_fires(api, report)
+    else:
+        api.out.document(report)
+    if report["findings"]:
+        click.get_current_context().exit(1)
+
+
+def _tell_fires(api: Api, report: dict[str, Any]) -> None:
+    told = ", ".join(f"{count:,} {disposition}" for disposition, count in sorted(report["dispositions"].items()))
+    many = f"{report['fires']:,} fire{'' if report['fires'] == 1 else 's'}"
+    fate = "accounted for exactly once" if not report["findings"] else "in the ledger"
+    api.out.say(f"{many} of {report['jobName']} {fate}{f': {told}' if told else ''}.")
+    if report["undecided"]:
+        api.out.say(f"{report['undecided']:,} not decided yet.")
+    for note in report["notes"]:
+        api.out.say(note)
+    if not report["findings"]:
+        return
+    columns: list[Column] = [
+        ("WRONG", "kind"),
+        ("TRIGGER", "trigger"),
+        ("FIRES", "fires"),
+        ("INSTANTS", lambda one: one.get("detail") or " ".join(one["instants"])),
+    ]
+    api.out.table(report["findings"], columns)
+    if report["unnamed"]:
+        api.out.say(f"{report['unnamed']:,} more are not named.")
+
+
+audit.add_command(log)

@@ -1,0 +1,301 @@
+"""`horae db`: the store itself. These commands open it, or ask the server that alone may open a SQLite file in use."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from horae.cli.asking import confirm
+from horae.cli.lazy import Group
+from horae.cli.output import Output
+from horae.cli.remote import World, config_option, output_option
+
+if TYPE_CHECKING:
+    from horae.client.client import Client
+    from horae.config.settings import Settings
+    from horae.errors import StoreInUse
+    from horae.store.checkup import Facts
+
+
+@click.group(cls=Group, examples=("horae db version", "horae db backup horae.backup"))
+def db() -> None:
+    """Upgrade, move, back up and restore the store."""
+
+
+def store_command(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+    """Give a coroutine function the settings, an environment and an output."""
+
+    @wraps(work)
+    def callback(
+        *args: Any, store: str | None, data: str | None, config: Path | None, output: str, **more: Any
+    ) -> None:
+        from horae.config.load import load
+        from horae.env import system_env
+
+        world = click.get_current_context().find_object(World) or World()
+        env = world.env or system_env()
+        settings = load({"store": store, "data": data}, file=config).settings
+        out = Output(output, env.now)  # type: ignore[arg-type]
+        asyncio.run(work(settings, env, out, *args, **more))  # type: ignore[arg-type]
+
+    return output_option(_store(_data(config_option(callback))))
+
+
+_store = click.option("--store", metavar="URL", help="The store.  [env: HORAE_STORE; default: horae.db in --data]")
+_data = click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA; default: .]")
+
+
+@db.command(examples=("horae db version", "horae db version --store postgresql://horae@db/horae"))
+@store_command
+async def version(settings: "Settings", env: Any, out: Output) -> None:
+    """Show what the store is, its revision and the newest one this program knows.
+
+    The server of a SQLite store in use is asked, with the key in HORAE_KEY or the one in the store's folder.
+    """
+    from horae.cli.installation.store_checks import named
+    from horae.store.migrations.revisions import HEAD
+
+    facts = await _facts(settings, env)
+    if out.is_for_people:
+        at = f"revision {facts.version}" if facts.version else "no revision: it has no tables"
+        out.say(f"The store is {named(facts)} at {at}; this program knows {HEAD}.")
+        return out.say(", ".join(f"{name} {value}" for name, value in facts.settings.items()))
+    told = {"kind": facts.dialect, "version": facts.product, "settings": facts.settings}
+    return out.document({"store": facts.version, "program": HEAD, **told})
+
+
+@db.command(examples=("horae db upgrade", "horae db upgrade --store postgresql://horae@db/horae"))
+@store_command
+async def upgrade(settings: "Settings", env: Any, out: Output) -> None:
+    """Bring the store to this program's version; servers do the same at their start."""
+    from horae.store.checkup import schema_version
+    from horae.store.open import open_store_driver
+
+    driver = await open_store_driver(settings.direct_url, env, "(horae db upgrade)")
+    try:
+        before = await schema_version(driver)
+        await driver.migrate()
+        after = await schema_version(driver)
+    finally:
+        await driver.close()
+    if not out.is_for_people:
+        return out.document({"before": before, "after": after})
+    if before == after:
+        return out.say(f"The store is at {after} already.")
+    return out.say(f"Upgraded the store from {before or 'nothing'} to {after}.")
+
+
+@db.command(
+    "pause-job",
+    examples=(
+        "horae db pause-job nightly",
+        "horae db pause-job nightly --namespace team-a --store postgresql://db/horae",
+    ),
+)
+@click.argument("name")
+@click.option("--namespace", default="default", show_default=True, metavar="NAME", help="The namespace of the job.")
+@click.option("--reason", default="paused in the store", show_default=True, help="Why, as the job shows it.")
+@store_command
+async def pause_job(settings: "Settings", env: Any, out: Output, name: str, namespace: str, reason: str) -> None:
+    """Pause a job in a store whose servers are down.
+
+    `horae jobs resume` lets it go on, once a server runs. While one runs, use `horae jobs pause`.
+    """
+    from horae.store.offline import pause_job as pause
+    from horae.store.open import open_store_driver
+
+    _refuse_absent(settings.store_url)
+    driver = await open_store_driver(settings.direct_url, env, "(horae db pause-job)")
+    try:
+        paused = await pause(driver, namespace, name, reason, env.now())
+    finally:
+        await driver.close()
+    if not out.is_for_people:
+        return out.document({"job": name, "namespace": namespace, "paused": paused})
+    return out.say(f'The job "{name}" is paused.' if paused else f'The job "{name}" was not active.')
+
+
+async def _facts(settings: "Settings", env: Any) -> "Facts":
+    """What the store says of itself, to us or to the server that owns it."""
+    from horae.cli.installation.store_checks import told_facts
+    from horae.errors import StoreInUse
+    from horae.store.checkup import examine
+    from horae.store.open import open_store_driver
+
+    _refuse_absent(settings.store_url)
+    try:
+        driver = await open_store_driver(settings.direct_url, env, "(horae db)")
+    except StoreInUse as owned:
+        async with _owner(owned, settings, env) as client:
+            return told_facts((await client.store()).raw)
+    try:
+        return await examine(driver, env.now())
+    finally:
+        await driver.close()
+
+
+def _owner(owned: "StoreInUse", settings: "Settings", env: Any) -> "Client":
+    """A client of the server that owns a SQLite store. Raises `owned` again when it does not say where it listens."""
+    from horae.cli.installation.store_checks import sqlite_path
+    from horae.client.client import Client
+    from horae.client.local import find_key, read_key
+
+    url = str(owned.fields.get("url") or "")
+    path = sqlite_path(settings.store_url)
+    if not url or path is None:
+        raise owned
+    return Client(url, find_key([url], settings) or read_key(path.with_name("admin.key")), env=env)
+
+
+@db.command(
+    examples=("horae db migrate --from sqlite:///horae.db --to postgresql://horae@db/horae",),
+)
+@click.option("--from", "source", metavar="URL", required=True, help="The store to read; stop its servers first.")
+@click.option("--to", "target", metavar="URL", help="The store to fill; it must be a new one.  [env: HORAE_STORE]")
+@output_option
+def migrate(source: str, target: str | None, output: str) -> None:
+    """Copy everything into another store, verified by counts and checksums."""
+    from horae.config.load import load
+    from horae.config.show import masked
+    from horae.env import system_env
+    from horae.store.copying.transfer import migrate as copy
+
+    _refuse_absent(source)
+    target = target or load({}).settings.store
+    if not target:
+        raise click.UsageError("Name the store to fill with --to or HORAE_STORE.")
+    env = system_env()
+    sums = asyncio.run(copy(source, target, env))
+    out = Output(output, env.now)  # type: ignore[arg-type]
+    tables = {name: total.rows for name, total in sums.items() if total.rows}
+    if not out.is_for_people:
+        items = [{"table": n, "rows": s.rows, "checksum": f"{s.checksum:016x}"} for n, s in sums.items()]
+        return out.document({"from": masked(source), "to": masked(target), "items": items})
+    out.table(tables.items(), [("TABLE", lambda row: row[0]), ("ROWS", lambda row: row[1])])
+    return out.say(f"Copied {sum(tables.values()):,} rows; both stores hold the same.")
+
+
+@db.command(
+    examples=("horae db backup horae.backup", "horae db backup horae.backup --store postgresql://horae@db/horae")
+)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@store_command
+async def backup(settings: "Settings", env: Any, out: Output, file: Path) -> None:
+    """Write a copy of the store, as it is at one instant, into a file.
+
+    The store may be in use meanwhile: a SQLite store's server is asked for the copy, with the key in HORAE_KEY or the
+    one in the store's folder.
+    """
+    from horae.errors import StoreInUse
+    from horae.store.open import open_store_driver
+
+    _refuse_absent(settings.store_url)
+    try:
+        driver = await open_store_driver(settings.direct_url, env, "(horae db backup)")
+    except StoreInUse as owned:
+        await _ask_owner(_owner(owned, settings, env), file)
+    else:
+        await _copy(driver, env, file)
+    size = file.stat().st_size
+    if not out.is_for_people:
+        return out.document({"file": str(file), "bytes": size})
+    return out.say(f"Wrote {file}, {size:,} bytes. Put it back with: horae db restore {file}")
+
+
+async def _copy(driver: Any, env: Any, file: Path) -> None:
+    from horae.store.copying.backup import backup as write
+
+    try:
+        await write(driver, file, env)
+    finally:
+        await driver.close()
+
+
+async def _ask_owner(owner: "Client", file: Path) -> None:
+    """Have the server that owns a SQLite store send its copy; the file appears whole or not at all."""
+    from horae.private import create_file
+    from horae.store.copying.backup import refuse_precious
+
+    refuse_precious(file)
+    part = file.with_name(file.name + ".part")
+    part.unlink(missing_ok=True)
+    try:
+        with os.fdopen(create_file(part), "wb") as target:
+            async with owner as client:
+                async for piece in client.backup():
+                    target.write(piece)
+            target.flush()
+            os.fsync(target.fileno())
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@db.command(examples=("horae db restore horae.backup", "horae db restore horae.backup --replace --yes"))
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--replace", is_flag=True, help="Replace a store that is not empty.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@store_command
+async def restore(settings: "Settings", env: Any, out: Output, file: Path, replace: bool, yes: bool) -> None:
+    """Put a backup in the store's place and begin a new epoch; stop all servers first.
+
+    Every worker's session ends, and no token given out before is valid again.
+    """
+    from horae.config.show import masked
+    from horae.errors import NotFound
+    from horae.store.copying.backup import restore as put_back
+
+    url = settings.direct_url
+    if not file.is_file():
+        raise NotFound(f"There is no file {file}.", "Name one made by `horae db backup`.")
+    if replace and not yes:
+        confirm(f"Everything in {masked(url)} is replaced by {file}. Go on?")
+    epoch = await put_back(file, url, env, replace=replace)
+    if not out.is_for_people:
+        return out.document({"store": masked(url), "file": str(file), "epoch": epoch})
+    return out.say(f"Restored {masked(url)} from {file}; it begins epoch {epoch}.")
+
+
+@db.command(
+    "new-epoch", examples=("horae db new-epoch", "horae db new-epoch --store postgresql://horae@db/horae --yes")
+)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@store_command
+async def new_epoch(settings: "Settings", env: Any, out: Output, yes: bool) -> None:
+    """Begin a new epoch in a store that went back in time, or was copied, behind Horae's back.
+
+    Horae sees failovers, dumps that were restored, and its own restores. It cannot see that a SQLite file or
+    PostgreSQL's files were copied or put back: run this then, before a server starts on them. Every worker's session
+    ends, its work is not charged, and no token given out before is valid again.
+    """
+    from horae.config.show import masked
+    from horae.store import epochs
+    from horae.store.open import open_store_driver
+
+    url = settings.direct_url
+    _refuse_absent(url)
+    if not yes:
+        confirm(f"The sessions of all workers of {masked(url)} end. Go on?")
+    driver = await open_store_driver(url, env, "(horae db new-epoch)")
+    try:
+        await driver.migrate()
+        epoch = await driver.rewrite(lambda: epochs.renew(env.new_id, env.now()))
+    finally:
+        await driver.close()
+    if not out.is_for_people:
+        return out.document({"store": masked(url), "epoch": epoch})
+    return out.say(f"{masked(url)} begins epoch {epoch}.")
+
+
+def _refuse_absent(url: str) -> None:
+    """Opening a SQLite store that is not there would make one."""
+    from horae.cli.installation.store_checks import sqlite_path
+    from horae.errors import NotFound
+
+    path = sqlite_path(url)
+    if path is not None and not path.exists():
+        raise NotFound(f"There is no store at {path}.", "Name another with --store or --data; `horae up` makes one.")

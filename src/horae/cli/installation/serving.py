@@ -1,0 +1,93 @@
+"""What `up` and `server` share: settings become a node that serves."""
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from horae.cli.firstkey import make_folder
+from horae.cli.process import calm_collector
+from horae.cli.terminal import echo
+from horae.config.build import connections, engine_settings
+from horae.config.load import load
+from horae.config.settings import Settings
+from horae.engine.node import Node
+from horae.env import Env
+from horae.errors import BadInput
+from horae.features.tracing.engine.otel import open_sink
+from horae.server.http.address import is_loopback
+from horae.server.http.cors import Cors
+from horae.server.http.crowd import Crowd
+from horae.server.http.proxies import Proxies
+from horae.server.http.tls import Tls
+from horae.server.run import Serving, remote_url, serve
+from horae.worker.processes.spawner import raise_open_files
+
+
+def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
+    """Settings of a long-running command; its logs follow them from here on."""
+    from horae.cli.installation.logs import configure_logs
+
+    settings = load(flags, file=config).settings
+    configure_logs(settings)
+    return settings
+
+
+async def open_node(env: Env, settings: Settings, command: str) -> Node:
+    """Open the store and bring it up to date."""
+    make_folder(settings.data)
+    owner = f"({command}, {settings.public_url})"
+    sink = open_sink(settings.otlp_endpoint, "horae", os.environ)
+    node = await Node.open(env, settings.store_url, engine_settings(reachable(settings)), owner, connections(settings))
+    if sink is not None:
+        node.trace(sink)
+    return node
+
+
+def reachable(settings: Settings) -> Settings:
+    """An address that stands for all of them is none to reach it by; the machine's name is."""
+    remote = remote_url(settings.host, settings.port, "https" if settings.tls_cert else "http")
+    if settings.advertise or not remote or not settings.port:
+        return settings
+    return msgspec.structs.replace(settings, advertise=remote)
+
+
+def warn_if_open(serving: Serving) -> None:
+    """Keys travel as they are in plain HTTP: whoever lets other machines in must know."""
+    if is_loopback(serving.host) or serving.is_private:
+        return
+    echo(
+        f"Warning: other machines reach this server on {serving.host or 'all addresses'}, port {serving.port}, without"
+        " TLS: keys and params can be read on the way. Put a TLS proxy in front and keep --host 127.0.0.1, unless you"
+        " trust the whole network.",
+        err=True,
+    )
+
+
+def tls_of(settings: Settings) -> Tls | None:
+    """The certificate that the server shows, if it has one."""
+    if not settings.tls_cert:
+        if settings.tls_key or settings.tls_client_ca:
+            raise BadInput("There is no certificate.", "Name its file with tls_cert.", field="tls_cert")
+        return None
+    authority = Path(settings.tls_client_ca) if settings.tls_client_ca else None
+    return Tls(Path(settings.tls_cert), Path(settings.tls_key or settings.tls_cert), authority)
+
+
+async def listen(node: Node, settings: Settings, parts: Collection[str], command: str) -> Serving:
+    """Begin to serve. Whoever sets another host has asked for other machines to be let in."""
+    raise_open_files()  # each connection is one, and a usual soft limit is less than one address may open
+    remote = not is_loopback(settings.host)
+    proxies = Proxies(settings.trusted_proxies, settings.proxy_hops, settings.allowed_hosts)
+    crowd = Crowd(settings.max_connections, settings.max_connections_per_address, proxies)
+    serving = await serve(
+        node, settings.host, settings.port, parts=parts, allow_remote=remote, tls=tls_of(settings), crowd=crowd,
+        proxies=proxies, cors=Cors(settings.cors_origins),
+    )  # fmt: skip
+    tell_owner = getattr(node.store.driver, "tell_owner", None)
+    if tell_owner is not None:
+        tell_owner(f"({command}, {serving.url})")  # what others do with the file, they ask for there
+    calm_collector()
+    return serving

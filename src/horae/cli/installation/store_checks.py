@@ -1,0 +1,204 @@
+"""The doctor's checks of a store: what it says of itself, through its server or opened here, and what that means."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from horae.cli.checks import Check, State, clock_check, disk_state
+from horae.config.settings import Settings
+from horae.config.show import masked
+from horae.env import Env
+from horae.errors import HoraeError, StoreInUse
+from horae.store.connections import DEFAULT
+
+if TYPE_CHECKING:
+    from horae.store.checkup import Facts
+    from horae.store.driver import Driver
+
+OLDEST_POSTGRES = 140_000
+OLD_SNAPSHOT = 3600  # seconds
+KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+
+
+async def store_checks(settings: Settings, env: Env) -> list[Check]:
+    """What the store tells when it is opened."""
+    from horae.store.checkup import examine
+    from horae.store.open import open_store_driver
+
+    shown = masked(settings.store_url)
+    path = sqlite_path(settings.store_url)
+    if path is not None and not path.exists():
+        return [Check("store", "warn", f"there is none at {shown} yet", "The first `horae up` makes it.")]
+    try:
+        driver = await open_store_driver(settings.direct_url, env, "(horae doctor)")
+    except StoreInUse as owned:
+        at = owned.fields.get("url")
+        remedy = "A SQLite store has one owner. It tells the same: horae doctor, without --offline"
+        return [Check("store", "fail", owned.detail, f"{remedy}{f' (--server {at})' if at else ''}.")]
+    except HoraeError as error:
+        return [Check("store", "fail", error.detail, error.remedy)]
+    try:
+        facts = await examine(driver, env.now())
+        sealed = [] if facts.version is None else [sealed_check(await _look_at_sealed(driver, settings, env))]
+    except HoraeError as error:
+        return [Check("store", "fail", error.detail, error.remedy)]
+    finally:
+        await driver.close()
+    found = [Check("store", "ok", f"{named(facts)}, {shown} answers"), *judged(facts), *sealed]
+    if facts.dialect == "sqlite":
+        return found
+    return [*found, _pooler(settings), clock_check("store clock", facts.clock_offset, "the store's")]
+
+
+def told_checks(document: dict[str, Any]) -> list[Check]:
+    """What a server tells of its store. Its time follows the store's, so there is no clock to compare."""
+    facts = told_facts(document)
+    found = [Check("store", "ok", f"{named(facts)}, the server reaches it"), *judged(facts)]
+    if "sealed" in document:
+        found.append(sealed_check(document["sealed"]))
+    if trouble := document.get("archive"):
+        found.append(_archive_check(trouble))
+    if facts.free is None:
+        return found
+    state, size = disk_state(facts.free)
+    remedy = "" if state == "ok" else "Make room on the server's disk, shorten HORAE_RETENTION, or move its --data."
+    return [*found, Check("store disk", state, f"{size} free where the server keeps it", remedy)]
+
+
+async def _look_at_sealed(driver: "Driver", settings: Settings, env: Env) -> dict[str, Any]:
+    from horae.engine.base.sealing import Sealer
+    from horae.engine.base.sealing_check import SealingCheck
+    from horae.store.contract import Store
+
+    store = Store(driver, env)
+    sealer = Sealer(env, store, str(settings.secret_key), str(settings.secret_key_path))
+    await sealer.prepare(noting=False)
+    told: dict[str, Any] = msgspec.to_builtins(await SealingCheck(env, store, sealer).look())
+    return told
+
+
+def sealed_check(sealed: dict[str, Any]) -> Check:
+    """Whether the master key opens what is sealed."""
+    opened, unopened = sealed["opened"], sealed["unopened"]
+    if unopened:
+        keys = ", ".join(sealed["missingKeys"]) or "none that is known"
+        remedy = "Give the server the key that sealed them, too: HORAE_SECRET_KEY=NEW,OLD."
+        return Check("master key", "fail", f"{unopened:,} sealed values do not open; missing: {keys}", remedy)
+    if not sealed["canSeal"]:
+        state: State = "fail" if sealed["missingKeys"] else "warn"
+        return Check("master key", state, sealed["problem"] or "", sealed["remedy"] or "")
+    return Check("master key", "ok", f"opens all of {opened:,} sealed values" if opened else "seals; nothing is sealed")
+
+
+def _archive_check(trouble: dict[str, Any]) -> Check:
+    remedy = (
+        "Nothing that is to be archived is forgotten meanwhile, so the store grows. Make room, or repair the place."
+    )
+    return Check("archive", "fail", f"since {trouble['since']}: {trouble['problem']}", remedy)
+
+
+def told_facts(document: dict[str, Any]) -> "Facts":
+    """Facts as a server tells them."""
+    from horae.store.checkup import Facts
+
+    return Facts(
+        dialect=document["kind"],
+        version=document["revision"],
+        newest=document["newest"],
+        settings=document["settings"],
+        free=document["freeBytes"],
+    )
+
+
+def named(facts: "Facts") -> str:
+    """What kind of store it is, with its version."""
+    return f"{KINDS.get(facts.dialect, facts.dialect)} {facts.product}"
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file of a SQLite store; None for any other."""
+    rest = url.removeprefix("sqlite:///")
+    return Path(rest) if rest != url and rest not in ("", ":memory:") else None
+
+
+def judged(facts: "Facts") -> Iterator[Check]:
+    """What a store's revision and settings mean."""
+    yield _migrations(facts)
+    if facts.dialect == "sqlite":
+        yield _sqlite_durability(facts)
+        return
+    yield _postgres_version(facts)
+    yield from _postgres_durability(facts)
+    yield from _postgres_upkeep(facts)
+
+
+def _migrations(facts: "Facts") -> Check:
+    if facts.version is None:
+        return Check("migrations", "warn", "no tables yet", "A server makes them at its start, or: horae db upgrade")
+    if facts.version > facts.newest:
+        remedy = "Install the Horae that migrated it: pip install -U horae"
+        return Check("migrations", "fail", f"store {facts.version} is newer than this program's {facts.newest}", remedy)
+    if facts.version < facts.newest:
+        remedy = "A server migrates it at its start, or: horae db upgrade"
+        return Check("migrations", "warn", f"store {facts.version}, program {facts.newest}", remedy)
+    return Check("migrations", "ok", f"at {facts.version}, the newest")
+
+
+def _sqlite_durability(facts: "Facts") -> Check:
+    durable = (facts.settings["journal_mode"], facts.settings["synchronous"]) == ("wal", "2")
+    detail = f"journal {facts.settings['journal_mode']}, synchronous {facts.settings['synchronous']}"
+    return Check("durability", "ok" if durable else "fail", detail, "" if durable else "Use a local disk.")
+
+
+def _postgres_version(facts: "Facts") -> Check:
+    version = int(facts.settings["server_version_num"])
+    if version < OLDEST_POSTGRES:
+        return Check("postgresql", "fail", facts.settings["server_version"], "Horae needs PostgreSQL 14 or newer.")
+    return Check("postgresql", "ok", facts.settings["server_version"])
+
+
+def _postgres_durability(facts: "Facts") -> Iterator[Check]:
+    for name in ("fsync", "full_page_writes"):
+        if facts.settings.get(name) != "on":
+            yield Check(name, "fail", f"{name} is off: a crash may lose or break the store", f"Set {name} = on.")
+    if facts.settings.get("synchronous_commit") == "off":
+        remedy = "Horae asks for it itself; a role that forbids that loses acknowledged work in a crash."
+        yield Check("synchronous_commit", "fail", "off on Horae's own connections", remedy)
+    elif facts.settings.get("fsync") == "on":
+        yield Check("durability", "ok", f"fsync on, synchronous_commit {facts.settings.get('synchronous_commit')}")
+
+
+def _postgres_upkeep(facts: "Facts") -> Iterator[Check]:
+    numbers = {name: int(facts.settings.get(name, 0)) for name in _UPKEEP}
+    for name, (bound, what, remedy) in _UPKEEP.items():
+        if numbers[name] > bound:
+            yield Check(what, "warn", f"{numbers[name]}", remedy)
+    if facts.settings.get("autovacuum") == "off":
+        yield Check("autovacuum", "fail", "off: the shelves fill with dead rows", "Set autovacuum = on.")
+    used, most = int(facts.settings["connections"]), int(facts.settings["max_connections"])
+    state: State = "warn" if used > most * 0.8 else "ok"
+    remedy = (
+        f"Raise max_connections, or put fewer servers on it: each takes up to {DEFAULT.most}."
+        if state == "warn"
+        else ""
+    )
+    yield Check("connections", state, f"{used} of {most}", remedy)
+
+
+_SNAPSHOT = "A transaction this old keeps dead rows from being cleared away: end it (pg_stat_activity, xact_start)."
+_UPKEEP = {
+    "oldest_snapshot_seconds": (OLD_SNAPSHOT, "oldest snapshot (s)", _SNAPSHOT),
+    "inactive_slots": (0, "inactive replication slots", "They keep dead rows: drop those that nobody reads."),
+    "feedback_standbys": (0, "standbys with feedback", "Their long queries keep dead rows (hot_standby_feedback)."),
+}
+
+
+def _pooler(settings: Settings) -> Check:
+    if settings.store_direct:
+        return Check("pooler", "ok", f"by transaction, past it at {masked(settings.store_direct)}")
+    if ":6432" not in settings.store_url:
+        return Check("pooler", "ok", "none seen")
+    remedy = "It must pool by session; or name PostgreSQL's own URL too (HORAE_STORE_DIRECT)."
+    return Check("pooler", "warn", "port 6432 looks like PgBouncer", remedy)

@@ -1,0 +1,132 @@
+"""`horae up`: everything in one process."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from horae.cli.definitions.offers import offers
+from horae.cli.lazy import Command
+from horae.cli.remote import config_option
+from horae.cli.terminal import echo
+
+if TYPE_CHECKING:
+    from horae.config.settings import Settings
+    from horae.engine.node import Node
+    from horae.server.run import Serving
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "horae up",
+        "horae up --demo",
+        "horae up --port 9000 --data state --app jobs:app",
+        "horae up --queue critical=5 --queue default=1 --label gpu=a100 --slots 4",
+    ),
+)
+@click.option("--port", metavar="PORT", help="The port to listen on.  [env: HORAE_PORT; default: 8420]")
+@click.option("--host", metavar="HOST", help="The address to listen on.  [env: HORAE_HOST; default: 127.0.0.1]")
+@click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA; default: .]")
+@click.option("--store", metavar="URL", help="Another store.  [env: HORAE_STORE; default: horae.db in --data]")
+@click.option("--app", metavar="MODULE:APP", help="Where your python jobs are; they are registered.  [env: HORAE_APP]")
+@offers
+@click.option("--demo", is_flag=True, help="Register a few small jobs to look at.")
+@config_option
+def up(demo: bool, config: Path | None, **flags: Any) -> None:
+    """Run everything in one process: API, scheduler and a worker.
+
+    State is one SQLite file in the data folder; queues, slots, labels and resources are those of the worker. Ctrl-C or
+    SIGTERM drains, a second one aborts.
+    """
+    from horae.cli.installation.serving import read_settings
+    from horae.cli.process import run
+
+    run(_up(read_settings(flags, config), demo))
+
+
+async def _up(settings: "Settings", demo: bool) -> None:
+    from horae.cli.embedded import apply_jobs, embedded_worker, registry_of, with_demo
+    from horae.cli.firstkey import ensure_key
+    from horae.cli.fleet.worker import unserved
+    from horae.cli.installation.serving import listen, open_node, warn_if_open
+    from horae.cli.process import signals, unless_aborted, work_until_told
+    from horae.engine.node import PARTS
+    from horae.env import system_env
+
+    registry = registry_of(settings.app, demo)
+    if demo:
+        settings = with_demo(settings)
+    node = await open_node(system_env(), settings, "horae up")
+    stop = node.stop
+    with signals(node.env.clock) as taken:
+        try:
+            key = await ensure_key(node.keys, settings)
+            worker = await embedded_worker(node, settings, registry)
+            serving = await listen(node, settings, PARTS, "horae up")
+            stop = serving.stop
+            warn_if_open(serving)
+            await apply_jobs(node, registry)
+            await greet(node, serving, settings, key, demo)
+            if said := unserved(settings, registry):
+                echo(said, err=True)
+            await work_until_told(worker, taken)
+        finally:
+            await unless_aborted(stop(), taken)
+
+
+async def greet(node: "Node", serving: "Serving", settings: "Settings", key: str, demo: bool) -> None:
+    """Say where everything is and what to do next."""
+    from horae.config.show import masked
+    from horae.version import __version__
+
+    code = await node.keys.new_sign_in_code()
+    lines = [
+        f"Horae {__version__} is up at {serving.url}",
+        "",
+        f"  sign in  {code.link(serving.url)}",
+        "           (once, within ten minutes; `horae sign-in` prints another)",
+    ]
+    if serving.remote:
+        lines.append(f"  remote   {serving.remote}")
+    lines += [f"  store    {masked(settings.store_url)}", f"  key      {key}"]
+    if settings.secret_key_path.exists() and not settings.secret_key:
+        lines.append(
+            f"  secrets  {settings.secret_key_path} seals them: back it up, and keep it out of version control"
+        )
+    here = " in this folder" if settings.data == Path() else ""
+    lines += ["", f"Three things to try next, in another terminal{here}:"]
+    lines += [f"  {line}" for line in (*activation(), *_exports(serving, settings), *(_DEMO if demo else _FIRST))]
+    echo("\n".join([*lines, "", "Ctrl-C stops it."]))  # at once, so that no log line of another thread comes between
+
+
+_FIRST = (
+    "horae jobs create hello --command 'echo hello' --every 1m",
+    "horae jobs trigger hello --follow",
+    "horae executions list",
+)
+_DEMO = (
+    "horae jobs list",
+    "horae jobs trigger demo-primes --param up_to=100000 --follow",
+    "horae dlq list",
+)
+
+
+def activation() -> list[str]:
+    """How to put `horae` on the path, where it is not: in a virtual environment that nobody has activated."""
+    activate = Path(sys.prefix) / "bin" / "activate"
+    return [] if shutil.which("horae") or not activate.exists() else [f". {activate}"]
+
+
+def _exports(serving: "Serving", settings: "Settings") -> list[str]:
+    """What the commands must know when it is not what they assume."""
+    from horae.config.settings import DEFAULT_URL
+
+    told = {}
+    if serving.url != DEFAULT_URL:
+        told["HORAE_URL"] = serving.url
+    if settings.data != Path() and not settings.admin_key:
+        told["HORAE_DATA"] = str(settings.data.resolve())
+    return [f"export {' '.join(f'{name}={value}' for name, value in told.items())}"] if told else []

@@ -1,0 +1,1 @@
+"""Commands for namespaces, keys, secrets and signing in."""

@@ -1,0 +1,115 @@
+"""`horae keys`: who may talk to Horae."""
+
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+from horae.cli.terminal import echo
+
+ROLES = ("viewer", "operator", "editor", "admin", "worker")
+PERMISSIONS = ("commands", "sensitive", "installation")
+
+
+@click.group(cls=Group, examples=("horae keys create ci --role operator", "horae keys rotate 3f2a9c --overlap 1h"))
+def keys() -> None:
+    """Create, list, rotate and revoke keys."""
+
+
+@keys.command(
+    examples=(
+        "horae keys create fleet --role worker --queue etl",
+        "horae keys create ci --role operator --jobs 'etl-*' --expires 90d -o json",
+        "horae keys create platform --role editor --permission commands",
+        "horae keys create dashboard --role viewer --rate 100/1s",
+    )
+)
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default="admin",
+    show_default=True,
+    help="What it may do: look; run and hold what there is; define; say who may what; execute.",
+)
+@click.option(
+    "--permission",
+    "permissions",
+    type=click.Choice(PERMISSIONS),
+    multiple=True,
+    help="Beyond its role: define commands, see what is sealed, act on all namespaces; repeatable.",
+)
+@click.option("--queue", "queues", multiple=True, metavar="QUEUE", help="Only this queue; repeatable.")
+@click.option("--jobs", multiple=True, metavar="PATTERN", help="Only jobs so named, as 'etl-*'; repeatable.")
+@click.option("--rate", metavar="RATE", help="Requests to each server, at most, as 100/1s; workers' are not counted.")
+@click.option("--expires", "--expires-in", "expires", metavar="SPAN", help="End it after so long, as 90d.")
+@remote
+async def create(api: Api, name: str, role: str, expires: str | None, **scope: Any) -> None:
+    """Create a key. Its text is shown this once."""
+    from horae.model.base.duration import parse_duration
+    from horae.model.base.instant import format_instant
+
+    ends = format_instant(api.env.now() + parse_duration(expires, field="--expires")) if expires else None
+    made = (await api.client.keys.create(name, role=role, expires_at=ends, **scope)).raw
+    _tell(api, made, f"This is the key of {name!r} ({role}). It is not shown again.")
+
+
+@keys.command(examples=("horae keys rotate 3f2a9c", "horae keys rotate 3f2a9c --overlap 1h"))
+@click.argument("key_id")
+@click.option("--overlap", metavar="SPAN", help="How long the old one stays valid; 0 ends it at once.  [default: 1d]")
+@remote
+async def rotate(api: Api, key_id: str, overlap: str | None) -> None:
+    """Replace a key by a new one that may the same. Its text is shown this once."""
+    made = (await api.client.keys.rotate(key_id, overlap=overlap)).raw
+    _tell(api, made, f"This replaces {key_id}, which ends after {overlap or '1d'}. It is not shown again.")
+
+
+def _tell(api: Api, made: dict[str, Any], note: str) -> None:
+    """The key alone on stdout, for pipes."""
+    if not api.out.is_for_people:
+        return api.out.document(made)
+    echo(made["key"])
+    echo(note, err=True)
+    return None
+
+
+@keys.command("list", examples=("horae keys list", "horae keys list --namespace billing"))
+@page_options
+@remote
+async def list_(api: Api, **paging: Any) -> None:
+    """List keys, what they are for and when they were used last; their texts are not kept."""
+    page = await api.client.keys.list(**paging)
+    columns: list[Column] = [
+        ("ID", "keyId"),
+        ("NAME", "name"),
+        ("ROLE", "role"),
+        ("FOR", _scope),
+        ("CREATED", lambda one: api.out.age(one.get("createdAt"))),
+        ("USED", lambda one: api.out.age(one.get("lastUsedAt"))),
+        ("EXPIRES", lambda one: api.out.age(one.get("expiresAt"))),
+        ("REVOKED", lambda one: api.out.age(one.get("revokedAt"))),
+    ]
+    api.out.list(page.raw, columns, "There are no keys.")
+
+
+def _scope(key: dict[str, Any]) -> str:
+    """What narrows a key, and what it may beyond its role."""
+    beyond = [f"+{permission}" for permission in key.get("permissions") or ()]
+    queues = [f"queue {queue}" for queue in key.get("queues") or ()]
+    rate = [key["rate"]] if key.get("rate") else []
+    return ", ".join([*beyond, *queues, *(key.get("jobs") or ()), *rate])
+
+
+@keys.command(examples=("horae keys revoke 3f2a9c",))
+@click.argument("key_id")
+@click.option("--force", is_flag=True, help="Also the last key that administers the installation.")
+@remote
+async def revoke(api: Api, key_id: str, force: bool) -> None:
+    """Revoke a key by its id: at once here, within seconds on other servers."""
+    await api.client.keys.delete(key_id, force=force)
+    if not api.out.is_for_people:
+        return api.out.document({"keyId": key_id, "revoked": True})
+    api.out.say(f"Revoked {key_id}.")
+    return None

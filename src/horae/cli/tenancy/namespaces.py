@@ -1,0 +1,288 @@
+"""`horae namespaces`: tenants, what holds in each, what each may have and use, and what it used."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from horae.cli.asking import prompt
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, remote
+from horae.cli.times import TIME
+from horae.cli.values import params, read_json
+from horae.env import SECOND
+from horae.errors import BadInput, HoraeError
+from horae.model.base.duration import parse_duration
+
+_BOUNDS = {
+    "queued": "queued",
+    "running": "running",
+    "executions_per_day": "executionsPerDay",
+    "worker_seconds_per_day": "workerSecondsPerDay",
+    "stored_bytes_per_day": "storedBytesPerDay",
+    "submissions_per_second": "submissionsPerSecond",
+    "starts_per_second": "startsPerSecond",
+}
+_NONE = "none"
+ERASED = ("executions", "files", "events", "records", "definitions")
+_SAID = (
+    click.option("--description", metavar="TEXT", help="What it is for."),
+    click.option("--weight", type=float, metavar="N", help="Of what servers do for all, against others; 1 otherwise."),
+    click.option(
+        "--retention",
+        multiple=True,
+        metavar="SPAN",
+        help="How long ended executions are kept: 30d, or success=7d; repeatable; none for as the servers say.",
+    ),
+    click.option(
+        "--archive",
+        multiple=True,
+        metavar="OUTCOME",
+        help="What goes to the archive when it is not kept any more: all, or failed; repeatable; none for nothing.",
+    ),
+    click.option(
+        "--default",
+        "defaults",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="What jobs take that say nothing of it, as retries=3; repeatable; none for nothing.",
+    ),
+    click.option("--queue-policy", metavar="KIND", help="Of queues that say nothing of one, or JSON; none for none."),
+)
+
+
+@click.group(
+    cls=Group,
+    examples=("horae namespaces create billing --retention success=7d", "horae namespaces list"),
+)
+def namespaces() -> None:
+    """Make, show, erase and delete namespaces; what they may have and use, and what they used."""
+
+
+def _said_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_SAID):
+        command = option(command)
+    return command
+
+
+@namespaces.command(
+    examples=(
+        "horae namespaces create billing",
+        "horae namespaces create billing --weight 2 --retention success=7d --retention failed=90d",
+        "horae namespaces create billing --default retries=3 --default timeout=1h --queue-policy fair",
+    )
+)
+@click.argument("name")
+@_said_options
+@remote
+async def create(api: Api, name: str, **said: Any) -> None:
+    """Make a namespace, with its first queue."""
+    api.out.one((await api.client.namespaces.create(name, **_said(**said))).raw)
+
+
+@namespaces.command("list", examples=("horae namespaces list",))
+@remote
+async def list_(api: Api) -> None:
+    """List the namespaces that this key is for."""
+    page = await api.client.namespaces.list()
+    columns: list[Column] = [
+        ("NAMESPACE", "name"),
+        ("WEIGHT", "weight"),
+        ("DESCRIPTION", "description"),
+        ("CREATED", lambda one: api.out.age(one.get("createdAt"))),
+    ]
+    api.out.list(page.raw, columns, "There are none.")
+
+
+@namespaces.command(examples=("horae namespaces show", "horae namespaces show billing -o json"))
+@click.argument("name", required=False)
+@remote
+async def show(api: Api, name: str | None) -> None:
+    """Show what is said of a namespace; of one's own unless it is named."""
+    api.out.one((await api.client.namespaces.get(await _named(api, name))).raw)
+
+
+@namespaces.command(
+    "set",
+    examples=(
+        "horae namespaces set billing --weight 3",
+        "horae namespaces set billing --retention none --default none",
+    ),
+)
+@click.argument("name")
+@_said_options
+@remote
+async def set_(api: Api, name: str, **said: Any) -> None:
+    """Change what is said of a namespace; what is not named stays."""
+    changed = _said(**said)
+    if not changed:
+        raise click.UsageError("Nothing is to be changed: give --description, --weight, --retention or another.")
+    api.out.one((await api.client.namespaces.edit(name, **changed)).raw)
+
+
+@namespaces.command(examples=("horae namespaces delete billing",))
+@click.argument("name")
+@remote
+async def delete(api: Api, name: str) -> None:
+    """Delete a namespace in which nothing lives, with its keys."""
+    await api.client.namespaces.delete(name)
+    if not api.out.is_for_people:
+        return api.out.document({"name": name, "deleted": True})
+    api.out.say(f"Deleted namespace {name}.")
+    return None
+
+
+@namespaces.command(
+    examples=(
+        "horae namespaces erase billing",
+        "horae namespaces erase billing --cancel --definitions --confirm billing",
+    )
+)
+@click.argument("name")
+@click.option("--cancel", is_flag=True, help="Cancel what has not ended; otherwise that refuses it.")
+@click.option("--definitions", is_flag=True, help="Also jobs, keys, people and all else, and the namespace itself.")
+@click.option("--confirm", metavar="NAME", help="The name once more; asked for otherwise.")
+@click.option("--timeout", default="10m", metavar="SPAN", help="Wait no longer for what was cancelled; 10m otherwise.")
+@remote
+async def erase(api: Api, name: str, cancel: bool, definitions: bool, confirm: str | None, timeout: str) -> None:
+    """Erase all data of a namespace: executions, logs, files, events, keys.
+
+    Definitions stay, unless --definitions takes them and the namespace away, too; its workers must have been stopped
+    for that. What comes while it goes on is not meant. It may be repeated; the audit log keeps a receipt of each part.
+    """
+    if confirm is None:
+        what = "everything in it and the namespace itself" if definitions else "all its data"
+        confirm = prompt(f"This erases {what}, for good. Its name, to go on", f"--confirm {name}")
+    if confirm != name:
+        raise click.UsageError(f"That is not {name!r}: nothing was erased.")
+    done = await _erased(api, name, cancel, definitions, parse_duration(timeout, field="--timeout") / SECOND)
+    if not api.out.is_for_people:
+        return api.out.document(done)
+    counts = ", ".join(f"{done[what]:,} {what}" for what in ERASED[:-1])
+    ended = f", {done['definitions']:,} definitions and the namespace itself" if definitions else ""
+    api.out.say(f"Erased of namespace {name}: {counts}{ended}.")
+    return None
+
+
+async def _erased(api: Api, name: str, cancel: bool, definitions: bool, patience: float) -> dict[str, Any]:
+    """Ask until nothing is left; what was cancelled takes its time to end."""
+    counts: Counter[str] = Counter()
+    until = api.env.clock.monotonic() + patience
+    while True:
+        done: dict[str, Any] = (await api.client.namespaces.erase(name, cancel=cancel, definitions=definitions)).raw
+        counts.update({what: done[what] for what in ERASED})
+        if done["done"]:
+            return {**done, **counts}
+        if api.env.clock.monotonic() >= until:
+            said = f"{done['live']:,} executions of namespace {name} were cancelled and have not ended."
+            raise HoraeError(said, "See what they do with `horae executions list`, and erase again.")
+        await api.env.clock.sleep(1.0)
+
+
+def _said(
+    description: str | None,
+    weight: float | None,
+    retention: Sequence[str],
+    archive: Sequence[str],
+    defaults: Sequence[str],
+    queue_policy: str | None,
+) -> dict[str, Any]:
+    """What the options say; only what was given."""
+    said: dict[str, Any] = {"description": description, "weight": weight}
+    said = {name: value for name, value in said.items() if value is not None}
+    if retention:
+        said["retention"] = _retention(retention)
+    if archive:
+        whole: dict[tuple[str, ...], bool] = {("all",): True, (_NONE,): False}
+        said["archive"] = whole.get(tuple(archive), list(archive))
+    if defaults:
+        said["defaults"] = None if tuple(defaults) == (_NONE,) else params(defaults)
+    if queue_policy is not None:
+        is_json = queue_policy.lstrip().startswith("{")
+        policy = read_json(queue_policy, "--queue-policy") if is_json else queue_policy
+        said["queue_policy"] = None if queue_policy == _NONE else policy
+    return said
+
+
+def _retention(given: Sequence[str]) -> str | dict[str, str] | None:
+    if len(given) == 1 and "=" not in given[0]:
+        return None if given[0] == _NONE else given[0]
+    spans = dict(text.partition("=")[::2] for text in given)
+    if not all(spans.values()):
+        remedy = "Write --retention success=7d --retention failed=90d, or one span for all."
+        raise BadInput("--retention names no outcome.", remedy, field="retention")
+    return spans
+
+
+async def _named(api: Api, name: str | None) -> str:
+    return name or await api.client.namespaces.own()
+
+
+@namespaces.command(
+    examples=(
+        "horae namespaces quota",
+        "horae namespaces quota --queued 100000 --submissions-per-second 500",
+        "horae namespaces quota billing --queued none",
+    )
+)
+@click.argument("name", required=False)
+@click.option("--queued", metavar="N", help="Executions that may be queued, or wait to be.")
+@click.option("--running", metavar="N", help="Executions that may run at once.")
+@click.option("--executions-per-day", metavar="N", help="Executions that may be made in a day of UTC.")
+@click.option("--worker-seconds-per-day", metavar="N", help="Seconds of workers that a day's executions may take.")
+@click.option("--stored-bytes-per-day", metavar="N", help="Bytes of params and results that a day may add.")
+@click.option("--submissions-per-second", metavar="N", help="How fast executions may be submitted.")
+@click.option("--starts-per-second", metavar="N", help="How fast executions may start.")
+@click.option("--over", type=click.Choice(("refuse", "wait")), help="What becomes of what goes over it.")
+@remote
+async def quota(api: Api, name: str | None, over: str | None, **bounds: str | None) -> None:
+    """Show what a namespace may have and use, or change the bounds that are given; `none` takes one away."""
+    name = await _named(api, name)
+    changed: dict[str, Any] = {
+        _BOUNDS[field]: _number(text, field) for field, text in bounds.items() if text is not None
+    }
+    if over is not None:
+        changed["over"] = over
+    shown = (await api.client.namespaces.quota(name)).raw
+    if changed:
+        kept = {field: shown.get(field) for field in (*_BOUNDS.values(), "over")}
+        shown = (await api.client.namespaces.set_quota(name, **{**kept, **changed})).raw
+    api.out.one(shown)
+
+
+def _number(text: str, field: str) -> float | int | None:
+    if text == _NONE:
+        return None
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        option = f"--{field.replace('_', '-')}"
+        raise BadInput(f"{option}: {text!r} is not a number.", f"Write a number, or {_NONE}.", field=field) from None
+
+
+@namespaces.command(
+    examples=("horae namespaces usage", "horae namespaces usage billing --from 2026-11-01T00:00:00Z -o json")
+)
+@click.argument("name", required=False)
+@click.option("--from", "since", type=TIME, help="Not before the day of this; thirty days ago otherwise.")
+@click.option("--to", "until", type=TIME, help="Up to the day before this ends; today otherwise.")
+@remote
+async def usage(api: Api, name: str | None, since: str | None, until: str | None) -> None:
+    """Show what a namespace has now and used by day, for charge-back."""
+    name = await _named(api, name)
+    used: dict[str, Any] = (await api.client.namespaces.usage(name, since=since, until=until)).raw
+    if not api.out.is_for_people:
+        return api.out.document(used)
+    over = f" Over its quota: {used['over']}." if used.get("over") else ""
+    api.out.say(f"{used['queued']:,} queued, {used['waiting']:,} waiting, {used['running']:,} running.{over}")
+    columns: list[Column] = [
+        ("DAY", "day"),
+        ("EXECUTIONS", "executions"),
+        ("WORKER SECONDS", "workerSeconds"),
+        ("STORED BYTES", "storedBytes"),
+        ("REFUSED", "refused"),
+    ]
+    api.out.list({"items": used["days"]}, columns, "Nothing was used.")
+    return None

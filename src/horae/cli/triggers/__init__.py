@@ -1,0 +1,1 @@
+"""Commands for triggers, their fires and the calendars they use."""

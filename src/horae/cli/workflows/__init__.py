@@ -1,0 +1,1 @@
+"""Commands for workflows: their graphs and grids."""

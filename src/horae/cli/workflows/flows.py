@@ -1,0 +1,216 @@
+"""`horae executions graph` and what else concerns workflows under way."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from horae.cli.executions.waiting import finish, timeout_option
+from horae.cli.lazy import Command
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+from horae.cli.values import read_json
+
+MARKS = {
+    "pending": "·",
+    "held": "‖",
+    "waiting": "…",
+    "running": ">",
+    "success": "+",
+    "failed": "x",
+    "skipped": "-",
+    "cancelled": "/",
+}
+
+
+def depths(graph: Mapping[str, Any]) -> dict[str, int]:
+    """How many steps come before each on the longest way; nodes stand in the order in which they can run."""
+    before: dict[str, list[str]] = {}
+    for edge in graph["edges"]:
+        before.setdefault(edge["to"], []).append(edge["from"])
+    found: dict[str, int] = {}
+    for node in graph["nodes"]:
+        found[node["step"]] = max((found.get(name, 0) + 1 for name in before.get(node["step"], ())), default=0)
+    return found
+
+
+def note_of(node: Mapping[str, Any]) -> str:
+    """What there is to say of a step beside its state."""
+    if items := node.get("items"):
+        taken = f", {items['takenOver']} taken over" if items.get("takenOver") else ""
+        return f"{items['success'] + items['failed']} of {items['total']}, {items['failed']} failed{taken}"
+    if node.get("error"):
+        return str(node["error"].get("message") or node["error"].get("type"))[:80]
+    if node["status"] == "waiting":
+        return _awaited(node)
+    return str(node.get("reason") or "")
+
+
+def _awaited(node: Mapping[str, Any]) -> str:
+    """What a step waits for, and until when."""
+    wait = node.get("waitsFor") or {}
+    named = f" {wait['name']}" if wait.get("name") else ""
+    roles = f" of {', '.join(wait['roles'])}" if wait.get("roles") else ""
+    until = f" until {node['wakeAt']}" if node.get("wakeAt") else ""
+    asked = f": {wait['message']}" if wait.get("message") else ""
+    return f"{node['kind']}{named}{roles}{until}{asked}"
+
+
+@click.command(cls=Command, examples=("horae executions graph EXECUTION", "horae executions graph EXECUTION -o json"))
+@click.argument("execution")
+@remote
+async def graph(api: Api, execution: str) -> None:
+    """Show the steps of a workflow's execution: how they stand, and which it waited for."""
+    found = await api.client.executions.graph(execution)
+    if not api.out.is_for_people:
+        api.out.document(found)
+        return
+    level = depths(found)
+    paused = ", paused" if found["paused"] else ""
+    api.out.say(f"{found['job']} version {found['version']}: {found['status']}{paused}")
+    shown: list[Column] = [
+        ("", lambda node: MARKS.get(node["status"], "?")),
+        ("STEP", lambda node: "  " * level[node["step"]] + node["step"]),
+        ("STATUS", "status"),
+        ("WAITED", lambda node: _seconds(node.get("waited"))),
+        ("RAN", lambda node: _seconds(node.get("seconds"))),
+        ("PATH", lambda node: "*" if node.get("critical") else ""),
+        ("EXECUTION", lambda node: node.get("executionId") or ""),
+        ("NOTE", note_of),
+    ]
+    api.out.list({"items": found["nodes"]}, shown, "It has no steps.")
+    spent = found.get("criticalSeconds")
+    if spent and found["criticalPath"]:
+        waited, ran = _seconds(spent["waited"]), _seconds(spent["ran"])
+        api.out.say(f"Critical path (*): {waited} waiting for workers, {ran} running.")
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g} s"
+
+
+@click.command(cls=Command, examples=("horae executions pause EXECUTION",))
+@click.argument("execution")
+@remote
+async def pause(api: Api, execution: str) -> None:
+    """Let no step of a workflow start until it is resumed; what runs goes on."""
+    _tell(api, await api.client.executions.pause(execution), "is paused")
+
+
+@click.command(cls=Command, examples=("horae executions resume EXECUTION",))
+@click.argument("execution")
+@remote
+async def resume(api: Api, execution: str) -> None:
+    """Let a paused workflow go on, also from a step before which it stopped."""
+    _tell(api, await api.client.executions.resume(execution), "goes on")
+
+
+@click.command(cls=Command, examples=("horae executions approvals", "horae executions approvals -o json"))
+@page_options
+@remote
+async def approvals(api: Api, **paging: Any) -> None:
+    """List steps of workflows that wait for somebody to agree, the longest wait first."""
+    page = await api.client.executions.approvals(**paging)
+    columns: list[Column] = [
+        ("SINCE", "since"), ("WORKFLOW", "jobName"), ("STEP", "step"), ("ASKS", "message"),
+        ("OF", lambda one: ", ".join(one["roles"])), ("UNTIL", "until"), ("EXECUTION", "executionId"),
+    ]  # fmt: skip
+    api.out.list(page.raw, columns, "Nothing waits for somebody's word.")
+
+
+@click.command(cls=Command, examples=("horae executions approve EXECUTION", "horae executions approve EXECUTION ok"))
+@click.argument("execution")
+@click.argument("step", required=False)
+@click.option("--comment", metavar="TEXT", default="", help="Why; it is kept with the step.")
+@remote
+async def approve(api: Api, execution: str, step: str | None, comment: str) -> None:
+    """Agree to a step of a workflow that waits for it."""
+    _tell(api, await api.client.executions.approve(execution, step, comment=comment), "goes on")
+
+
+@click.command(
+    cls=Command, examples=("horae executions reject EXECUTION --comment 'not on a Friday'",)
+)  # fmt: skip
+@click.argument("execution")
+@click.argument("step", required=False)
+@click.option("--comment", metavar="TEXT", default="", help="Why; it is kept with the step.")
+@remote
+async def reject(api: Api, execution: str, step: str | None, comment: str) -> None:
+    """Refuse a step of a workflow that waits for it: the step fails."""
+    _tell(api, await api.client.executions.reject(execution, step, comment=comment), "was refused")
+
+
+@click.command(cls=Command, examples=("horae executions skip EXECUTION extract --reason 'no data today'",))
+@click.argument("execution")
+@click.argument("step")
+@click.option("--reason", metavar="TEXT", default="", help="Why; it is kept with the step.")
+@remote
+async def skip(api: Api, execution: str, step: str, reason: str) -> None:
+    """Leave a step of a workflow out; what it runs is cancelled."""
+    _tell(api, await api.client.executions.skip(execution, step, reason=reason), f"goes on without {step}")
+
+
+@click.command(
+    cls=Command, examples=("""horae executions complete EXECUTION extract --result '{"rows": 3}'""",)
+)  # fmt: skip
+@click.argument("execution")
+@click.argument("step")
+@click.option("--result", metavar="JSON", help="What later steps get as its result; @FILE or - reads it.")
+@click.option("--reason", metavar="TEXT", default="", help="Why; it is kept with the step.")
+@remote
+async def complete(api: Api, execution: str, step: str, result: str | None, reason: str) -> None:
+    """Take a step of a workflow as done; what it runs is cancelled."""
+    value = None if result is None else read_json(result, "--result")
+    done = await api.client.executions.complete(execution, step, value, reason=reason)
+    _tell(api, done, f"takes {step} as done")
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "horae executions rerun EXECUTION",
+        "horae executions rerun EXECUTION --from failed --wait",
+        """horae executions rerun EXECUTION --from load --params '{"day": "2026-11-14"}'""",
+    ),
+)
+@click.argument("execution")
+@click.option("--from", "since", metavar="STEP", help="A step, or failed: what succeeded before it is taken over.")
+@click.option("--params", metavar="JSON", help="What differs from the params it had; @FILE or - reads it.")
+@click.option("--latest", is_flag=True, help="By the definitions of now, not by those that it was run with.")
+@click.option("--break", "breakpoints", metavar="STEP", multiple=True, help="Stop before this step; may be repeated.")
+@click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
+@timeout_option
+@remote
+async def rerun(
+    api: Api,
+    execution: str,
+    since: str | None,
+    params: str | None,
+    latest: bool,
+    breakpoints: tuple[str, ...],
+    wait: bool,
+    timeout: str | None,
+) -> None:
+    """Run an execution that has ended again, as a new one; a workflow from a step on, or from what failed."""
+    patch = None if params is None else read_json(params, "--params")
+    id = await api.client.executions.rerun(
+        execution, since=since, params=patch, latest=latest, breakpoints=breakpoints
+    )  # fmt: skip
+    made = await api.client.executions.get(id)
+    if wait or timeout is not None:
+        await finish(api, made, timeout=timeout)
+        return
+    if not api.out.is_for_people:
+        api.out.document(made.raw)
+        return
+    api.out.say(f"Execution {id} runs it again.")
+
+
+def _tell(api: Api, execution: Any, became: str) -> None:
+    if not api.out.is_for_people:
+        api.out.document(execution.raw)
+    else:
+        api.out.say(f"Execution {execution.id} {became}.")
+
+
+COMMANDS = (graph, pause, resume, approvals, approve, reject, skip, complete, rerun)

@@ -1,0 +1,38 @@
+"""`horae jobs grid`: the executions of a job beside one another, by the data that they are about."""
+
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Command
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+from horae.cli.workflows.flows import MARKS
+
+
+@click.command(
+    cls=Command, examples=("horae jobs grid daily", "horae jobs grid daily --by interval --limit 30 -o json")
+)
+@click.argument("job")
+@click.option(
+    "--by",
+    type=click.Choice(["run", "interval"]),
+    help="The newest first, or by the data that they are about, which is the default.",
+)
+@page_options
+@remote
+async def grid(api: Api, job: str, by: str | None, **paging: Any) -> None:
+    """Show a job's executions and how the steps of each stand, one line each."""
+    found = (await api.client.jobs.grid(job, by=by or "interval", **paging)).raw
+    if api.out.is_for_people and found["steps"]:
+        api.out.say(f"Steps: {', '.join(found['steps'])}")
+    columns: list[Column] = [
+        ("DATA FROM", lambda one: (one.get("interval") or {}).get("start")),
+        ("TO", lambda one: (one.get("interval") or {}).get("end")),
+        ("DUE", "at"),
+        ("STATUS", "status"),
+        ("RAN", lambda one: "" if one.get("seconds") is None else f"{one['seconds']:.3g} s"),
+        ("STEPS", lambda one: " ".join(MARKS.get(one["steps"].get(step, ""), " ") for step in found["steps"])),
+        ("EXECUTION", "executionId"),
+    ]
+    api.out.list(found, columns, "It has not run yet.")

@@ -1,0 +1,229 @@
+"""`client.executions`: read, wait for, follow and cancel executions."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from horae.client.encode import given
+from horae.client.transport.calls import Caller, path_of
+from horae.client.views import (
+    Artifact,
+    Attempt,
+    Cancellation,
+    Execution,
+    Explanation,
+    LogLine,
+    Page,
+    Signalled,
+    View,
+    page_of,
+)
+from horae.env import Env
+from horae.model.executions.output.artifact import RESULT
+
+FIRST_LOOK = 0.02  # seconds; each look doubles the pause up to the last one
+LAST_LOOK = 1.0
+LINES = 5_000  # of a log that are asked for together, after the first
+
+
+class Executions:
+    """Read, wait for, follow and cancel executions by id."""
+
+    def __init__(self, caller: Caller, env: Env) -> None:
+        self._caller, self._env = caller, env
+
+    async def get(self, id: str) -> Execution:
+        return Execution.of(await self._caller.get(path_of("executions", id)))
+
+    async def list(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[Execution]:
+        """A page of executions, newest first; filters are those of GET /api/v1/executions (status, job, ...)."""
+        query = {**filters, "limit": limit, "cursor": cursor}
+        return page_of(Execution, await self._caller.get(path_of("executions"), query))
+
+    async def archived(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[Execution]:
+        """A page of the archive: executions that are not kept any more; filters are those of GET /api/v1/archive."""
+        query = {**filters, "limit": limit, "cursor": cursor}
+        return page_of(Execution, await self._caller.get(path_of("archive"), query))
+
+    async def cancel(self, id: str, *, reason: str | None = None) -> Cancellation:
+        """Cancel what has not begun; ask the worker to stop what runs."""
+        return Cancellation.of(await self._caller.post(path_of("executions", id, "cancel"), given(reason=reason)))
+
+    async def signal(self, id: str, name: str, payload: Any = None, *, key: str | None = None) -> Signalled:
+        """Tell an execution what it waits for, or will; with the same `key` once, however often it is sent."""
+        body = {"name": name, "payload": payload}
+        return Signalled.of(await self._caller.post(path_of("executions", id, "signals"), body, key=key))
+
+    async def graph(self, id: str) -> Mapping[str, Any]:
+        """The steps of a workflow's execution, as GET /api/v1/executions/{id}/graph tells of them."""
+        graph: Mapping[str, Any] = await self._caller.get(path_of("executions", id, "graph"))
+        return graph
+
+    async def pause(self, id: str) -> Execution:
+        """Let no step of a workflow start until it is resumed; what runs goes on."""
+        return Execution.of(await self._caller.post(path_of("executions", id, "pause")))
+
+    async def resume(self, id: str) -> Execution:
+        """Let a paused workflow go on."""
+        return Execution.of(await self._caller.post(path_of("executions", id, "resume")))
+
+    async def rerun(
+        self, id: str, *, since: str | None = None, params: Mapping[str, Any] | None = None, latest: bool = False,
+        breakpoints: Sequence[str] = (),
+    ) -> str:  # fmt: skip
+        """Run one that has ended again: a workflow from a step on, or from what `failed`. The new execution's id."""
+        body = {"from": since or "", "params": params, "latest": latest, "breakpoints": list(breakpoints)}
+        return str((await self._caller.post(path_of("executions", id, "rerun"), body))["executionId"])
+
+    async def approvals(self, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+        """Steps of workflows that wait for somebody to agree, the longest wait first."""
+        return page_of(View, await self._caller.get(path_of("approvals"), {"limit": limit, "cursor": cursor}))
+
+    async def approve(self, id: str, step: str | None = None, *, comment: str = "") -> Execution:
+        """Agree to a step of a workflow that waits for it; it is named when several do."""
+        body = given(step=step, comment=comment)
+        return Execution.of(await self._caller.post(path_of("executions", id, "approve"), body))
+
+    async def reject(self, id: str, step: str | None = None, *, comment: str = "") -> Execution:
+        """Refuse a step of a workflow that waits for it: the step fails."""
+        body = given(step=step, comment=comment)
+        return Execution.of(await self._caller.post(path_of("executions", id, "reject"), body))
+
+    async def skip(self, id: str, step: str, *, reason: str = "") -> Execution:
+        """Leave a step of a workflow out; what it runs is cancelled."""
+        body = given(reason=reason)
+        return Execution.of(await self._caller.post(path_of("executions", id, "steps", step, "skip"), body))
+
+    async def complete(self, id: str, step: str, result: Any = None, *, reason: str = "") -> Execution:
+        """Take a step of a workflow as done, with a result; what it runs is cancelled."""
+        body = {"result": result, "reason": reason}
+        return Execution.of(await self._caller.post(path_of("executions", id, "steps", step, "complete"), body))
+
+    async def explain(self, id: str) -> Explanation:
+        """Why an execution does not run: what holds it, what would let it start, and when it probably does."""
+        return Explanation.of(await self._caller.get(path_of("executions", id, "explain")))
+
+    async def attempts(self, id: str) -> Page[Attempt]:
+        return page_of(Attempt, await self._caller.get(path_of("executions", id, "attempts")))
+
+    async def artifacts(self, id: str, *, limit: int | None = None, cursor: str | None = None) -> Page[Artifact]:
+        """A page of the files that an execution left behind, by name."""
+        query = {"limit": limit, "cursor": cursor}
+        return page_of(Artifact, await self._caller.get(path_of("executions", id, "artifacts"), query))
+
+    async def read_artifact(self, id: str, name: str) -> AsyncIterator[bytes]:
+        """A file that an execution left behind, piece by piece."""
+        async with self._caller.open(path_of("executions", id, "artifacts", name), None, "*/*") as opened:
+            async for chunk in opened.chunks:
+                yield chunk
+
+    async def result(self, execution: Execution) -> Any:
+        """What an execution returned: the value itself, also where that lies as an artifact."""
+        told = execution.result
+        name = told.get("$artifact", {}).get("name") if isinstance(told, dict) and len(told) == 1 else None
+        if name != RESULT:
+            return told
+        pieces = [piece async for piece in self.read_artifact(execution.execution_id, name)]
+        return msgspec.json.decode(b"".join(pieces))
+
+    async def wait(self, id: str, *, timeout: float | None = None) -> Execution:
+        """The execution once it is final. Raises TimeoutError after `timeout` seconds; the execution goes on."""
+        clock = self._env.clock
+        ends_at = None if timeout is None else clock.monotonic() + timeout
+        pause = FIRST_LOOK
+        while not (execution := await self.get(id)).is_final:
+            if ends_at is not None and clock.monotonic() + pause > ends_at:
+                raise TimeoutError(f"Execution {id} is still {execution.status} after {timeout} s.")
+            await clock.sleep(pause)
+            pause = min(LAST_LOOK, pause * 2)
+        return execution
+
+    async def wait_all(self, ids: Sequence[str], *, timeout: float | None = None) -> Sequence[Execution]:
+        """All of them once all are final, in the order asked for."""
+        return await asyncio.gather(*(self.wait(id, timeout=timeout) for id in ids))
+
+    async def logs(
+        self,
+        id: str,
+        *,
+        follow: bool = False,
+        attempt: int | None = None,
+        tail: int | None = None,
+        grep: str | None = None,
+        level: str | None = None,
+    ) -> AsyncIterator[LogLine]:
+        """The lines written so far, oldest first; with `follow` also those to come, until the execution is final.
+
+        With `grep` only lines with that text, `*` standing for anything, or that match what follows `re:`; with `level`
+        only those at least so serious.
+        """
+        async for page in self.log_pages(id, follow=follow, attempt=attempt, tail=tail, grep=grep, level=level):
+            for line in page:
+                yield line
+
+    async def log_pages(
+        self,
+        id: str,
+        *,
+        follow: bool = False,
+        attempt: int | None = None,
+        tail: int | None = None,
+        grep: str | None = None,
+        level: str | None = None,
+        on_open: Callable[[Sequence[LogLine]], object] | None = None,
+    ) -> AsyncIterator[Sequence[LogLine]]:
+        """The same lines, as many together as came together.
+
+        While it is followed, `on_open` is told of the lines that have no end yet, as they stand.
+        """
+        pause = FIRST_LOOK
+        wanted = {"attempt": attempt, "grep": grep, "level": level}
+        query: dict[str, Any] = {"cursor": None, "tail": tail, **wanted}
+        while True:
+            page = await self._caller.get(path_of("executions", id, "logs"), query)
+            going_on = page.get("more", False)
+            if query.get("tail") is not None:  # beyond the last ones are older ones
+                await self._complete(id, page, query["tail"], wanted)
+                going_on = False
+            query = {"cursor": page["nextCursor"], "limit": LINES, **wanted}
+            if page["items"]:
+                yield [LogLine.of(item) for item in page["items"]]
+                pause = FIRST_LOOK
+            elif going_on:
+                continue
+            elif page["ended"] or not follow:
+                if open := page.get("open"):
+                    yield [LogLine.of(item) for item in open]
+                if (cut := page.get("truncated")) and cut["ends"]:  # otherwise a line of the log says so
+                    yield [LogLine.of({"stream": "log", "level": "warning", "text": cut["notice"]})]
+                return
+            else:
+                if on_open is not None:
+                    on_open([LogLine.of(item) for item in page.get("open", ())])
+                await self._env.clock.sleep(pause)
+                pause = min(LAST_LOOK, pause * 2)
+
+    async def _complete(self, id: str, page: Mapping[str, Any], tail: int, wanted: Mapping[str, Any]) -> None:
+        """Add what is missing of the last lines: a page of long ones, or of a search, may be short."""
+        items, older = page["items"], page
+        while older.get("more") and len(items) < tail and older["from"] > 1:
+            query = {"before": older["from"], "limit": tail - len(items), **wanted}
+            older = await self._caller.get(path_of("executions", id, "logs"), query)
+            items[:0] = older["items"]
+
+    async def read_log(
+        self,
+        id: str,
+        *,
+        attempt: int | None = None,
+        grep: str | None = None,
+        level: str | None = None,
+        times: bool = False,
+    ) -> AsyncIterator[bytes]:
+        """The log as one text, piece by piece; with `times` each line has its own before it."""
+        query = {"attempt": attempt, "grep": grep, "level": level, "times": "true" if times else None}
+        async with self._caller.open(path_of("executions", id, "logs", "download"), query, "text/plain") as opened:
+            async for chunk in opened.chunks:
+                yield chunk

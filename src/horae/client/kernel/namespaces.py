@@ -1,0 +1,77 @@
+"""`client.namespaces`: tenants, what holds in each, what each may have and use, and what it used."""
+
+from datetime import datetime
+from typing import Any
+
+from horae.client.encode import instant
+from horae.client.spelling import camel
+from horae.client.transport.calls import Caller, path_of
+from horae.client.views import Page, View, page_of
+
+DEFAULT = "default"
+
+
+class Namespaces:
+    """A key is for one namespace; one with the permission `installation` is for all of them."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def list(self) -> Page[View]:
+        """The namespaces that this client's key is for."""
+        return page_of(View, await self._caller.get(path_of("namespaces")))
+
+    async def create(self, name: str, **said: Any) -> View:
+        """Make a namespace; `said` is what holds in it: description, weight, retention, archive,
+        defaults, queue_policy.
+        """
+        return View.of(await self._caller.post(path_of("namespaces"), {"name": name, **_spelled(said)}))
+
+    async def get(self, name: str = DEFAULT) -> View:
+        """What is said of a namespace."""
+        return View.of(await self._caller.get(path_of("namespaces", name)))
+
+    async def edit(self, name: str = DEFAULT, **said: Any) -> View:
+        """Change some of what is said of a namespace; None takes a field back to its default."""
+        return View.of(await self._caller.edit("PATCH", path_of("namespaces", name), _spelled(said)))
+
+    async def delete(self, name: str) -> None:
+        """Delete a namespace in which nothing lives."""
+        await self._caller.delete(path_of("namespaces", name))
+
+    async def erase(self, name: str, *, cancel: bool = False, definitions: bool = False) -> View:
+        """Erase all data of a namespace, part by part; with `definitions` also all that is defined, and itself.
+
+        What has not ended refuses it, or is cancelled: while `done` is false and some are `live`, ask again.
+        """
+        asked: dict[str, Any] = {"confirm": name, "cancel": cancel, "definitions": definitions}
+        counts = dict.fromkeys(("executions", "files", "events", "records", "definitions"), 0)
+        while True:
+            done = await self._caller.post(path_of("namespaces", name, "erasure"), asked, timeout=600.0)
+            counts = {what: count + done[what] for what, count in counts.items()}
+            asked["before"] = done["before"]
+            if done["done"] or done["live"]:
+                return View.of({**done, **counts})
+
+    async def own(self) -> str:
+        """The namespace that this client speaks of."""
+        return str((await self._caller.get(path_of("me")))["namespace"])
+
+    async def quota(self, name: str = DEFAULT) -> View:
+        """What a namespace may have and use."""
+        return View.of(await self._caller.get(path_of("namespaces", name, "quota")))
+
+    async def set_quota(self, name: str = DEFAULT, **bounds: Any) -> View:
+        """Say what a namespace may have and use, in the API's spelling; what is left out is without a bound."""
+        return View.of(await self._caller.edit("PUT", path_of("namespaces", name, "quota"), bounds))
+
+    async def usage(
+        self, name: str = DEFAULT, *, since: datetime | str | None = None, until: datetime | str | None = None
+    ) -> View:
+        """What a namespace has now, and used by day."""
+        query = {"from": instant(since), "to": instant(until)}
+        return View.of(await self._caller.get(path_of("namespaces", name, "usage"), query))
+
+
+def _spelled(said: dict[str, Any]) -> dict[str, Any]:
+    return {camel(field): value for field, value in said.items()}

@@ -1,0 +1,143 @@
+"""`client.queues`: what waits where, and holds: while one lasts, nothing of a queue is started."""
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from horae.client.encode import instant, span
+from horae.client.transport.calls import Caller, path_of
+from horae.client.views import Page, View, page_of
+from horae.env import Env
+from horae.errors import Conflict, NotFound
+from horae.model.executions.signals import Span
+
+LOOK = 0.5  # seconds between looks at a queue that is waited for
+
+
+class Hold(View, frozen=True, kw_only=True):
+    """What keeps a queue, or with `queue` None all queues, from starting anything. `raw` has its `from`."""
+
+    hold_id: str
+    queue: str | None = None
+    calendar: str | None = None
+    state: str
+    reason: str = ""
+    until: datetime | None = None
+    drain: bool = False
+    running: int = 0
+    created_by: str | None = None
+    ended_at: datetime | None = None
+    ended_by: str | None = None
+
+    @property
+    def id(self) -> str:
+        return self.hold_id
+
+
+class Queues:
+    """Queues by name; where a name is None, all queues are meant."""
+
+    def __init__(self, caller: Caller, env: Env) -> None:
+        self._caller, self._env = caller, env
+
+    async def list(self) -> Page[View]:
+        """Queues with their lanes, what is queued and runs in each, and what holds them."""
+        return page_of(View, await self._caller.get(path_of("queues")))
+
+    async def get(self, name: str) -> View:
+        """A queue: its `policy`, `state`, what is `queued` and `running`, and what `holds` it."""
+        return View.of(await self._caller.get(path_of("queues", name)))
+
+    async def set(self, name: str, **definition: Any) -> View:
+        """Define a queue, or change what is said of it: `policy` ("fair" or an object), `default`,
+        and its limits: `concurrency`, `rate` ("100/1m"), `burst` and `sequence`; None takes one away.
+        """
+        try:
+            return View.of(await self._caller.edit("PATCH", path_of("queues", name), definition, None))
+        except NotFound:
+            return View.of(await self._caller.edit("PUT", path_of("queues", name), definition, None))
+
+    async def pause(self, name: str, *, reason: str = "") -> View:
+        """Start nothing of a queue until it is resumed."""
+        return View.of(await self._caller.post(path_of("queues", name, "pause"), {"reason": reason} if reason else {}))
+
+    async def resume(self, name: str) -> View:
+        """Let a queue that was paused or drained go on."""
+        return View.of(await self._caller.post(path_of("queues", name, "resume"), {}))
+
+    async def drain(self, name: str) -> View:
+        """Refuse what is submitted to a queue, and run what it has."""
+        return View.of(await self._caller.post(path_of("queues", name, "drain"), {}))
+
+    async def purge(self, name: str) -> View:
+        """Cancel everything of a queue that has not begun; `raw` tells how many were `cancelled`."""
+        return View.of(await self._caller.post(f"{path_of('queues', name, 'purge')}?confirm={quote(name)}", {}))
+
+    async def emptied(self, name: str) -> View:
+        """Wait until nothing of a queue is queued or runs."""
+        while True:
+            queue = await self.get(name)
+            if not queue.raw["queued"] and not queue.raw["running"]:
+                return queue
+            await self._env.clock.sleep(LOOK)
+
+    async def hold(
+        self,
+        name: str | None,
+        length: Span | None = None,
+        *,
+        until: datetime | str | None = None,
+        since: datetime | str | None = None,
+        reason: str = "",
+        drain: bool = False,
+    ) -> Hold:
+        """Start nothing of a queue for a time ("30m", seconds or a timedelta) or `until` an instant.
+
+        When this returns, no server does; what runs goes on. The same reason again moves the end.
+        """
+        said = {"for": span(length), "until": instant(until), "from": instant(since), "reason": reason, "drain": drain}
+        body = {field: value for field, value in said.items() if value not in (None, "", False)}
+        return Hold.of(await self._caller.post(_hold_of(name), body))
+
+    async def release(self, name: str | None, *, reason: str | None = None) -> View:
+        """End what was held by hand, or only what has this reason; `raw` tells what was `released` and what holds."""
+        return View.of(await self._caller.delete(_hold_of(name), {"reason": reason}))
+
+    async def holds(self, name: str | None = None, *, ended: bool = False) -> Page[Hold]:
+        """Holds and windows, newest first; with `ended`, also those that ended in the last 30 days."""
+        query = {"queue": name, "ended": ended or None}
+        return page_of(Hold, await self._caller.get(path_of("holds"), query))
+
+    async def set_window(self, name: str | None, calendar: str, *, reason: str = "", drain: bool = False) -> Hold:
+        """Hold starts while a calendar is open: a maintenance window."""
+        body = {"reason": reason, "drain": drain}
+        return Hold.of(await self._caller.edit("PUT", _window_of(name, calendar), body, None))
+
+    async def remove_window(self, name: str | None, calendar: str) -> None:
+        """Let a calendar hold nothing any more."""
+        await self._caller.delete(_window_of(name, calendar))
+
+    async def drained(self, hold: Hold, on_look: Any = None) -> Hold:
+        """Wait until nothing runs of what is held; `on_look` is called with the hold whenever its `running` changed.
+
+        Raises Conflict when the hold ends before that: then something may have been started again.
+        """
+        told: int | None = None
+        while True:
+            found = {one.id: one for one in await self.holds(ended=True)}.get(hold.id)
+            if found is None or found.state == "ended":
+                raise Conflict("The hold ended before everything that ran had.", "Hold for longer, and wait again.")
+            if on_look is not None and found.running != told:
+                on_look(found)
+            told = found.running
+            if found.running == 0 and found.state == "open":
+                return found
+            await self._env.clock.sleep(LOOK)
+
+
+def _hold_of(name: str | None) -> str:
+    return path_of("holds") if name is None else path_of("queues", name, "hold")
+
+
+def _window_of(name: str | None, calendar: str) -> str:
+    return path_of("windows", calendar) if name is None else path_of("queues", name, "windows", calendar)

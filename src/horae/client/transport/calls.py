@@ -1,0 +1,180 @@
+"""Asking a server: what makes a request, when it is asked again, and what its answer means."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec import Struct
+
+from horae.client.encode import camel, encode
+from horae.client.problems import of_all, rebuild, retry_after, unreachable
+from horae.client.streamed import Streamed
+from horae.client.tracing import current_trace
+from horae.client.transport.transport import Call, Opened, Reply, Transport, Unanswered
+from horae.client.views import Health
+from horae.env import SECOND, Env
+from horae.errors import HoraeError
+
+BASE = "/api/v1"
+T = TypeVar("T")
+
+
+class Patience(Struct, frozen=True, kw_only=True):
+    """How long a request without an answer is asked again, with growing, jittered pauses."""
+
+    total: float = 30.0  # seconds from the first try
+    pause: float = 0.1
+    longest: float = 5.0
+    refusals: int | None = None  # servers that may refuse a connection before it gives up; None: any number
+
+    def wait(self, tries: int, chance: float) -> float:
+        return min(self.longest, self.pause * 2.0 ** min(tries - 1, 16)) * (0.5 + chance / 2)
+
+
+def path_of(*parts: str) -> str:
+    """A path under /api/v1 with each part quoted."""
+    return "/".join((BASE, *(quote(part, safe="") for part in parts)))
+
+
+class Caller:
+    """Asks until answered. A POST carries an Idempotency-Key, so asking again never does a thing twice."""
+
+    def __init__(self, transport: Transport, key: str, env: Env, patience: Patience, namespace: str = "") -> None:
+        self._transport = transport
+        self._env = env
+        self._patience = patience
+        self._headers = {"accept": "application/json"}
+        if key:
+            self._headers["authorization"] = f"Bearer {key}"
+        if namespace:
+            self._headers["horae-namespace"] = namespace
+
+    @property
+    def place(self) -> str:
+        """Where the server is that answers now."""
+        return self._transport.place
+
+    async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        return self._json(await self.ask(self._call("GET", path, query=query)))
+
+    async def post(self, path: str, body: Any = None, *, timeout: float = 60.0, key: str | None = None) -> Any:
+        return self._json(await self.post_bytes(path, b"" if body is None else encode(body), timeout=timeout, key=key))
+
+    async def post_bytes(self, path: str, body: bytes, *, timeout: float = 60.0, key: str | None = None) -> Reply:
+        headers = {"idempotency-key": str(self._env.new_id()) if key is None else key}
+        trace = current_trace()
+        if trace.parent:
+            headers["traceparent"] = trace.parent
+            if trace.state:
+                headers["tracestate"] = trace.state
+        return await self.ask(self._call("POST", path, body, headers, timeout=timeout))
+
+    async def edit(self, method: str, path: str, body: Any, if_match: str | None = None) -> Any:
+        headers = {"if-match": if_match} if if_match else {}
+        return self._json(await self.ask(self._call(method, path, encode(body), headers)))
+
+    async def delete(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        return self._json(await self.ask(self._call("DELETE", path, query=query)))
+
+    async def health(self) -> Health:
+        reply = await self.ask(self._call("GET", "/healthz"))
+        offset = None
+        if date := reply.headers.get("date"):
+            offset = int(parsedate_to_datetime(date).timestamp() * SECOND) + SECOND // 2 - self._env.now()
+        return Health.of({**self._json(reply), "clockOffset": offset})
+
+    async def ask(self, call: Call) -> Reply:
+        """Send until there is an answer other than "later", or patience ends; raise what the answer says is wrong.
+
+        Patience does not end before each server was asked.
+        """
+        clock = self._env.clock
+        began = clock.monotonic()
+        tries = 0
+        asked: dict[str, None] = {}  # the servers, in order
+        while True:
+            tries += 1
+            asked[self._transport.place] = None
+            problem, patience, pause = await self._try(call, tries)
+            if isinstance(problem, Reply):
+                return problem
+            pause = max(pause, self._patience.wait(tries, self._env.rng.random()))
+            over = clock.monotonic() + pause > began + patience and self._transport.place in asked
+            if over or not patience:
+                raise of_all(problem, list(asked))
+            await clock.sleep(pause)
+
+    def open(self, path: str, query: Mapping[str, Any] | None, accept: str) -> Streamed:
+        """Open an answer that goes on and on; the caller decides whether to open it again when it breaks."""
+        call = self._call("GET", path, query=query, headers={"accept": accept})
+        return Streamed(lambda: self._open(call))
+
+    @asynccontextmanager
+    async def _open(self, call: Call) -> AsyncIterator[Opened]:
+        place = self._transport.place
+        try:
+            async with self._transport.open(call) as opened:
+                if opened.status >= 400:
+                    body = b"".join([chunk async for chunk in opened.chunks])
+                    raise rebuild(Reply(status=opened.status, headers=opened.headers, body=body))
+                yield opened
+        except Unanswered as lost:
+            raise unreachable(place, lost, "GET") from lost
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _try(self, call: Call, tries: int) -> tuple[Reply | HoraeError, float, float]:
+        """One try: the answer or what is wrong, for how long to ask again, and how long the server asks to wait."""
+        place, total = self._transport.place, self._patience.total
+        try:
+            reply = await self._transport.send(call)
+        except Unanswered as lost:
+            refusals = self._patience.refusals
+            again = "if-match" not in call.headers if lost.sent else refusals is None or tries < refusals
+            return unreachable(place, lost, call.method), total if again else 0.0, 0.0
+        if reply.status < 400:
+            return reply, 0.0, 0.0
+        if reply.status == 409:  # our own first try, which another server still works on
+            total = max(total, call.timeout)
+        return rebuild(reply), total if _is_later(reply, call, tries) else 0.0, retry_after(reply) or 0.0
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: dict[str, str] | None = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        timeout: float = 60.0,
+    ) -> Call:
+        own = {"content-type": "application/json"} if body else {}
+        given = urlencode({camel(name): _text(value) for name, value in (query or {}).items() if value is not None})
+        return Call(
+            method=method,
+            path=f"{path}?{given}" if given else path,
+            headers={**self._headers, **own, **(headers or {})},
+            body=body,
+            timeout=timeout,
+        )
+
+    @staticmethod
+    def _json(reply: Reply) -> Any:
+        return msgspec.json.decode(reply.body) if reply.body else None
+
+
+def _is_later(reply: Reply, call: Call, tries: int) -> bool:
+    """Whether the answer means "not now": busy, a proxy without its server, or our own first try still going on."""
+    if reply.status in (429, 503):
+        return True
+    if reply.status == 409:
+        return tries > 1 and "retry-after" in reply.headers
+    return reply.status in (502, 504) and "if-match" not in call.headers
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

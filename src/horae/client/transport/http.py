@@ -1,0 +1,113 @@
+"""Calls over the network, to the first of several servers that answers."""
+
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from horae.client.local import is_loopback
+from horae.client.loops import NO_FORK, PerLoop
+from horae.client.transport.transport import Call, Opened, Reply, Unanswered
+from horae.client.transport.trust import trust
+
+if TYPE_CHECKING:
+    import httpx2
+
+CONNECT_TIMEOUT = 5.0
+IMPATIENCE = 4  # of several servers, a silent one is given this part of the time before the next one is asked
+
+
+class HttpTransport:
+    """Sends to one URL until it fails to answer, then to the next one. Each event loop keeps its own connections."""
+
+    def __init__(self, urls: Sequence[str], trusting: Callable[[], ssl.SSLContext] = trust) -> None:
+        self._urls, self._trust = [url.rstrip("/") for url in urls], trusting
+        self._at = 0
+        self._trusted: ssl.SSLContext | bool | None = None
+        self._http = PerLoop(_disconnect)
+
+    @property
+    def place(self) -> str:
+        return self._urls[self._at]
+
+    def _verify(self) -> ssl.SSLContext | bool:
+        """Return the certificates to trust, which all loops share: reading them takes longer than many calls."""
+        if self._trusted is None:
+            self._trusted = self._trust() if any(url.startswith("https:") for url in self._urls) else False
+        return self._trusted
+
+    def _connect(self) -> "httpx2.AsyncClient":
+        """Importing httpx2 takes long, so the first call does it, with all that httpx2 loads later."""
+        with NO_FORK:
+            import httpx2
+
+            for module in ("httpcore2", "httpcore2._backends.anyio", "anyio._backends._asyncio"):
+                import_module(module)
+        return httpx2.AsyncClient(
+            verify=self._verify(),
+            trust_env=not all(map(is_loopback, self._urls)),  # a proxy never leads back to this machine
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
+        )
+
+    async def send(self, call: Call) -> Reply:
+        http, at = await self._http.here(self._connect), self._at
+        try:
+            response = await http.send(self._request(http, call))
+        except Exception as error:
+            raise self._unanswered(error, at) from error
+        return Reply(status=response.status_code, headers=dict(response.headers), body=response.content)
+
+    @asynccontextmanager
+    async def open(self, call: Call) -> AsyncIterator[Opened]:
+        http, at = await self._http.here(self._connect), self._at
+        try:
+            response = await http.send(self._request(http, call), stream=True)
+        except Exception as error:
+            raise self._unanswered(error, at) from error
+        try:
+            headers = dict(response.headers)
+            yield Opened(status=response.status_code, headers=headers, chunks=self._chunks(response, at))
+        finally:
+            await response.aclose()
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    def _request(self, http: "httpx2.AsyncClient", call: Call) -> "httpx2.Request":
+        import httpx2
+
+        shared = len(self._urls) > 1 and "idempotency-key" in call.headers  # another server may be asked meanwhile
+        timeout = httpx2.Timeout(call.timeout / IMPATIENCE if shared else call.timeout, connect=CONNECT_TIMEOUT)
+        return http.build_request(
+            call.method, self.place + call.path, headers=call.headers, content=call.body or None, timeout=timeout
+        )
+
+    async def _chunks(self, response: "httpx2.Response", at: int) -> AsyncIterator[bytes]:
+        parts = response.aiter_bytes()
+        try:
+            async for chunk in parts:
+                yield chunk
+        except Exception as error:
+            raise self._unanswered(error, at) from error
+        finally:
+            if close := getattr(parts, "aclose", None):
+                await close()
+
+    def _unanswered(self, error: Exception, at: int) -> Exception:
+        """What to raise instead; an error that is not about the network is nobody's silence and stays itself.
+
+        Of many calls that one server fails, the first moves on to the next server, and none moves back.
+        """
+        import httpx2
+
+        if not isinstance(error, httpx2.TransportError):
+            return error
+        if self._at == at:
+            self._at = (at + 1) % len(self._urls)
+        sent = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
+        return Unanswered(str(error) or type(error).__name__, sent=sent)
+
+
+async def _disconnect(http: "httpx2.AsyncClient") -> None:
+    await http.aclose()

@@ -1,0 +1,328 @@
+"""`@app.workflow`: a function whose calls of jobs become the steps of a workflow.
+
+    @app.workflow(schedule=cron("0 2 * * *"))
+    def etl(day: str = "yesterday"):
+        raw = extract(day)
+        parts = transform.map(raw["parts"], concurrency=10)
+        parts >> load(raw["rows"]) >> step.sleep("5m") >> publish()
+        return raw["rows"]
+
+The function runs once, when it is defined; nothing is executed. What it returns is the workflow's result.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from datetime import timedelta
+from functools import partial, update_wrapper
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from horae.client.encode import encode
+from horae.client.spelling import (
+    Unfit,
+    camel,
+    items_of,
+    mapping_of,
+    named,
+    option,
+    policy,
+    refuse_unknown,
+    snake,
+    spelled,
+    text_of,
+    timeouts,
+)
+from horae.client.submitting import Submittable
+from horae.client.workflows.expression import Expression, written
+from horae.client.workflows.job_options import SPELLED
+from horae.errors import BadInput
+from horae.model.definitions.function_signature import Signature, signature_of
+from horae.model.workflows.reading.steps import FIELDS, KINDS
+
+if TYPE_CHECKING:
+    from horae.client.app import App
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SPANS = frozenset({"timeout", "grace", "every"})
+# Fields of a step that may be said beside its call, in Python's spelling.
+_SAID = tuple(name for name in FIELDS if name not in {*KINDS, "foreach"})
+STEP_OPTIONS = tuple("while_" if name == "while" else snake(name) for name in _SAID)
+ITEM, INDEX = Expression("item"), Expression("index")
+BUILDING: ContextVar["Steps | None"] = ContextVar("horae_building", default=None)
+
+
+class Callee(Protocol):
+    """What a step runs: a function, or a workflow."""
+
+    name: str
+    signature: Signature
+
+    def _call(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]: ...
+
+
+class Node(Expression):
+    """A step of the workflow that is being defined; as a value it is what the step returns.
+
+    `a >> b` has b follow a, also with lists of steps on either side.
+    """
+
+    def __init__(self, name: str, document: dict[str, Any]) -> None:
+        place = f"steps.{name}" if _IDENTIFIER.fullmatch(name) else f'steps["{name}"]'
+        super().__init__(f"{place}.result")
+        self.name, self.document = name, document
+        self.state, self.error = Expression(f"{place}.state"), Expression(f"{place}.error")
+
+    def __rshift__(self, other: "Node | Sequence[Node]") -> Any:
+        for node in named(">>", nodes_of, other):
+            node._follow(self)
+        return other
+
+    def __rrshift__(self, others: "Sequence[Node]") -> "Node":
+        for node in named(">>", nodes_of, others):
+            self._follow(node)
+        return self
+
+    __hash__ = Expression.__hash__
+
+    def describe(self, options: Mapping[str, Any], call: str) -> "Node":
+        """Add what is said about the step beside its call; an unknown option is refused where it stands."""
+        refuse_unknown((name for name in options if camel(name) not in _SAID), STEP_OPTIONS, call)
+        self.document |= {
+            camel(name): named(option(name, call), partial(_option, name, node=self), value)
+            for name, value in options.items()
+        }
+        return self
+
+    def _follow(self, node: "Node") -> None:
+        after = self.document.setdefault("after", [])
+        if node.name not in after:
+            after.append(node.name)
+
+
+def nodes_of(steps: Any) -> list[Node]:
+    """Return a step, or each of several, as a list."""
+    wanted = "a step or a list of steps"
+    nodes = [steps] if isinstance(steps, Node) else items_of(steps, wanted)
+    for node in nodes:
+        if not isinstance(node, Node):
+            raise Unfit(wanted, node)
+    return nodes
+
+
+class Steps:
+    """The steps of one phase, as they are called for."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken  # names, of all phases
+        self.nodes: list[Node] = []
+
+    def add(self, wanted: str, document: dict[str, Any], own: str | None = None) -> Node:
+        """A step; two of one name are told apart by a number, unless the name was given."""
+        plain = re.sub(r"[^A-Za-z0-9_-]", "_", wanted)
+        name, n = own or plain, 1
+        if own is not None and own in self._taken:
+            raise BadInput(f"There are two steps {own!r}.", "Name one of them otherwise.", field="name")
+        while name in self._taken:
+            n += 1
+            name = f"{plain}_{n}"
+        self._taken.add(name)
+        node = Node(name, {"name": name, **document})
+        self.nodes.append(node)
+        return node
+
+    def documents(self) -> list[dict[str, Any]]:
+        return [written(node.document) for node in self.nodes]
+
+
+def build(function: Callable[..., Any], arguments: Mapping[str, Any], taken: set[str]) -> tuple[Steps, Any]:
+    """Run a function so that its calls of jobs become steps; the steps, and what it returned."""
+    steps = Steps(taken)
+    token = BUILDING.set(steps)
+    try:
+        returned = function(**arguments)
+    finally:
+        BUILDING.reset(token)
+    if inspect.iscoroutine(returned):
+        returned.close()
+        raise TypeError(f"{function.__name__} builds a workflow: define it with `def`, not `async def`")
+    return steps, returned
+
+
+class StepOptions:
+    """A call of a job that is to become a step, with what is said about the step."""
+
+    def __init__(self, callee: Callee, options: Mapping[str, Any]) -> None:
+        self._callee, self._options = callee, dict(options)
+
+    def __call__(self, *args: Any, **named: Any) -> Node:
+        return self._add(self._params(args, named), None)
+
+    def map(
+        self, items: Any, *args: Any, concurrency: int | None = None, tolerate: int | str | None = None, **named: Any
+    ) -> Node:
+        """One execution for each of the items, which only the running workflow knows; what else is given is for all.
+
+        The item is the first parameter that nothing else is given for.
+        """
+        names = [parameter.name for parameter in self._callee.signature.parameters]
+        free = next((name for name in names if name not in named), None)
+        if free is None:
+            raise TypeError(f"{self._callee.name} has no parameter left for the items")
+        params = self._params((), {free: ITEM, **dict(zip(_others(names, free), args, strict=False)), **named})
+        rules = {"items": items, "concurrency": concurrency, "tolerate": tolerate}
+        return self._add(params, {name: value for name, value in rules.items() if value is not None})
+
+    def _params(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        params, options = self._callee._call(args, named)
+        if options:
+            name = next(iter(options))
+            raise TypeError(f"{name!r} is no param of {self._callee.name}: say .step({name}=...) before the call")
+        return params
+
+    def _add(self, params: dict[str, Any], foreach: dict[str, Any] | None) -> Node:
+        options = dict(self._options)
+        own = named(option("name", ".step(...)"), text_of, options.pop("name", None))
+        document: dict[str, Any] = {"job": self._callee.name, "params": msgspec.json.decode(encode(written(params)))}
+        if foreach is not None:
+            document["foreach"] = foreach
+        return building().add(self._callee.name, document, own).describe(options, ".step(...)")
+
+
+def _others(names: Sequence[str], free: str) -> Iterable[str]:
+    return (name for name in names if name != free)
+
+
+def building() -> Steps:
+    """The workflow that is being defined here."""
+    steps = BUILDING.get()
+    if steps is None:
+        raise RuntimeError("a step is made in a function under @app.workflow, and nowhere else")
+    return steps
+
+
+def _option(name: str, value: Any, node: Node) -> Any:
+    """What is said about a step, as a definition carries it. Functions get the step's own result."""
+    if name == "undo":
+        return _undo(value, node)
+    if name in ("until", "while", "while_", "when") and callable(value) and not isinstance(value, Expression):
+        return value(node)
+    if name == "after":
+        steps = [value] if isinstance(value, Node) else items_of(value, "a step or a list of steps")
+        return [one.name if isinstance(one, Node) else one for one in steps]
+    if name in _SPANS:
+        return spelled(value)
+    if name == "timeouts":
+        return timeouts(value)
+    return policy(value) if name == "retry" else value
+
+
+def _undo(value: Any, node: Node) -> Any:
+    """A job, or a function that calls one with the step's result; of a mapped step, with that of an item."""
+    if hasattr(value, "signature"):
+        return {"job": value.name}
+    if not callable(value):
+        return value
+    steps = Steps(set())
+    token = BUILDING.set(steps)
+    try:
+        value(node[INDEX] if "foreach" in node.document else node)
+    finally:
+        BUILDING.reset(token)
+    if len(steps.nodes) != 1:
+        raise TypeError(f"the undo of {node.name} calls one job, not {len(steps.nodes)}")
+    return {name: part for name, part in steps.nodes[0].document.items() if name != "name"}
+
+
+def described(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said about a workflow as a job, in the API's spelling."""
+    refuse_unknown(options, (*SPELLED, "name", "description", "on_error"), "@app.workflow")
+    if options.get("params") is not None:
+        named(option("params", "@app.workflow"), mapping_of, options["params"])
+    given = {camel(name): plain(value) for name, value in options.items() if value is not None}
+    own = {"onError": given.pop("onError")} if "onError" in given else {}
+    return {**given, "workflow": own} if own else given
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON carries it: spans may be Python's, jobs are called by their names."""
+    if isinstance(value, timedelta):
+        return spelled(value)
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return value.name if hasattr(value, "signature") else value
+
+
+class WorkflowFunction(Submittable[Callable[..., Any]]):
+    """A workflow as its function defines it. `submit` has the servers run it; inside another workflow it is a step."""
+
+    def __init__(self, app: "App", function: Callable[..., Any], name: str, document: dict[str, Any]) -> None:
+        self.app, self.function, self.name = app, function, name
+        self.signature: Signature = signature_of(function)
+        self._taken: set[str] = set()
+        own = {p.name: p.default for p in self.signature.parameters if p.default is not msgspec.NODEFAULT}
+        params = msgspec.json.decode(encode({**own, **document.get("params", {})}))
+        self._document = {**document, "params": params} if params else document
+        self._phases: dict[str, Steps] = {}
+        arguments = {p.name: Expression(f"params.{p.name}") for p in self.signature.parameters}
+        self._phases["steps"], self._output = build(function, arguments, self._taken)
+        if not self._phases["steps"].nodes:
+            remedy = "Call jobs in it, or step.command(...) and its like."
+            raise BadInput(f"The workflow {name!r} has no steps.", remedy, field="workflow")
+        update_wrapper(self, function)
+        encode(self.definition(), f"The workflow {name!r}")
+
+    def __repr__(self) -> str:
+        return f"<workflow {self.name}>"
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if BUILDING.get() is None:
+            raise TypeError(
+                f"{self.name} is a workflow, which servers run: await {self._said}.submit(...),"
+                f" or {self._said}.sync.submit(...)"
+            )
+        return self.step()(*args, **named)
+
+    def step(self, **options: Any) -> StepOptions:
+        """The same as a step of another workflow, with what is said about it there."""
+        return StepOptions(self, options)
+
+    def map(self, items: Any, *args: Any, **named: Any) -> Node:
+        """One execution of it for each of the items."""
+        return self.step().map(items, *args, **named)
+
+    def on_success(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Steps that run when all steps have ended well."""
+        return self._handle("onSuccess", function)
+
+    def on_failure(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Steps that run when the workflow has failed; a parameter `error` says how."""
+        return self._handle("onFailure", function)
+
+    def finally_(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Steps that run at the end, whatever came of it."""
+        return self._handle("finally", function)
+
+    def definition(self) -> dict[str, Any]:
+        """The job as POST /api/v1/jobs takes it."""
+        document = dict(self._document)
+        flow = document.pop("workflow", {})
+        flow |= {phase: steps.documents() for phase, steps in self._phases.items()}
+        if self._output is not None:
+            flow["output"] = written(self._output)
+        return {**document, "workflow": flow, "schema": self.signature.schema}
+
+    def _handle(self, phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        known: dict[str, Expression] = {p.name: Expression(f"params.{p.name}") for p in self.signature.parameters}
+        known |= {node.name: node for node in self._phases["steps"].nodes if _IDENTIFIER.fullmatch(node.name)}
+        known["error"] = Expression("error")
+        asked = list(inspect.signature(function).parameters)
+        if unknown := [name for name in asked if name not in known]:
+            raise TypeError(f"{function.__name__} asks for {unknown[0]!r}; it can have {', '.join(sorted(known))}")
+        self._phases[phase], _ = build(function, {name: known[name] for name in asked}, self._taken)
+        encode(self.definition(), f"The workflow {self.name!r}")
+        return function

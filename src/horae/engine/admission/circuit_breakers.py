@@ -1,0 +1,129 @@
+"""Circuit breakers as people see and override them. Once one is opened by hand, nothing of it is started."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from horae.engine.admission.circuits import Circuits
+from horae.engine.base.refs import find_job
+from horae.env import Env
+from horae.errors import BadInput, Conflict
+from horae.model.admission.circuit import NOBODY, Change, Circuit, Counted, Standing
+from horae.model.admission.circuit_view import CircuitChangeView, CircuitView, JobCircuitView, show_circuit
+from horae.model.admission.reading.circuit import render_circuit
+from horae.model.base.duration import parse_duration
+from horae.model.base.instant import format_instant
+from horae.model.base.naming import MOST_KEY
+from horae.model.definitions.job import Job
+from horae.model.definitions.reading.values import a_text
+from horae.store.admission import circuit_reads, circuits
+from horae.store.admission.circuits import Which
+from horae.store.contract import Store
+
+MOST_SHOWN = 200
+MOST_CHANGES = 50
+MOST_REASON = 256
+
+
+class CircuitBreakers:
+    """What can be asked of circuits and done to them. A `ref` is a job's name or id, a key None for the job's own."""
+
+    def __init__(self, env: Env, store: Store, service: Circuits) -> None:
+        self._env, self._store, self._service = env, store, service
+
+    async def list(self, namespace: int) -> list[CircuitView]:
+        """Circuits that are not closed."""
+        found = await self._store.read(lambda: circuit_reads.shut_in(namespace, MOST_SHOWN))
+        names = {standing.job: name for standing, name in found}
+        return await self._shown([standing for standing, _ in found], names)
+
+    async def of(self, namespace: int, ref: str, key: str | None = None) -> JobCircuitView:
+        """A job's circuits. Raises NotFound, or Conflict when the job has none."""
+        job, circuit = await self._find(namespace, ref)
+        found = await self._store.read(lambda: circuit_reads.of_job(job.id, MOST_SHOWN))
+        wanted = key if circuit.key is not None else ""
+        if wanted is not None:
+            which = job.id, wanted
+            found = [await self._store.read(lambda: circuit_reads.one_of_job(which))]
+        changes = await self._store.read(lambda: circuit_reads.changes_of(job.id, MOST_CHANGES))
+        return JobCircuitView(
+            job_id=job.id,
+            job=job.name,
+            definition=render_circuit(circuit) or {},
+            circuits=await self._shown(found, {job.id: job.name}),
+            changes=[
+                CircuitChangeView(
+                    key=one.key or None, at=format_instant(one.at), state=one.state, forced=one.forced,
+                    cause=one.cause, by=None if one.by == NOBODY else one.by,
+                )
+                for one in changes
+                if key is None or one.key == key
+            ],
+        )  # fmt: skip
+
+    async def open(
+        self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = "", length: object = None
+    ) -> CircuitView:
+        """Start nothing of a job, or of a key, until its circuit is reset or the time is over."""
+        span = None if length is None else parse_duration(length, field="for")  # type: ignore[arg-type]
+        until = None if span is None else self._env.now() + span
+        return await self._force(namespace, ref, key, Change("open", _reason(reason), until), by)
+
+    async def close(
+        self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = ""
+    ) -> CircuitView:
+        """Start everything, whatever fails, until the circuit is reset."""
+        return await self._force(namespace, ref, key, Change("closed", _reason(reason)), by)
+
+    async def reset(
+        self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = ""
+    ) -> CircuitView:
+        """Close a circuit and count anew: what is by hand ends."""
+        return await self._force(namespace, ref, key, None, by, _reason(reason))
+
+    async def _force(
+        self, namespace: int, ref: str, key: str | None, change: Change | None, by: str, cause: str = ""
+    ) -> CircuitView:
+        job, circuit = await self._find(namespace, ref)
+        which: Which = job.id, _key(circuit, key)
+        after = await self._store.change(lambda now: circuits.force(which, change, by, now, cause))
+        await self._service.tell([after])
+        await self._service.look()
+        (shown,) = await self._shown([after], {job.id: job.name})
+        return shown
+
+    async def _shown(self, found: Sequence[Standing], names: Mapping[UUID, str]) -> "list_of[CircuitView]":
+        now = self._env.now()
+        settings = await self._store.read(lambda: circuits.settings_of({s.job for s in found}))
+        sums = await self._store.read(lambda: circuits.sums_of(found, settings, now))
+        waiting = await self._store.read(lambda: circuit_reads.waiting_at([(s.job, s.key) for s in found]))
+        return [
+            show_circuit(s, names[s.job], sums.get((s.job, s.key), Counted()), waiting.get((s.job, s.key), 0))
+            for s in found
+        ]
+
+    async def _find(self, namespace: int, ref: str) -> tuple[Job, Circuit]:
+        job = (await find_job(self._store, namespace, ref)).job
+        if job.spec.circuit is None:
+            remedy = 'Give it one: `horae jobs edit NAME --circuit 50%`, or {"circuit": {"failures": "50%"}}.'
+            raise Conflict(f'Job "{job.name}" has no circuit.', remedy)
+        return job, job.spec.circuit
+
+
+list_of = list  # the class has a method of that name
+
+
+def _reason(text: str) -> str:
+    return a_text(text, "reason", most=MOST_REASON)
+
+
+def _key(circuit: Circuit, key: str | None) -> str:
+    """Which of a job's circuits is meant."""
+    if circuit.key is None:
+        if key:
+            raise BadInput("The job has one circuit, not one for each key.", "Leave the key out.", field="key")
+        return ""
+    if not key:
+        raise BadInput(
+            f'The job has a circuit for each value of "{circuit.key}".', "Say which: give its key.", field="key"
+        )
+    return a_text(key, "key", most=MOST_KEY)

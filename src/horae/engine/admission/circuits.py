@@ -1,0 +1,119 @@
+"""Circuit breakers as they work: attempts are counted, circuits judged, and what waits before them is let go in time.
+
+What reports tell is added up in memory, and given to the store at most ten times a second: nothing of it is in a
+report's transaction. What a server had not given yet is lost with it, and only makes a circuit slower to change.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import structlog
+
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.service import Alarm, Wait
+from horae.env import Env
+from horae.model.admission.circuit import Attempted, CircuitState, Standing, delayed, is_due
+from horae.model.base.duration import DAY, HOUR
+from horae.model.base.event import Event
+from horae.store.admission import circuit_gates, circuit_reads, circuits
+from horae.store.admission.circuits import Which
+from horae.store.contract import Store
+
+PACE = 0.1  # seconds between two countings
+LOOK = 1.0  # seconds between looks for what no other told of
+BATCH = 500  # slices that are let go in one transaction
+KEPT = 30 * DAY  # what circuits went through
+COUNTED = 3 * HOUR  # more than the longest window
+FORGET_EVERY = 3600.0
+log = structlog.get_logger("horae.engine")
+
+
+class Circuits:
+    """Counts, judges, and lets go."""
+
+    name = "circuits"
+
+    def __init__(
+        self, env: Env, store: Store, node: UUID, directory: Directory, hints: Hints, clock: ClockWatch
+    ) -> None:
+        self._env, self._store, self._node, self._clock = env, store, node, clock
+        self._directory, self._hints = directory, hints
+        self._attempted: list[Attempted] = []
+        self._fed_at = self._look_at = self._forget_at = 0.0
+        self.known: dict[Which, Standing] = {}  # those that are not closed
+        self.changes: dict[CircuitState, int] = {"open": 0, "half-open": 0, "closed": 0}  # that this server made
+        self.alarm = Alarm()
+
+    def add(self, attempted: Sequence[Attempted]) -> None:
+        """Attempts of jobs with a circuit ended."""
+        self._attempted += attempted
+        self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Count what ended; once a second, and when a circuit is due, see to those that are not closed."""
+        now = self._env.clock.monotonic()
+        if self._attempted and now >= self._fed_at:
+            self._fed_at = now + PACE
+            await self._feed()
+        if now >= self._look_at:
+            self._look_at = now + LOOK
+            await self.look()
+        if now >= self._forget_at:
+            self._forget_at = now + FORGET_EVERY
+            instant = self._env.now()
+            await self._store.write(lambda: circuit_reads.forget(instant - COUNTED, instant - KEPT))
+        return max(0.0, (self._fed_at if self._attempted else self._look_at) - self._env.clock.monotonic())
+
+    async def _feed(self) -> None:
+        attempted, self._attempted = self._attempted, []
+        changed = await self._store.change(lambda now: circuits.feed(self._node, _together(attempted), now))
+        await self.tell(changed)
+
+    async def look(self) -> None:
+        """Learn what is not closed, try what is due, and let go what need not wait."""
+        found = await self._store.read(circuit_reads.shut)
+        if self._clock.trusted and any(is_due(standing, self._env.now()) for standing in found):
+            await self.tell(await self._store.change(circuits.turn))
+            found = await self._store.read(circuit_reads.shut)
+        self.known = {(standing.job, standing.key): standing for standing in found}
+        self._directory.open_circuits = {(s.job, s.key) if s.key else s.job: delayed(s) for s in found}
+        for which in await self._store.read(circuit_gates.gates):
+            standing = self.known.get(which)
+            if standing is None or standing.state == "half-open":
+                await self._let_go(which)
+
+    async def _let_go(self, which: Which) -> None:
+        """What is let go is due at once; what is left of a closed circuit's is next."""
+        while True:
+            count = await self._store.change(lambda now: circuit_gates.let_go(which, BATCH, now))
+            if count:
+                self._hints.tell(Hint(wake_at=self._env.now()))
+            if not count or which in self.known:
+                return
+
+    async def tell(self, changed: Sequence[Standing]) -> None:
+        """People hear of circuits that changed, and what follows is seen to at once."""
+        if not changed:
+            return
+        owners = await self._store.read(lambda: circuit_reads.owners({standing.job for standing in changed}))
+        for standing in changed:
+            namespace, name = owners[standing.job]
+            self.changes[standing.state] += 1
+            tell = log.warning if standing.state == "open" else log.info
+            tell(f"circuit is {standing.state}", job=name, key=standing.key, cause=standing.cause, by=standing.by)
+            event = Event("circuit", standing.job, standing.state, namespace, self._env.now(), standing.job)
+            self._hints.tell(Hint(events=[event]))
+        self._look_at = 0.0
+        self.alarm.ring()
+
+
+def _together(attempted: Sequence[Attempted]) -> list[Attempted]:
+    """One of each parcel."""
+    sums: dict[UUID, Attempted] = {}
+    for one in attempted:
+        before = sums.get(one.parcel)
+        ok, failed = (before.ok, before.failed) if before else (0, 0)
+        sums[one.parcel] = Attempted(one.parcel, one.job, ok + one.ok, failed + one.failed)
+    return list(sums.values())

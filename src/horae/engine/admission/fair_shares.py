@@ -1,0 +1,276 @@
+"""Fair shares: what each share of a fair queue has had, here and by the other servers.
+
+A share is charged for what is claimed, by what that is expected to take, and corrected when it has ended. Everything is
+in memory; a server writes down what it gave out at most once a second, and adds what the others did: fairness may be
+off by a second's work, safety never depends on it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.engine.executions.expectations import Expectations
+from horae.engine.service import Alarm, Wait
+from horae.env import Env
+from horae.model.admission.choice import LaneView
+from horae.model.admission.policy import QUANTUM, Policy, quantum, slots_reserved
+from horae.model.admission.queue import Queue
+from horae.model.admission.shares import Shares
+from horae.model.executions.slice import Running
+from horae.store.admission import shares as moves
+from horae.store.admission.lanes import Lane
+from horae.store.contract import Store
+from horae.store.executions.leaving.effects import Effects
+
+FLUSH = 1.0  # seconds
+FEW = 32  # lanes of a kind that are all looked at
+EXECUTION = 1_000_000.0  # what each costs where executions are counted
+QUIET = 60.0  # seconds between looks while no queue is fair
+
+
+Family = tuple[int, frozenset[str]]  # queue and needs
+Expects = Callable[[int], float]  # of a lane: microseconds that an execution takes
+
+
+class _Out(Struct):
+    """What is out of one job from one lane, and what was charged for it."""
+
+    count: int = 0
+    charged: float = 0.0
+
+
+class FairShares:
+    """Virtual times of the shares of fair queues. A service: its step tells the other servers and hears of them."""
+
+    name = "shares"
+
+    def __init__(self, env: Env, store: Store, expectations: Expectations) -> None:
+        self._env, self._store, self._expectations = env, store, expectations
+        self.node: UUID | None = None  # whose rows are this server's own
+        self.alarm = Alarm()
+        self._queues: Mapping[int, Queue] = {}
+        self._lanes: Mapping[int, Lane] = {}
+        self._slots: Mapping[int, int] = {}  # that an execution of a lane takes, where it is not one
+        self._shares: dict[int, Shares[str]] = {}
+        self._occupied: set[int] = set()  # lanes that have something, of whatever queue
+        self._standing: dict[moves.Share, set[int]] = {}  # those of fair queues, by share
+        self._families: dict[Family, set[int]] = {}  # and those that every worker may take from, or none
+        self.plain: set[int] = set()  # those of queues that are not fair
+        self._out: dict[tuple[int, UUID], _Out] = {}
+        self._given: dict[moves.Share, float] = {}  # by this server, ever
+        self._unsaid: set[moves.Share] = set()
+        self._heard: dict[tuple[int, str, UUID], int] = {}
+        self._has_heard = False  # what was given out before this server came is nobody's advantage
+        self._since = 0
+        self._running: dict[moves.Share, int] = {}  # of queues with reserves, as last counted and since
+        self._capacity: dict[int, int] = {}  # slots that serve a queue
+        self._used: set[int] = set()  # lanes that were taken from since they were last written down
+
+    def know(self, queues: Mapping[int, Queue], lanes: Mapping[int, Lane], slots: Mapping[int, int]) -> None:
+        """Queues or lanes have changed."""
+        fair = {id: queue for id, queue in queues.items() if queue.policy.is_fair}
+        self._queues, self._lanes, self._slots = fair, lanes, slots
+        self._shares = {id: self._shares.get(id) or Shares() for id in fair}
+        if fair:
+            self.alarm.ring()
+        self._stand_anew()
+
+    def _stand_anew(self) -> None:
+        occupied, self._occupied = self._occupied, set()
+        self._standing, self._families, self.plain = {}, {}, set()
+        for lane in occupied:
+            self.came(lane)
+        for queue, shares in self._shares.items():
+            shares.present([share for own, share in self._standing if own == queue])
+
+    def came(self, lane: int) -> None:
+        """A lane has something."""
+        self._occupied.add(lane)
+        known = self._lanes.get(lane)
+        if known is None or known.queue not in self._queues:
+            self.plain.add(lane)
+            return
+        self._standing.setdefault((known.queue, known.share), set()).add(lane)
+        self._families.setdefault((known.queue, known.needs), set()).add(lane)
+        self._shares[known.queue].came(known.share)
+
+    def went(self, lane: int) -> None:
+        """A lane has nothing any more."""
+        self._occupied.discard(lane)
+        self.plain.discard(lane)
+        known = self._lanes.get(lane)
+        if known is None or known.queue not in self._queues:
+            return
+        of_share = self._standing.get((known.queue, known.share), set())
+        of_share.discard(lane)
+        self._families.get((known.queue, known.needs), set()).discard(lane)
+        if not of_share:
+            self._standing.pop((known.queue, known.share), None)
+            self._shares[known.queue].went(known.share)
+
+    def __bool__(self) -> bool:
+        """Whether any queue is fair."""
+        return bool(self._queues)
+
+    def policy_of(self, lane: int) -> Policy | None:
+        """The policy of the fair queue that a lane belongs to."""
+        known = self._lanes.get(lane)
+        queue = None if known is None else self._queues.get(known.queue)
+        return None if queue is None else queue.policy
+
+    # Before a claim
+
+    def next_lanes(self, room: int, amounts: Mapping[int, int], expects: Expects) -> set[int]:
+        """Lanes of fair queues that a claim for so many may take from: those whose shares are next.
+
+        Of each kind of lane there are as many as fill the room a quantum at a time, so that whoever may take
+        from any of them finds those that are next for it; the others are not looked at.
+        """
+        chosen: set[int] = set()
+        for queue in self._shares:
+            for share in self._queues[queue].policy.reserve:
+                chosen |= self._standing.get((queue, share), set())
+            large: dict[Family, int] = {}
+            for family, lanes in self._families.items():
+                if family[0] == queue and len(lanes) > FEW:
+                    large[family] = room + QUANTUM
+                elif family[0] == queue:
+                    chosen |= lanes
+            if large:
+                chosen |= self._fill(queue, large, amounts, expects)
+        return chosen
+
+    def _fill(self, queue: int, large: dict[Family, int], amounts: Mapping[int, int], expects: Expects) -> set[int]:
+        """Lanes in the order of their shares, until what is wanted of each kind is there."""
+        chosen: set[int] = set()
+        for share in self._shares[queue].in_order():
+            for lane in self._standing.get((queue, share), ()):
+                family = (queue, self._lanes[lane].needs)
+                wanted = large.get(family)
+                if wanted is None:
+                    continue
+                chosen.add(lane)
+                taken = quantum(expects(lane))
+                large[family] = wanted - min(taken, amounts.get(lane, taken))
+                if large[family] <= 0:
+                    del large[family]
+            if not large:
+                break
+        return chosen
+
+    def filled(self, view: LaneView) -> LaneView:
+        """A lane of a fair queue with its share, and what that has had."""
+        share, policy, shares = self._lanes[view.lane].share, self._queues[view.queue].policy, self._shares[view.queue]
+        cost = EXECUTION if policy.charge == "executions" else view.expected * self._slots.get(view.lane, 1)
+        return structs.replace(
+            view, share=share, virtual=shares.virtual(share), served=shares.served(share),
+            price=cost / policy.weight(share), owed=self._owed(view.queue, share, policy),
+        )  # fmt: skip
+
+    def _owed(self, queue: int, share: str, policy: Policy) -> int:
+        reserve = policy.reserve.get(share)
+        if reserve is None:
+            return 0
+        return max(0, slots_reserved(reserve, self._capacity.get(queue, 0)) - self._running.get((queue, share), 0))
+
+    # After a claim, and after a report
+
+    def given(self, lane: int, slices: Sequence[Running]) -> None:
+        """Slices were claimed from a lane: its share is charged what they are expected to take."""
+        policy = self.policy_of(lane)
+        if policy is None:
+            return
+        key, total = self._key(lane), 0.0
+        for slice in slices:
+            count = slice.hi - slice.lo
+            charged = count * self._cost(policy, lane, slice.job)
+            out = self._out.setdefault((lane, slice.job), _Out())
+            out.count, out.charged, total = out.count + count, out.charged + charged, total + charged
+            self._running[key] = self._running.get(key, 0) + count
+        self._shares[key[0]].charge(key[1], total / policy.weight(key[1]))
+        self._say(key, total / policy.weight(key[1]))
+        self._used.add(lane)
+
+    def settled(self, effects: Effects) -> None:
+        """Executions have ended, or came back unstarted: what was charged for them is corrected."""
+        for one in effects.ended:
+            policy = self.policy_of(one.lane)
+            if policy is not None:
+                count = one.hi - one.lo
+                actual = count * EXECUTION if policy.charge == "executions" else one.busy * self._slots.get(one.lane, 1)
+                self._correct(policy, one.lane, one.job, count, actual)
+        for slice in effects.returned:
+            policy = self.policy_of(slice.lane)
+            if policy is not None:
+                self._correct(policy, slice.lane, slice.job, slice.hi - slice.lo, 0.0)
+
+    def _correct(self, policy: Policy, lane: int, job: UUID, count: int, actual: float) -> None:
+        key, out = self._key(lane), self._out.get((lane, job))
+        charged = count * self._cost(policy, lane, job)
+        if out is not None:  # claimed here, as most of what is reported here is
+            charged = out.charged * min(1.0, count / out.count)
+            out.count, out.charged = out.count - count, out.charged - charged
+            if out.count <= 0:
+                del self._out[lane, job]
+        amount = (actual - charged) / policy.weight(key[1])
+        self._running[key] = max(0, self._running.get(key, 0) - count)
+        self._shares[key[0]].correct(key[1], amount)
+        self._say(key, amount)
+
+    def _cost(self, policy: Policy, lane: int, job: UUID) -> float:
+        if policy.charge == "executions":
+            return EXECUTION
+        return float(self._expectations.of(job) * self._slots.get(lane, 1))
+
+    def _key(self, lane: int) -> moves.Share:
+        known = self._lanes[lane]
+        return known.queue, known.share
+
+    def _say(self, key: moves.Share, amount: float) -> None:
+        self._given[key] = self._given.get(key, 0.0) + amount
+        self._unsaid.add(key)
+
+    # The other servers
+
+    async def step(self) -> Wait:
+        """Write down what was given out here, and add what was given out elsewhere."""
+        if not self._queues:
+            return QUIET
+        if self._store.driver.dialect != "sqlite" and self.node is not None:
+            await self._tell_others(self.node)
+        reserving = [id for id, queue in self._queues.items() if queue.policy.reserve]
+        if reserving:
+            await self._count(reserving)
+        if self._used:
+            used, self._used, now = self._used, set(), self._env.now()
+            await self._store.write(lambda: moves.touch(used, now))
+        return FLUSH
+
+    async def _tell_others(self, node: UUID) -> None:
+        unsaid, self._unsaid, now = self._unsaid, set(), self._env.now()
+        rows = [(*key, int(self._given[key])) for key in sorted(unsaid)]
+        since = self._since
+        told = await self._store.write(lambda: moves.exchange_charges(node, rows, since, now))
+        for queue, share, server, charged, at in told:
+            self._since = max(self._since, at - moves.LATE)
+            self._hear(queue, share, server, charged)
+        self._has_heard = True
+
+    def _hear(self, queue: int, share: str, server: UUID, charged: int) -> None:
+        """What a server has given out in all has grown."""
+        before = self._heard.get((queue, share, server), 0 if self._has_heard else charged)
+        self._heard[queue, share, server] = charged
+        if queue in self._shares and charged != before:
+            self._shares[queue].correct(share, float(charged - before))
+
+    async def _count(self, queues: Iterable[int]) -> None:
+        """What runs of each share, and how many slots serve a queue: reserves are measured by them."""
+        names = {id: (self._queues[id].namespace, self._queues[id].name) for id in queues}
+        counted = await self._store.read(lambda: moves.in_use(names))
+        running: dict[moves.Share, int] = {}
+        for lane, count in counted.running.items():
+            if lane in self._lanes:
+                key = self._key(lane)
+                running[key] = running.get(key, 0) + count
+        self._running, self._capacity = running, counted.slots

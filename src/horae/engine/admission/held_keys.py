@@ -1,0 +1,57 @@
+"""Who holds the keys of a job's limits and sequences, key by key."""
+
+from typing import Literal
+
+from horae.engine.base.refs import find_job
+from horae.model.admission.held_key_view import HeldKeyView
+from horae.model.admission.limits import OWN, template_of, value_in, with_own
+from horae.model.admission.reading.limits import render_limit
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.view import Page
+from horae.model.definitions.job import Job
+from horae.store.admission import limit_reads
+from horae.store.admission.limit_reads import HeldKey
+from horae.store.contract import Store
+
+MOST_KEYS = 100  # in one page, whatever is asked for: each is looked up
+MOST_NAMED = 10  # executions that are named of each
+KINDS: tuple[Literal["limit", "sequence"], ...] = ("limit", "sequence")  # in the order of their keys
+
+
+class HeldKeys:
+    """Reads what is held."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def page(self, namespace: int, ref: str, *, limit: int = 50, cursor: str | None = None) -> Page[HeldKeyView]:
+        """The keys of a job that are held, in order, and that of the limit that all its executions share."""
+        job = (await find_job(self._store, namespace, ref)).job
+        after, size = read_cursor(cursor, str) if cursor else "", min(check_limit(limit), MOST_KEYS)
+        found: list[HeldKey] = []
+        for kind in KINDS:
+            most = size + 1 - len(found)
+            if most > 0 and after.partition(":")[0] <= kind:
+                found += await self._store.read(
+                    lambda: limit_reads.held_keys(kind, job.id, after, most, MOST_NAMED)  # noqa: B023
+                )
+        items = found[:size]
+        more = len(found) > size
+        return Page(items=[_shown(one, job) for one in items], next_cursor=make_cursor(items[-1].key) if more else None)
+
+
+def _shown(held: HeldKey, job: Job) -> HeldKeyView:
+    spec = job.spec
+    is_turn = held.key.startswith("sequence:")
+    limit = None if is_turn else template_of(held.key, with_own(spec.limits, spec.concurrency, spec.rate))
+    allowed = {} if limit is None else render_limit(limit)
+    return HeldKeyView(
+        kind="sequence" if is_turn else "job" if limit is not None and limit.key == OWN else "key",
+        key=(spec.sequence or None) if is_turn else None if limit is None else limit.key or None,
+        value=value_in(held.key),
+        concurrency=1 if is_turn else allowed.get("concurrency"),
+        rate=allowed.get("rate"),
+        used=held.used,
+        waited_for=held.waited_for,
+        holders=held.holders,
+    )

@@ -1,0 +1,203 @@
+"""Holds and maintenance windows: opened, released, listed. Once one is acknowledged, nothing of it is started."""
+
+from collections.abc import Callable, Iterable
+
+import structlog
+from msgspec import Struct, structs
+
+from horae.engine.admission.hold_watch import HoldWatch
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.base.refs import in_quotes, nearest
+from horae.engine.definitions.directory import Directory
+from horae.env import Env, Instant
+from horae.errors import NotFound
+from horae.model.admission.hold import Hold, check_window, span_of
+from horae.model.admission.hold_view import HoldView, ReleasedView, show_hold
+from horae.model.base.duration import parse_duration
+from horae.model.base.instant import parse_instant
+from horae.model.definitions.reading.values import a_text
+from horae.model.triggers.calendars.resolve import no_such_calendar, present
+from horae.store.admission import holds as moves
+from horae.store.contract import Store
+from horae.store.script import Script
+from horae.store.triggers import calendars
+
+MOST_REASON = 256
+log = structlog.get_logger("horae.engine")
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A hold as it is asked for: with an end or a length, from an instant on or at once."""
+
+    length: str | int | float | None = None
+    until: str | None = None
+    since: str | None = None
+    reason: str = ""
+    drain: bool = False
+
+
+class Holds:
+    """What can be done with holds. A queue that is None stands for all of the namespace."""
+
+    def __init__(self, env: Env, store: Store, directory: Directory, watch: HoldWatch, hints: Hints) -> None:
+        self._env, self._store, self._directory, self._watch, self._hints = env, store, directory, watch, hints
+
+    async def open(self, namespace: int, queue: str | None, asked: Asked, by: str) -> HoldView:
+        """Start nothing of a queue for a time. One that has this reason already gets this end instead.
+
+        Raises BadInput, NotFound with the nearest names, Conflict when there are too many.
+        """
+        now = self._env.now()
+        begin, end = span_of(
+            now,
+            None if asked.since is None else parse_instant(asked.since, field="from"),
+            None if asked.until is None else parse_instant(asked.until, field="until"),
+            None if asked.length is None else parse_duration(asked.length, field="for"),
+        )
+        hold = Hold(
+            id=self._env.new_id(), namespace=namespace, queue=await self._queue(namespace, queue), from_at=begin,
+            until_at=end, drain=asked.drain, reason=_reason(asked.reason), created_at=now, created_by=by,
+        )  # fmt: skip
+        made = await self._store.write(lambda: moves.open_hold(hold))
+        log.info("hold opened", hold=str(made.id), queue=queue, reason=made.reason, by=by)
+        return await self._told(namespace, made)
+
+    async def release(self, namespace: int, queue: str | None, reason: str | None, by: str) -> ReleasedView:
+        """End what was opened by hand, or only what has this reason, at once on all servers; again: nothing more."""
+        id, now = await self._queue(namespace, queue), self._env.now()
+        released = await self._store.write(lambda: moves.release(namespace, id, reason, by, now))
+        for hold in released:
+            log.info("hold released", hold=str(hold.id), queue=queue, reason=hold.reason, by=by)
+        await self._spread()
+        left = [hold for hold in self._watch.known if hold.namespace == namespace and hold.queue in (None, id)]
+        view = await self._viewer(namespace)
+        return ReleasedView(
+            released=[view(hold) for hold in released],
+            holds=[view(hold) for hold in left],
+            note=_note(queue, released, left, self._env.now()),
+        )
+
+    async def pause(self, namespace: int, queue: str | None, reason: str, drain: bool, by: str) -> HoldView:
+        """Start nothing of a queue until it is resumed."""
+        now = self._env.now()
+        hold = Hold(
+            id=self._env.new_id(), namespace=namespace, queue=await self._queue(namespace, queue), until_at=None,
+            drain=drain, reason=_reason(reason), created_at=now, created_by=by,
+        )  # fmt: skip
+        made = await self._store.write(lambda: moves.open_hold(hold))
+        log.info("queue paused", hold=str(made.id), queue=queue, reason=made.reason, by=by)
+        return await self._told(namespace, made)
+
+    async def resume(self, namespace: int, queue: str | None, by: str) -> ReleasedView:
+        """End the pause of a queue at once on all servers; again: nothing more."""
+        id, now = await self._queue(namespace, queue), self._env.now()
+        resumed = await self._store.write(lambda: moves.resume(namespace, id, by, now))
+        for hold in resumed:
+            log.info("queue resumed", hold=str(hold.id), queue=queue, by=by)
+        await self._spread()
+        left = [hold for hold in self._watch.known if hold.namespace == namespace and hold.queue in (None, id)]
+        view = await self._viewer(namespace)
+        said = _note(queue, resumed, left, self._env.now()).replace("was not held by hand", "was not paused")
+        return ReleasedView(released=[view(hold) for hold in resumed], holds=[view(hold) for hold in left], note=said)
+
+    async def put_window(
+        self, namespace: int, queue: str | None, calendar: str, *, drain: bool, reason: str, by: str
+    ) -> HoldView:
+        """Hold starts while a calendar is open, from now on.
+
+        Raises NotFound, or BadInput when it never opens or closes.
+        """
+        now = self._env.now()
+        hold = Hold(
+            id=self._env.new_id(), namespace=namespace, queue=await self._queue(namespace, queue), calendar=calendar,
+            until_at=None, drain=drain, reason=_reason(reason), created_at=now, created_by=by,
+        )  # fmt: skip
+        made = await self._store.write(lambda: _attach(hold, now))
+        log.info("window attached", hold=str(made.id), queue=queue, calendar=calendar, by=by)
+        return await self._told(namespace, made)
+
+    async def remove_window(self, namespace: int, queue: str | None, calendar: str, by: str) -> None:
+        """A calendar holds nothing of a queue any more. Raises NotFound."""
+        id, now = await self._queue(namespace, queue), self._env.now()
+        removed = await self._store.write(lambda: moves.remove_window(namespace, id, calendar, by, now))
+        if not removed:
+            whose = "The namespace" if queue is None else f'Queue "{queue}"'
+            detail = f'{whose} has no maintenance window by calendar "{calendar[:128]}".'
+            raise NotFound(detail, "List them with `horae queues holds` or GET /api/v1/holds.")
+        log.info("window removed", hold=str(removed[0].id), queue=queue, calendar=calendar, by=by)
+        await self._spread()
+
+    async def list(self, namespace: int, *, queue: str | None = None, ended: bool = False) -> "list_of[HoldView]":
+        """Holds and windows, newest first; with `ended`, also those that ended in the last month."""
+        id, now = await self._queue(namespace, queue), self._env.now()
+        since = now - moves.KEPT if ended else now + moves.KEPT
+        found = await self._store.read(lambda: moves.of_namespace(namespace, since))
+        view = await self._viewer(namespace)
+        return [view(hold) for hold in found if id is None or hold.queue in (None, id)]
+
+    async def _told(self, namespace: int, hold: Hold) -> HoldView:
+        await self._spread()
+        return (await self._viewer(namespace))(hold)
+
+    async def _spread(self) -> None:
+        """This server knows at once, the others by a hint; until they do, their claims find nothing."""
+        self._hints.tell(Hint(holds=True))
+        await self._watch.step()
+
+    async def _viewer(self, namespace: int) -> Callable[[Hold], HoldView]:
+        running = await self._store.read(lambda: moves.running(namespace))
+        names = {queue.id: queue.name for queue in self._directory.queues.values()}
+        now = self._env.now()
+        return lambda hold: show_hold(hold, names, running, now)
+
+    async def _queue(self, namespace: int, name: str | None) -> int | None:
+        if name is None:
+            return None
+        if name not in self._own(namespace):
+            await self._directory.load()
+        own = self._own(namespace)
+        if name not in own:
+            near = nearest(name, list(own))
+            listed = "List queues with `horae queues list` or GET /api/v1/queues."
+            remedy = f"Did you mean {in_quotes(near)}?" if near else listed
+            raise NotFound(f'No queue named "{name[:128]}".', remedy, queue=name[:128])
+        return own[name]
+
+    def _own(self, namespace: int) -> dict[str, int]:
+        return {q.name: q.id for q in self._directory.queues.values() if q.namespace == namespace}
+
+
+list_of = list  # the class has a method of that name
+
+
+def _attach(hold: Hold, now: Instant) -> Script[Hold]:
+    """Attach a calendar, which stays as long as the window does."""
+    name = hold.calendar or ""
+    yield calendars.lock(hold.namespace)
+    known = yield from calendars.definitions(hold.namespace)
+    if name not in known:
+        missing = no_such_calendar(name, known)
+        raise NotFound(missing.detail, missing.remedy)
+    begin, end = check_window(name, present(name, known), now)
+    return (yield from moves.open_hold(structs.replace(hold, from_at=begin, until_at=end)))
+
+
+def _reason(text: str) -> str:
+    return a_text(text, "reason", most=MOST_REASON)
+
+
+def _note(queue: str | None, released: Iterable[Hold], left: Iterable[Hold], now: Instant) -> str:
+    """What a release did, in words."""
+    whose = "The namespace" if queue is None else f'Queue "{queue}"'
+    count = len(list(released))
+    done = f"{count} hold{'' if count == 1 else 's'} released." if count else f"{whose} was not held by hand."
+    still = [hold for hold in left if hold.state(now) == "open"]
+    if not still:
+        return done
+    names = sorted({_in_words(hold, queue) for hold in still})
+    return f"{done} {whose} is still held by {' and '.join(names)}."
+
+
+def _in_words(hold: Hold, queue: str | None) -> str:
+    what = f'the window "{hold.calendar}"' if hold.calendar else f'"{hold.reason}"' if hold.reason else "a hold"
+    return f"{what} of the whole namespace" if hold.queue is None and queue is not None else what

@@ -1,0 +1,1 @@
+"""Decides where work may start: affinity, reservations and preemption."""

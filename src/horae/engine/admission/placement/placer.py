@@ -1,0 +1,89 @@
+"""The placer: what waits for a worker it prefers goes on when its patience ends, or when there is no such worker."""
+
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.fleet.fleet import Fleet, able
+from horae.engine.service import Alarm, Wait
+from horae.env import SECOND, Env, Instant
+from horae.model.admission.placement.placement import Terms, settle_for
+from horae.model.definitions.job import DAY
+from horae.store.admission.lanes import Lane
+from horae.store.admission.placement import affinity, relax
+from horae.store.admission.placement.relax import Relaxed
+from horae.store.contract import Store
+
+LOOK = 1.0  # seconds between looks that rely on no hint
+SOON = 0.02  # seconds before what others hold is looked at again
+FORGETS = 3600.0  # seconds between looks for lanes that nobody uses
+BATCH = 500  # slices moved in one transaction
+REST = 4  # a look rests for so many times as long as it took: a lane with a million slices is looked at less often
+
+
+class Placer:
+    """Moves executions between the lanes of their queue, as they give up what they prefer."""
+
+    name = "placer"
+
+    def __init__(
+        self, env: Env, store: Store, directory: Directory, hints: Hints, fleet: Fleet, clock: ClockWatch
+    ) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._fleet, self._clock = fleet, clock
+        self._forgets_at = env.clock.monotonic() + FORGETS
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint.lanes and self._directory.demands.is_passing(hint.lanes):
+            self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Look at every lane that executions do not stay in, and that has some."""
+        await self._forget()
+        lanes = [self._directory.lanes[id] for id in self._directory.demands.passing()]
+        if not lanes or not self._clock.trusted:
+            return LOOK
+        begun = self._env.clock.monotonic()
+        waits = [await self._look(lane) for lane in lanes]
+        rest = REST * (self._env.clock.monotonic() - begun)
+        return 0.0 if 0.0 in waits else min(LOOK, max(rest, min(waits)))
+
+    async def _forget(self) -> None:
+        """Now and then: lanes that nothing was sent to for a day."""
+        now = self._env.clock.monotonic()
+        if now >= self._forgets_at:
+            self._forgets_at = now + FORGETS
+            before = self._env.now() - DAY
+            await self._store.write(lambda: relax.forget_lanes(before))
+
+    async def _look(self, lane: Lane) -> Wait:
+        """Move what does not stay in a lane; the wait until something else of it is due."""
+        now = self._env.now()
+        if self._directory.demands.terms[lane.id].affinity is not None:
+            done = await self._store.write(lambda: affinity.direct(lane.id, lane.needs, BATCH, now))
+            await self._tell(done)
+            return 0.0 if done.rows == BATCH else LOOK
+        patience = self._directory.demands.terms[lane.id].patience
+        offers, queue = await self._fleet.offers(lane.namespace), self._directory.queues[lane.queue].name
+
+        def there(terms: Terms) -> bool:
+            return any(able(offers, queue, terms))
+
+        waited = 0 if settle_for(lane.needs, 0, there) != lane.needs else patience
+        moved = await self._move(lane, settle_for(lane.needs, waited, there), now - waited)
+        if moved.rows == BATCH:
+            return 0.0
+        since = await self._store.read(lambda: relax.longest_wait(lane.id))
+        return LOOK if since is None else max(SOON, (since + waited - now) / SECOND)
+
+    async def _move(self, lane: Lane, needs: frozenset[str], since: Instant) -> Relaxed:
+        """Move what is queued since then to the lane with these needs, and tell of it."""
+        moved = await self._store.write(lambda: relax.relax(lane.id, since, needs, BATCH, self._env.now()))
+        await self._tell(moved)
+        return moved
+
+    async def _tell(self, moved: Relaxed) -> None:
+        if not moved.lanes.keys() <= self._directory.lanes.keys():
+            await self._directory.load()
+        self._hints.tell(Hint(lanes=moved.lanes, amounts=moved.amounts))

@@ -1,0 +1,79 @@
+"""The preemptor: work that waits and may preempt gets the place of less urgent work that runs."""
+
+from collections.abc import Collection
+
+import structlog
+
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.service import Alarm, Wait
+from horae.env import Env
+from horae.model.admission.placement.placement import PLAIN, read_needs
+from horae.model.admission.placement.preempt import ONE_SLOT, Cost
+from horae.model.fleet.session import Session
+from horae.store.admission.placement import preempt
+from horae.store.contract import Store
+
+LOOK = 1.0  # seconds
+BREATH = 0.1  # seconds between two looks, however much arrives
+MOST_LANES = 10_000
+log = structlog.get_logger("horae.engine")
+
+
+class Preemptor:
+    """Asks preemptible work to stop where something more urgent waits for its place."""
+
+    name = "preemptor"
+
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._lanes: set[int] = set()  # where something that preempts has waited: what comes there is looked at at once
+        self._looked_at = 0.0
+        self.asked = 0
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if not self._lanes.isdisjoint(hint.lanes):
+            self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Look who waits; where anybody does, decide for its namespace."""
+        now = self._env.clock.monotonic()
+        early = self._looked_at + BREATH - now
+        if early > 0:
+            return early
+        self._looked_at = now
+        if not self._directory.expected():
+            return LOOK
+        lanes, paused = self._directory.preempting, self._directory.paused
+        waiting = await self._store.read(lambda: preempt.waiters(lanes, paused))
+        for namespace, those in waiting.items():
+            if len(self._lanes) < MOST_LANES:
+                self._lanes.update(slice.lane for slice, _ in those)
+            await self._decide(namespace, lanes)
+        return LOOK
+
+    async def _decide(self, namespace: int, lanes: Collection[int]) -> None:
+        rules = preempt.Rules(may_take=self._may_take, cost=self._cost, capacity=_capacity)
+        now, paused = self._env.now(), self._directory.paused
+        done = await self._store.write(lambda: preempt.preempt(namespace, lanes, paused, rules, now))
+        if not done.items:
+            return
+        self.asked += done.items
+        log.info("running work gives way", items=done.items, sessions=len(done.sessions))
+        self._hints.tell(Hint(sessions=done.sessions, lanes=done.lanes))
+
+    def _may_take(self, session: Session) -> frozenset[int]:
+        """Nobody gives way to what no limit would let start."""
+        return self._directory.may_take(session) - self._directory.full.lanes
+
+    def _cost(self, lane: int) -> Cost:
+        """What an execution of a lane takes of its worker; one slot if this server does not know the lane yet."""
+        known = self._directory.lanes.get(lane)
+        cost = read_needs(known.needs).cost if known else PLAIN
+        return {"slots": cost.slots, **dict(cost.resources)} if cost else ONE_SLOT
+
+
+def _capacity(session: Session) -> Cost:
+    return {"slots": session.concurrency, **session.presence.resources}

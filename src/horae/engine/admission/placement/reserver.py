@@ -1,0 +1,70 @@
+"""The reserver: what needs much room is not passed over for ever."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from horae.engine.definitions.directory import Directory
+from horae.engine.fleet.fleet import Fleet, able
+from horae.engine.fleet.workers import used
+from horae.engine.service import Alarm, Wait
+from horae.env import Env
+from horae.model.admission.placement.placement import SLOTS, capacity_of
+from horae.model.admission.placement.reservation import REST, Load, choose, is_over, is_vain
+from horae.store.admission.lanes import Lane
+from horae.store.admission.placement import reserve
+from horae.store.admission.placement.reserve import Passed
+from horae.store.contract import Store
+from horae.store.fleet import sessions
+
+LOOK = 1.0  # seconds
+
+
+class Reserver:
+    """Reserves workers for what was passed over too long, and lets them go; every server follows what is reserved."""
+
+    name = "reserver"
+
+    def __init__(self, env: Env, store: Store, directory: Directory, fleet: Fleet) -> None:
+        self._env, self._store, self._directory, self._fleet = env, store, directory, fleet
+        self.alarm = Alarm()
+
+    async def step(self) -> Wait:
+        """Look at what stands first in lanes whose executions take more than a slot."""
+        known = map(self._directory.lanes.__getitem__, self._directory.demands.costly())
+        lanes = {lane.id: lane for lane in known if lane.queue not in self._directory.held}
+        if not lanes and not self._directory.demands.reserved:
+            return LOOK
+        passed = await self._store.read(lambda: reserve.passed(lanes))
+        if await self._change(lanes, passed):
+            passed = await self._store.read(lambda: reserve.passed(lanes))
+        self._directory.reserve({one.session: one.lane for one in passed.reservations if one.binds})
+        return LOOK
+
+    async def _change(self, lanes: dict[int, Lane], passed: Passed) -> bool:
+        """End what is over and reserve what is due; false when there is nothing to change."""
+        now, known = self._env.now(), passed.reservations
+        live = await self._live(lanes.values())
+        over = [one for one in known if is_over(one, passed.heads.get(one.lane), live, now)]
+        vain = [one for one in known if one not in over and is_vain(one, now)]
+        kept = [one for one in known if one not in over]
+        due = {id: head for id, head in passed.heads.items() if id not in {one.lane for one in kept}}
+        made = choose(due, {id: await self._loads(lanes[id]) for id in due}, kept, now) if due else []
+        if not (over or vain or made):
+            return False
+        await self._store.write(lambda: reserve.change(over, vain, now + REST, made))
+        return True
+
+    async def _live(self, lanes: Iterable[Lane]) -> set[UUID]:
+        found: set[UUID] = set()
+        for namespace in {lane.namespace for lane in lanes}:
+            found.update(offer.session for offer in await self._fleet.offers(namespace) if offer.session is not None)
+        return found
+
+    async def _loads(self, lane: Lane) -> list[Load]:
+        """The workers that are large enough for a lane, and how much of them is in use."""
+        queue, terms = self._directory.queues[lane.queue].name, self._directory.demands.terms[lane.id]
+        fitting = {offer.session: offer for offer in able(await self._fleet.offers(lane.namespace), queue, terms)}
+        ids = [id for id in fitting if id is not None]
+        held = await self._store.read(lambda: sessions.held_by_lane(ids))
+        slots = {id: capacity_of(fitting[id].capabilities)[SLOTS] for id in ids}
+        return [Load(id, used(slots[id], held[id], self._directory.demands.costs)[SLOTS] / slots[id]) for id in ids]

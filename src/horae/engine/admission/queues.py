@@ -1,0 +1,159 @@
+"""Queues: defined, made the default, drained and purged. Whoever changes a policy has what is queued ordered anew."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import structlog
+from msgspec import Struct
+
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.base.refs import in_quotes, nearest
+from horae.engine.definitions.directory import Directory
+from horae.env import Env
+from horae.errors import BadInput, Conflict, NotFound
+from horae.model.admission.queue import DEFAULT_QUEUE, Queue, QueueSpec, QueueState
+from horae.model.admission.reading.policy import show_policy
+from horae.model.admission.reading.queue import merge_queue, parse_queue
+from horae.model.definitions.job import NAME
+from horae.model.definitions.reading.values import a_name
+from horae.store.admission import queues as moves
+from horae.store.contract import Store
+from horae.store.executions.leaving.cancel_job import START
+from horae.store.tenancy import namespaces
+from horae.store.triggers.dependencies.starts import Started
+
+BATCH = 500  # slices ended in one transaction
+MOST_QUEUES = 10_000  # of a namespace
+log = structlog.get_logger("horae.engine")
+
+
+class Purged(Struct, frozen=True):
+    """How many executions a purge ended."""
+
+    cancelled: int
+
+
+class Queues:
+    """What can be done with queues."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        on_cancelled: Callable[[UUID, int], object] = lambda job, count: None,
+    ) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._on_cancelled = on_cancelled
+
+    async def put(self, namespace: int, name: str, body: Any) -> Queue:
+        """Define a queue, new or not; what is left out takes its default. Raises BadInput."""
+        own = await self._store.read(lambda: namespaces.one(namespace))
+        if isinstance(body, dict) and body.get("policy") is None and own is not None and own.policy is not None:
+            body = {**body, "policy": show_policy(own.policy)}
+        spec, default = parse_queue(body)
+        return await self._define(namespace, name, lambda before: (spec, default))
+
+    async def patch(self, namespace: int, name: str, body: Any) -> Queue:
+        """Change some of a queue's definition; null takes a field back to its default. Raises BadInput, NotFound."""
+        await self.get(namespace, name)
+
+        def change(before: Queue | None) -> tuple[QueueSpec, bool | None]:
+            return parse_queue(merge_queue(QueueSpec() if before is None else before.spec, body))
+
+        return await self._define(namespace, name, change)
+
+    async def _define(
+        self, namespace: int, name: str, change: Callable[[Queue | None], tuple[QueueSpec, bool | None]]
+    ) -> Queue:
+        a_name(name, "queue", NAME)
+        now = self._env.now()
+        if self._named(namespace, name) is None and len(self._own(namespace)) >= MOST_QUEUES:
+            raise Conflict(
+                f"The namespace has {MOST_QUEUES} queues, and no more are allowed.", "Use fair shares of one instead."
+            )
+        queue = await self._store.write(lambda: moves.define(namespace, name, change, now))
+        log.info("queue defined", queue=name, policy=queue.policy.kind, default=queue.is_default)
+        await self._changed()
+        return queue
+
+    async def get(self, namespace: int, name: str) -> Queue:
+        """A queue by its name. Raises NotFound with the nearest names."""
+        found = self._named(namespace, name)
+        if found is None:
+            await self._directory.load()
+            found = self._named(namespace, name)
+        if found is None:
+            names = [queue.name for queue in self._own(namespace)]
+            near = nearest(name, names)
+            listed = "List queues with `horae queues list`; make one with `horae queues set`."
+            remedy = f"Did you mean {in_quotes(near)}?" if near else listed
+            raise NotFound(f'No queue named "{name[:128]}".', remedy, queue=name[:128])
+        return found
+
+    async def set_state(self, namespace: int, name: str, state: QueueState) -> Queue:
+        """Let a queue accept what is submitted, or nothing more while what it has is run. Raises NotFound."""
+        queue = await self.get(namespace, name)
+        if queue.state != state:
+            await self._store.write(lambda: moves.set_state(queue.id, state))
+            log.info("queue state", queue=name, state=state)
+            await self._changed()
+        return await self.get(namespace, name)
+
+    async def purge(self, namespace: int, name: str, confirm: str | None, by: str) -> Purged:
+        """Cancel everything of a queue that has not begun. Raises BadInput unless its name is given once more."""
+        queue = await self.get(namespace, name)
+        if confirm != name:
+            detail = f'This cancels everything in the queue "{name}" that has not begun.'
+            raise BadInput(detail, f"Say so by ?confirm={name}.", field="confirm")
+        log.info("queue purged", queue=name, by=by)
+        reason = f"purged by {by}" if by else "purged"
+        total = await self._purge_waiting(queue.id, reason)
+        for lane in await self._store.read(lambda: moves.lanes_of_queue(queue.id)):
+            total += await self._purge_lane(lane, reason)
+        return Purged(total)
+
+    async def _purge_lane(self, lane: int, reason: str) -> int:
+        total, more = 0, True
+        while more:
+            started = Started()
+            done = await self._store.change(
+                lambda now: moves.purge_lane(lane, self._env.new_id, BATCH, reason, now, started)  # noqa: B023
+            )
+            self._store.on_started(started)
+            total, more = total + self._count(done), done.next is not None
+        return total
+
+    async def _purge_waiting(self, queue: int, reason: str) -> int:
+        total, after = 0, START
+        while True:
+            started = Started()
+            done = await self._store.change(
+                lambda now: moves.purge_waiting(queue, self._env.new_id, after, BATCH, reason, now, started)  # noqa: B023
+            )
+            self._store.on_started(started)
+            total += self._count(done)
+            if done.next is None:
+                return total
+            after = done.next
+
+    def _count(self, done: moves.Purged) -> int:
+        for job, count in done.jobs.items():
+            self._on_cancelled(job, count)
+        return sum(done.jobs.values())
+
+    def default_of(self, namespace: int) -> str:
+        """The queue of jobs that name none."""
+        return next((queue.name for queue in self._own(namespace) if queue.is_default), DEFAULT_QUEUE)
+
+    async def _changed(self) -> None:
+        await self._directory.load()
+        self._hints.tell(Hint(queues=True))
+
+    def _named(self, namespace: int, name: str) -> Queue | None:
+        return next((queue for queue in self._own(namespace) if queue.name == name), None)
+
+    def _own(self, namespace: int) -> list[Queue]:
+        return [queue for queue in self._directory.queues.values() if queue.namespace == namespace]

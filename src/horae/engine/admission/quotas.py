@@ -1,0 +1,209 @@
+"""Quotas: what namespaces may have and use, and what they used; known to every server, at most some seconds behind."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
+from uuid import UUID
+
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.service import Alarm, Wait
+from horae.engine.tenancy.fair_access import FairAccess
+from horae.env import Env, Instant
+from horae.errors import BadInput, OverQuota, StoreUnavailable
+from horae.model.admission.quota import UNBOUNDED, Bounds, Quota, Use, day_of, read_quota, show_quota, spent
+from horae.model.admission.quota_view import DayView, QuotaView, UsageView
+from horae.model.base.duration import DAY
+from horae.model.base.instant import format_instant
+from horae.model.executions.parcel import Parcel
+from horae.store.admission import quotas
+from horae.store.contract import Store
+from horae.store.executions.leaving.effects import Effects
+
+LOOK = 1.0  # seconds between looks at quotas that others set
+FLUSH = 5.0  # and between writing what was used
+MOST_DAYS = 400
+PATIENCE = 20.0  # seconds that a request waits for room
+AGAIN = 0.25  # seconds between its looks
+SHED = 0.1  # seconds for which a refusal stands for others like it
+MOST_HELD = 1000  # requests that wait at a time
+T = TypeVar("T")
+Place = tuple[int, int]  # namespace and queue
+
+
+class Quotas:
+    """Adds up what namespaces use, beside the hot transactions, and knows which of them are over their quota."""
+
+    name = "quotas"
+
+    def __init__(
+        self, env: Env, store: Store, directory: Directory, hints: Hints, node: UUID, fair_access: FairAccess
+    ) -> None:
+        self._env, self._store, self._directory, self._hints, self._node = env, store, directory, hints, node
+        self._fair_access = fair_access
+        self.known: dict[int, Quota] = {}
+        self._uses: dict[tuple[int, int], Use] = {}  # not written yet, by namespace and day
+        self._told: dict[int, Use] = {}  # what all servers had written of this day
+        self._day = 0
+        self._flush_at = 0.0
+        self.held = 0  # requests that wait for room
+        self._full: dict[Place, tuple[float, int, OverQuota]] = {}  # until when, how many, and what they were told
+        store.on_made = self.accepted
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint.quotas or hint.queues:
+            self.alarm.ring()
+
+    # What is used
+
+    def accepted(self, parcels: Iterable[Parcel]) -> None:
+        """Count executions that were made."""
+        day = day_of(self._env.now())
+        for parcel in parcels:
+            use = self._use(parcel.envelope.namespace, day)
+            use.executions += len(parcel)
+            use.stored += len(parcel.items.blob)
+        if self.known:
+            self._bound()
+
+    def ended(self, effects: Effects) -> None:
+        """Count what executions took and left."""
+        day = day_of(self._env.now())
+        for ended in effects.ended:
+            if ended.busy:
+                self._use(ended.namespace, day).busy += ended.busy
+        for namespace, stored in effects.stored.items():
+            self._use(namespace, day).stored += stored
+        self.accepted(effects.made)
+
+    def refused(self, namespace: int, count: int) -> None:
+        """Count executions that a quota refused."""
+        self._use(namespace, day_of(self._env.now())).refused += count
+
+    def keep_pace(self, namespace: int, count: int) -> None:
+        """Count submissions of a namespace without a rate of its own. Raises OverQuota when it crowds out others."""
+        quota = self.known.get(namespace)
+        if quota is None or quota.rate is None:
+            self._fair_access.count_submissions(namespace, count)
+
+    async def patiently(self, place: Place, count: int, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask for so many, and again for a while when there is no room and the quota says that it is waited for."""
+        clock = self._env.clock
+        ends_at = clock.monotonic() + PATIENCE
+        while True:
+            try:
+                self._shed(place, count)
+                return await ask()
+            except OverQuota as refusal:
+                self._full.setdefault(place, (clock.monotonic() + SHED, count, refusal))
+                left = ends_at - clock.monotonic()
+                waits = self._store.bounds.lets_wait(place[0], refusal) and self.held < MOST_HELD
+                if not waits or refusal.fields["retryAfter"] > left:
+                    raise
+            self.held += 1
+            try:
+                async with self._fair_access.aside(place[0]):
+                    await clock.sleep(AGAIN)
+            finally:
+                self.held -= 1
+
+    def _shed(self, place: Place, count: int) -> None:
+        """Refuse what was refused a moment ago without asking the store: many who ask in vain cost it little."""
+        until, least, refusal = self._full.get(place, (0.0, 0, None))
+        if refusal is None:
+            return
+        if self._env.clock.monotonic() >= until:
+            del self._full[place]
+        elif count >= least:
+            raise refusal
+
+    def _use(self, namespace: int, day: int) -> Use:
+        return self._uses.setdefault((namespace, day), Use())
+
+    async def step(self) -> Wait:
+        """Learn which quotas there are, and every five seconds write what was used and read what all servers did."""
+        now = self._env.clock.monotonic()
+        if now >= self._flush_at:
+            self._flush_at = now + FLUSH
+            await self.flush()
+        self.known = await self._store.read(quotas.all_quotas)
+        self._full.clear()
+        today = day_of(self._env.now())
+        if today != self._day:
+            self._day, self._told = today, {}
+        self._bound()
+        return LOOK
+
+    async def flush(self) -> None:
+        """Write what was added up, and read what all servers wrote of this day."""
+        uses, self._uses = {key: use for key, use in self._uses.items() if use}, {}
+        if uses:
+            try:
+                await self._store.write(lambda: quotas.add_use(self._node, uses))
+            except StoreUnavailable as error:
+                if not error.fields.get("unknown"):
+                    for key, use in uses.items():
+                        self._uses.setdefault(key, Use()).join(use)
+                raise
+        day = day_of(self._env.now())
+        self._day, self._told = day, await self._store.read(lambda: quotas.used_on(day))
+
+    def _bound(self) -> None:
+        queues = {
+            queue.id: (queue.name, queue.spec.max_queued)
+            for queue in self._directory.queues.values()
+            if queue.spec.max_queued is not None
+        }
+        over = {id: reason for id, quota in self.known.items() if (reason := spent(quota, self._today(id)))}
+        self._store.bounds = Bounds(self.known, queues, over) if queues or self.known else UNBOUNDED
+
+    def _today(self, namespace: int) -> Use:
+        """What a namespace used today, as far as this server knows."""
+        use = Use()
+        use.join(self._told.get(namespace, use))
+        use.join(self._uses.get((namespace, self._day), Use()))
+        return use
+
+    # For people
+
+    async def get(self, namespace: int, name: str) -> QuotaView:
+        """The quota of a namespace."""
+        known = await self._store.read(quotas.all_quotas)
+        return QuotaView(namespace=name, **_fields(known.get(namespace, Quota())))
+
+    async def put(self, namespace: int, name: str, body: Any) -> QuotaView:
+        """Give a namespace a quota; what is left out is without a bound."""
+        quota = read_quota(body)
+        await self._store.change(lambda now: quotas.set_quota(namespace, quota, now))
+        await self._directory.know_limits()
+        self._hints.tell(Hint(quotas=True, queues=True))
+        await self.step()
+        return QuotaView(namespace=name, **_fields(quota))
+
+    async def usage(self, namespace: int, name: str, since: Instant | None, until: Instant | None) -> UsageView:
+        """What a namespace has and used, by day; the last thirty days unless told otherwise."""
+        await self.flush()
+        last = day_of(self._env.now() if until is None else until - 1)
+        first = last - 29 if since is None else day_of(since)
+        if not 0 <= last - first < MOST_DAYS:
+            raise BadInput(f"That is not between a day and {MOST_DAYS}.", "Give from and to.", field="from")
+        used = await self._store.read(lambda: quotas.used_between(namespace, first, last))
+        queued, waiting, running = await self._store.read(lambda: quotas.standing_now(namespace))
+        quota = (await self._store.read(quotas.all_quotas)).get(namespace, Quota())
+        today = used.get(day_of(self._env.now()), Use())
+        return UsageView(
+            namespace=name, queued=queued, waiting=waiting, running=running, over=spent(quota, today),
+            quota=show_quota(quota), days=[_day(day, use) for day, use in used.items()],
+        )  # fmt: skip
+
+
+def _fields(quota: Quota) -> Mapping[str, Any]:
+    return {name: getattr(quota, name) for name in quota.__struct_fields__}
+
+
+def _day(day: int, use: Use) -> DayView:
+    return DayView(
+        day=format_instant(day * DAY)[:10], executions=use.executions, worker_seconds=round(use.busy / 1_000_000, 3),
+        stored_bytes=use.stored, refused=use.refused,
+    )  # fmt: skip

@@ -1,0 +1,89 @@
+"""Reranking: when a queue's policy has changed, what is queued is ordered by the new one, batch after batch."""
+
+import structlog
+
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.service import Alarm, Wait
+from horae.env import Env
+from horae.model.admission.queue import Queue
+from horae.model.base.duration import DAY
+from horae.store.admission import queues as moves
+from horae.store.contract import Store
+
+BATCH = 500  # slices ordered in one transaction
+LOOK = 5.0  # seconds between looks at queues that nobody told of
+SETTLED = 3.0  # seconds after which every server ranks by the new policy: what came meanwhile is ordered once more
+FORGET_EVERY = 3600.0  # seconds
+UNUSED = 7 * DAY  # after which a share's lane is forgotten; one that comes back gets another
+log = structlog.get_logger("horae.engine")
+
+
+class Reranker:
+    """Orders what is queued anew. A queue's row says by which policy that was done: anybody may go on after a crash."""
+
+    name = "reranking"
+
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._first: dict[int, tuple[int, float]] = {}  # revisions that were done once, and when
+        self._forgets_at = 0.0  # when lanes that nobody uses are looked for next
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint.queues:
+            self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Order every queue whose policy has changed; and once more when no server uses the old one any longer."""
+        soonest = LOOK
+        for queue in [queue for queue in self._directory.queues.values() if queue.ranked < queue.revision]:
+            soonest = min(soonest, await self._rerank(queue))
+        if self._directory.astray():
+            await self._directory.load()  # most are new, and only not known here yet
+            for lane in self._directory.astray():
+                await self._walk_lane(lane, astray=True)
+        await self._forget()
+        return soonest
+
+    async def _forget(self) -> None:
+        """Lanes of shares that were not used for long go; there may be a new one for every customer."""
+        now = self._env.clock.monotonic()
+        if now < self._forgets_at:
+            return
+        self._forgets_at = now + FORGET_EVERY
+        before = self._env.now() - UNUSED
+        if await self._store.write(lambda: moves.forget_lanes(before)):
+            await self._directory.load()
+
+    async def _rerank(self, queue: Queue) -> float:
+        now = self._env.clock.monotonic()
+        revision, at = self._first.get(queue.id, (0, 0.0))
+        if revision != queue.revision:
+            await self._walk(queue)
+            self._first[queue.id] = queue.revision, self._env.clock.monotonic()
+            return SETTLED
+        if now < at + SETTLED:
+            return at + SETTLED - now
+        await self._walk(queue)
+        await self._store.write(lambda: moves.ranked(queue.id, queue.revision))
+        del self._first[queue.id]
+        await self._directory.load()
+        log.info("queue ranked", queue=queue.name, policy=queue.policy.kind)
+        return LOOK
+
+    async def _walk(self, queue: Queue) -> None:
+        for lane in await self._store.read(lambda: moves.lanes_of_queue(queue.id)):
+            await self._walk_lane(lane)
+
+    async def _walk_lane(self, lane: int, *, astray: bool = False) -> None:
+        at: moves.At | None = moves.FIRST
+        while at is not None:
+            place = at
+            done = await self._store.change(
+                lambda now: moves.rerank(lane, self._directory.lead, place, BATCH, now, astray=astray)  # noqa: B023
+            )
+            at = done.next
+            if done.lanes:
+                self._hints.tell(Hint(lanes=done.lanes))

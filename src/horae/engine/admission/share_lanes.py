@@ -1,0 +1,76 @@
+"""Where submissions to fair queues stand: in the lane of the share that they use, made when it is first seen."""
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from horae.engine.definitions.directory import Directory
+from horae.env import Env
+from horae.errors import HoraeError
+from horae.model.admission.share_key import share_of, shares_of
+from horae.model.executions.execution import Extra
+from horae.store.admission.share_lanes import lanes_of
+from horae.store.contract import Store
+from horae.store.definitions.jobs import StoredJob
+from horae.store.executions.entering.submission import Asked, NewLot, Submission
+
+
+class ShareLanes:
+    """Finds the shares of executions, and their lanes; what no fair queue is about passes through as it is."""
+
+    def __init__(self, env: Env, store: Store, directory: Directory) -> None:
+        self._env, self._store, self._directory = env, store, directory
+
+    def share(self, stored: StoredJob, item: bytes, extra: Extra) -> str:
+        """Whose share an execution uses. Raises BadInput when the queue's template cannot be filled."""
+        policy = self._directory.policy(stored.queue)
+        return share_of(policy, stored.job.spec, item, extra.tags, extra.caller) if policy.is_fair else ""
+
+    def shares(
+        self, stored: StoredJob, items: Sequence[bytes], extra: Extra, wrong: dict[int, HoraeError]
+    ) -> Sequence[str] | None:
+        """The shares of many items, None when all use one; those that have none are noted as wrong."""
+        policy = self._directory.policy(stored.queue)
+        if not policy.is_fair:
+            return None
+        sound = items if not wrong else [b"{}" if i in wrong else item for i, item in enumerate(items)]
+        found, refused = shares_of(policy, stored.job.spec, sound, extra.tags, extra.caller)
+        for i, error in refused.items():
+            wrong.setdefault(i, error)
+        return found
+
+    async def in_lanes(self, submission: Submission) -> Submission:
+        """The same submission, each execution in the lane of its share."""
+        places = {(one.envelope.lane, one.share) for one in submission.executions if one.share}
+        if not places:
+            return submission
+        known = {place: lane for place in places if (lane := self._directory.lane_of_share(*place)) is not None}
+        unknown = places - known.keys()
+        if unknown:
+            now = self._env.now()
+            made = await self._store.write(lambda: lanes_of(unknown, now))
+            for (base, share), lane in made.items():
+                self._directory.add_share(base, share, lane)
+            known |= made
+        return structs.replace(submission, executions=[_moved(one, known) for one in submission.executions])
+
+
+def _moved(one: Asked, lanes: dict[tuple[int, str], int]) -> Asked:
+    if not one.share:
+        return one
+    return structs.replace(one, envelope=structs.replace(one.envelope, lane=lanes[one.envelope.lane, one.share]))
+
+
+def split(lot: NewLot, shares: Sequence[str] | None) -> list[NewLot]:
+    """A lot in parts that use one share each, in the order of its items."""
+    if shares is None:
+        return [lot]
+    if shares.count(shares[0]) == len(shares):
+        return [structs.replace(lot, share=shares[0])]
+    parts: list[NewLot] = []
+    lo = 0
+    for i in range(1, len(shares) + 1):
+        if i == len(shares) or shares[i] != shares[lo]:
+            parts.append(structs.replace(lot, items=lot.items[lo:i], share=shares[lo]))
+            lo = i
+    return parts

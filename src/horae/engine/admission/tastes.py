@@ -1,0 +1,66 @@
+"""Tastes: how workers choose between their queues. Those that choose alike share one, and its virtual times."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from horae.model.admission.choice import Taste
+from horae.model.admission.queue import Queue
+from horae.model.executions.slice import Running
+from horae.model.fleet.session import Session
+
+MOST = 1_000  # different ones; more are workers that come and go with weights of their own
+
+Key = tuple[int, tuple[tuple[str, float], ...], bool]
+
+
+class Tastes:
+    """The tastes of sessions that were seen here."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, Taste] = {}
+        self._queues: Mapping[tuple[int, str], Queue] = {}
+
+    def know(self, queues: Iterable[Queue]) -> None:
+        """Queues have changed: who has a taste keeps it, and what its queues have had."""
+        self._queues = {(queue.namespace, queue.name): queue for queue in queues}
+        for (namespace, weights, _), taste in self._known.items():
+            taste.choose(self._weights(namespace, weights))
+
+    def of(self, session: Session) -> Taste | None:
+        """How a session chooses; None when there is nothing to choose, or rank alone decides.
+
+        Without weights, queues whose ranks are arrivals are one line; where ranks cannot be compared, each has its
+        turn.
+        """
+        names, presence = session.queues, session.presence
+        if len(names) < 2 or not (presence.strict or presence.weights or self._differ(session)):
+            return None
+        weights = tuple((name, presence.weights.get(name, 1.0)) for name in names)
+        key = (session.namespace, weights, presence.strict)
+        taste = self._known.get(key)
+        if taste is None:
+            if len(self._known) >= MOST:
+                self._known.clear()
+            taste = self._known[key] = Taste(self._weights(session.namespace, weights), strict=presence.strict)
+        return taste
+
+    def _differ(self, session: Session) -> bool:
+        own = (self._queues.get((session.namespace, name)) for name in session.queues)
+        return any(queue is not None and not queue.policy.ranks_by_arrival for queue in own)
+
+    def _weights(self, namespace: int, weights: Iterable[tuple[str, float]]) -> dict[int, float]:
+        return {
+            queue.id: weight for name, weight in weights if (queue := self._queues.get((namespace, name))) is not None
+        }
+
+    def present(self, queues: Collection[int]) -> None:
+        """These queues have work that waits."""
+        for taste in self._known.values():
+            taste.shares.present([queue for queue in taste.weights if queue in queues])
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+
+def charge(taste: Taste, slice: Running, expected: float) -> None:
+    """A worker of this taste took something of a queue."""
+    taste.shares.charge(slice.queue, (slice.hi - slice.lo) * taste.price(slice.queue, expected))

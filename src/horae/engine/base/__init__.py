@@ -1,0 +1,1 @@
+"""What the rest of the engine stands on: hints, counters, presence, sealing and time zones."""

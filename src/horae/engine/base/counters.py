@@ -1,0 +1,85 @@
+"""What this server counts as it goes: plain numbers, because only the event loop's thread counts them.
+
+A hot path pays for an addition or two. Whoever wants to know reads the numbers as they stand.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from horae.env import SECOND, Instant
+from horae.model.base.buckets import Buckets
+from horae.model.executions.slice import Running
+from horae.model.fleet.protocol import Outcome, Range
+from horae.store.executions.entering.submission import Repeated, Submitted
+from horae.store.executions.leaving.effects import Effects
+from horae.store.fleet.claim import Claimed
+
+# Seconds: of executions, which take microseconds or days; of waits; of how late a fire is.
+RUNS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
+WAITS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
+LAGS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
+COUNTS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0)
+
+
+class Counters:
+    """What became of executions, of claims and of exchanges at this server since it started."""
+
+    def __init__(self) -> None:
+        self.runs = {state: Buckets(RUNS, SECOND) for state in ("success", "failed", "cancelled")}
+        self.waits = Buckets(WAITS, SECOND)
+        self.lags = Buckets(LAGS, SECOND)
+        self.failures: Counter[str] = Counter()  # attempts, by the class of their failure
+        self.dead: Counter[int] = Counter()  # executions that failed for good, by namespace
+        self.stale = 0  # executions in reports that were refused
+        self.claims = self.claims_in_vain = 0
+        self.repeated = 0  # attempts after the first
+        self.reported, self.granted = Buckets(COUNTS), Buckets(COUNTS)  # executions in an exchange, and its answer
+        self.answer_bytes = 0
+        self.accepted = self.known = 0  # executions submitted, and those of them that a key stood for
+
+    def claimed(self, claimed: Claimed) -> None:
+        """A claim brought this; one that looked at no lane was none."""
+        if claimed.running:
+            self.claims += 1
+        elif claimed.lanes:
+            self.claims_in_vain += 1
+        for slice in claimed.running:
+            count = slice.hi - slice.lo
+            self.waits.add(slice.granted_at - slice.queued_at, count)
+            if slice.attempt > 1:
+                self.repeated += count
+
+    def answered(self, granted: Sequence[Running], size: int) -> None:
+        """An exchange was answered with these, and so many bytes."""
+        self.answer_bytes += size
+        if granted:
+            self.granted.add(sum(slice.hi - slice.lo for slice in granted))
+
+    def submitted(self, done: Submitted) -> None:
+        """Requests were accepted together."""
+        self.accepted += sum(map(len, done.parcels))
+        for answer in done.answers:
+            if isinstance(answer, list):
+                self.known += sum(receipt.count for receipt in answer if receipt.deduplicated)
+            elif isinstance(answer, Repeated):
+                self.known += sum(receipt.count for receipt in answer.answer)
+
+    def settled(self, effects: Effects) -> None:
+        """Reports, or rescues, did this."""
+        for ended in effects.ended:
+            count = ended.hi - ended.lo
+            if ended.state == "failed" and not ended.step:
+                self.dead[ended.namespace] += count
+            if ended.lane and ended.state in self.runs:
+                self.runs[ended.state].add(ended.busy / count, count)
+        if effects.failures:
+            self.failures.update(effects.failures)
+
+    def refused(self, reported: Sequence[Range | Outcome]) -> None:
+        """A worker reported these of attempts that were over, or after its session was."""
+        self.stale += sum(each.hi - each.lo for each in reported)
+
+    def fired(self, fires: Iterable[tuple[Instant, int]], now: Instant) -> None:
+        """So many executions of each of these instants were made."""
+        for due_at, count in fires:
+            self.lags.add(now - due_at, count)

@@ -1,0 +1,46 @@
+"""Events for listeners of this server, each within its namespace."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from horae.engine.base.hints import Hint, Hints
+from horae.model.base.event import Event
+
+Listener = Callable[[Event | None], object]  # hears None when the server stops; must not wait
+
+
+class Events:
+    """Spreads events to this server's listeners."""
+
+    def __init__(self, hints: Hints) -> None:
+        self._listeners: dict[int, tuple[Listener, ...]] = {}  # by namespace
+        hints.listen(self._on_hint)
+
+    @contextmanager
+    def listening(self, namespace: int, listener: Listener) -> Iterator[None]:
+        """Have a listener told for as long as the block lasts."""
+        self._listeners[namespace] = (*self._listeners.get(namespace, ()), listener)
+        try:
+            yield
+        finally:
+            left = tuple(one for one in self._listeners[namespace] if one is not listener)
+            self._listeners[namespace] = left
+            if not left:
+                del self._listeners[namespace]
+
+    def close(self) -> None:
+        """Tell all listeners that there is nothing more."""
+        for listeners in list(self._listeners.values()):
+            for listener in listeners:
+                listener(None)
+
+    @property
+    def wanted(self) -> bool:
+        return bool(self._listeners)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if not self._listeners:
+            return
+        for event in hint.events:
+            for listener in self._listeners.get(event.namespace, ()):
+                listener(event)

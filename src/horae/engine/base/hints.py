@@ -1,0 +1,133 @@
+"""Hints: who should look again, here and on the other servers.
+
+They are sent on the leading edge: the first after a quiet 100 ms goes at once, the rest are gathered. A lost hint costs
+time, never work: every service also looks by itself.
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.engine.service import Alarm, Wait
+from horae.env import Env, Instant
+from horae.model.base.event import Event, cut
+from horae.store.contract import Store
+
+QUIET = 0.1  # seconds
+MANY = 1 << 20  # executions: as many as nobody has counted
+MOST_EVENTS = 50  # in one hint; whoever missed some refetches
+MOST_BYTES = 7_500  # PostgreSQL refuses payloads of 8,000
+
+
+class Hint(Struct, omit_defaults=True, rename="camel"):
+    """What changed, in one message to all servers."""
+
+    sender: UUID | None = None
+    lanes: dict[int, int] = {}  # lane -> least rank that went in
+    amounts: dict[int, int] = {}  # lane -> how many executions went in; where it is missing, nobody knows
+    wake_at: Instant | None = None
+    fire_at: Instant | None = None
+    sessions: list[UUID] = []
+    jobs: list[UUID] = []
+    events: list[Event] = []
+    accept_clock: bool = False
+    holds: bool = False  # something is held, or no longer
+    queues: bool = False  # a queue was defined or changed
+    quotas: bool = False  # a namespace got another quota
+
+    def __bool__(self) -> bool:
+        changes = (self.lanes, self.sessions, self.jobs, self.events, self.accept_clock, self.holds, self.queues)
+        return any(changes) or self.quotas or self.wake_at is not None or self.fire_at is not None
+
+
+def add_amounts(amounts: dict[int, int], hint: Hint) -> None:
+    """Add what a hint tells of its lanes; what is unknown stays so, whatever is added."""
+    for lane in hint.lanes:
+        amounts[lane] = min(MANY, amounts.get(lane, 0) + hint.amounts.get(lane, MANY))
+
+
+def earlier(a: Instant | None, b: Instant | None) -> Instant | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+class Hints:
+    """Tells listeners of this process at once, and other servers in gathered messages."""
+
+    name = "hints"
+
+    def __init__(self, env: Env, store: Store, node: UUID) -> None:
+        self._env, self._store, self._node = env, store, node
+        self._listeners: list[Callable[[Hint], None]] = []
+        self._pending = Hint()
+        self._quiet_until = 0.0
+        self.alarm = Alarm()
+
+    def listen(self, listener: Callable[[Hint], None]) -> None:
+        """Be told of every hint, from here and from elsewhere."""
+        self._listeners.append(listener)
+
+    def tell(self, hint: Hint) -> None:
+        """Something changed."""
+        if not hint:
+            return
+        self.tell_here(hint)
+        self._gather(hint)
+        self.alarm.ring()
+
+    def tell_here(self, hint: Hint) -> None:
+        """Something changed that the other servers find out by themselves."""
+        for listener in self._listeners:
+            listener(hint)
+
+    def _gather(self, hint: Hint) -> None:
+        pending = self._pending
+        add_amounts(pending.amounts, hint)
+        for lane, rank in hint.lanes.items():
+            pending.lanes[lane] = min(rank, pending.lanes.get(lane, rank))
+        pending.wake_at = earlier(pending.wake_at, hint.wake_at)
+        pending.fire_at = earlier(pending.fire_at, hint.fire_at)
+        pending.accept_clock |= hint.accept_clock
+        pending.holds |= hint.holds
+        pending.queues |= hint.queues
+        pending.quotas |= hint.quotas
+        pending.sessions += hint.sessions
+        pending.jobs += hint.jobs
+        pending.events = cut(pending.events + hint.events, MOST_EVENTS)
+
+    async def connect(self) -> None:
+        """Listen to the other servers."""
+        await self._store.driver.listen(self._receive)
+
+    def _receive(self, payload: str) -> None:
+        hint = msgspec.json.decode(payload, type=Hint)
+        if hint.sender != self._node:
+            self.tell_here(hint)
+
+    async def step(self) -> Wait:
+        """Send what was gathered, unless the last message was just now."""
+        now = self._env.clock.monotonic()
+        if not self._pending or self._store.driver.dialect == "sqlite":
+            self._pending = Hint()
+            return 60.0
+        if now < self._quiet_until:
+            return self._quiet_until - now
+        hint, self._pending = self._pending, Hint()
+        hint.sender = self._node
+        await self._store.driver.notify(_fit(hint))
+        self._quiet_until = now + QUIET
+        return QUIET
+
+
+def _fit(hint: Hint) -> str:
+    """Leave events out, then sessions, jobs and lanes, until the message fits; at last that events were left out."""
+    text = msgspec.json.encode(hint).decode()
+    smaller: list[tuple[str, object]] = [("events", cut(hint.events, 0)), ("sessions", []), ("jobs", [])]
+    for field, less in [*smaller, ("lanes", {}), ("events", [])]:
+        if len(text) <= MOST_BYTES:
+            break
+        setattr(hint, field, less)
+        hint.amounts = hint.amounts if hint.lanes else {}
+        text = msgspec.json.encode(hint).decode()
+    return text

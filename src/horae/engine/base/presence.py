@@ -1,0 +1,47 @@
+"""Presence: a server says that it is there, whatever parts it runs, and learns of the others to tell workers."""
+
+import os
+import socket
+from collections.abc import Collection
+from uuid import UUID
+
+from horae.engine.fleet.answers import Answers
+from horae.engine.service import Alarm, Wait
+from horae.env import SECOND, Env
+from horae.store.contract import Store
+from horae.store.fleet import sessions
+from horae.version import __version__
+
+BEAT = 5.0
+SILENT = 20 * SECOND  # a server not seen for so long is not offered to workers
+
+
+class Presence:
+    """Writes this server's row and reads the others'."""
+
+    name = "presence"
+
+    def __init__(self, env: Env, store: Store, node: UUID, url: str, answers: Answers) -> None:
+        self._env, self._store, self._node, self._answers = env, store, node, answers
+        self.url = url
+        self.parts: Collection[str] = ()  # of the server that this process runs
+        self.keyless = False  # it has no master key for what is sealed here
+        self.alarm = Alarm()
+
+    async def step(self) -> Wait:
+        """One beat."""
+        now = self._env.now()
+        mine = sessions.Server(
+            id=self._node, url=self.url, host=socket.gethostname(), pid=os.getpid(), version=__version__,
+            parts=(*sorted(self.parts), *((sessions.KEYLESS,) if self.keyless else ())),
+        )  # fmt: skip
+        await self._store.write(lambda: sessions.server_seen(mine, now))
+        # One process owns a file: another server that it names is gone, or serves the original of this copy.
+        alone = self._store.driver.dialect == "sqlite"
+        seen = [mine] if alone else await self._store.read(lambda: sessions.servers(now - SILENT))
+        self._answers.servers = sorted({server.url for server in seen if server.url and "gateway" in server.parts})
+        return BEAT
+
+    async def leave(self) -> None:
+        """This server goes; workers are told of it no more."""
+        await self._store.write(lambda: sessions.server_gone(self._node))

@@ -1,0 +1,192 @@
+"""Sealing: what must not be read from the database is encrypted with a master key that the database does not hold.
+
+A sealed value is `1 | key id (8) | salt (16) | nonce (12) | AES-256-GCM`. Every value has a data key of its own, made
+from the master key and its salt, so that no number of values wears a key out. The context (which table, which row) is
+authenticated with it: a value that was moved to another row does not open.
+"""
+
+import hmac
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from horae import private
+from horae.env import Env
+from horae.errors import BadInput, MasterKeyMissing
+from horae.model.tenancy.master_key import SIZE, MasterKey, read_master_keys, write_master_key
+from horae.store.base import sealing
+from horae.store.contract import Store
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+FORMAT = b"\x01"
+ID, SALT, NONCE, TAG = 8, 16, 12, 16
+HEAD = len(FORMAT) + ID
+LEAST = HEAD + SALT + NONCE + TAG
+_GIVE = (
+    "Give every server the same one: HORAE_SECRET_KEY, or a file named by HORAE_SECRET_KEY_FILE;"
+    " `openssl rand -base64 32` makes one."
+)
+log = structlog.get_logger("horae.engine")
+
+
+class Sealer:
+    """Seals with the first master key, and opens what any of them sealed.
+
+    `prepare` reads the keys and compares them with those that the store was sealed with. Until then, and when they
+    cannot be right, it seals nothing: a value under a stray key would be lost with it.
+    """
+
+    def __init__(self, env: Env, store: Store, keys: str = "", file: str = "", *, make: bool = False) -> None:
+        self._env, self._store, self._make = env, store, make
+        self._text, self._file = keys, Path(file) if file else None
+        self._keys: dict[bytes, MasterKey] = {}
+        self._refusal: MasterKeyMissing | None = _no_key()
+
+    async def prepare(self, *, noting: bool = True) -> None:
+        """Learn the master keys; a store's first start may make one. Wrong ones stop nothing else.
+
+        Who only looks has it not `noting` that a key is used, and is told by what it asks.
+        """
+        known = await self._store.read(sealing.known)
+        try:
+            keys = self._read(known)
+        except BadInput as error:
+            self._refusal = MasterKeyMissing(error.detail, error.remedy)
+            if noting:
+                log.error("the master key cannot be read: nothing is sealed or opened", error=str(error))
+            return
+        self._keys = {key.id: key for key in keys}
+        self._refusal = _refusal(keys, known)
+        if noting and self._refusal is not None and (known or keys):
+            log.error("secrets cannot be sealed", error=str(self._refusal))
+        if noting and self._refusal is None and keys[0].name not in known:
+            await self._store.write(lambda: sealing.note(keys[0].name, self._env.now()))
+
+    @property
+    def refusal(self) -> MasterKeyMissing | None:
+        """Why nothing is sealed, if so."""
+        return self._refusal
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the keys that this server has."""
+        return frozenset(key.name for key in self._keys.values())
+
+    @property
+    def can_seal(self) -> bool:
+        """Whether there is a key to trust."""
+        return self._refusal is None
+
+    def seal(self, plain: bytes, context: bytes) -> bytes:
+        """Encrypt a value for one place; raises MasterKeyMissing when there is no key to trust."""
+        if self._refusal is not None:
+            raise MasterKeyMissing(self._refusal.detail, self._refusal.remedy)
+        key = next(iter(self._keys.values()))
+        salt, nonce = os.urandom(SALT), os.urandom(NONCE)
+        head = FORMAT + key.id
+        return head + salt + nonce + _cipher(key, salt).encrypt(nonce, plain, head + context)
+
+    def open(self, sealed: bytes, context: bytes) -> bytes:
+        """Decrypt what was sealed for this place. Raises MasterKeyMissing when none of the keys opens it."""
+        if len(sealed) < LEAST or sealed[:1] != FORMAT:
+            raise _broken()
+        head = sealed[:HEAD]
+        key = self._keys.get(head[1:])
+        if key is None:
+            raise _unknown(head[1:].hex(), self._keys)
+        salt, nonce = sealed[HEAD : HEAD + SALT], sealed[HEAD + SALT : HEAD + SALT + NONCE]
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return _cipher(key, salt).decrypt(nonce, sealed[HEAD + SALT + NONCE :], head + context)
+        except InvalidTag:
+            raise _broken() from None
+
+    def sign(self, said: bytes) -> bytes:
+        """A signature by the key that seals now; empty when there is none to trust."""
+        if self._refusal is not None:
+            return b""
+        return _signature(next(iter(self._keys.values())), said)
+
+    def is_signed(self, said: bytes, signature: bytes) -> bool:
+        """Whether one of the keys signed this; without any key nobody can tell, and it is taken for signed."""
+        if not self._keys:
+            return True
+        key = self._keys.get(signature[:ID])
+        return key is not None and hmac.compare_digest(signature, _signature(key, said))
+
+    def is_current(self, sealed: bytes) -> bool:
+        """Whether a value is sealed with the key that seals now."""
+        return bool(self._keys) and sealed[1:HEAD] == next(iter(self._keys))
+
+    def reseal(self, sealed: bytes, context: bytes) -> bytes:
+        """The same value under the key that seals now."""
+        return self.seal(self.open(sealed, context), context)
+
+    def _read(self, known: frozenset[str]) -> tuple[MasterKey, ...]:
+        if self._text:
+            return read_master_keys(self._text)
+        if self._file is None:
+            return ()
+        if not self._file.exists() and (known or not self._make):
+            return ()
+        if not self._file.exists():
+            _make_file(self._file)
+        try:
+            return read_master_keys(self._file.read_text())
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"{self._file} cannot be read: {error}.", "Let its owner read it.") from None
+
+
+def _signature(key: MasterKey, said: bytes) -> bytes:
+    return key.id + hmac.digest(key.key, b"horae signature\0" + said, "sha256")
+
+
+def _cipher(key: MasterKey, salt: bytes) -> "AESGCM":
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    return AESGCM(hmac.digest(key.key, b"horae data key\0" + salt, "sha256"))
+
+
+def _make_file(path: Path) -> None:
+    """A new key in a file that only its owner reads; one that is there meanwhile stays."""
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        new.unlink(missing_ok=True)
+        with os.fdopen(private.create_file(new), "w") as open_file:
+            open_file.write(write_master_key(os.urandom(SIZE)) + "\n")
+            open_file.flush()
+            os.fsync(open_file.fileno())
+        with suppress(FileExistsError):
+            path.hardlink_to(new)
+        new.unlink()
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}.", "Choose another folder with --data.") from None
+
+
+def _refusal(keys: tuple[MasterKey, ...], known: frozenset[str]) -> MasterKeyMissing | None:
+    if not keys and not known:
+        return _no_key()
+    if known and known.isdisjoint(key.name for key in keys):
+        return _unknown(", ".join(sorted(known)), {key.id: key for key in keys})
+    return None
+
+
+def _no_key() -> MasterKeyMissing:
+    return MasterKeyMissing("This server has no master key to seal secrets with.", _GIVE)
+
+
+def _unknown(name: str, keys: dict[bytes, MasterKey]) -> MasterKeyMissing:
+    given = ", ".join(key.name for key in keys.values()) or "none"
+    said = f"What is sealed here needs the master key {name}; this server was given {given}."
+    return MasterKeyMissing(said, "Give it that key, too: HORAE_SECRET_KEY=NEW,OLD, or both in the key file.")
+
+
+def _broken() -> MasterKeyMissing:
+    said = "A sealed value cannot be opened: it is damaged, or belongs to another place."
+    return MasterKeyMissing(said, "Set it again; if it came from a backup, restore that as a whole.")

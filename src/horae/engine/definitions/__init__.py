@@ -1,0 +1,1 @@
+"""Jobs: their versions, changes and reads, and applying documents that define them."""

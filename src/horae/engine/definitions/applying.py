@@ -1,0 +1,151 @@
+"""Apply: make calendars, templates and jobs be as documents say, all of them in one transaction or none."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import Struct
+
+from horae.engine.definitions.job_changes import lock_all
+from horae.engine.definitions.jobs import Jobs, change_of
+from horae.engine.triggers.calendars import Calendars
+from horae.env import Env
+from horae.errors import BadInput, HoraeError
+from horae.features.templates.engine.templates import Templates
+from horae.model.definitions.applied_view import AppliedListView, AppliedView
+from horae.model.definitions.reading.diff import differences
+from horae.model.definitions.reading.order import order_of_calendars, order_of_jobs, order_of_templates
+from horae.model.definitions.reading.write import render_definition
+from horae.store.contract import Store
+from horae.store.script import Script
+from horae.store.within import together
+
+MOST = 1_000  # documents in one transaction
+Later = Callable[[Callable[[], object]], object]  # takes what is to be done once everything is committed
+
+
+class Documents(Struct, frozen=True, kw_only=True):
+    """What is to be applied: calendars, then templates, then jobs, and first what others of its kind need."""
+
+    calendars: Sequence[dict[str, Any]] = ()
+    templates: Sequence[dict[str, Any]] = ()
+    jobs: Sequence[dict[str, Any]] = ()
+
+    def __len__(self) -> int:
+        return len(self.calendars) + len(self.templates) + len(self.jobs)
+
+
+class Parts(Struct, frozen=True):
+    """Who writes definitions to a store."""
+
+    jobs: Jobs
+    templates: Templates
+    calendars: Calendars
+
+
+class _OnlyLooked(Exception):
+    """Undoes what a dry run has written."""
+
+
+class Applying:
+    """Applies documents. `parts` makes who writes them to a store, and has what they tell done later."""
+
+    def __init__(
+        self, env: Env, store: Store, parts: Callable[[Store, Later], Parts], fire_due: Callable[[], Awaitable[object]]
+    ) -> None:
+        self._env, self._store, self._parts, self._fire_due = env, store, parts, fire_due
+        # Another apply of the namespace would only wait for the first one's locks, with a connection in its hands.
+        self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def apply(self, namespace: int, documents: Documents, *, dry_run: bool = False) -> AppliedListView:
+        """Make everything be as the documents say, or raise and change nothing.
+
+        With `dry_run`, only tell what that would change. What is refused is named with its document.
+        """
+        if not 0 < len(documents) <= MOST:
+            remedy = f"Apply 1 to {MOST:,} calendars, templates and jobs at a time: first those that others need."
+            raise BadInput(f"There are {len(documents):,} documents to apply.", remedy)
+        steps = list(_in_order(documents))
+        await self._fire_due()  # what is due is decided before any schedule changes
+        later: list[Callable[[], object]] = []
+        done: dict[str, AppliedView] = {}
+
+        async def all_of_it(store: Store) -> None:
+            done.clear()
+            later.clear()
+            parts = self._parts(store, later.append)
+            store.on_started = lambda started: later.append(lambda: self._store.on_started(started))
+            await store.write(lambda: _lock(namespace, documents))
+            for place, one, apply_one in steps:
+                with _of(one, place, documents):
+                    done[place] = await apply_one(parts, namespace, one)
+            if dry_run:
+                raise _OnlyLooked
+
+        try:
+            async with self._turns[namespace]:
+                await self._store.write_between(together(self._store, self._env, all_of_it))
+        except _OnlyLooked:
+            return AppliedListView(items=_as_given(documents, done), dry_run=True)
+        for act in later:
+            act()
+        return AppliedListView(items=_as_given(documents, done))
+
+
+Step = tuple[str, dict[str, Any], Callable[[Parts, int, dict[str, Any]], Awaitable[AppliedView]]]
+
+
+def _in_order(documents: Documents) -> Iterator[Step]:
+    """Yield the place of each document and how it is applied."""
+    for number in order_of_calendars(documents.calendars):
+        yield f"calendars[{number}]", documents.calendars[number], _calendar
+    for number in order_of_templates(documents.templates):
+        yield f"templates[{number}]", documents.templates[number], _template
+    for number in order_of_jobs(documents.jobs):
+        yield f"jobs[{number}]", documents.jobs[number], _job
+
+
+def _as_given(documents: Documents, done: Mapping[str, AppliedView]) -> list[AppliedView]:
+    kinds = ("calendars", "templates", "jobs")
+    return [done[f"{kind}[{number}]"] for kind in kinds for number in range(len(getattr(documents, kind)))]
+
+
+def _lock(namespace: int, documents: Documents) -> Script[None]:
+    yield lock_all(namespace, (str(one.get("name")) for one in documents.jobs))
+
+
+async def _calendar(parts: Parts, namespace: int, document: dict[str, Any]) -> AppliedView:
+    view, outcome = await parts.calendars.put(namespace, document.get("name", ""), document)
+    return AppliedView(kind="calendar", name=view.name, outcome=outcome, version=view.version)
+
+
+async def _template(parts: Parts, namespace: int, document: dict[str, Any]) -> AppliedView:
+    view, outcome = await parts.templates.put(namespace, document.get("name", ""), document)
+    affected = [one.job for one in view.affected]
+    return AppliedView(kind="template", name=view.name, outcome=outcome, version=view.version, affected=affected)
+
+
+async def _job(parts: Parts, namespace: int, document: dict[str, Any]) -> AppliedView:
+    before, after = await parts.jobs.bring(namespace, document)
+    job = after.job
+    changes = [] if before is None else differences(render_definition(before.job.spec), render_definition(job.spec))
+    return AppliedView(
+        kind="job", name=job.name, outcome=change_of(before, after), version=job.version, job_id=job.id, changes=changes
+    )
+
+
+@contextmanager
+def _of(document: dict[str, Any], place: str, documents: Documents) -> Iterator[None]:
+    """Say whose mistake it is, and that nothing was changed."""
+    try:
+        yield
+    except HoraeError as error:
+        if len(documents) > 1:
+            name = document.get("name")
+            error.detail = f"{name if isinstance(name, str) else place}: {error.detail}"
+            error.remedy = f"{error.remedy} Nothing was applied.".lstrip()
+        field = error.fields.get("field")
+        error.fields["field"] = f"{place}.{field}" if field else place
+        raise

@@ -1,0 +1,82 @@
+"""Definitions of jobs as workers get them: read once, because a version never changes, and kept within bounds."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.model.definitions.job import Spec
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.timeouts import Allowance
+from horae.model.tenancy.secret_refs import is_stored
+from horae.store.contract import Store
+
+Version = tuple[UUID, int]  # a job and its version
+MOST = 10_000
+MOST_BYTES = 32 * 1024 * 1024
+OVERHEAD = 1000  # bytes that one takes beside its text
+
+
+class Definition(Struct, frozen=True):
+    """A version of a job: its text, and what servers ask of it all the time."""
+
+    spec: bytes
+    retry: RetryPolicy
+    allowance: Allowance  # how long an attempt may take
+    secrets: tuple[str, ...] = ()  # of the store, that it refers to
+    sensitive: bool = False
+    name: str = ""
+
+
+class Definitions:
+    """A cache by job and version; what was not asked for the longest goes first."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[Version, Definition] = OrderedDict()
+        self._policies: dict[Version, RetryPolicy] = {}
+        self._bytes = 0
+
+    @property
+    def policies(self) -> Mapping[Version, RetryPolicy]:
+        """The retry policies of what is kept."""
+        return self._policies
+
+    def at_hand(self, version: Version) -> Definition | None:
+        """One that is kept; nothing is read."""
+        return self._kept.get(version)
+
+    async def get(self, wanted: Sequence[Version]) -> dict[Version, Definition]:
+        """Definitions from memory or from the store."""
+        found: dict[Version, Definition] = {}
+        for version in wanted:
+            known = self._kept.get(version)
+            if known is not None:
+                self._kept.move_to_end(version)
+                found[version] = known
+        missing = [version for version in wanted if version not in found]
+        if missing:
+            read = await self._store.definitions(missing)
+            fresh = {version: _read(spec) for version, spec in read.items()}
+            found |= fresh
+            self._keep(fresh)
+        return found
+
+    def _keep(self, fresh: Mapping[Version, Definition]) -> None:
+        for version, definition in fresh.items():
+            if version not in self._kept:
+                self._kept[version] = definition
+                self._policies[version] = definition.retry
+                self._bytes += len(definition.spec) + OVERHEAD
+        while len(self._kept) > MOST or self._bytes > MOST_BYTES:
+            old, definition = self._kept.popitem(last=False)
+            del self._policies[old]
+            self._bytes -= len(definition.spec) + OVERHEAD
+
+
+def _read(spec: bytes) -> Definition:
+    read = msgspec.json.decode(spec, type=Spec)
+    secrets = tuple(filter(is_stored, read.references))
+    return Definition(spec, read.retry, read.allowance, secrets, read.sensitive, read.name)

@@ -1,0 +1,421 @@
+"""The directory: what this server knows of queues, lanes and jobs, so that the hot path asks the store nothing.
+
+Lanes that have something queued are known from hints, and from a scan once a second. Which version of a job is
+current is checked in the submitting transaction itself.
+"""
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.engine.admission.demands import Demands
+from horae.engine.admission.fair_shares import FairShares
+from horae.engine.admission.full_lanes import FullLanes
+from horae.engine.admission.heads import Heads
+from horae.engine.admission.tastes import Tastes
+from horae.engine.base.hints import MANY, Hint, Hints, add_amounts
+from horae.engine.base.refs import find_job, no_such_job
+from horae.engine.definitions.definitions import Definitions, Version
+from horae.engine.executions.expectations import UNKNOWN, Expectations
+from horae.engine.fleet.fetching import may_fetch
+from horae.engine.service import Alarm, Wait
+from horae.env import Env, Instant
+from horae.errors import Conflict
+from horae.features.rollouts.engine.choices import with_choice
+from horae.model.admission.choice import LaneView
+from horae.model.admission.placement.placement import PLAIN, fits
+from horae.model.admission.placement.preempt import is_in_front
+from horae.model.admission.policy import QUANTUM, SHORT_TIME, Policy
+from horae.model.admission.queue import Queue
+from horae.model.admission.rank import Leads
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions.slice import Running
+from horae.model.fleet.session import Session
+from horae.model.tenancy.secret_refs import SEALED, TAKES_SECRETS
+from horae.store.admission.coarse import all_limits
+from horae.store.admission.lanes import Lane, Tenant, revisions
+from horae.store.contract import Store
+from horae.store.definitions.jobs import StoredJob
+from horae.store.executions.leaving.effects import Effects
+from horae.store.triggers.delays import Delays
+
+MOST_JOBS = 10_000
+FEW = 64  # occupied lanes that are all looked at before a claim
+MOST_REACHES = 1_000  # different sets of lanes that sessions may take from
+NEEDS_KEY = frozenset({TAKES_SECRETS, SEALED})
+_NO_JOBS: frozenset[UUID] = frozenset()
+FREES = -1  # among marks: no lane has this number
+NOT_SHORT = SHORT_TIME / QUANTUM  # microseconds: more than a quantum of these is not given at a time
+SCAN = 1.0  # seconds between scans for lanes that hints did not tell of
+
+
+class Directory:
+    """Queues, lanes, occupied lanes, paused jobs, and caches of jobs and their definitions."""
+
+    name = "directory"
+
+    def __init__(self, env: Env, store: Store, hints: Hints) -> None:
+        self._env, self._store, self._hints = env, store, hints
+        self.alarm = Alarm()
+        self.queues: dict[int, Queue] = {}
+        self.lanes: dict[int, Lane] = {}
+        self.namespaces: dict[int, Tenant] = {}
+        self.paused: frozenset[UUID] = frozenset()
+        self.keyless = False  # it cannot open what some jobs need, and gives out none of those
+        self.seals = False  # some job's params and results are sealed
+        self.held: Mapping[int, str] = {}  # queues of which nothing is started now, and until when, in words
+        self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}  # that are not closed, and until when, in words
+        self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
+        self._revisions = (0, 0, 0)  # of queues and namespaces, as they were read
+        self.expectations = Expectations(env, store)
+        self.fair = FairShares(env, store, self.expectations)
+        self._heads = Heads(self.fair.came, self.fair.went)
+        self.demands = Demands(self._heads)
+        self._front: set[int] = set()  # lanes where something stands for which others gave way
+        self._moved: dict[int, int] = {}
+        self._amounts: dict[int, int] = {}  # how many executions each lane is believed to hold
+        self._means: dict[int, float] = {}  # executions that a slice of each lane has
+        self._usual_means: dict[int, float] = {}  # and one of each queue: what lanes are believed that were not seen
+        self._expected: dict[int, float] = {}  # microseconds that an execution of each lane takes
+        self._usual: dict[int, float] = {}  # and of each queue: what lanes are believed of which nothing was granted
+        self._families: dict[tuple[int, frozenset[str]], list[int]] = {}  # lanes that differ in their shares alone
+        self._by_share: dict[tuple[int, frozenset[str], str], int] = {}
+        self._reaches: dict[tuple[int, frozenset[tuple[int, frozenset[str]]]], frozenset[int]] = {}
+        self._jobs_in: dict[int, frozenset[UUID]] = {}  # what was granted from each lane
+        self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
+        self.definitions = Definitions(store)
+        self.tastes = Tastes()
+        self.lead = Leads(self.policy, self.expectations.of)
+        self.rank = self.lead.rank
+        self.full = FullLanes()
+        hints.listen(self._on_hint)
+
+    async def step(self) -> Wait:
+        """Look for lanes that got something without a hint, and for paused jobs."""
+        moved = dict(self._moved)
+        occupied = await self._store.occupied()
+        if not occupied.keys() <= self.lanes.keys():
+            await self.load()
+        for lane, rank in occupied.items():
+            hinted = moved.get(lane) != self._moved.get(lane)  # since the scan: it may not have seen what came
+            self._heads[lane] = min(rank, self._heads.get(lane, rank)) if hinted else rank
+        for lane in [k for k in self._heads if k not in occupied and moved.get(k) == self._moved.get(k)]:
+            del self._heads[lane]
+        self.paused = await self._store.paused_jobs()
+        if await self._store.read(revisions) != self._revisions:
+            await self.load()
+        await self.know_limits()
+        self.full.clear()
+        if occupied:
+            self._hints.tell_here(Hint(lanes=occupied))
+        return self.full.wait(SCAN, self._env.now())
+
+    async def know_limits(self) -> None:
+        """Read what queues and namespaces are limited to."""
+        self.full.limits = await self._store.read(all_limits)
+
+    async def load(self) -> None:
+        """Read all queues and lanes, and whose they are."""
+        directory = await self._store.directory()
+        await self.know_limits()
+        self.queues = {queue.id: queue for queue in directory.queues}
+        self.lanes = {lane.id: lane for lane in directory.lanes}
+        self.namespaces = {tenant.id: tenant for tenant in directory.namespaces}
+        self.demands.know(directory.lanes, {queue.id: queue.name for queue in directory.queues})
+        self._families = {}
+        self._by_share = {(lane.queue, lane.needs, lane.share): lane.id for lane in directory.lanes}
+        for lane in directory.lanes:
+            self._families.setdefault((lane.queue, lane.needs), []).append(lane.id)
+        self.seals = any(SEALED in needs for _, needs in self._families)
+        self.fair.know(
+            self.queues, self.lanes, {id: cost.slots for id, cost in self.demands.costs.items() if cost.slots > 1}
+        )
+        self.tastes.know(directory.queues)
+        changed = max((tenant.updated_at for tenant in directory.namespaces), default=0)
+        self._revisions = (len(self.queues), sum(queue.revision for queue in self.queues.values()), changed)
+        self.version += 1
+
+    def _on_hint(self, hint: Hint) -> None:
+        add_amounts(self._amounts, hint)
+        for lane, rank in hint.lanes.items():
+            self._heads[lane] = min(rank, self._heads.get(lane, rank))
+            self._moved[lane] = self._moved.get(lane, 0) + 1
+            if is_in_front(rank):
+                self._front.add(lane)
+        for lane, rank in self.full.freed(self.lanes[lane] for lane in hint.lanes if lane in self.lanes).items():
+            self._heads[lane] = min(rank, self._heads.get(lane, rank))
+        for lane in hint.lanes:
+            if lane not in self.lanes:
+                self.alarm.ring()
+        for job in hint.jobs:
+            self._forget(job)
+        if hint.queues:
+            self.alarm.ring()
+
+    def _forget(self, job: UUID) -> None:
+        for key in [key for key, stored in self._jobs.items() if stored.job.id == job]:
+            del self._jobs[key]
+        self.alarm.ring()
+
+    # Lanes
+
+    def hold(self, queues: Mapping[int, str]) -> None:
+        """These queues are held now, and no others; what others have is looked for at once."""
+        if queues == self.held:
+            return
+        released = self.held.keys() - queues.keys()
+        self.held = queues
+        self.version += 1
+        if released:
+            self.alarm.ring()
+
+    def withhold(self, keyless: bool) -> None:
+        """Give out nothing that needs the master key, or everything again."""
+        if keyless != self.keyless:
+            self.keyless = keyless
+            self.version += 1
+            self.alarm.ring()
+
+    @property
+    def delays(self) -> Delays:
+        """Queues that are held, jobs and keys whose circuit is not closed, and until when, in words."""
+        return dict([*self.held.items(), *self.open_circuits.items()])
+
+    def may_take(self, session: Session) -> frozenset[int]:
+        """The lanes a session may take from: its namespace's, of its queues unless held, whose needs it offers.
+
+        Without the master key a server opens nothing for those that need it: they wait for a server that has it.
+        """
+        if session.id in self.demands.reserved:  # gate: reserved
+            return frozenset({self.demands.reserved[session.id]})
+        families = frozenset(
+            family
+            for family, (first, *_) in self._families.items()
+            if (queue := self.queues[family[0]]).namespace == session.namespace  # gate: none
+            and queue.name in session.queues  # gate: no-worker
+            and queue.id not in self.held  # gate: held, queue-paused
+            and not (self.keyless and NEEDS_KEY & family[1])  # gate: no-key
+            and fits(self.demands.terms[first], session.capabilities)  # gate: no-worker, preferred
+        )
+        known = self._reaches.get((self.version, families))
+        if known is None:  # gate: none
+            if len(self._reaches) > MOST_REACHES:  # gate: none
+                self._reaches.clear()
+            known = frozenset(lane for family in families for lane in self._families[family])
+            self._reaches[self.version, families] = known
+        return known
+
+    def weight(self, namespace: int) -> float:
+        """How much a namespace weighs in what servers do for all of them."""
+        known = self.namespaces.get(namespace)
+        return 1.0 if known is None else known.weight
+
+    def astray(self) -> list[int]:
+        """Occupied lanes that there is no word of: they were forgotten while something was on its way there."""
+        return [lane for lane in self._heads if lane not in self.lanes]
+
+    def lane_of_share(self, base: int, share: str) -> int | None:
+        """The lane with the needs of another and this share, if this server knows it."""
+        lane = self.lanes.get(base)
+        return None if lane is None else self._by_share.get((lane.queue, lane.needs, share))
+
+    def add_share(self, base: int, share: str, id: int) -> None:
+        """A lane was made for a share: it is like another but for that."""
+        like = self.lanes.get(base)
+        if like is None or id in self.lanes:
+            return
+        lane = structs.replace(like, id=id, share=share)
+        self.lanes[id] = lane
+        self.demands.add(lane, self.queues[lane.queue].name)
+        self._families[lane.queue, lane.needs].append(id)
+        self._by_share[lane.queue, lane.needs, share] = id
+        self.version += 1
+
+    @property
+    def preempting(self) -> frozenset[int]:
+        """The occupied lanes of queues whose work takes the place of what is preemptible."""
+        queues = {queue.id for queue in self.queues.values() if queue.spec.preempts}
+        if not queues:
+            return frozenset()
+        return frozenset(lane for lane in self._heads if lane in self.lanes and self.lanes[lane].queue in queues)
+
+    def occupied(self, lanes: frozenset[int], of: Collection[UUID] | None = None) -> bool:
+        """Whether any of these lanes has something; with `of`, one that executions of these jobs came from, and
+        nothing that goes before them waits for a slot.
+        """
+        if of is None:
+            return not lanes.isdisjoint(self._heads)
+        if not of:
+            return False
+        held = (lane for lane in self._heads if lane in lanes and not self._jobs_in.get(lane, _NO_JOBS).isdisjoint(of))
+        if len(self._heads) > FEW:  # a claim looks more closely
+            return any(True for _ in held)
+        theirs = set(held)
+        return bool(theirs) and may_fetch(theirs, lanes, self._heads, self.lanes, self.demands.costs)
+
+    def reserve(self, reserved: Mapping[UUID, int]) -> None:
+        """These sessions keep their room for what stands in one lane, and no others do."""
+        if reserved != self.demands.reserved:
+            self.demands.reserved = reserved
+            self.version += 1
+            self.alarm.ring()
+
+    def expected(self) -> int:
+        """How many executions the occupied lanes are believed to hold; MANY when nobody has counted."""
+        heads = [lane for lane in self._heads if not self._is_held(lane)] if self.held else self._heads
+        return min(MANY, sum(self._amounts.get(lane) or MANY for lane in heads))
+
+    def _is_held(self, lane: int) -> bool:
+        return lane in self.lanes and self.lanes[lane].queue in self.held
+
+    def views(self, room: int = MANY) -> list[LaneView]:
+        """The occupied lanes, least rank first; of fair queues those whose shares are next for so many executions."""
+        if self.tastes:
+            self.tastes.present({self.lanes[lane].queue for lane in self._heads if lane in self.lanes})
+        if not self.fair:
+            return self._views(self._heads)
+        shared = self.fair.next_lanes(room, self._amounts, self._expects)
+        if self._front:  # places were made for what stands there
+            self._front = {lane for lane in self._front if is_in_front(self._heads.get(lane, 0))}
+            shared |= self._front - self.fair.plain
+        return [*self._views(self.fair.plain), *map(self.fair.filled, self._views(shared))]
+
+    def _views(self, of: Iterable[int]) -> list[LaneView]:
+        ordered = sorted((self._heads[lane], lane) for lane in of)
+        return [self._view(lane, low) for low, lane in ordered if lane in self.lanes]
+
+    def _view(self, lane: int, low: int) -> LaneView:
+        demands, queue = self.demands, self.lanes[lane].queue
+        mean = self._means.get(lane) or self._usual_means.get(queue, 1.0)
+        return LaneView(
+            lane=lane, low=low, mean=mean, jobs=self._jobs_in.get(lane, _NO_JOBS),
+            cost=demands.costs.get(lane, PLAIN), among=demands.among.get(lane), limits=self._limits_of(lane),
+            queue=queue, amount=self._amounts.get(lane) or MANY,
+            expected=self._expects(lane),
+        )  # fmt: skip
+
+    def arising(self, lanes: Mapping[int, int]) -> list[LaneView]:
+        """Lanes that something comes to stand in just now, of which nobody was told yet; those of shares are left."""
+        known = {lane: low for lane, low in lanes.items() if lane in self.lanes}
+        plain = {lane: low for lane, low in known.items() if not self.policy(self.lanes[lane].queue).is_fair}
+        return [self._view(lane, low) for lane, low in plain.items()]
+
+    def _expects(self, lane: int) -> float:
+        """Microseconds that an execution of a lane takes; or what those of its queue do, but not very short ones."""
+        jobs = self._jobs_in.get(lane, _NO_JOBS)
+        if len(jobs) == 1:
+            return self.expectations.of(*jobs)
+        known = self._expected.get(lane)
+        if known is None and lane in self.lanes:
+            return max(NOT_SHORT, self._usual.get(self.lanes[lane].queue, UNKNOWN))
+        return UNKNOWN if known is None else known
+
+    def marks(self) -> dict[int, int]:
+        """How often each lane was hinted so far: taken before a claim, given back after it."""
+        return {**self._moved, FREES: self.full.frees}
+
+    def _limits_of(self, lane: int) -> tuple[str, ...]:
+        return self.full.names(self.lanes[lane]) if self.full.limits and lane in self.lanes else ()
+
+    def shut(self, lanes: Mapping[int, Instant | None], before: dict[int, int]) -> None:
+        """A claim found no room under the limits of these lanes: they are looked at when something frees some."""
+        if before.get(FREES) != self.full.frees:
+            return
+        for lane, opens_at in lanes.items():
+            if lane in self._heads and lane in self.lanes:
+                self.full.shut(self.lanes[lane], self._heads.pop(lane), opens_at)
+        if any(opens_at is not None for opens_at in lanes.values()):
+            self.alarm.ring()
+
+    def claimed(self, lanes: dict[int, int | None], before: dict[int, int]) -> dict[int, int]:
+        """Learn from a claim; returns lanes that still have something."""
+        left = {}
+        for lane, low in lanes.items():
+            if low is not None:
+                left[lane] = low
+                self._amounts[lane] = self._amounts.get(lane) or MANY
+                if before.get(lane) == self._moved.get(lane):
+                    self._heads[lane] = low
+            elif before.get(lane) == self._moved.get(lane):
+                self._heads.pop(lane, None)
+                self._amounts.pop(lane, None)
+        return left
+
+    def seen(self, means: Mapping[int, float]) -> None:
+        """Learn how many executions a slice of each lane has, to pick as many as are needed."""
+        for lane, mean in means.items():
+            self._means[lane] = mean = (self._means.get(lane, mean) + mean) / 2
+            if lane in self.lanes:
+                self._usual_means[self.lanes[lane].queue] = mean
+
+    def granted(self, lane: int, slices: Sequence[Running]) -> None:
+        """Learn whose slices a lane holds, and how long they take."""
+        total = sum(s.hi - s.lo for s in slices)
+        amount = self._amounts.get(lane, MANY)
+        self._amounts[lane] = amount if amount == MANY else max(0, amount - total)
+        expects = self.expectations.of
+        taken = sum((s.hi - s.lo) * expects(s.job) for s in slices) / total
+        self._expected[lane] = 0.7 * self._expected.get(lane, taken) + 0.3 * taken
+        queue = slices[0].queue
+        self._usual[queue] = (self._usual.get(queue, taken) + taken) / 2
+        if self.fair:
+            self.fair.given(lane, slices)
+        known, jobs = self._jobs_in.get(lane, _NO_JOBS), {s.job for s in slices}
+        if not jobs <= known:
+            self._jobs_in[lane] = frozenset(jobs) if len(known) > MOST_JOBS else known | jobs
+
+    def settled(self, effects: Effects) -> None:
+        """Executions have ended: learn how long they took, and what their shares have had."""
+        self.expectations.learn(effects.ended)
+        if self.fair:
+            self.fair.settled(effects)
+
+    def check_accepts(self, queue: int) -> None:
+        """Refuse what is submitted to a queue that is being drained."""
+        known = self.queues.get(queue)
+        if known is not None and known.state == "draining":
+            raise Conflict(
+                f'The queue "{known.name}" is being drained and accepts nothing new.',
+                f"`horae queues resume {known.name}` opens it; or submit a job of another queue.",
+            )
+
+    # Ranks
+
+    def policy(self, queue: int) -> Policy:
+        known = self.queues.get(queue)
+        return known.policy if known else Policy()
+
+    # Jobs
+
+    def known(self, namespace: int, ref: str) -> StoredJob | None:
+        """A job by name or id, if this server knows it."""
+        return self._jobs.get((namespace, ref))
+
+    async def job(self, namespace: int, ref: str) -> StoredJob:
+        """A job by name or id; cached until a hint, or a submission that finds another version."""
+        known = self.known(namespace, ref)
+        if known is not None:
+            return known
+        stored = await find_job(self._store, namespace, ref)
+        if stored.job.state == "deleted":
+            raise await no_such_job(self._store, namespace, stored.job.name)
+        if stored.rolling is not None:
+            stored = await with_choice(self._store, stored)
+        if stored.queue not in self.queues or stored.lane not in self.lanes:
+            await self.load()
+        self._jobs[namespace, ref] = stored
+        if len(self._jobs) > MOST_JOBS:
+            self._jobs.popitem(last=False)
+        return stored
+
+    @property
+    def policies(self) -> Mapping[Version, RetryPolicy]:
+        """How versions of jobs are retried, those that are known."""
+        return self.definitions.policies
+
+    def forget(self, jobs: Iterable[UUID]) -> None:
+        """Read these jobs again when next asked for."""
+        for job in jobs:
+            self._forget(job)

@@ -1,0 +1,348 @@
+"""Changes of jobs as scripts: each composes moves into one transaction, and raises to leave nothing of it behind."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.engine.definitions import owned_changes
+from horae.engine.definitions.owned_jobs import Keeping
+from horae.env import Instant
+from horae.errors import BadInput, Busy, Conflict
+from horae.features.rollouts.store import rollouts
+from horae.features.templates.store import templates
+from horae.model.definitions.job import Job, Spec
+from horae.model.triggers.decisions.decide import Disposition
+from horae.model.triggers.decisions.values import Once
+from horae.model.triggers.decisions.when import SCHEDULE, When
+from horae.store.admission import lanes
+from horae.store.definitions import job_reads, jobs
+from horae.store.definitions.jobs import StoredJob
+from horae.store.executions.leaving import cancel_job
+from horae.store.script import Lock, Script
+from horae.store.tenancy import namespaces
+from horae.store.triggers import calendars, streaks, triggers
+from horae.store.triggers.dependencies import dependents, waits
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.triggers import Owner
+
+NewId = Callable[[], UUID]
+FIRST_BATCH = 200  # slices that a deletion cancels in its own transaction
+REMOVED = "the trigger was removed before this was decided"
+DELETED = "the job was deleted"
+
+
+class Adoption(Struct, frozen=True, kw_only=True):
+    """A version that a rollout tried and that becomes the present one, by whom."""
+
+    version: int
+    number: int  # of the rollout, which ends
+    by: str
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """A version to be written: what it says, and when it fires."""
+
+    spec: Spec
+    whens: Sequence[When] = ()
+    keeping: Keeping | None = None  # what goes with it
+    derived: tuple[UUID, int] | None = None  # the template, and the version of it, that it was made from just now
+
+
+def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) -> Script[None]:
+    """A job and its triggers. Raises Conflict when the name is taken."""
+    alone = draft.keeping is None and draft.derived is None
+    together = () if alone else (_together_lock(namespace),)  # guard: create-together
+    names = (_name_lock(namespace, draft.spec.name), *together, *_calendar_lock(namespace, draft.whens))
+    yield Lock(names, shared=namespaces.lock_name(namespace))  # guard: create-locks-namespace
+    yield from _refuse_closed(namespace)
+    if not (yield from owned_changes.is_true(draft.keeping, None)):  # guard: create-of-what-is-true
+        raise Busy("A job that this workflow runs was changed meanwhile.")
+    if not (yield from _is_current(draft)):
+        raise Busy("The template was changed meanwhile.")
+    queue, lane = yield from _place(namespace, draft.spec, now)
+    taken = yield from jobs.add(id, namespace, draft.spec, queue, lane, now)
+    if taken is not None:
+        raise name_taken(draft.spec.name, taken.id)
+    yield from owned_changes.write(draft.keeping, id, namespace, now)
+    yield from templates.use(id, None, draft.spec.made)
+    for when in draft.whens:
+        yield from triggers.add(new_id(), Owner(id, namespace, 1), when, now)
+
+
+def _refuse_closed(namespace: int) -> Script[None]:
+    """Nothing comes to be in a namespace that was deleted meanwhile, or is being erased."""
+    if not (yield from namespaces.is_open(namespace)):  # guard: create-in-open-namespace
+        raise Conflict("The namespace is being deleted, or is gone.", "Use another one.")
+
+
+def _is_current(draft: Draft) -> Script[bool]:
+    """Whether the template that a draft was made from is still what it was."""
+    if draft.derived is None:
+        return True
+    id, version = draft.derived
+    return (yield from templates.present(id)) == version  # guard: edit-of-current-template
+
+
+def edit(
+    before: StoredJob,
+    draft: Draft,
+    new_id: NewId,
+    now: Instant,
+    *,
+    revive: bool = False,
+    done: Started | None = None,
+    adopt: Adoption | None = None,
+) -> Script[bool]:
+    """The next version of a job; false when the job is no longer what the draft was made from.
+
+    `done` tells what was started because its dependencies are met by the change. Raises Conflict while a rollout is on,
+    unless it ends by adopting one of its versions.
+    """
+    job = before.job
+    name = _name_lock(job.namespace, draft.spec.name)  # guard: edit-locks-name
+    named = _calendar_lock(job.namespace, draft.whens)
+    yield Lock((name, *named, _together_lock(job.namespace)))  # guard: edit-together
+    if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
+        return False
+    if (
+        not (yield from owned_changes.is_true(draft.keeping, job.id))  # guard: edit-of-what-is-true
+        or not (yield from _is_current(draft))
+    ):
+        return False
+    version, written = yield from _numbered(job, adopt, now)
+    if not version:
+        return False
+    yield from templates.use(job.id, job.spec.made, draft.spec.made)
+    queue, lane = before.queue, before.lane
+    if (draft.spec.queue, draft.spec.lane_needs) != (job.spec.queue, job.spec.lane_needs):
+        queue, lane = yield from _place(job.namespace, draft.spec, now)
+    verdict = yield from jobs.edit(job.id, job.namespace, version, draft.spec, queue, lane, now, written=written)
+    if verdict is not None:
+        raise name_taken(draft.spec.name, verdict.id)
+    yield from owned_changes.write(draft.keeping, job.id, job.namespace, now)
+    owner = Owner(job.id, job.namespace, version, job.state == "paused")
+    yield from _retime(owner, draft.whens, began_paused(job.spec), new_id, now, revive=revive)
+    if adopt is not None:
+        yield from dependents.lock_around({job.id})
+    yield from _depend(job, draft.spec, new_id, now, Started() if done is None else done)
+    return True
+
+
+def _numbered(job: Job, adopt: Adoption | None, now: Instant) -> Script[tuple[int, bool]]:
+    """Which version a locked job gets, and whether it is written already; 0 when the rollout is no longer on."""
+    newest = yield from jobs.newest(job.id)
+    if adopt is None:
+        if (yield from jobs.rolling(job.id)) is not None:  # guard: edit-sees-rollout
+            raise rolling(job)
+        return newest + 1, False
+    ended = yield from rollouts.end(job.id, adopt.number, "promoted", f"Version {adopt.version}.", adopt.by, now)
+    if ended is None:
+        return 0, False
+    return (newest, True) if adopt.version == newest else (newest + 1, False)
+
+
+def rolling(job: Job) -> Conflict:
+    remedy = (
+        f"Promote or abort it first: `horae jobs rollout promote {job.name}` or `horae jobs rollout abort {job.name}`."
+    )
+    return Conflict(f'A rollout of job "{job.name}" is on: its definition stays as it is until that ends.', remedy)
+
+
+def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Started) -> Script[None]:
+    """What a job depends on changes after its timers: a fire holds those first. What waits may go on by it."""
+    if spec.needed != job.spec.needed:
+        cycle = yield from jobs.depend(job.id, spec)
+        if cycle is not None:
+            raise (yield from _cycle(cycle.path))
+    elif not spec.dependencies or (spec.schedule, spec.triggers) == (job.spec.schedule, job.spec.triggers):
+        return
+    yield from waits.reconsider(job.id, new_id, now, done, edited=True)  # guard: edit-reconsiders-waits
+
+
+def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
+    """Where the job's executions stand in line; a queue or lane that is new goes with the change that needs it."""
+    queue, lane = yield from lanes.ensure_lane(namespace, spec.queue, spec.lane_needs, "", now)
+    return queue.id, lane.id
+
+
+def _retime(
+    owner: Owner, whens: Sequence[When], began: Mapping[str, bool], new_id: NewId, now: Instant, *, revive: bool
+) -> Script[None]:
+    """Make a job's triggers be these: what did not change is left alone, by name.
+
+    `began` says which of the old ones were defined as paused: only a change of that changes whether one is paused now.
+    """
+    old = {timer.name: timer for timer in (yield from triggers.of_job(owner.job, lock=True))}
+    for name in old.keys() - {when.name for when in whens}:
+        asleep = owner.paused or old[name].state == "paused"
+        yield from triggers.end(old[name], now, "skipped-paused" if asleep else "skipped-misfire", REMOVED)
+    for when in whens:
+        timer = old.get(when.name)
+        if timer is None:
+            if not _is_spent(when, old.values(), now, revive):
+                yield from triggers.add(new_id(), owner, when, now)
+            continue
+        state = timer.state if began.get(when.name, False) == when.paused else "paused" if when.paused else "active"
+        if not when.is_like(timer.when):
+            yield from triggers.replace(timer, new_id(), owner, when, state, now)
+        else:
+            yield from triggers.set_state(timer, state, owner, now)
+
+
+def began_paused(spec: Spec) -> dict[str, bool]:
+    """Which of a job's triggers are defined as paused."""
+    own = {SCHEDULE: spec.schedule} if isinstance(spec.schedule, dict) else {}
+    named = own | {trigger["name"]: trigger for trigger in spec.triggers}
+    return {name: bool(trigger.get("paused")) for name, trigger in named.items()}
+
+
+def _is_spent(when: When, old: Iterable[triggers.Timer], now: Instant, revive: bool) -> bool:
+    """A single instant that has been decided, or that passed before a definition came back, does not fire again."""
+    if not isinstance(when.trigger, Once) or when.trigger.at > now:
+        return False
+    return revive or any(t.trigger == when.trigger and t.decided_through >= when.trigger.at for t in old)
+
+
+def pause(before: StoredJob, now: Instant) -> Script[bool]:
+    """Stop a job's triggers; its executions stop at the claim."""
+    job = before.job
+    if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "active"):
+        return False
+    yield from jobs.set_state(job.id, "paused", now)
+    for timer in (yield from triggers.of_job(job.id, lock=True)):
+        yield from triggers.pause(timer)
+    return True
+
+
+def resume(before: StoredJob, now: Instant) -> Script[bool]:
+    """Let a job's triggers go on; one ledger row covers what the pause left out."""
+    job = before.job
+    if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "paused"):
+        return False
+    yield from jobs.set_state(job.id, "active", now)
+    for timer in (yield from triggers.of_job(job.id, lock=True)):
+        yield from triggers.resume(timer, now)
+    yield from streaks.resume(job.id, job.namespace, job.version, now)
+    return True
+
+
+def switch(before: StoredJob, name: str, state: Literal["active", "paused"]) -> Callable[[Instant], Script[bool]]:
+    """Pause or resume one trigger of a job; false when it is not there any more, or the job has changed meanwhile."""
+
+    def script(now: Instant) -> Script[bool]:
+        job = before.job
+        if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
+            return False
+        owner = Owner(job.id, job.namespace, job.version, job.state == "paused")
+        for timer in (yield from triggers.of_job(job.id, lock=True)):
+            if timer.name == name:
+                yield from triggers.set_state(timer, state, owner, now)
+                if state == "active":
+                    yield from streaks.reset(job.id, now)
+                return True
+        return False
+
+    return script
+
+
+def delete(
+    before: StoredJob,
+    new_id: NewId,
+    now: Instant,
+    ending: cancel_job.Ending | None,
+    done: Started | None = None,
+    *,
+    force: bool = False,
+) -> Script[int | None]:
+    """End a job's triggers and free its name; the first batches of what is to be ended go with it.
+
+    What is left to end is noted. Tells how many executions were cancelled; None when the job is no longer what it was.
+    `done` tells what was started because they ended. Raises Conflict when workflows run it, unless it is forced.
+    """
+    job = before.job
+    yield Lock((_together_lock(job.namespace),))  # guard: delete-together
+    if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
+        return None
+    yield from owned_changes.delete(job, now, force=force)
+    yield from jobs.delete(job.id, ending, now)
+    for timer in (yield from triggers.of_job(job.id, lock=True)):
+        asleep = "paused" in (job.state, timer.state)
+        disposition: Disposition = "skipped-paused" if asleep else "skipped-misfire"
+        yield from triggers.end(timer, now, disposition, DELETED)
+    # What its upstreams start is there before this, or never.
+    yield from dependents.lock_around({job.id})  # guard: delete-locks-dependent
+    cancelled = 0
+    if ending in ("pending", "all"):
+        for shelf in cancel_job.OF_JOB:
+            begin = cancel_job.START
+            first = cancel_job.cancel_pending(shelf, job.id, new_id, begin, FIRST_BATCH, DELETED, now, done)
+            cancelled += (yield from first).items
+    if ending == "pending" and not (yield from cancel_job.is_pending(job.id)):  # guard: delete-sees-pending
+        yield from cancel_job.settle(job.id, ending)
+    return cancelled
+
+
+def restore(before: StoredJob, whens: Sequence[When], new_id: NewId, now: Instant) -> Script[str | None]:
+    """Undo a deletion; the job is in the state it was deleted from, which is told. None when it is not deleted.
+
+    Raises Conflict when the name has been taken meanwhile.
+    """
+    job = before.job
+    names = (_name_lock(job.namespace, job.name), *_calendar_lock(job.namespace, whens))
+    yield Lock(names, shared=namespaces.lock_name(job.namespace))
+    yield from _refuse_closed(job.namespace)
+    if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "deleted"):
+        return None
+    taken = yield from jobs.name_taken(job.namespace, job.name, job.id)
+    if taken is not None:
+        raise name_taken(job.name, taken)
+    yield from owned_changes.restore(job, now)
+    state = yield from jobs.restore(job.id, now)
+    owner = Owner(job.id, job.namespace, job.version, state == "paused")
+    ended = yield from triggers.ended(job.id)
+    for when in whens:
+        if not _is_spent(when, (), now, revive=True):
+            yield from triggers.add(new_id(), owner, when, now, ended.get(when.name))
+    return state
+
+
+def name_taken(name: str, holder: UUID) -> Conflict:
+    remedy = f"Choose another name, or change that job: `horae jobs edit {name}` or PATCH /api/v1/jobs/{holder}."
+    return Conflict(f'A job named "{name}" exists.', remedy, jobId=str(holder), field="name")
+
+
+def lock_all(namespace: int, names: Iterable[str]) -> Lock:
+    """What a change of many jobs, templates and calendars takes first: everything that each of them takes in turn."""
+    own = sorted({_name_lock(namespace, name) for name in names})
+    return Lock(
+        (*own, _together_lock(namespace), calendars.lock_name(namespace)), shared=namespaces.lock_name(namespace)
+    )
+
+
+def _name_lock(namespace: int, name: str) -> str:
+    """Who gives a name to a job holds this, so that two meet in an answer and not in an index."""
+    return f"job-name:{namespace}:{name}"
+
+
+def _together_lock(namespace: int) -> str:
+    """Who changes what a job depends on, or what a workflow runs, holds this."""
+    return f"dependencies:{namespace}"
+
+
+def _calendar_lock(namespace: int, whens: Sequence[When]) -> tuple[str, ...]:
+    """What whoever adds a trigger that goes by calendars holds, so that none of them is deleted meanwhile."""
+    named = any(when.rules.calendars for when in whens)
+    return (calendars.lock_name(namespace),) if named else ()  # guard: job-locks-calendars
+
+
+def _cycle(path: Sequence[UUID]) -> Script[BadInput]:
+    names = yield from job_reads.names_of(sorted(set(path)))
+    told = " -> ".join(names.get(id, str(id)) for id in path)
+    return BadInput(
+        f"These dependencies lead in a circle: {told}.",
+        "Take one of them away.",
+        field="dependencies",
+        path=[names.get(id, str(id)) for id in path],
+    )

@@ -1,0 +1,74 @@
+"""Deletions that go on after their first transaction: what a job had pending, and what of it runs, in batches."""
+
+from collections.abc import Callable
+from functools import partial
+from uuid import UUID
+
+from horae.engine.definitions.job_changes import DELETED
+from horae.env import Instant
+from horae.model.base.ids import index_of, parcel_of
+from horae.store.contract import Store
+from horae.store.executions.leaving import cancel_job
+from horae.store.executions.leaving.cancel_job import START, Batch, Place
+from horae.store.script import Script
+from horae.store.triggers.dependencies.starts import Started
+
+BATCH = 500  # slices cancelled in one transaction
+
+
+class Deletions:
+    """Ends what deleted jobs left behind. A job's row says what is left to do, so anybody may go on after a crash."""
+
+    def __init__(
+        self,
+        store: Store,
+        on_asked: Callable[[UUID], object] = lambda session: None,
+        on_cancelled: Callable[[UUID, int], object] = lambda job, count: None,
+    ) -> None:
+        """`on_asked` is called with sessions that were asked to stop something, `on_cancelled` with a job and how many
+        of its executions were cancelled.
+        """
+        self._store, self._on_asked, self.on_cancelled = store, on_asked, on_cancelled
+
+    async def unfinished(self) -> list[UUID]:
+        """Deleted jobs of which something is still to be ended."""
+        return await self._store.read(cancel_job.unfinished)
+
+    async def finish(self, job: UUID) -> bool:
+        """End what is left; false when somebody holds some of it just now, so that it must be looked for again."""
+        ending = await self._store.read(lambda: cancel_job.ending_of(job))
+        if ending is None:
+            return True
+        if ending != "running" and not await self._cancel_pending(job):
+            return False
+        if ending != "pending":
+            await self._ask_running(job)
+            for execution in await self._store.read(lambda: cancel_job.workflows_of(job)):
+                await self._store.cancel(parcel_of(execution), index_of(execution), DELETED)
+            await self._walk(job, partial(cancel_job.cancel_asleep, job, self._store.env.new_id))
+        if ending == "all" and await self._is_pending(job):  # handed back before its session was asked, or woken
+            return False
+        await self._store.write(lambda: cancel_job.settle(job, ending))
+        return True
+
+    async def _cancel_pending(self, job: UUID) -> bool:
+        for shelf in cancel_job.OF_JOB:
+            await self._walk(job, partial(cancel_job.cancel_more, shelf, job, self._store.env.new_id))
+        return not await self._is_pending(job)
+
+    async def _is_pending(self, job: UUID) -> bool:
+        return await self._store.read(lambda: cancel_job.is_pending(job))
+
+    async def _walk(self, job: UUID, cancel: Callable[[Place, int, str, Instant, Started], Script[Batch]]) -> None:
+        """Cancel batch after batch; what goes on by it is told at once."""
+        batch = Batch(0, START)
+        while batch.next is not None:
+            after, done = batch.next, Started()
+            batch = await self._store.change(lambda now: cancel(after, BATCH, DELETED, now, done))  # noqa: B023
+            self.on_cancelled(job, batch.items)
+            self._store.on_started(done)
+
+    async def _ask_running(self, job: UUID) -> None:
+        for session in await self._store.read(lambda: cancel_job.sessions_of(job)):
+            await self._store.change(lambda now: cancel_job.ask_session(session, job, DELETED, now))  # noqa: B023
+            self._on_asked(session)

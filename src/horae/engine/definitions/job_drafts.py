@@ -1,0 +1,188 @@
+"""From what a user says about a job to a version that can be written: parsed, and what it refers to resolved."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from horae.engine.base.refs import as_id, in_quotes, nearest
+from horae.engine.definitions.job_changes import Draft
+from horae.engine.definitions.owned_changes import refuse_owned
+from horae.engine.definitions.owned_jobs import ALONE, Beside, Keeper, Keeping
+from horae.engine.definitions.permits import ACTING, Change, check_changes, check_job, check_name, visible
+from horae.engine.tenancy.secrets import check_secrets
+from horae.engine.triggers.trigger_calendars import check_calendars
+from horae.engine.triggers.trigger_checks import check_params, field_of, refuse_the_past
+from horae.env import Env, Instant
+from horae.errors import BadInput
+from horae.features.templates.engine.drafts import Derived, derive
+from horae.features.templates.model.read import patched_form
+from horae.features.templates.model.values import JobTemplate
+from horae.model.admission.queue import DEFAULT_QUEUE
+from horae.model.definitions.job import Spec
+from horae.model.definitions.reading.patch import merge_definition
+from horae.model.definitions.reading.read import Definition, parse_definition, parse_whens
+from horae.model.documents.schema import check_schema
+from horae.model.expressions.meter import defining
+from horae.model.tenancy.namespace import with_defaults
+from horae.model.triggers.decisions.external import Watch
+from horae.model.triggers.decisions.when import When
+from horae.store.contract import Store
+from horae.store.definitions import job_reads
+from horae.store.definitions.jobs import StoredJob
+from horae.store.tenancy import namespaces
+
+CheckPlace = Callable[[Watch, str], None]
+
+
+class Drafts:
+    """Makes drafts; nothing is written here."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        check_place: CheckPlace = lambda place, field: None,
+        default_queue: Callable[[int], str] = lambda namespace: DEFAULT_QUEUE,
+    ) -> None:
+        """`check_place` refuses places that must not be watched; `default_queue` is where jobs go that name none."""
+        self._env, self._store, self._check_place = env, store, check_place
+        self._default_queue = default_queue
+        self._keeper = Keeper(store, env.new_id)
+        self._namespaces: dict[int, str] = {}
+
+    async def parse(
+        self, namespace: int, body: Any, created_at: Instant, template: JobTemplate | None = None
+    ) -> Definition:
+        """A definition from a request's body; if it is made from a template, by this one or by the one of its name."""
+        made: Derived | None = None
+        if isinstance(body, dict) and body.get("template") is not None:
+            body, made = await derive(self._store, namespace, body, template)
+        own = await self._store.read(lambda: namespaces.one(namespace))
+        if isinstance(body, dict):
+            body = body if own is None else with_defaults(body, own.spec.defaults)
+            if body.get("queue") is None:
+                body = {**body, "queue": self._default_queue(namespace)}
+        definition = parse_definition(body, namespace_name="" if own is None else own.name, created_at=created_at)
+        if definition.spec.schema is not None:
+            check_schema(definition.spec.schema, "schema")
+        with defining():
+            for when in definition.whens:
+                check_params(when, definition.spec, created_at)
+        return definition if made is None else made.marked(definition)
+
+    async def create(self, namespace: int, body: Any) -> Draft:
+        """A job that is made now; whatever of it would never fire is refused."""
+        now = self._env.now()
+        definition = await self.parse(namespace, body, now)
+        for when in definition.whens:
+            self._check_new(when, now)
+        return await self.resolve(namespace, definition)
+
+    async def change(
+        self, before: StoredJob, patch: Any, *, replace: bool, template: JobTemplate | None = None
+    ) -> Definition:
+        """What a job becomes by a patch, or as a whole."""
+        refuse_owned(before.job)
+        body = patch
+        if not replace:
+            body = merge_definition(patched_form(before.job.spec, patch), patch)
+        elif isinstance(patch, dict):
+            body = {"name": before.job.name, **patch}
+        definition = await self.parse(before.job.namespace, body, before.job.created_at, template)
+        known = {when.name: when for when in (await self.again(before, before.job.spec)).whens}
+        for when in definition.whens:
+            old = known.get(when.name)
+            if old is None or old.trigger != when.trigger or old.rules.bounds != when.rules.bounds:
+                self._check_new(when, self._env.now())
+        return definition
+
+    def _check_new(self, when: When, now: Instant) -> None:
+        """Refuse a trigger that would never fire, or that looks where it must not."""
+        refuse_the_past(when, now)
+        if isinstance(when.trigger, Watch):
+            self._check_place(when.trigger, f"{field_of(when)}.watch")
+
+    async def again(self, before: StoredJob, spec: Spec) -> Definition:
+        """A definition as it was stored; what was accepted once is not refused now."""
+        key = f"{await self._namespace(before.job.namespace)}/{spec.name}"
+        whens = parse_whens(spec, key=key, created_at=before.job.created_at, past=True)
+        return Definition(spec=spec, whens=whens, dependencies=spec.dependencies, conditions=spec.conditions)
+
+    async def resolve(
+        self, namespace: int, definition: Definition, before: StoredJob | None = None, beside: Beside = ALONE
+    ) -> Draft:
+        """Resolve the jobs a definition names."""
+        known = {*definition.spec.dependencies, *(before.job.spec.dependencies if before else ())}
+        upstream = await self._upstream(namespace, definition.dependencies, known)
+        old = () if before is None else (await self.again(before, before.job.spec)).whens
+        fresh = [when for when in definition.whens if when not in old]
+        await check_calendars(self._store, namespace, fresh, self._env.now())
+        conditions = {upstream[ref]: condition for ref, condition in definition.conditions.items()}
+        ids = tuple(dict.fromkeys(upstream[ref] for ref in definition.dependencies))
+        spec = msgspec.structs.replace(definition.spec, dependencies=ids, conditions=conditions)
+        spec, keeping = await self._keeper.keep(namespace, spec, before, beside)
+        check_changes(_changes(spec, keeping, before))
+        await self._check_secrets(namespace, spec, keeping, before)
+        return Draft(spec=spec, whens=definition.whens, keeping=keeping, derived=definition.derived)
+
+    async def _check_secrets(
+        self, namespace: int, spec: Spec, keeping: Keeping | None, before: StoredJob | None
+    ) -> None:
+        """Refuse what refers to a secret that is not there, unless it did so before."""
+        kept = () if keeping is None else keeping.kept
+        wanted = {name for one in (spec, *(own.spec for own in kept)) for name in one.references}
+        await check_secrets(self._store, namespace, wanted - set(before.job.spec.references if before else ()))
+
+    async def _namespace(self, namespace: int) -> str:
+        if namespace not in self._namespaces:
+            self._namespaces[namespace] = await self._store.read(lambda: job_reads.namespace_name(namespace))
+        return self._namespaces[namespace]
+
+    async def _upstream(self, namespace: int, refs: Sequence[str], known: set[str]) -> dict[str, str]:
+        """The ids of the jobs a job depends on; one that has been deleted since stays. Raises BadInput."""
+        if not refs:
+            return {}
+        ids = {ref: id for ref in refs if (id := as_id(ref))}
+        named = await self._store.read(lambda: job_reads.ids_named(namespace, [r for r in refs if r not in ids]))
+        states = await self._store.read(lambda: job_reads.states_of(namespace, list(ids.values())))
+        usable = {ref: id for ref, id in ids.items() if str(id) in known or states.get(id, "deleted") != "deleted"}
+        found: dict[str, UUID] = {**named, **usable}
+        if ACTING.get().scoped:
+            await self._check_scope(namespace, {ref: found.get(ref) for ref in refs}, known)
+        missing = [ref for ref in refs if ref not in found]
+        if missing:
+            raise _missing(missing, visible(await self._store.read(lambda: job_reads.names(namespace))))
+        return {ref: str(found[ref]) for ref in refs}
+
+    async def _check_scope(self, namespace: int, found: dict[str, UUID | None], known: set[str]) -> None:
+        """Refuse jobs to depend on outside of the actor's scope, unless the job depends on them already."""
+        for ref, id in found.items():
+            if str(id) in known:
+                continue
+            check_name(ref)
+            stored = await self._store.job(id, namespace) if id is not None else None
+            if stored is not None:
+                check_job(stored.job, ref)
+
+
+def _changes(spec: Spec, keeping: Keeping | None, before: StoredJob | None) -> list[Change]:
+    """What a draft changes: the job itself, and those that go with it."""
+    kept = () if keeping is None else keeping.kept
+    own = (None if before is None else before.job.spec, spec)
+    return [own, *((None if one.before is None else one.before.spec, one.spec) for one in kept)]
+
+
+def _missing(missing: list[str], names: Sequence[str]) -> BadInput:
+    """Jobs to depend on that do not exist: all of them, and how to make them."""
+    first = missing[0]
+    near = nearest(first, names)
+    remedy = f"Did you mean {in_quotes(near)}? " if near else ""
+    remedy += (
+        f'Create them first: `horae jobs create {first} --command "..."` or POST /api/v1/jobs'
+        f' {{"name": "{first}", "command": "..."}}.'
+    )
+    told = ", ".join(f'"{ref}"' for ref in missing)
+    which = "a job that does not exist" if len(missing) == 1 else "jobs that do not exist"
+    return BadInput(f"This job depends on {which}: {told}.", remedy, field="dependencies", missing=missing)

@@ -1,0 +1,241 @@
+"""Jobs as they are read: one, a page of them, or one's versions."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta, structs
+
+from horae.engine.base.lookup import Lookup
+from horae.engine.base.refs import find_job, job_ref, no_such_job, tag_ref
+from horae.engine.definitions.job_views import Renderings, render, runs_of, show_job, show_version
+from horae.engine.triggers.trigger_calendars import is_met_between_fires, next_runs
+from horae.errors import BadInput, NotFound
+from horae.features.rollouts.store import rollouts
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.instant import format_instant
+from horae.model.base.view import Page, shown_time
+from horae.model.definitions.job import JobVersion, Spec
+from horae.model.definitions.job_view import AutoPaused, JobDiffView, JobVersionView, JobView
+from horae.model.definitions.reading.diff import differences
+from horae.model.definitions.reading.values import a_text
+from horae.model.workflows.decisions.naming import is_owned_name
+from horae.store.contract import Store
+from horae.store.definitions import job_pages, job_reads
+from horae.store.definitions import owned as owned_jobs
+from horae.store.definitions.job_pages import JobFilter
+from horae.store.definitions.jobs import StoredJob
+from horae.store.triggers import streaks, triggers
+from horae.store.triggers.dependencies import dependency_reads
+
+READ_TOGETHER = 64  # jobs: a definition has up to 256 KB
+MOST_BYTES = 4 * 1024 * 1024  # of the definitions of one page, and its last job's
+MOST_SCANNED = 5_000  # jobs looked at for one page of a rare tag
+STATES = ("active", "paused", "deleted")
+APART = (
+    "{} have different schedules. Executions are joined when their data intervals begin at the same instant, which"
+    " these may never do: give them the same cron expression and zone, or the same anchor."
+)
+
+Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._/:-]{1,1024}\Z")]
+Held = Callable[[int, str], str | None]
+Warn = Callable[[int, Spec], Awaitable[str | None]]
+
+
+class JobLists:
+    """What can be read about jobs. A `ref` is a job's name or id."""
+
+    def __init__(self, store: Store, held: Held = lambda namespace, queue: None, warn: Warn | None = None) -> None:
+        """`held` tells in words why nothing of a queue is started, by its name; `warn`, what is odd about a spec."""
+        self._store, self._held, self._warn = store, held, warn
+        self._renderings = Renderings()
+        self._doing: Lookup[job_reads.Ref, job_reads.Doing] = Lookup(
+            lambda refs: self._store.look_up(lambda: job_reads.doing(refs))
+        )
+
+    async def get(self, namespace: int, ref: str) -> JobView:
+        """A job; deleted ones by id. Raises NotFound with the nearest names."""
+        job = await self._doing.get((namespace, job_ref(ref)))
+        if job is None:
+            raise await no_such_job(self._store, namespace, ref)
+        rendering = self._renderings.of(job.id, job.version, job.spec)
+        names = await self.names_of([rendering.spec])
+        view = show_job(job, rendering, job.activity, names)
+        if is_owned_name(job.name):
+            view = (await self._belonging([view]))[0]
+        if rendering.spec.pause_after is not None or job.state == "paused":
+            view = await self._by_streak(view)
+        upstream = {UUID(id): names[UUID(id)] for id in rendering.spec.dependencies}
+        if upstream and (note := await self._apart({**upstream, job.id: job.name})):
+            view = structs.replace(view, notes=[*view.notes, note])
+        if self._warn is not None and (odd := await self._warn(namespace, rendering.spec)):
+            view = structs.replace(view, notes=[odd, *view.notes])
+        if job.state != "deleted" and (why := self._held(namespace, rendering.spec.queue)):
+            view = structs.replace(view, notes=[why, *view.notes])
+        return await self._by_calendars(namespace, view) if is_met_between_fires(rendering.spec) else view
+
+    async def _apart(self, names: Mapping[UUID, str]) -> str | None:
+        """What to say when a job and those it depends on have schedules that do not go together."""
+        apart = await self._store.read(lambda: dependency_reads.without_common_schedule(names))
+        return APART.format(", ".join(f'"{names[id]}"' for id in apart)) if apart else None
+
+    async def _by_streak(self, view: JobView) -> JobView:
+        """Whether it is paused by itself, or its triggers are because it failed too often in a row."""
+        pause = (await self._store.read(lambda: streaks.pauses([view.job_id]))).get(view.job_id)
+        if pause is None:
+            return view
+        told = AutoPaused(
+            at=format_instant(pause.at), failures=pause.failures, execution_id=pause.execution,
+            triggers=list(pause.triggers), reason=pause.reason or None,
+        )  # fmt: skip
+        if pause.reason:
+            note = f"It is paused: {pause.reason.rstrip('.')}. Change that, then `horae jobs resume {view.name}`."
+            return structs.replace(view, auto_paused=told, notes=[note, *view.notes])
+        note = f"Its triggers are paused: {pause.failures} executions failed in a row. `horae jobs resume {view.name}`."
+        return structs.replace(view, auto_paused=told, notes=[note, *view.notes])
+
+    async def _by_calendars(self, namespace: int, view: JobView) -> JobView:
+        """The view with the fire that runs next, instead of the next that is only decided."""
+        timers = await self._store.read(lambda: triggers.of_job(view.job_id))
+        runs = await next_runs(self._store, namespace, timers)
+        following = min((at for at in runs.values() if at is not None), default=None)
+        idle = following is None and view.status == "scheduled"
+        return structs.replace(view, next_fire_at=shown_time(following), status="idle" if idle else view.status)
+
+    async def versions(self, namespace: int, ref: str) -> list[JobVersionView]:
+        """All versions, newest first, with their shares while a rollout is on."""
+        stored = await find_job(self._store, namespace, ref)
+        versions = await self._store.versions(stored.job.id)
+        names = await self.names_of([version.spec for version in versions])
+        rollout = await self._store.read(lambda: rollouts.newest(stored.job.id))
+        shares = rollout.plan.percents() if rollout is not None and rollout.state == "on" else {}
+        return [
+            structs.replace(show_version(one, stored.job.version, names), share=shares.get(one.version))
+            for one in versions
+        ]
+
+    async def version(self, namespace: int, ref: str, version: str) -> JobVersionView:
+        """One version of a job. Raises NotFound."""
+        stored, (found,) = await self._found_versions(namespace, ref, version)
+        return show_version(found, stored.job.version, await self.names_of([found.spec]))
+
+    async def diff(self, namespace: int, ref: str, before: str, after: str) -> JobDiffView:
+        """What tells two versions of a job apart, field by field. Raises NotFound."""
+        stored, (old, new) = await self._found_versions(namespace, ref, before, after)
+        names = await self.names_of([old.spec, new.spec])
+        shown = [show_version(one, stored.job.version, names).definition for one in (old, new)]
+        return JobDiffView(
+            job_id=stored.job.id, job=stored.job.name, before=old.version, after=new.version,
+            changes=differences(*shown),
+        )  # fmt: skip
+
+    async def _found_versions(self, namespace: int, ref: str, *wanted: str) -> "tuple[StoredJob, list_of[JobVersion]]":
+        stored = await find_job(self._store, namespace, ref)
+        known = await self._store.versions(stored.job.id)
+        by_number = {str(version.version): version for version in known}
+        for text in wanted:
+            if text not in by_number:
+                raise no_such_version(stored.job.name, text, known)
+        return stored, [by_number[text] for text in wanted]
+
+    async def list(
+        self,
+        namespace: int,
+        *,
+        search: str | None = None,
+        prefix: str | None = None,
+        state: str | None = None,
+        tag: str | None = None,
+        queue: str | None = None,
+        owner: str | None = None,
+        owned: bool = False,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[JobView]:
+        """Jobs by name; deleted ones only when `state` asks for them. `search` is a part of the name, the description
+        or a tag, `tag` "name" or "name=value". Those that workflows keep for their steps come with one `owner`, or if
+        `owned`.
+
+        A page may be short, even empty, while `nextCursor` says there is more.
+        """
+        if state is not None:
+            one_of(state, "state", STATES)
+        whose = None if owner is None else (await find_job(self._store, namespace, owner)).job.id
+        wanted = JobFilter(
+            search=search, prefix=prefix, state=state, tag=tag_ref(tag), queue=queue, owner=whose, owned=owned
+        )
+        for field, text in (("search", search), ("prefix", prefix), ("tag", tag), ("queue", queue)):
+            a_text(text or "", field, most=256)
+        after = None if cursor is None else read_cursor(cursor, tuple[Name, UUID])
+        found, after = await self._page(namespace, wanted, after, check_limit(limit))
+        return Page(items=await self._views(found), next_cursor=None if after is None else make_cursor(after))
+
+    async def _page(
+        self, namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int
+    ) -> "tuple[list_of[StoredJob], tuple[str, UUID] | None]":
+        """Return up to `limit` jobs, fewer if they are large, and where to go on.
+
+        A rare tag is looked for among so many jobs and no more.
+        """
+        found: list_of[StoredJob] = []
+        room, size = MOST_BYTES, min(limit + 1, READ_TOGETHER)
+        for _ in range(0, MOST_SCANNED, size):
+            rows = await self._store.read(lambda: job_pages.page(namespace, wanted, after, size))  # noqa: B023
+            for stored in rows:
+                if len(found) == limit or room < 0:
+                    return found, after
+                if wanted.fits(stored.job.spec):
+                    found.append(stored)
+                    room -= len(msgspec.json.encode(stored.job.spec))
+                after = (stored.job.name, stored.job.id)
+            if len(rows) < size:
+                return found, None
+        return found, after
+
+    async def _views(self, jobs: Sequence[StoredJob]) -> "list_of[JobView]":
+        # One instant for all: an execution that goes from one shelf to another meanwhile would be on neither.
+        activities = await self._store.driver.read(
+            lambda: job_reads.activities([s.job.id for s in jobs]), snapshot=True
+        )
+        names = await self.names_of([s.job.spec for s in jobs])
+        views = [show_job(s.job, render(s.job.spec), activities[s.job.id], names) for s in jobs]
+        if any(is_owned_name(s.job.name) for s in jobs):
+            views = await self._belonging(views)
+        return [
+            await self._by_calendars(stored.job.namespace, view) if is_met_between_fires(stored.job.spec) else view
+            for stored, view in zip(jobs, views, strict=True)
+        ]
+
+    async def _belonging(self, views: "list_of[JobView]") -> "list_of[JobView]":
+        """Jobs with the workflows that keep them, and the jobs that they were made from."""
+        found = await self._store.read(lambda: owned_jobs.owners_of([view.job_id for view in views]))
+        bases = sorted({one.base for one in found.values() if one.base is not None})
+        names = await self._store.read(lambda: job_reads.names_of(bases)) if bases else {}
+        return [
+            structs.replace(view, owner=one.name, base=None if one.base is None else names.get(one.base))
+            if (one := found.get(view.job_id))
+            else view
+            for view in views
+        ]
+
+    async def names_of(self, specs: Sequence[Spec]) -> dict[UUID, str]:
+        """The names of the jobs that others depend on, or that they run."""
+        named = sorted({UUID(id) for spec in specs for id in (*spec.dependencies, *runs_of(spec))})
+        return await self._store.read(lambda: job_reads.names_of(named)) if named else {}
+
+
+list_of = list  # the class has a method of that name
+
+
+def no_such_version(job: str, version: str | int, known: Sequence[JobVersion]) -> NotFound:
+    """What to answer about a version that is not there; `known` are those that are, newest first."""
+    return NotFound(
+        f'Job "{job}" has no version {str(version)[:40]}.', f"Its versions run from 1 to {known[0].version}."
+    )
+
+
+def one_of(value: str, field: str, choices: Sequence[str]) -> None:
+    """Raise BadInput for a word that is none of these."""
+    if value not in choices:
+        raise BadInput(f"{field} cannot be {value[:40]!r}.", f"It is one of: {', '.join(choices)}.", field=field)

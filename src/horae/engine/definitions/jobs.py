@@ -1,0 +1,367 @@
+"""Jobs: created, edited, paused, deleted and restored, each change in one transaction."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Literal
+from uuid import UUID
+
+import msgspec
+
+from horae.engine.base.refs import as_id, find_job
+from horae.engine.definitions import job_changes as changes
+from horae.engine.definitions.job_changes import Draft
+from horae.engine.definitions.job_deletions import Deletions
+from horae.engine.definitions.job_drafts import CheckPlace, Drafts
+from horae.engine.definitions.job_lists import Held, JobLists, Warn, no_such_version, one_of
+from horae.engine.definitions.owned_changes import refuse_owned
+from horae.engine.definitions.owned_jobs import ALONE, Beside
+from horae.engine.definitions.permits import check_changes, check_name, visible
+from horae.env import Env
+from horae.errors import Busy, Conflict, Stale
+from horae.features.templates.model.values import JobTemplate, source_of
+from horae.model.admission.queue import DEFAULT_QUEUE
+from horae.model.base.event import Event
+from horae.model.definitions.job import NAME, Job, Spec
+from horae.model.definitions.job_view import JobView
+from horae.model.definitions.reading.read import Definition
+from horae.store.contract import Store
+from horae.store.definitions import job_reads, owned
+from horae.store.definitions.jobs import StoredJob
+from horae.store.executions.deduplication.meeting_sweep import forget_results
+from horae.store.executions.leaving import cancel_job
+from horae.store.executions.promote import Ranker
+from horae.store.triggers import streaks
+from horae.store.triggers.dependencies.starts import Started
+
+TRIES = 5  # how often a change may find that somebody else was quicker
+BATCH = 500  # slices queued in one transaction
+
+Change = Literal["created", "changed", "unchanged"]
+
+
+class Jobs(JobLists):
+    """What can be done with jobs. A `ref` is a job's name or id."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory_hint: Callable[[], object] = lambda: None,
+        *,
+        rank: Ranker,
+        on_change: Callable[[UUID], object] = lambda job: None,
+        on_queued: Callable[[Mapping[int, int]], object] = lambda lanes: None,
+        on_event: Callable[[Event], object] = lambda event: None,
+        fire_due: Callable[[], Awaitable[object]] | None = None,
+        deletions: Deletions | None = None,
+        check_place: CheckPlace = lambda place, field: None,
+        held: Held = lambda namespace, queue: None,
+        default_queue: Callable[[int], str] = lambda namespace: DEFAULT_QUEUE,
+        warn: Warn | None = None,
+    ) -> None:
+        """`directory_hint` is called when a queue or lane may be new, `on_change` with every job that changed and
+        `on_event` with what to tell people, `on_queued` with lanes and their least new rank; `fire_due` lets the
+        scheduler decide what is due before a trigger ends, `deletions` goes on with what a deletion began;
+        `check_place` refuses places that must not be watched; `held` tells why nothing of a queue is started,
+        `default_queue` where jobs go that name none, `warn` what is odd about a spec.
+        """
+        super().__init__(store, held, warn)
+        self._env, self._directory_hint, self._rank = env, directory_hint, rank
+        self._on_change, self._on_queued, self._on_event = on_change, on_queued, on_event
+        self._fire_due = fire_due
+        self._drafts = Drafts(env, store, check_place, default_queue)
+        self._deletions = deletions or Deletions(store)
+
+    async def create(self, namespace: int, body: Any) -> JobView:
+        """Create a job from the decoded body of POST /api/v1/jobs. Raises BadInput, Conflict (with `jobId`)."""
+        return await self.get(namespace, str(await self._create(namespace, body)))
+
+    async def put(self, namespace: int, body: Any) -> tuple[JobView, Change]:
+        """Make the job of this name be as the body says, and tell what that changed."""
+        before, after = await self.bring(namespace, body)
+        return await self.get(namespace, str(after.job.id)), change_of(before, after)
+
+    async def bring(self, namespace: int, body: Any) -> tuple[StoredJob | None, StoredJob]:
+        """Make the job of this name be as the body says. An equal definition makes no version.
+
+        Return the job before, None if it is new, and after.
+        """
+        name = (await self._drafts.parse(namespace, body, 0)).spec.name  # an instant that passed may be the job's own
+        for _ in range(TRIES):
+            before = await self._store.job_named(namespace, name)
+            try:
+                if before is None:
+                    id = await self._create(namespace, body)
+                else:
+                    id = await self._edit(namespace, str(before.job.id), body, None, replace=True)
+            except Conflict:
+                if before is not None:
+                    raise
+                continue
+            return before, await find_job(self._store, namespace, str(id))
+        raise Busy(f'Job "{name}" was created and deleted again and again meanwhile.')
+
+    async def edit(
+        self, namespace: int, ref: str, patch: Any, *, if_match: int | None = None, replace: bool = False
+    ) -> JobView:
+        """Change what the patch names (`replace`: the whole definition); every real change is a version.
+
+        Raises Stale when `if_match` is not the present version.
+        """
+        return await self.get(namespace, str(await self._edit(namespace, ref, patch, if_match, replace=replace)))
+
+    async def rollback(self, namespace: int, ref: str, version: int, *, if_match: int | None = None) -> JobView:
+        """Make a new version that reads as an earlier one."""
+        for _ in range(TRIES):
+            before = await self._present(namespace, ref, if_match)
+            known = await self._store.versions(before.job.id)
+            versions = {v.version: v for v in known}
+            if version not in versions:
+                raise no_such_version(before.job.name, version, known)
+            definition = await self._drafts.again(before, versions[version].spec)
+            if await self._write(before, definition, revive=True):
+                return await self.get(namespace, str(before.job.id))
+        raise _too_busy(ref)
+
+    async def draft(self, namespace: int, body: Any) -> Draft:
+        """A job that could be made; nothing is written. Raises as a creation does, but for a name that is taken."""
+        return await self._drafts.create(namespace, body)
+
+    async def candidate(
+        self, namespace: int, ref: str, patch: Any, if_match: int | None, *, replace: bool = False
+    ) -> tuple[StoredJob, Draft]:
+        """A job, and what it would become by a patch; nothing is written. Raises as an edit does."""
+        before = await self._present(namespace, ref, if_match)
+        definition = await self._drafts.change(before, patch, replace=replace)
+        return before, await self._drafts.resolve(namespace, definition, before)
+
+    async def redraft(self, before: StoredJob, template: JobTemplate, beside: Beside = ALONE) -> Draft:
+        """A job as a version of its template makes it. Raises as an edit does."""
+        job = before.job
+        assert job.spec.made is not None
+        body = source_of(job.name, job.spec.made)
+        definition = await self._drafts.change(before, body, replace=True, template=template)
+        draft = await self._drafts.resolve(job.namespace, definition, before, beside)
+        if (draft.spec.schedule, draft.spec.triggers) != (job.spec.schedule, job.spec.triggers):
+            await self._decide_due()
+        return draft
+
+    async def check(self, namespace: int, template: JobTemplate) -> None:
+        """Refuse a template whose defaults make no job; nothing is written."""
+        await self._drafts.parse(namespace, {"name": template.name, "template": template.name}, 0, template)
+
+    async def adopt(self, before: StoredJob, spec: Spec, adoption: changes.Adoption) -> bool:
+        """Make a version that a rollout tried the present one; false when somebody was quicker."""
+        return await self._write(before, await self._drafts.again(before, spec), revive=True, adopt=adoption)
+
+    async def present(self, namespace: int, ref: str, if_match: int | None = None) -> StoredJob:
+        """A job that may be changed. Raises NotFound, Conflict, Stale."""
+        return await self._present(namespace, ref, if_match)
+
+    def changed(self, job: Job) -> None:
+        """Tell everybody that something about a job changed."""
+        self._tell(job.id, job.namespace, job.state)
+
+    async def pause(self, namespace: int, ref: str) -> JobView:
+        """Start nothing of this job until it is resumed; what runs goes on."""
+        return await self._switch(namespace, ref, "paused")
+
+    async def resume(self, namespace: int, ref: str) -> JobView:
+        """Go on: fires left out are in the ledger as skipped-paused, what waited is queued."""
+        return await self._switch(namespace, ref, "active")
+
+    async def delete(
+        self,
+        namespace: int,
+        ref: str,
+        *,
+        queued: Literal["cancel", "finish"] = "cancel",
+        running: Literal["finish", "cancel"] = "finish",
+        if_match: int | None = None,
+        force: bool = False,
+    ) -> JobView:
+        """Stop a job's triggers at once and free its name; history stays readable, `restore` undoes it.
+
+        What is queued is cancelled or finished, what runs is finished or asked to stop. What workflows run is deleted
+        only by `force`: Conflict names them.
+        """
+        one_of(queued, "queued", ("cancel", "finish"))
+        one_of(running, "running", ("finish", "cancel"))
+        job = await self._delete(namespace, ref, _ending(queued, running), if_match, force)
+        if queued == "finish":
+            await self._open_gate(job)
+        await self._deletions.finish(job)  # what somebody holds right now the sweep finds
+        dependents = await self._store.read(lambda: job_reads.dependents(job))
+        shown = visible(dependents)
+        notes = [f"Jobs that depend on it: {', '.join(shown)}."] if shown else []
+        view = await self.get(namespace, str(job))
+        return msgspec.structs.replace(view, notes=[*notes, *view.notes])
+
+    async def forget_results(self, namespace: int, ref: str) -> int:
+        """Let no remembered result of a job answer a submission any more; how many there were."""
+        job = (await find_job(self._store, namespace, ref)).job
+        return await self._store.write(lambda: forget_results(job.id))
+
+    async def restore(self, namespace: int, ref: str) -> JobView:
+        """Undo a deletion: a job that was paused is paused again. A name means the job of that name deleted last.
+
+        Raises Conflict when the name is taken.
+        """
+        check_name(ref)
+        stored = await self._deleted(namespace, ref)
+        refuse_owned(stored.job, "restored")
+        if stored.job.state == "deleted":
+            kept = await self._store.read(lambda: owned.gone_with(stored.job.id))
+            check_changes([(None, stored.job.spec), *((None, spec) for spec in kept)])
+            whens = (await self._drafts.again(stored, stored.job.spec)).whens
+            state = await self._store.change(lambda now: changes.restore(stored, whens, self._env.new_id, now))
+            if state is not None:
+                self._tell(stored.job.id, namespace, state)
+        return await self.get(namespace, str(stored.job.id))
+
+    # How it is done
+
+    async def _create(self, namespace: int, body: Any) -> UUID:
+        draft = await self._drafts.create(namespace, body)
+        id = self._env.new_id()
+        await self._store.change(lambda now: changes.create(id, namespace, draft, self._env.new_id, now))
+        self._tell(id, namespace, "active")
+        return id
+
+    async def _edit(self, namespace: int, ref: str, patch: Any, if_match: int | None, *, replace: bool) -> UUID:
+        for _ in range(TRIES):
+            before = await self._present(namespace, ref, if_match)
+            if await self._write(before, await self._drafts.change(before, patch, replace=replace)):
+                return before.job.id
+        raise _too_busy(ref)
+
+    async def _deleted(self, namespace: int, ref: str) -> StoredJob:
+        """A job to bring back: by id, or the one of a name that was deleted last."""
+        named = not as_id(ref) and NAME.fullmatch(ref)
+        id = await self._store.read(lambda: job_reads.deleted_named(namespace, ref)) if named else None
+        stored = await find_job(self._store, namespace, str(id or ref))
+        if named and id is None:
+            raise Conflict(f'Job "{ref}" is not deleted.', "There is nothing to restore.")
+        return stored
+
+    async def _present(self, namespace: int, ref: str, if_match: int | None) -> StoredJob:
+        """A job that may be changed."""
+        stored = await find_job(self._store, namespace, ref)
+        job = stored.job
+        if job.state == "deleted":
+            raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
+        return _matched(stored, if_match)
+
+    async def _write(
+        self,
+        before: StoredJob,
+        definition: Definition,
+        *,
+        revive: bool = False,
+        adopt: changes.Adoption | None = None,
+    ) -> bool:
+        """Write the next version unless nothing changes; false when somebody was quicker."""
+        job = before.job
+        refuse_owned(job)
+        draft = await self._drafts.resolve(job.namespace, definition, before)
+        if draft.spec == job.spec and adopt is None:
+            return True
+        if (draft.spec.schedule, draft.spec.triggers) != (job.spec.schedule, job.spec.triggers):
+            await self._decide_due()
+        done = Started()
+        edit = partial(changes.edit, before, draft, self._env.new_id, revive=revive, done=done, adopt=adopt)
+        if not await self._store.change(edit):
+            return False
+        self._store.on_started(done)
+        self._tell(job.id, job.namespace, job.state)
+        for kept in () if draft.keeping is None else draft.keeping.kept:
+            self._on_change(kept.id)
+        return True
+
+    async def _switch(self, namespace: int, ref: str, state: Literal["active", "paused"]) -> JobView:
+        for _ in range(TRIES):
+            before = await self._present(namespace, ref, None)
+            if before.job.state == state:
+                if state == "active":
+                    await self._resume_failing(before.job)
+                return await self.get(namespace, str(before.job.id))
+            change = changes.pause if state == "paused" else changes.resume
+            await self._decide_due()
+            if await self._store.change(lambda now: change(before, now)):  # noqa: B023
+                self._tell(before.job.id, namespace, state)
+                if state == "active":
+                    await self._open_gate(before.job.id)
+                return await self.get(namespace, str(before.job.id))
+        raise _too_busy(ref)
+
+    async def _resume_failing(self, job: Job) -> None:
+        """Resume the triggers that paused after failures, though the job itself is not paused."""
+        if await self._store.change(lambda now: streaks.resume(job.id, job.namespace, job.version, now)):
+            self._tell(job.id, job.namespace, "active")
+
+    async def _open_gate(self, job: UUID) -> None:
+        """Queue all that waited for a job to be resumed; what a claim is just putting there the sweep finds."""
+        rows = BATCH
+        while rows == BATCH:
+            promoted = await self._store.open_gate(job, BATCH, self._rank)
+            self._on_queued(promoted.lanes)
+            rows = promoted.rows
+
+    def _tell(self, job: UUID, namespace: int, state: str) -> None:
+        self._directory_hint()
+        self._on_change(job)
+        self._on_event(Event("job", job, state, namespace, self._env.now()))
+
+    async def _decide_due(self) -> None:
+        if self._fire_due is not None:
+            await self._fire_due()
+
+    async def _delete(
+        self, namespace: int, ref: str, ending: cancel_job.Ending | None, if_match: int | None, force: bool
+    ) -> UUID:
+        """Delete a job; one that is deleted already is asked to end this too."""
+        for _ in range(TRIES):
+            before = _matched(await find_job(self._store, namespace, ref), if_match)
+            refuse_owned(before.job, "deleted")
+            if before.job.state == "deleted":
+                if ending is not None:
+                    await self._store.write(lambda: cancel_job.ask(before.job.id, ending))  # noqa: B023
+                return before.job.id
+            await self._decide_due()
+            done = Started()
+            cancelled = await self._store.change(
+                lambda now: changes.delete(before, self._env.new_id, now, ending, done, force=force)  # noqa: B023
+            )
+            if cancelled is not None:
+                self._store.on_started(done)
+                self._deletions.on_cancelled(before.job.id, cancelled)
+                self._tell(before.job.id, namespace, "deleted")
+                return before.job.id
+        raise _too_busy(ref)
+
+
+def change_of(before: StoredJob | None, after: StoredJob) -> Change:
+    """Tell what was done to a job that is as it should be."""
+    if before is None:
+        return "created"
+    return "unchanged" if before.job.version == after.job.version else "changed"
+
+
+def _matched(stored: StoredJob, if_match: int | None) -> StoredJob:
+    """The job, if it is at the version the caller has seen."""
+    job = stored.job
+    if if_match is not None and if_match != job.version:
+        remedy = "Read it again and repeat the change if it still makes sense."
+        raise Stale(f'Job "{job.name}" is at version {job.version}, not {if_match}.', remedy, version=job.version)
+    return stored
+
+
+def _ending(queued: str, running: str) -> cancel_job.Ending | None:
+    """What a deletion ends of a job's executions."""
+    if queued == "cancel":
+        return "all" if running == "cancel" else "pending"
+    return "running" if running == "cancel" else None
+
+
+def _too_busy(ref: str) -> Busy:
+    return Busy(f'Job "{ref}" was changed again and again meanwhile.')

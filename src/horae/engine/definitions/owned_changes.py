@@ -1,0 +1,116 @@
+"""Changes of what goes with a workflow, as parts of the transaction that changes it."""
+
+from uuid import UUID
+
+from horae.engine.definitions.owned_jobs import Keeping, Kept
+from horae.env import Instant
+from horae.errors import BadInput, Conflict
+from horae.model.definitions.job import Job
+from horae.model.workflows.decisions.naming import is_owned_name, owner_of
+from horae.store.admission import lanes
+from horae.store.definitions import job_reads, owned
+from horae.store.definitions.owned import Placed
+from horae.store.script import Script
+
+
+def is_true(keeping: Keeping | None, job: UUID | None) -> Script[bool]:
+    """Whether what a change was made from is still so; nothing has been written yet, and the lock is held."""
+    copies = [] if job is None else (yield from owned.copies_of(job))
+    if keeping is None:
+        return not copies
+    copies = [copy for copy in copies if copy.owner not in keeping.beside]
+    standing = yield from owned.standing(keeping.seen)
+    for id, version in keeping.seen.items():
+        found = standing.get(id)
+        if found is None or found[0] != version or found[1] == "deleted":
+            return False
+    present = yield from owned.of_owners(keeping.owners)
+    if {one.id for one in (*present, *copies)} != keeping.known:
+        return False
+    versions = {one.id: one.version for one in present}
+    return all(kept.before is None or versions.get(kept.id) == kept.before.version for kept in keeping.kept)
+
+
+def write(keeping: Keeping | None, job: UUID, namespace: int, now: Instant) -> Script[None]:
+    """Write what goes with a job that was just written. Raises BadInput when workflows would run each other."""
+    if keeping is None:
+        return
+    yield from owned.delete(keeping.gone, now)
+    places: dict[tuple[str, tuple[str, ...]], tuple[int, int]] = {}
+    placed = []
+    for kept in keeping.kept:
+        if kept.before is not None and _is_same(kept):
+            continue
+        where = kept.spec.queue, kept.spec.lane_needs
+        if where not in places:
+            queue, lane = yield from lanes.ensure_lane(namespace, *where, "", now)
+            places[where] = queue.id, lane.id
+        placed.append(_placed(kept, job, *places[where]))
+    yield from owned.put(placed, namespace, now)
+    yield from owned.use({id or job: used for id, used in keeping.uses}, keeping.gone)
+    circle = yield from owned.find_circle(job)
+    if circle:
+        raise (yield from _in_a_circle(circle))
+
+
+def _is_same(kept: Kept) -> bool:
+    before = kept.before
+    return before is not None and (before.name, before.version, before.base, before.own) == (
+        kept.name, kept.version, kept.base, kept.own,
+    )  # fmt: skip
+
+
+def _placed(kept: Kept, job: UUID, queue: int, lane: int) -> Placed:
+    before = kept.before
+    return Placed(
+        id=kept.id, owner=kept.owner or job, name=kept.name, version=kept.version, spec=kept.spec, base=kept.base,
+        own=kept.own, queue=queue, lane=lane, fresh=before is None,
+        written=before is not None and before.version == kept.version,
+    )  # fmt: skip
+
+
+def _in_a_circle(path: list[UUID]) -> Script[BadInput]:
+    names = yield from job_reads.names_of(sorted(set(path)))
+    told = [names.get(id, str(id)).partition("/")[0] for id in path]
+    short = [name for i, name in enumerate(told) if i == 0 or name != told[i - 1]]
+    shown = " -> ".join(short if len(short) > 1 else [*short, *short])
+    detail = f"These workflows run each other for ever: {shown}."
+    return BadInput(detail, "Let one of them run something else.", field="workflow.steps", path=short)
+
+
+def delete(job: Job, now: Instant, *, force: bool) -> Script[None]:
+    """What goes with a job that is deleted. Raises Conflict when workflows run it, unless it is forced."""
+    if not force:
+        users = yield from owned.users(job.id)
+        if users:
+            raise is_used(job.name, users)
+    yield from owned.delete_all(job.id, now)
+
+
+def restore(job: Job, now: Instant) -> Script[None]:
+    """What comes back with a job."""
+    yield from owned.restore_all(job.id, now)
+
+
+def is_used(name: str, users: list[str]) -> Conflict:
+    shown = ", ".join(f'"{user}"' for user in users[:10]) + (f" and {len(users) - 10} more" if len(users) > 10 else "")
+    remedy = f"Change them first, or delete it all the same: `horae jobs delete {name} --force`, ?force=true."
+    return Conflict(f'Job "{name}" is run by workflows: {shown}.', remedy, workflows=users)
+
+
+def refuse_part(job: Job) -> None:
+    """Refuse to run a part of a workflow by itself: what comes before it, such as an approval, would be passed by."""
+    if is_owned_name(job.name):
+        workflow = owner_of(job.name)
+        remedy = f"Run the workflow: `horae jobs trigger {workflow}`; what ran of it again: `horae executions rerun`."
+        detail = f'Job "{job.name}" is a part of workflow "{workflow}" and runs in it only.'
+        raise Conflict(detail, remedy, workflow=workflow)
+
+
+def refuse_owned(job: Job, verb: str = "changed") -> None:
+    """Refuse to change a part of a workflow by itself."""
+    if "/" in job.name:
+        workflow = job.name.partition("/")[0]
+        remedy = f"Change the workflow: `horae jobs edit {workflow}` or PATCH /api/v1/jobs/{workflow}."
+        detail = f'Job "{job.name}" is a part of workflow "{workflow}" and is {verb} with it.'
+        raise Conflict(detail, remedy, workflow=workflow)

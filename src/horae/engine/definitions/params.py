@@ -1,0 +1,85 @@
+"""Params against what they may be: JSON objects within bounds, and the schema of the job's signature."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from uuid import UUID
+
+from horae.errors import BadInput, HoraeError
+from horae.model.definitions.job import Job
+from horae.model.documents.schema import Fit, Spent
+from horae.model.documents.schema_cost import MOST_UNITS
+from horae.model.executions.parcel import check_item, plain_objects
+
+MOST_VALIDATORS = 1000
+TOGETHER = 500  # items that are decoded before they are checked
+A_TURN = MOST_UNITS // 4  # after so many units of checks other requests have their turn
+
+
+class Params:
+    """Checks items of jobs; what a schema is compiled to is kept, because a version never changes."""
+
+    def __init__(self) -> None:
+        self._fits: OrderedDict[tuple[UUID, int], Fit] = OrderedDict()
+        self._spent = 0  # units since others had their turn
+        self._turns = asyncio.Lock()  # one submission goes on at a time, and others have their turn before the next
+
+    def check(self, item: bytes, job: Job, spent: Spent | None = None) -> None:
+        """Refuse an item that cannot be the params of an execution of this job."""
+        check_item(item)
+        if job.spec.schema is None:
+            return
+        fit = self._fit(job)
+        units = fit.units(item)
+        self._spent += units
+        if spent is not None:
+            spent.take(units)
+        problem = fit.problem(item, units)
+        if problem is not None:
+            where = ".".join(["params", *problem.path])
+            detail = f'{where} of job "{job.spec.name}": {problem.message}'
+            raise BadInput(detail, "See the job's `schema`.", field=where)
+
+    async def breathe(self) -> None:
+        """Let others have their turn if the checks since the last time took long."""
+        if self._spent <= A_TURN and not self._turns.locked():
+            return
+        async with self._turns:
+            if self._spent > A_TURN:
+                self._spent = 0
+                await asyncio.sleep(0)
+
+    async def check_all(self, items: Sequence[bytes], job: Job) -> dict[int, HoraeError]:
+        """What is wrong with which of these items; usually nothing, which is found out quickly."""
+        wrong: dict[int, HoraeError] = {}
+        for begin in range(0, len(items), TOGETHER):
+            some = items[begin : begin + TOGETHER]
+            if not self._all_fit(some, job):
+                for i, item in enumerate(some, begin):
+                    await self.breathe()
+                    try:
+                        self.check(bytes(item), job)
+                    except HoraeError as error:
+                        wrong[i] = error
+            await self.breathe()
+        return wrong
+
+    def _all_fit(self, items: Sequence[bytes], job: Job) -> bool:
+        """Whether items fit, if a quick look is enough to tell."""
+        values = plain_objects(items)
+        if values is None or job.spec.schema is None:
+            return values is not None
+        fit = self._fit(job)
+        units = [fit.units(bytes(item)) for item in items]
+        if sum(units) > MOST_UNITS:
+            return False
+        self._spent += sum(units)
+        return all(map(fit.fits, values, units))
+
+    def _fit(self, job: Job) -> Fit:
+        found = self._fits.get((job.id, job.version))
+        if found is None:
+            found = self._fits[job.id, job.version] = Fit(job.spec)
+            if len(self._fits) > MOST_VALIDATORS:
+                self._fits.popitem(last=False)
+        return found

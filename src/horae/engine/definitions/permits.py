@@ -1,0 +1,115 @@
+"""What somebody may define: asked wherever a definition is about to be written.
+
+In whose name something is done is a context and not an argument: no way to a definition, now or later, can forget to
+pass it on. The door sets it for every request; outside of requests it is the server itself.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.errors import Forbidden
+from horae.model.definitions.job import Command, Job, Spec
+from horae.model.tenancy.principal import LOCAL, Principal
+from horae.model.workflows.decisions.naming import owner_of
+
+ACTING: ContextVar[Principal] = ContextVar("horae_acting", default=LOCAL)
+
+_INSIDE = ("workflow", "steps", "onSuccess", "onFailure", "finally", "undo")  # where a definition holds others
+Change = tuple[Spec | None, Spec]  # before, if there was one, and after
+
+
+def check_changes(changes: Iterable[Change]) -> None:
+    """Refuse definitions that are not for whoever acts."""
+    who = ACTING.get()
+    if who.may("commands") and who.may("sensitive") and not who.scoped:
+        return
+    for before, after in changes:
+        if isinstance(after.task, Command) and not who.may("commands") and not _is_same(before, after):
+            raise no_commands(who, f'Job "{after.name}" runs a command')
+        if before is not None and before.sensitive and not after.sensitive and not who.may("sensitive"):
+            raise Forbidden(
+                f'Job "{after.name}" is sensitive, and this credential does not have the permission "sensitive".',
+                "What it was given could be read by everybody once it is run again. Ask somebody who has it.",
+            )
+        if not who.covers(owner_of(after.name), after.queue):
+            raise outside(who, f'job "{after.name}" in queue "{after.queue}"')
+
+
+def check_template(name: str, job: Any) -> None:
+    """Refuse a template that makes commands, as far as it can be seen before it is filled in."""
+    who = ACTING.get()
+    if not who.may("commands") and _has_command(job):
+        raise no_commands(who, f'Template "{name}" makes jobs that run a command')
+
+
+def check_name(ref: str) -> None:
+    """Refuse a job's name outside of the actor's scope before anything tells whether there is such a job."""
+    who = ACTING.get()
+    if not _is_id(ref) and not who.covers_name(owner_of(ref)):
+        raise outside_job(who, ref)
+
+
+def check_job(job: Job, ref: str) -> None:
+    """Refuse a job outside of the actor's scope: to run, or to depend on. The answer tells no more than `ref` does."""
+    who = ACTING.get()
+    if not who.covers(owner_of(job.name), job.spec.queue):
+        raise outside_job(who, ref)
+
+
+def visible(names: Sequence[str]) -> list[str]:
+    """Return the names of other jobs that the actor may learn: none, if its scope is queues."""
+    who = ACTING.get()
+    return [name for name in names if not who.queues and who.covers_name(owner_of(name))]
+
+
+def no_commands(who: Principal, what: str) -> Forbidden:
+    return Forbidden(
+        f'{what}, and this credential ("{who.name}", {who.role}) does not have the permission "commands".',
+        "Who may define commands owns the workers' account. Ask an administrator to do it, or for a key with the"
+        " permission: `horae keys create NAME --role editor --permission commands`.",
+    )
+
+
+def outside(who: Principal, what: str) -> Forbidden:
+    return Forbidden(f"This credential is not for {what}.", f"It is for {scope_in_words(who)}: use another one.")
+
+
+def outside_job(who: Principal, ref: str) -> Forbidden:
+    return outside(who, f'job "{ref[:128]}"')
+
+
+def scope_in_words(who: Principal) -> str:
+    """What a credential is narrowed to."""
+    jobs = f"jobs named {' or '.join(who.jobs)}" if who.jobs else "jobs"
+    return f"{jobs} in {'queue' if len(who.queues) == 1 else 'queues'} {', '.join(who.queues)}" if who.queues else jobs
+
+
+def _is_id(ref: str) -> bool:
+    try:
+        return bool(UUID(ref))
+    except ValueError:
+        return False
+
+
+def _is_same(before: Spec | None, after: Spec) -> bool:
+    """Whether only the triggers differ: who may run a command may also say when it runs."""
+    return before is not None and structs.replace(before, schedule=after.schedule, triggers=after.triggers) == after
+
+
+def _has_command(job: Any) -> bool:
+    return any(part.get("command") is not None for part in _parts(job))
+
+
+def _parts(job: Any) -> Iterator[dict[str, Any]]:
+    """A definition and all those inside it, as far as it has the form of one."""
+    if isinstance(job, list):
+        for one in job:
+            yield from _parts(one)
+    elif isinstance(job, dict):
+        yield job
+        for field in _INSIDE:
+            yield from _parts(job.get(field))

@@ -1,0 +1,65 @@
+"""Audit: proofs about a live store, page by page, so that nobody waits for it."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.engine.base.hints import Hint, Hints
+from horae.env import Env
+from horae.store.contract import Store
+from horae.store.executions.reads import audit
+from horae.store.triggers.dependencies import audit_joins
+from horae.store.workflows import audit_flows
+
+
+class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the store holds, what is out of place (the first of it named), and what a repair did before that."""
+
+    shelves: Mapping[str, audit.Amount]
+    kinds: Mapping[str, int]
+    findings: list[audit.Finding]
+    repaired: audit.Repaired | None = None
+
+
+class Audit:
+    """Checks that each execution lies on one shelf, in one slice, with an owner, and that what follows it has begun."""
+
+    def __init__(self, env: Env, store: Store, hints: Hints) -> None:
+        self._env, self._store, self._hints = env, store, hints
+
+    async def executions(self, *, repair: bool = False) -> ExecutionsAudit:
+        """Check every execution; what seems wrong is looked at once more, because shelves move meanwhile.
+
+        After a repair all is looked at again: what is told then is what the repair left.
+        """
+        report = await self._look()
+        repaired = None
+        if repair and report.findings:
+            now = self._env.now()
+            repaired = await self._store.write(
+                lambda: audit.repair(report.findings, now, self._env.rng, self._env.new_id)
+            )
+            repaired.joins = await self._store.write(
+                lambda: audit_joins.repair_joins(report.findings, self._env.new_id, now)
+            )
+            self._hints.tell(Hint(wake_at=now))
+            report = await self._look()
+        return ExecutionsAudit(shelves=report.shelves, kinds=report.kinds, findings=report.findings, repaired=repaired)
+
+    async def _look(self) -> audit.AuditReport:
+        report = audit.AuditReport()
+        after: UUID | None = audit.FIRST
+        while after is not None:
+            page, after = await self._page(after)
+            report.add(page)
+        now = self._env.now()
+        for finding in await self._store.driver.read(lambda: audit_joins.audit_joins(now), snapshot=True):
+            report.find(finding)
+        for finding in await self._store.driver.read(audit_flows.audit_flows, snapshot=True):
+            report.find(finding)
+        return report
+
+    async def _page(self, after: UUID) -> tuple[audit.AuditReport, UUID | None]:
+        now = self._env.now()
+        return await self._store.driver.read(lambda: audit.audit_page(after, now), snapshot=True)

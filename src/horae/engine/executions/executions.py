@@ -1,0 +1,228 @@
+"""Executions: read, listed, followed and cancelled."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated
+from uuid import UUID
+
+from msgspec import Meta, structs
+
+from horae.engine.base.lookup import Lookup
+from horae.engine.base.refs import execution_ref, find_job, no_such_execution, tag_ref, time_bound
+from horae.env import SECOND, Env, Micros
+from horae.errors import BadInput, Conflict
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.event import Event
+from horae.model.base.ids import first_id_at, index_of, instant_of, parcel_of
+from horae.model.base.show import show_attempt, show_execution
+from horae.model.base.view import Page, shown_time
+from horae.model.definitions.job import DAY
+from horae.model.definitions.reading.values import a_text
+from horae.model.executions.execution import FAILED, QUEUED, RUNNING, STATES, SUCCESS, WAITING, Execution
+from horae.model.executions.execution_view import AttemptView, CancelView, CountsView, ExecutionView
+from horae.model.executions.gates import BY_REASON
+from horae.model.executions.hint import why_queued
+from horae.model.tenancy.namespace import Retention
+from horae.store.contract import Store
+from horae.store.executions.reads import child_lists
+from horae.store.executions.reads import execution_lists as lists
+from horae.store.executions.reads import execution_reads as reads
+from horae.store.executions.reads.execution_lists import END, FIRST, ExecutionFilter, Place
+from horae.store.tenancy import namespaces
+
+PENDING = frozenset({WAITING, QUEUED})
+APART = 5 * SECOND  # by which the clocks of servers may differ: a child may seem older than its parent
+_STATUS = f"It is one of: {', '.join(STATES)}, or pending for waiting and queued."
+Bound = str | int | None
+Count = Annotated[int, Meta(ge=0, lt=2**31)]
+EXPLAINED = ("limit", "sequence", "rate", "circuit")  # what others of the same key, or their failures, keep waiting
+OVERLAP = "It waits until the execution before it, of the same trigger, has ended: its `overlap` says so."
+
+
+class Executions:
+    """What can be asked about executions, and their cancellation. `since` and `until` are RFC 3339 or instants."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        *,
+        retention: Micros = 30 * DAY,
+        on_asked: Callable[[UUID], object] = lambda session: None,
+        on_cancelled: Callable[[UUID, int], object] = lambda job, count: None,
+        on_event: Callable[[Event], object] = lambda event: None,
+        waits: Callable[[Sequence[reads.Found]], Awaitable[dict[UUID, str]]] | None = None,
+        held: Callable[[int, int, str], str | None] = lambda namespace, queue, name: None,
+        count: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """`on_asked` is called with a session that was asked to stop something, `on_cancelled` with a job and how many
+        of its executions were cancelled, `on_event` with what to tell people; `waits` tells in words what executions
+        wait for that wait for other jobs, `held` why nothing of a queue is started; `count` writes what was counted.
+        """
+        self._env, self._store, self._retention = env, store, retention
+        self._on_asked, self._on_cancelled, self._on_event = on_asked, on_cancelled, on_event
+        self._waits, self._held, self._count = waits, held, count
+        self.traced = False  # whether each has a trace
+        self._found: Lookup[reads.Ref, reads.Found] = Lookup(
+            lambda refs: self._store.look_up(lambda: reads.by_ids(refs))
+        )
+
+    async def get(self, namespace: int, execution: str | UUID) -> ExecutionView:
+        """One execution. Raises NotFound, or Gone when its id is older than what is kept."""
+        found = await self.find(namespace, execution)
+        (view,) = await self.views(namespace, [found], brief=False)
+        return await self._with_retry(view) if found.execution.state == FAILED else view
+
+    async def _with_retry(self, view: ExecutionView) -> ExecutionView:
+        """A failed execution with what it was run again as."""
+        place = parcel_of(view.execution_id), index_of(view.execution_id)
+        mark = (await self._store.read(lambda: lists.marks([(*place, place[1] + 1)]))).get(place)
+        return view if mark is None else structs.replace(view, retried_as=mark.execution)
+
+    async def attempts(self, namespace: int, execution: str | UUID) -> list[AttemptView]:
+        """All tries in order, the running or last one included; what was handed back unbegun left no trace."""
+        found = await self.find(namespace, execution)
+        tried = await self._store.read(lambda: reads.attempts(found.execution.id))
+        return [*map(show_attempt, tried), *_latest(found.execution)]
+
+    async def counts(self, namespace: int, job: str | None = None) -> CountsView:
+        """How many executions are in each state: those that this server ended are all counted."""
+        if self._count is not None:
+            await self._count()
+        of = namespace if job is None else (await find_job(self._store, namespace, job)).job.id
+        return CountsView(**await self._store.read(lambda: reads.counts(of)))
+
+    async def cancel(self, namespace: int, execution: str | UUID, reason: str = "") -> CancelView:
+        """Cancel what waits or is queued; ask the worker of what runs. Raises Conflict when it has ended otherwise."""
+        e = (await self.find(namespace, execution)).execution
+        a_text(reason, "reason", most=1000)
+        verdict, session = await self._store.cancel(parcel_of(e.id), index_of(e.id), reason)
+        if session is not None:
+            self._on_asked(session)
+        if verdict == "cancelled":
+            self._on_cancelled(e.job, 1)
+            self._on_event(Event("execution", e.id, "cancelled", namespace, self._env.now(), e.job))
+        view = await self.get(namespace, e.id)
+        if verdict not in ("cancelled", "asked") and view.status != "cancelled":
+            raise Conflict(f"Execution {e.id} has ended: {view.status}.", "There is nothing left to cancel.")
+        return CancelView(verdict="asked" if verdict == "asked" else "cancelled", execution=view)
+
+    async def list(
+        self,
+        namespace: int,
+        *,
+        status: str | None = None,
+        job: str | None = None,
+        queue: str | None = None,
+        parent: str | None = None,
+        tag: str | None = None,
+        worker: str | None = None,
+        since: Bound = None,
+        until: Bound = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[ExecutionView]:
+        """Executions, newest first; `status` is a state or `pending` (waiting or queued), `job` a name or id.
+
+        `since` and `until` are about when they were submitted. Large params and results are left out. A page may be
+        short, even empty, while `nextCursor` says there is more.
+        """
+        above = None if parent is None else execution_ref(parent)
+        low = low_parcel(since)
+        wanted = ExecutionFilter(
+            states=_states(status),
+            job=None if job is None else (await find_job(self._store, namespace, job)).job.id,
+            queue=queue,
+            parent=above,
+            tag=tag_ref(tag),
+            worker=worker,
+            low=low if above is None else max(low, first_id_at(instant_of(above) - APART)),
+        )
+        before = start(until, cursor)
+        page = lists.page if above is None else child_lists.page
+        check_limit(limit)
+        found, following = await self._store.read(lambda: lists.read(page(namespace, wanted, before, limit), namespace))
+        return Page(items=await self.views(namespace, found), next_cursor=following and make_cursor(following))
+
+    async def views(
+        self, namespace: int, found: Sequence[reads.Found], *, brief: bool = True
+    ) -> "list_of[ExecutionView]":
+        """Executions as they are shown, each with a hint where something keeps it from running."""
+        queued = any(f.execution.state == QUEUED for f in found)
+        offers = await self._store.read(lambda: reads.offers(namespace)) if queued else []
+        depending = any(f.execution.state == WAITING and f.execution.reason == "dependency" for f in found)
+        waits = await self._waits(found) if depending and self._waits is not None else {}
+
+        def hint(f: reads.Found) -> str | None:
+            if f.execution.state in PENDING and f.job_state == "paused":
+                return f"The job is paused; resume it with `horae jobs resume {f.job_name}`."
+            if f.execution.state == WAITING and f.execution.id in waits:
+                return waits[f.execution.id]
+            if f.execution.state == WAITING and f.execution.reason == "overlap":
+                return OVERLAP
+            if f.execution.state == WAITING and f.execution.reason in EXPLAINED:
+                return f"{BY_REASON[f.execution.reason].means} `horae explain {f.execution.id}` says more."
+            if f.execution.state != QUEUED or f.queue_name is None:
+                return None
+            held = self._held(namespace, f.execution.queue, f.queue_name)
+            return held or why_queued(f.queue_name, f.needs, offers, f.execution.losses)
+
+        return [
+            show_execution(
+                f.execution, job_name=f.job_name, queue=f.queue_name, hint=hint(f), brief=brief, traced=self.traced
+            )
+            for f in found
+        ]
+
+    async def find(self, namespace: int, ref: str | UUID) -> reads.Found:
+        """One execution as it is stored. Raises NotFound, or Gone when its id is older than what is kept."""
+        id = execution_ref(ref)
+        found = await self._found.get((namespace, id))
+        if found is None:
+            oldest, begun = await self._store.read(reads.oldest)
+            retention = Retention(self._retention, await self._store.read(namespaces.retentions))
+            raise no_such_execution(id, self._env.now(), retention.shortest_of(namespace), oldest, begun)
+        return found
+
+
+list_of = list  # the class has a method of that name
+
+
+def _latest(e: Execution) -> list[AttemptView]:
+    """The try that the attempts beside an execution do not tell of: the one that runs, or that succeeded."""
+    runs = e.state == RUNNING and e.session is not None
+    if not runs and e.state != SUCCESS:
+        return []
+    return [
+        AttemptView(
+            attempt=e.attempt,
+            worker_id=e.worker,
+            outcome=e.state,
+            started_at=shown_time(e.started_at),
+            ended_at=shown_time(e.completed_at),
+            exit_code=e.exit_code,
+        )
+    ]
+
+
+def _states(status: str | None) -> frozenset[str] | None:
+    if status is None:
+        return None
+    if status == "pending":
+        return frozenset(PENDING)
+    if status not in STATES:
+        raise BadInput(f"{status[:40]!r} is not a status.", _STATUS, field="status")
+    return frozenset({status})
+
+
+def low_parcel(since: Bound) -> UUID:
+    """The least parcel that a list may show."""
+    at = time_bound(since, "since")
+    return FIRST if at is None else first_id_at(at)
+
+
+def start(until: Bound, cursor: str | None) -> Place:
+    """Where a list begins: at its cursor, or before an instant, or at the newest."""
+    if cursor is not None:
+        return read_cursor(cursor, tuple[UUID, Count])
+    at = time_bound(until, "until")
+    return END if at is None else (first_id_at(at), 0)

@@ -1,0 +1,114 @@
+"""Memory: what running executions have the servers remember, and what they wait for.
+
+A worker has many steps remembered by one call, and calls of many workers meet in one transaction: code goes on when its
+step is on disk, and each costs a share of one commit.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from horae.engine.batcher import Batcher
+from horae.engine.fleet.known_sessions import KnownSessions
+from horae.env import Env
+from horae.errors import BadInput, Conflict, TooLarge
+from horae.model.base.buckets import Buckets
+from horae.model.documents.nesting import MAX_NESTING, is_too_deep
+from horae.model.executions.awaits import compile_wait
+from horae.model.fleet.protocol import (
+    MAX_CHECKPOINT,
+    MAX_RESULT,
+    OWN_STEPS,
+    Await,
+    Awaited,
+    KnownSteps,
+    Remember,
+    Remembered,
+    Step,
+    StepRemembered,
+)
+from horae.store.contract import Store
+from horae.store.executions.durable import signals, steps
+
+Call = tuple[UUID, list[Step]]
+MOST_CALLS, MOST_BYTES = 256, 4 * 1024 * 1024  # in one transaction
+
+
+def not_held() -> Conflict:
+    return Conflict("This session does not hold that execution.", "Stop running it.")
+
+
+class Memory:
+    """Steps, checkpoints and waits of what workers run, fenced by session and attempt."""
+
+    def __init__(self, env: Env, store: Store, sessions: KnownSessions) -> None:
+        self._env, self._store, self._sessions = env, store, sessions
+        self._batcher: Batcher[Call, list[StepRemembered]] = Batcher(
+            self._commit, most=MOST_CALLS, size=_size, most_size=MOST_BYTES, in_flight=2
+        )
+
+    @property
+    def batches(self) -> Buckets:
+        """How many calls met in one transaction."""
+        return self._batcher.sizes
+
+    async def remember(self, namespace: int, session: UUID, told: Remember) -> Remembered:
+        """Keep the results of steps before the code goes on; those that its session does not hold are refused."""
+        await self._sessions.get(namespace, session)
+        for step in told.steps:
+            _check_step(step)
+        return Remembered(steps=await self._batcher.do((session, told.steps)))
+
+    async def _commit(self, calls: Sequence[Call]) -> Sequence[list[StepRemembered]]:
+        """One transaction for the calls that met."""
+        told = [(session, step) for session, steps in calls for step in steps]
+        now = self._env.now()
+        answers = iter(await self._store.write(lambda: steps.remember(told, now)))
+        return [[next(answers) for _ in mine] for _, mine in calls]
+
+    async def known(self, namespace: int, session: UUID, parcel: UUID, item: int, after: str = "") -> KnownSteps:
+        """Return the finished steps of an item that the session holds, from behind a name on."""
+        await self._sessions.get(namespace, session)
+        found = await self._store.read(lambda: steps.recall(session, parcel, item, namespace, after))
+        if found is None:
+            raise not_held()
+        return found
+
+    async def wait(self, namespace: int, session: UUID, body: Await) -> Awaited:
+        """A step waits for a signal: what came of it, or until when it waits."""
+        await self._sessions.get(namespace, session)
+        _check_name(body.step, "step")
+        if body.filter is not None:
+            compile_wait(body.filter)
+        now = self._env.now()
+        answer = await self._store.write(lambda: signals.wait(session, body, now))
+        if answer is None:
+            raise not_held()
+        return answer
+
+    async def stop(self) -> None:
+        """Finish what was begun."""
+        await self._batcher.close()
+
+
+def _check_step(step: Step) -> None:
+    size = len(bytes(step.result))
+    if step.name == steps.CHECKPOINT and size > MAX_CHECKPOINT:
+        raise TooLarge(f"A checkpoint has {size} bytes.", f"{MAX_CHECKPOINT} are allowed; keep a reference in it.")
+    if size > MAX_RESULT:
+        raise TooLarge(f"The result of step {step.name!r} has {size} bytes.", f"{MAX_RESULT} are allowed.")
+    if is_too_deep(bytes(step.result)):
+        remedy = f"Flatten it: {MAX_NESTING} levels are allowed."
+        raise BadInput(f"The result of step {step.name!r} is nested too deeply.", remedy, field="result")
+    _check_name(step.name, "name")
+
+
+def _check_name(name: str, field: str) -> None:
+    if "\0" in name:
+        raise BadInput("A step's name holds a NUL.", "Name it otherwise.", field=field)
+    if name.startswith("@") and not OWN_STEPS.fullmatch(name):
+        remedy = 'Names that begin with "@" are Horae\'s: @checkpoint, @sleep, @sleep#2, ... and @wait:SIGNAL.'
+        raise BadInput(f'"{name[:60]}" cannot name a step.', remedy, field=field)
+
+
+def _size(call: Call) -> int:
+    return sum(len(bytes(step.result)) for step in call[1])

@@ -1,0 +1,55 @@
+"""What is asked about, with what most probes look at, and where they may ask for more."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from horae.engine.admission.hold_watch import HoldWatch
+from horae.engine.definitions.directory import Directory
+from horae.env import Instant
+from horae.model.admission.placement.placement import fits, read_needs, widest
+from horae.model.definitions.job import Job
+from horae.model.executions.execution import Execution
+from horae.model.fleet.session import Session
+from horae.store.contract import Store
+from horae.store.executions.reads.explain_reads import Place
+
+
+class Sources(Struct, frozen=True):
+    """Where probes ask."""
+
+    store: Store
+    directory: Directory
+    holds: HoldWatch
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """A job that is asked about, its queue, and the live workers of its namespace."""
+
+    now: Instant
+    namespace: int
+    job: Job
+    queue: int
+    queue_name: str
+    needs: frozenset[str]
+    sessions: Sequence[Session]
+
+    def serving(self) -> list[Session]:
+        """Live workers of its queue."""
+        return [session for session in self.sessions if self.queue_name in session.queues]
+
+    def fitting(self) -> list[Session]:
+        """Live workers that could take it."""
+        terms = read_needs(widest(self.needs))
+        return [session for session in self.serving() if fits(terms, session.capabilities)]
+
+
+class ExecutionCase(Case, frozen=True, kw_only=True):
+    """An execution that is asked about, and where it stands."""
+
+    execution: Execution
+    place: Place
+
+    @property
+    def is_queued(self) -> bool:
+        return self.place.rank is not None

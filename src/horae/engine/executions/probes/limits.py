@@ -1,0 +1,118 @@
+"""Gates that limits and sequences close, and who holds them closed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from horae.engine.executions.probes.case import ExecutionCase, Sources
+from horae.model.admission import limits
+from horae.model.admission.keys import keys_of
+from horae.model.admission.limits import Limit, is_fan, limit_of, value_in, with_own
+from horae.model.base.instant import format_instant
+from horae.model.executions.gates import Blocker, closed
+from horae.store.admission import limit_reads
+
+MOST_NAMED = 10  # executions that a blocker names
+
+
+async def limit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    """Who holds the key at which it waits."""
+    execution, key = case.execution, case.place.gate
+    if execution.reason != "limit":
+        return []
+    if key is None or execution.wake_at is not None:
+        return [closed("limit", "Its limits are looked at in a moment.", until=case.now, holders=[])]
+    holders = await sources.store.read(lambda: limit_reads.holders_of(key, MOST_NAMED))
+    allowed, said = _said(case, key)
+    named = ", ".join(str(id) for id in holders)
+    many = "1 execution" if allowed.concurrency == 1 else f"{allowed.concurrency} executions"
+    return [
+        closed(
+            "limit",
+            f"{many} of {said} may be queued or running at once, held by {named}.",
+            _remedy(holders),
+            key=value_in(key),
+            concurrency=allowed.concurrency,
+            holders=[str(id) for id in holders],
+        )
+    ]
+
+
+async def sequence(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    """Who has the turn in its sequence; also for one that waits at another key."""
+    waits = case.execution.reason == "sequence"
+    key = case.place.gate if waits else keys_of(case.place.keys).sequence
+    if case.execution.reason not in ("sequence", "limit") or key is None:
+        return []
+    head = await sources.store.read(lambda: limit_reads.head_of(key))
+    if head is None or head == case.execution.id:
+        soon = closed("sequence", "Its turn comes in a moment.", until=case.now, key=value_in(key), holders=[])
+        return [soon] if waits else []
+    return [
+        closed(
+            "sequence",
+            f'Execution {head} has the turn in the sequence "{value_in(key)}" and has not ended.',
+            f"It ends, and so do those between them. `horae executions cancel {head}` ends it.",
+            key=value_in(key),
+            holders=[str(head)],
+        )
+    ]
+
+
+async def rate(_: Sources, case: ExecutionCase) -> list[Blocker]:
+    execution, gate = case.execution, case.place.gate
+    if execution.reason != "rate" or gate is None or execution.wake_at is None:
+        return []
+    key = gate.removeprefix("rate:")
+    allowed, said = _said(case, key)
+    when = format_instant(execution.wake_at)
+    message = f"Executions of {said} start at a rate of {allowed.rate}; its time is {when}."
+    return [closed("rate", message, until=execution.wake_at, key=value_in(key), rate=str(allowed.rate))]
+
+
+async def queue_limit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    name = f'the queue "{case.queue_name}"'
+    return await _coarse(sources, case, limits.queue_limit(case.queue), "queue-limit", name, case.queue_name)
+
+
+async def namespace_limit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    name = limits.namespace_limit(case.namespace)
+    return await _coarse(sources, case, name, "namespace-limit", "the namespace", None)
+
+
+async def _coarse(
+    sources: Sources, case: ExecutionCase, name: str, gate: str, what: str, queue: str | None
+) -> list[Blocker]:
+    """Whether a limit of a queue or a namespace has no room now, for what is queued."""
+    if not case.is_queued or name not in sources.directory.full.limits:
+        return []
+    limit, use, pace = await sources.store.read(lambda: limit_reads.use_of(name))
+    rate = limit.rate
+    details: dict[str, Any] = {
+        "queue": queue,
+        "concurrency": limit.most if limit.most < limits.UNLIMITED else None,
+        "running": use,
+    }
+    if use >= limit.most:
+        remedy = "One of them ends, or the limit is raised."
+        return [closed(gate, f"{use} executions of {what} run, and {limit.most} may.", remedy, **details)]
+    if rate is not None and not rate.room(pace, case.now):
+        until = rate.opens_at(pace)
+        message = f"Executions of {what} start at a rate of {rate}; the next may at {format_instant(until)}."
+        return [closed(gate, message, until=until, rate=str(rate), **details)]
+    return []
+
+
+def _said(case: ExecutionCase, key: str) -> tuple[Limit, str]:
+    """What the job says of a key, and the key as people know it."""
+    spec = case.job.spec
+    own = with_own(spec.limits, spec.concurrency, spec.rate)
+    found = limit_of(key, own)
+    if is_fan(key):
+        return found, f'the step "{value_in(key)}"'
+    template = next((one.key for one in own if one == found), "its key")
+    return found, f'{template} = "{value_in(key)}"' if template else f'the job "{spec.name}"'
+
+
+def _remedy(holders: Sequence[object]) -> str:
+    first = f" `horae executions cancel {holders[0]}` ends one." if holders else ""
+    return f"One of them ends, or the limit is raised.{first}"

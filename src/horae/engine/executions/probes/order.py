@@ -1,0 +1,78 @@
+"""Gates of order: others whose turn comes first, by fair shares, by workers' choice of queues, or by a reservation."""
+
+from horae.engine.executions.probes.case import ExecutionCase, Sources
+from horae.model.admission.choice import LaneView, Taste
+from horae.model.executions.gates import Blocker, closed
+
+MOST_TOLD = 10  # shares that a blocker names
+
+
+async def share(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    """Other shares of a fair queue that have work and had less of it."""
+    views = sources.directory.views() if case.is_queued else []
+    mine = next((view for view in views if view.lane == case.place.lane), None)
+    if mine is None or mine.share is None:
+        return []
+    before = [v for v in views if v.queue == mine.queue and v.share != mine.share and _turn(v) < _turn(mine)]
+    names = list(dict.fromkeys(view.share or "" for view in sorted(before, key=_turn)))
+    if not names:
+        return []
+    named = " and ".join(f'"{name}"' for name in names[:3]) + (" and others" if len(names) > 3 else "")
+    message = f'The share "{mine.share}" of the queue "{case.queue_name}" has had more than {named}, which come first.'
+    return [closed("share", message, share=mine.share, before=names[:MOST_TOLD], queue=case.queue_name)]
+
+
+def crowd(sources: Sources, case: ExecutionCase) -> float:
+    """How many times as long its share takes for its work, while others of a fair queue have some; 1 elsewhere."""
+    views = sources.directory.views() if case.is_queued else []
+    mine = next((view for view in views if view.lane == case.place.lane), None)
+    if mine is None or mine.share is None:
+        return 1.0
+    policy = sources.directory.queues[mine.queue].policy
+    busy = {view.share or "" for view in views if view.queue == mine.queue}
+    return sum(map(policy.weight, busy)) / policy.weight(mine.share)
+
+
+def _turn(view: LaneView) -> tuple[bool, float, int]:
+    """Whose turn it is: what is reserved first, then who had least, then whose turn was longest ago."""
+    return view.owed <= 0, view.virtual, view.served
+
+
+async def other_queues(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    """Queues that each worker that fits takes from first, by its order or by its weights."""
+    views = sources.directory.views() if case.is_queued else []
+    first: set[int] = set()
+    for session in case.fitting():
+        taste, may = sources.directory.tastes.of(session), sources.directory.may_take(session)
+        others = {view.queue for view in views if view.lane in may and view.queue != case.queue}
+        before = {queue for queue in others if taste is not None and _comes_before(taste, queue, case.queue)}
+        if not before:
+            return []
+        first |= before
+    if not first:
+        return []
+    names = sorted(sources.directory.queues[queue].name for queue in first)
+    named = " and ".join(f'"{name}"' for name in names)
+    message = f"The workers that fit take from {named} before this queue."
+    return [closed("other-queues", message, queues=names, queue=case.queue_name)]
+
+
+def _comes_before(taste: Taste, other: int, own: int) -> bool:
+    if taste.strict:
+        return taste.place(other) < taste.place(own)
+    shares = taste.shares
+    return (shares.virtual(other), shares.served(other), taste.place(other)) < (
+        shares.virtual(own), shares.served(own), taste.place(own),
+    )  # fmt: skip
+
+
+async def reserved(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    """Workers that fit and keep their room for something large that was passed over."""
+    fitting, kept = case.fitting(), sources.directory.demands.reserved
+    if not case.is_queued or not fitting:
+        return []
+    if any(kept.get(session.id, case.place.lane) == case.place.lane for session in fitting):
+        return []
+    workers = [session.worker for session in fitting][:MOST_TOLD]
+    message = "Each worker that fits keeps its room for executions that need much of it and were passed over."
+    return [closed("reserved", message, workers=workers)]

@@ -1,0 +1,75 @@
+"""Gates that other executions and jobs open: dependencies, and turns of one trigger."""
+
+from horae.engine.executions.probes.case import Case, ExecutionCase, Sources
+from horae.model.base.instant import format_instant
+from horae.model.base.view import shown_time
+from horae.model.executions.execution_view import shown_interval
+from horae.model.executions.gates import Blocker, closed
+from horae.model.triggers.dependency import in_words, missing
+from horae.store.executions.reads import explain_reads
+from horae.store.triggers.dependencies import dependency_reads
+
+
+async def dependency(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    """One blocker for each job that it waits for."""
+    execution = case.execution
+    if execution.reason != "dependency":
+        return []
+    wanted = [(execution.job, execution.id)]
+    found = (await sources.store.read(lambda: dependency_reads.waiting(wanted))).get(execution.id)
+    if found is None:
+        return [closed("dependency", "What it waited for has ended; it goes on in a moment.", until=case.now)]
+    join, parts = found
+    upstreams = {up.job: up for up in await sources.store.read(lambda: dependency_reads.of_job(execution.job))}
+    deadline = "" if join.deadline is None else f" It waits until {format_instant(join.deadline)}."
+    return [
+        closed(
+            "dependency",
+            f'It waits for the {up.condition} of "{up.name}"{in_words(join.interval)}.{deadline}',
+            f'"{up.name}" ends so: run it with `horae jobs trigger {up.name}`, or see what holds it with'
+            f" `horae explain {up.name}`.",
+            job=up.name,
+            jobId=str(up.job),
+            condition=up.condition,
+            interval=shown_interval(join.interval),
+            deadline=shown_time(join.deadline),
+        )
+        for id in missing({job: up.condition for job, up in upstreams.items()}, parts)
+        if (up := upstreams.get(id)) is not None
+    ]
+
+
+async def overlap(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    key = case.place.gate
+    if case.execution.reason != "overlap" or key is None:
+        return []
+    holder = await sources.store.read(lambda: explain_reads.holder_of(key))
+    trigger = key.split(":", 2)[2]
+    if holder is None:
+        message = f'The execution before it, of the trigger "{trigger}", has ended: its turn comes in a moment.'
+        return [closed("overlap", message, until=case.now, trigger=trigger, execution=None)]
+    message = f'Execution {holder} of the same trigger, "{trigger}", has not ended, and they do not overlap.'
+    remedy = f"It ends, or is cancelled with `horae executions cancel {holder}`."
+    return [closed("overlap", message, remedy, trigger=trigger, execution=str(holder))]
+
+
+async def upstream(sources: Sources, case: Case) -> list[Blocker]:
+    """The jobs that a job starts by, unless it has enough of their ends already."""
+    found = await sources.store.read(lambda: dependency_reads.of_job(case.job.id))
+    return [
+        closed(
+            "upstream",
+            f'It starts by the {up.condition} of "{up.name}"{_state(up.state)}.',
+            f'"{up.name}" ends so; see what holds it with `horae explain {up.name}`.',
+            job=up.name,
+            jobId=str(up.job),
+            condition=up.condition,
+            state=up.state,
+        )
+        for up in found
+        if not up.unused
+    ]
+
+
+def _state(state: str) -> str:
+    return "" if state == "active" else f", which is {state}"

@@ -1,0 +1,72 @@
+"""Gates of placement: a worker that is preferred, others that have fewer, none with enough room."""
+
+from collections.abc import Sequence
+
+from horae.engine.executions.probes.case import ExecutionCase, Sources
+from horae.engine.fleet.workers import used
+from horae.model.admission.placement.placement import SLOTS, Terms, amounts, capacity_of, fits
+from horae.model.admission.placement.spread import PATIENCE
+from horae.model.base.instant import format_instant
+from horae.model.executions.gates import Blocker, closed
+from horae.model.fleet.session import Session
+from horae.store.fleet.sessions import held_by_lane
+
+MOST_TOLD = 10  # workers that a blocker names
+
+
+async def preferred(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    terms, since = _terms(sources, case), case.execution.queued_at
+    if terms is None or not terms.is_passing or since is None:
+        return []
+    if not terms.prefers:
+        return [closed("preferred", "It is looked up which worker had its key last.")]
+    labels = [preference.label for preference in terms.prefers]
+    workers = [session.worker for session in case.serving() if fits(terms, session.capabilities)]
+    until = since + terms.patience
+    message = f"It waits for a worker with {' and '.join(labels)}, until {format_instant(until)} at the latest."
+    return [closed("preferred", message, until=until, labels=labels, workers=workers[:MOST_TOLD])]
+
+
+async def spread(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    terms, since = _terms(sources, case), case.execution.queued_at
+    if terms is None or not terms.spread or since is None or since + PATIENCE <= case.now or not case.fitting():
+        return []
+    message = "It is left to workers that have fewer executions of its job."
+    return [closed("spread", message, until=since + PATIENCE)]
+
+
+async def room(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    terms, fitting = _terms(sources, case), case.fitting()
+    if terms is None or not terms.cost or not fitting:
+        return []
+    held = await sources.store.read(lambda: held_by_lane(session.id for session in fitting))
+    taken = {
+        session.id: used(session.concurrency, held[session.id], sources.directory.demands.costs) for session in fitting
+    }
+    if any(_has_room(terms, session, taken[session.id]) for session in fitting):
+        return []
+    kept = next((s.worker for s in fitting if sources.directory.demands.reserved.get(s.id) == case.place.lane), None)
+    message = f"No worker that fits has {' and '.join(amounts(terms.cost))} free at once."
+    if kept is not None:
+        message += f" {kept} takes nothing else until it has."
+    told = [_told(session, taken[session.id]) for session in fitting[:MOST_TOLD]]
+    return [closed("room", message, takes=_takes(terms), workers=told, reserved=kept)]
+
+
+def _terms(sources: Sources, case: ExecutionCase) -> Terms | None:
+    """What the lane asks for that it stands in; None when it stands in none."""
+    return sources.directory.demands.terms.get(case.place.lane) if case.is_queued else None
+
+
+def _has_room(terms: Terms, session: Session, taken: dict[str, int]) -> bool:
+    left = {name: has - taken.get(name, 0) for name, has in capacity_of(session.capabilities).items()}
+    return terms.cost.times(left[SLOTS], left) > 0
+
+
+def _takes(terms: Terms) -> dict[str, int]:
+    return {SLOTS: terms.cost.slots, **dict(terms.cost.resources)}
+
+
+def _told(session: Session, taken: dict[str, int]) -> dict[str, object]:
+    has: Sequence[tuple[str, int]] = sorted(capacity_of(session.capabilities).items())
+    return {"worker": session.worker, "used": {name: taken.get(name, 0) for name, _ in has}, "has": dict(has)}

@@ -1,0 +1,150 @@
+"""Gates of a job's triggers: what keeps it from being fired."""
+
+from collections.abc import Callable
+
+from horae.engine.executions.probes.case import Case, Sources
+from horae.engine.triggers.trigger_calendars import next_runs
+from horae.engine.triggers.trigger_views import state_of
+from horae.model.base.duration import DAY
+from horae.model.base.instant import format_instant
+from horae.model.executions.gates import Blocker, closed
+from horae.model.triggers.decisions.describe import describe
+from horae.model.triggers.decisions.values import Timed
+from horae.store.executions.reads import explain_reads
+from horae.store.triggers import calendars, streaks, trigger_reads
+from horae.store.triggers.trigger_reads import Shown
+
+DID_NOT_RUN = "skipped-"
+LOOKED_BACK = 30 * DAY  # for the last fire
+
+
+async def deleted(sources: Sources, case: Case) -> list[Blocker]:
+    if case.job.state != "deleted":
+        return []
+    remedy = f"Bring it back with `horae jobs restore {case.job.name}`."
+    return [closed("deleted", f'The job "{case.job.name}" is deleted.', remedy)]
+
+
+async def no_trigger(sources: Sources, case: Case) -> list[Blocker]:
+    if await _shown(sources, case) or case.job.spec.dependencies:
+        return []
+    name = case.job.name
+    message = "It has no trigger and depends on no other job: it runs only when it is asked for."
+    remedy = f"Run it with `horae jobs trigger {name}`, or add a trigger with `horae triggers add {name}`."
+    return [closed("no-trigger", message, remedy)]
+
+
+async def trigger_paused(sources: Sources, case: Case) -> list[Blocker]:
+    because = (await sources.store.read(lambda: streaks.pauses([case.job.id]))).get(case.job.id)
+
+    def tell(shown: Shown) -> Blocker | None:
+        name = shown.timer.name
+        if shown.timer.state != "paused":
+            return None
+        if because is not None and name in because.triggers:
+            failed = f"{because.failures} executions failed in a row, the last {because.execution}"
+            message = f'The trigger "{name}" is paused by itself: {failed}.'
+            remedy = f"See what is wrong, then resume it with `horae jobs resume {case.job.name}`."
+            return closed("trigger-paused", message, remedy, trigger=name, execution=str(because.execution))
+        remedy = f"Resume it with `horae triggers resume {case.job.name} {name}`."
+        return closed("trigger-paused", f'The trigger "{name}" is paused.', remedy, trigger=name)
+
+    return await _each(sources, case, tell)
+
+
+async def trigger_ended(sources: Sources, case: Case) -> list[Blocker]:
+    def tell(shown: Shown) -> Blocker | None:
+        name = shown.timer.name
+        if state_of(shown) != "ended":
+            return None
+        message = f'The trigger "{name}" ({describe(shown.timer.trigger)}) has ended after {shown.timer.fired} fires.'
+        remedy = f"Change it with `horae triggers edit {case.job.name} {name}`."
+        return closed("trigger-ended", message, remedy, trigger=name, fired=shown.timer.fired)
+
+    return await _each(sources, case, tell)
+
+
+async def trigger_trouble(sources: Sources, case: Case) -> list[Blocker]:
+    def tell(shown: Shown) -> Blocker | None:
+        if shown.trouble is None:
+            return None
+        name = shown.timer.name
+        return closed("trigger-trouble", f'The trigger "{name}" cannot be decided: {shown.trouble}', trigger=name)
+
+    return await _each(sources, case, tell)
+
+
+async def calendar(sources: Sources, case: Case) -> list[Blocker]:
+    """Calendars that are closed now: what such a trigger would fire is skipped or moved."""
+    going = [s for s in await _shown(sources, case) if s.timer.rules.calendars and _goes_on(case, s)]
+    wanted = sorted({(case.namespace, shown.timer.rules.calendars) for shown in going})
+    known = await sources.store.read(lambda: calendars.compiled(wanted, calendars.FOREVER)) if wanted else {}
+    blockers = []
+    for shown in going:
+        name, names = shown.timer.name, shown.timer.rules.calendars
+        found = known.get((case.namespace, names))
+        if found is None or found.is_open(case.now):
+            continue
+        opens = found.next_open(case.now)
+        when = "opens no more" if opens is None else f"opens at {format_instant(opens)}"
+        outside = {"skip": "are skipped", "postpone": "are postponed", "advance": "were advanced"}
+        message = (
+            f'The calendar "{found.name}" of the trigger "{name}" is closed and {when};'
+            f" fires until then {outside[shown.timer.rules.outside]}."
+        )
+        blockers.append(closed("calendar", message, until=opens, trigger=name, calendars=list(names)))
+    return blockers
+
+
+async def not_due(sources: Sources, case: Case) -> list[Blocker]:
+    """When triggers of time fire next, which calendars have a say in."""
+    timed = [s for s in await _shown(sources, case) if isinstance(s.timer.trigger, Timed) and _goes_on(case, s)]
+    runs = await next_runs(sources.store, case.namespace, [shown.timer for shown in timed])
+    blockers = []
+    for shown in timed:
+        name, at = shown.timer.name, runs[shown.timer.id]
+        if at is None or at <= case.now:
+            continue
+        message = f'The trigger "{name}" ({describe(shown.timer.trigger)}) fires next at {format_instant(at)}.'
+        blockers.append(closed("not-due", message, until=at, trigger=name))
+    return sorted(blockers, key=lambda blocker: blocker.until or 0)
+
+
+async def no_event(sources: Sources, case: Case) -> list[Blocker]:
+    def tell(shown: Shown) -> Blocker | None:
+        if isinstance(shown.timer.trigger, Timed) or not _goes_on(case, shown):
+            return None
+        name = shown.timer.name
+        return closed("no-event", f'The trigger "{name}" waits: {describe(shown.timer.trigger)}.', trigger=name)
+
+    return await _each(sources, case, tell)
+
+
+async def last_decision(sources: Sources, case: Case) -> list[Blocker]:
+    """What the ledger says of the last fire that was decided, unless it ran."""
+    last = await sources.store.read(lambda: explain_reads.last_decision(case.job.id, case.now - LOOKED_BACK))
+    if last is None or not last.disposition.startswith(DID_NOT_RUN):
+        return []
+    message = f"Its last fire, at {format_instant(last.at)}, did not run: {last.disposition}, {last.cause}."
+    return [
+        closed(
+            "last-decision",
+            message,
+            trigger=last.trigger,
+            at=format_instant(last.at),
+            disposition=last.disposition,
+            cause=last.cause,
+        )
+    ]
+
+
+def _goes_on(case: Case, shown: Shown) -> bool:
+    return case.job.state == "active" and shown.trouble is None and state_of(shown) == "active"
+
+
+async def _shown(sources: Sources, case: Case) -> list[Shown]:
+    return await sources.store.read(lambda: trigger_reads.of_job(case.job.id))
+
+
+async def _each(sources: Sources, case: Case, tell: Callable[[Shown], Blocker | None]) -> list[Blocker]:
+    return [blocker for shown in await _shown(sources, case) if (blocker := tell(shown)) is not None]

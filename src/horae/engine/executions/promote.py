@@ -1,0 +1,87 @@
+"""Promote: waiting executions whose time has come are queued."""
+
+from uuid import UUID
+
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.service import Alarm, Wait
+from horae.engine.settings import EngineSettings
+from horae.env import SECOND, Env, Instant
+from horae.store.contract import Store
+from horae.store.executions.promote import LONG_AGO, Promoted
+
+SAFETY = 1.0  # seconds between looks that rely on no hint
+OTHERS = 0.05  # seconds before what other servers hold is looked at again
+
+
+def until(instant: Instant | None, now: Instant) -> Wait:
+    """The wait for the earliest timer."""
+    return SAFETY if instant is None else min(SAFETY, max(0.0, (instant - now) / SECOND))
+
+
+def is_held(instant: Instant | None, asked_at: Instant) -> bool:
+    """Whether what was due when it was asked for, and not found, is in other hands: they need a moment."""
+    return instant is not None and instant <= asked_at
+
+
+class Promoter:
+    """Queues what is due; sleeps until the earliest timer or a hint of an earlier one."""
+
+    name = "promoter"
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        settings: EngineSettings,
+        clock: ClockWatch,
+    ) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._batch, self._clock = settings.promote_batch, clock
+        self._next: Instant | None = None
+        self._low = LONG_AGO
+        self._scan_at = 0.0
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint.wake_at is not None and (self._next is None or hint.wake_at < self._next):
+            self._low = min(self._low, hint.wake_at)
+            self._next = hint.wake_at
+            self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Queue one batch; a full batch asks to be called again at once."""
+        if not self._clock.trusted:
+            return SAFETY
+        asked_at = self._env.now()
+        promoted = await self._store.promote_due(self._from(), self._batch, self._directory.rank)
+        self._hints.tell(Hint(lanes=promoted.lanes, wake_at=promoted.wake_at))
+        if promoted.rows == self._batch:
+            return 0.0
+        self._low = self._env.now() - SECOND
+        self._next = await self._store.next_wake()
+        if promoted.rows == 0 and is_held(self._next, asked_at):
+            return OTHERS
+        return until(self._next, self._env.now())
+
+    def _from(self) -> Instant:
+        """The mark below which nothing is left; once a second everything is looked at."""
+        now = self._env.clock.monotonic()
+        if now < self._scan_at:
+            return self._low
+        self._scan_at = now + SAFETY
+        return LONG_AGO
+
+    async def open_gate(self, job: UUID) -> int:
+        """Queue all that waited for a job to be resumed."""
+        total = 0
+        while True:
+            promoted: Promoted = await self._store.open_gate(job, self._batch, self._directory.rank)
+            self._hints.tell(Hint(lanes=promoted.lanes))
+            total += promoted.rows
+            if promoted.rows < self._batch:
+                return total

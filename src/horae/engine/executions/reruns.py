@@ -1,0 +1,80 @@
+"""Reruns: the same once more, from the beginning or from where it failed, as a new execution."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.engine.base.refs import nearest
+from horae.engine.executions.executions import Executions
+from horae.errors import BadInput, Conflict
+from horae.features.dead_letters.engine.retries import edited
+from horae.features.dead_letters.engine.stories import letter_of
+from horae.model.executions.execution import FINAL, Extra, Rerun
+from horae.model.fleet.protocol import Submit
+from horae.model.workflows.decisions.plan import Plan
+from horae.model.workflows.decisions.rerun import FAILED
+from horae.store.contract import Store
+from horae.store.executions.entering.submission import Receipt
+from horae.store.executions.leaving import dead_letters
+from horae.store.workflows import reads as flow_reads
+
+SubmitAll = Callable[..., Awaitable[Sequence[Receipt]]]
+
+
+class Wish(Struct, frozen=True, kw_only=True):
+    """How to run it again."""
+
+    since: str = ""
+    params: dict[str, Any] | None = None  # a merge patch of those it had
+    latest: bool = False
+    breakpoints: tuple[str, ...] = ()
+
+
+class Reruns:
+    """Makes new executions of what has ended."""
+
+    def __init__(self, store: Store, executions: Executions, submit: SubmitAll) -> None:
+        self._store, self._executions, self._submit = store, executions, submit
+
+    async def rerun(self, namespace: int, ref: str | UUID, wish: Wish, caller: str) -> Receipt:
+        """Run an execution again. Raises Conflict while it has not ended."""
+        execution = (await self._executions.find(namespace, ref)).execution
+        if execution.state not in FINAL:
+            remedy = "Wait for its end, or cancel it first: horae executions cancel."
+            raise Conflict(f"Execution {execution.id} has not ended.", remedy)
+        known = await self._store.read(lambda: flow_reads.whole(execution.id))
+        version = 0
+        if known is None:
+            if wish.since or wish.breakpoints or wish.latest:
+                raise BadInput(f"Execution {execution.id} is of no workflow.", "Run it again as it is.", field="from")
+        elif wish.latest:
+            now = await self._store.read(lambda: flow_reads.present_plan(execution.job))
+            _check(now or known.plan, wish)
+        else:
+            version = known.held.flow.version
+            _check(known.plan, wish)
+        extra = execution.extra
+        rerun = Rerun(
+            of=execution.id, since=wish.since, latest=wish.latest, breakpoints=wish.breakpoints, version=version
+        )
+        letter = await letter_of(self._store, execution)
+        told = Extra(rerun=rerun, retry_of=letter, tags=extra.tags, interval=extra.interval, propagate=extra.propagate)
+        params = execution.params if wish.params is None else edited(execution.params, wish.params)
+        request = Submit(job=str(execution.job), params=params, priority=execution.priority, tags=extra.tags)
+        (receipt,) = await self._submit(namespace, [request], origin="rerun", caller=caller, extras=[told])
+        if letter is not None:
+            again = [(letter, receipt.execution_id)]
+            await self._store.change(lambda now: dead_letters.mark(dead_letters.RETRIED, again, now))
+        return receipt
+
+
+def _check(plan: Plan, wish: Wish) -> None:
+    """Refuse steps that are not there."""
+    main = plan.order["main"]
+    for field, name in (("from", wish.since), *(("breakpoints", name) for name in wish.breakpoints)):
+        if name and name not in main and not (field == "from" and name == FAILED):
+            near = nearest(name, main)
+            remedy = f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(main[:20])}."
+            raise BadInput(f"The workflow has no step {name[:60]!r}.", remedy, field=field)

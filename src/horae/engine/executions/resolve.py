@@ -1,0 +1,298 @@
+"""Resolve: requests for executions, each checked against its job; everything that can be refused is refused here."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Raw, Struct, structs
+
+from horae.engine.admission.share_lanes import ShareLanes, split
+from horae.engine.base.sealed import Seals
+from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.owned_changes import refuse_part
+from horae.engine.definitions.params import Params
+from horae.engine.executions.deadlines import deadline_of
+from horae.engine.executions.deduplication import meeting, whole_params
+from horae.engine.executions.limit_keys import MIXED, keyed, keys_of_lot
+from horae.env import Env, Instant, Micros
+from horae.errors import BadInput, HoraeError, NotFound
+from horae.features.rollouts.engine.choices import arm_of
+from horae.features.rollouts.model.key import by_rollout
+from horae.model.admission.circuit_key import by_circuit
+from horae.model.admission.limit_keys import is_keyed
+from horae.model.admission.placement.affinity_key import by_affinity
+from horae.model.base.trace import checked_state, checked_trace
+from horae.model.definitions.job import PRIORITIES
+from horae.model.executions.execution import Extra
+from horae.model.executions.lot_items import refuse_submission
+from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
+from horae.model.executions.retry_key import by_retry
+from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared
+from horae.model.fleet.protocol import Submit
+from horae.store.contract import Store
+from horae.store.definitions.jobs import StoredJob
+from horae.store.executions.entering.submission import Idempotency, NewExecution, NewLot, Submission
+
+MOST_KEY = 256
+BY_NAME = ("submit", "trigger", "child")  # origins of executions that somebody asks for by a job's name
+FAR = 50 * 366 * 86_400 * 1_000_000  # nothing is scheduled further ahead than this
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """One request as it came in: what it wants, and under what circumstances.
+
+    With `items`, the single request says on which terms each of them is wanted as params.
+    """
+
+    namespace: int
+    requests: Sequence[Submit]
+    items: Sequence[bytes] | None = None
+    origin: str
+    caller: str = ""
+    parent: UUID | None = None
+    extras: Sequence[Extra] | None = None
+    idempotency: Idempotency | None = None
+
+    @property
+    def count(self) -> int:
+        """How many executions it asks for."""
+        return len(self.requests if self.items is None else self.items)
+
+
+class Resolver:
+    """Makes of a request what the store accepts: envelopes, ranks, keys and shares."""
+
+    def __init__(self, env: Env, store: Store, directory: Directory) -> None:
+        self._env, self._directory = env, directory
+        self._params = Params()
+        self.seals: Seals | None = None  # of params that are not stored as they are
+        self._shares = ShareLanes(env, store, directory)
+
+    async def resolve(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> Submission:
+        """Check each request against its job; everything that can be refused is refused here."""
+        now = self._env.now()
+        if wanted.items is not None:
+            return await self._resolve_lot(wanted, wanted.items, refused, now)
+        executions = []
+        missing: dict[str, HoraeError] = {}  # looked for once, however many items name it
+        meter = Meter(MOST_STEPS + ITEM_STEPS * len(wanted.requests))
+        for i, request in enumerate(wanted.requests):
+            await self._params.breathe()
+            try:
+                if request.job in missing:
+                    raise missing[request.job]
+                stored = await self._job(wanted, request)
+                with shared(meter):
+                    executions.append(self._execution(wanted, i, request, stored, now))
+            except HoraeError as error:
+                if refused is None:
+                    raise _placed(error, i, len(wanted.requests)) from None
+                refused[i] = error
+                if isinstance(error, NotFound):
+                    missing[request.job] = error
+        return await self._shares.in_lanes(Submission(executions=executions, idempotency=wanted.idempotency))
+
+    async def _resolve_lot(
+        self, wanted: Wanted, items: Sequence[bytes], refused: dict[int, HoraeError] | None, now: Instant
+    ) -> Submission:
+        """Terms are checked once, params one by one."""
+        (terms,) = wanted.requests
+        stored = await self._job(wanted, terms)
+        spec = stored.job.spec
+        items = [self._opened(stored, item) for item in items] if spec.sensitive else items
+        odd = {i: error for i, item in enumerate(items) if (error := refuse_submission(bytes(item), spec))}
+        meter = Meter(MOST_STEPS + ITEM_STEPS * len(items))
+        with shared(meter):
+            keys = keys_of_lot(stored, items, terms) if is_keyed(spec) else None
+        by_item = spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None)
+        if spec.meets or keys is MIXED or by_item or stored.choice is not None:
+            each = await self._resolve_each(wanted, items, stored, refused, odd, now, meter)
+            return await self._shares.in_lanes(each)
+        wrong = await self._params.check_all(items, stored.job) | odd
+        with shared(meter):
+            shares = self._shares.shares(stored, items, _extra(wanted, 0, terms), wrong)
+        if wrong and refused is None:
+            first = min(wrong)
+            raise _placed(wrong[first], first, len(items))
+        if refused is not None:
+            refused |= wrong
+        kept = [item for i, item in enumerate(items) if i not in wrong] if wrong else items
+        envelope = self._envelope(wanted, terms, stored, now)
+        envelope = envelope if keys is None else structs.replace(envelope, keys=keys)
+        with shared(meter):
+            envelope = by_circuit(envelope, spec, b"{}", terms.tags)
+        if spec.sensitive:
+            kept = [self._stored(stored, item) for item in kept]
+        lot = NewLot(
+            envelope=envelope, rank_lead=self._lead(envelope), items=kept,
+            extra=_extra(wanted, 0, terms), patience=_patience(terms, stored),
+        )  # fmt: skip
+        if wrong and shares is not None:
+            shares = [share for i, share in enumerate(shares) if i not in wrong]
+        lots = split(lot, shares) if kept else []
+        return await self._shares.in_lanes(Submission(executions=lots, idempotency=wanted.idempotency))
+
+    async def _resolve_each(
+        self,
+        wanted: Wanted,
+        items: Sequence[bytes],
+        stored: StoredJob,
+        refused: dict[int, HoraeError] | None,
+        odd: Mapping[int, HoraeError],
+        now: Instant,
+        meter: Meter,
+    ) -> Submission:
+        """Items of a job whose submissions share something have keys of their own."""
+        executions = []
+        for i, item in enumerate(items):
+            request = structs.replace(wanted.requests[0], params=Raw(bytes(item)))
+            await self._params.breathe()
+            try:
+                if i in odd:
+                    raise odd[i]
+                with shared(meter):
+                    executions.append(self._execution(wanted, 0, request, stored, now))
+            except HoraeError as error:
+                if refused is None:
+                    raise _placed(error, i, len(items)) from None
+                refused[i] = error
+        return Submission(executions=executions, idempotency=wanted.idempotency)
+
+    async def _job(self, wanted: Wanted, request: Submit) -> StoredJob:
+        stored = self._directory.known(wanted.namespace, request.job) or await self._directory.job(
+            wanted.namespace, request.job
+        )
+        if wanted.origin in BY_NAME:
+            refuse_part(stored.job)
+        self._directory.check_accepts(stored.queue)
+        return stored
+
+    def _execution(self, wanted: Wanted, index: int, request: Submit, stored: StoredJob, now: Instant) -> NewExecution:
+        item = self._opened(stored, bytes(request.params) or b"{}")
+        if stored.choice is not None:
+            stored = self._arm(stored, item, request.tags)
+        spec, extra = stored.job.spec, _extra(wanted, index, request)
+        self._params.check(whole_params(item, spec, retries=extra.retry_of is not None), stored.job)
+        envelope = by_circuit(self._envelope(wanted, request, stored, now), spec, item, request.tags)
+        envelope = by_affinity(envelope, spec, item, request.tags)
+        if stored.chosen:
+            envelope = by_rollout(envelope, stored.chosen)
+        if extra.retry_of is not None:
+            envelope = by_retry(envelope)
+        one = NewExecution(
+            envelope=envelope,
+            rank_lead=self._lead(envelope),
+            item=item,
+            extra=extra,
+            unique=None if request.key is None else (wanted.namespace, f"job:{stored.job.id}", _key(request.key)),
+            unique_for=request.key_for if request.key_for is not None else spec.key_for,
+            patience=_patience(request, stored),
+            share=self._shares.share(stored, item, extra),
+            rolling=stored.rolling,
+        )
+        one = keyed(one, spec) if is_keyed(spec) else one
+        one = meeting(one, spec) if spec.meets else one
+        return structs.replace(one, item=self._stored(stored, item)) if spec.sensitive else one
+
+    def _opened(self, stored: StoredJob, item: bytes) -> bytes:
+        """Params as they were given: those of an execution that is run again may come sealed."""
+        return item if self.seals is None else self.seals.open_params(stored.job.id, item)
+
+    def _stored(self, stored: StoredJob, item: bytes) -> bytes:
+        """Params as they are stored."""
+        return self.seals.seal_params(stored.job.id, item) if self.seals and stored.job.spec.sensitive else item
+
+    def _arm(self, stored: StoredJob, item: bytes, tags: Mapping[str, str]) -> StoredJob:
+        """The version of a job that an execution runs while a rollout is on."""
+        arm = arm_of(stored, item, tags, self._env)
+        self._directory.check_accepts(arm.queue)
+        return arm
+
+    def _envelope(self, wanted: Wanted, request: Submit, stored: StoredJob, now: Instant) -> Envelope:
+        check_key(request)
+        spec, due_at = stored.job.spec, _due(request, now)
+        return Envelope(
+            namespace=wanted.namespace, job=stored.job.id, version=stored.job.version, queue=stored.queue,
+            lane=stored.lane, priority=_priority(request.priority, spec.priority), due_at=due_at,
+            deadline=deadline_of(request, spec.within, due_at, now), keys=spec.keys, parent=wanted.parent,
+            delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.bounds,
+        )  # fmt: skip
+
+    def _lead(self, envelope: Envelope) -> int:
+        return self._directory.lead(envelope.queue, envelope.priority, envelope.job, envelope.deadline)
+
+
+def check_key(request: Submit) -> None:
+    """Refuse a span for a key that is not there: whoever gave it believes that repeats are recognised."""
+    if request.key_for is not None and request.key is None:
+        raise BadInput(
+            "keyFor is given without a key.", "Give the key that it is for, or leave keyFor out.", field="keyFor"
+        )
+
+
+def without(wanted: Wanted, refused: dict[int, HoraeError]) -> Wanted:
+    """The request less what was refused, in case it must be resolved again."""
+    if not refused:
+        return wanted
+    if wanted.items is not None:
+        return structs.replace(wanted, items=[item for i, item in enumerate(wanted.items) if i not in refused])
+    kept = [i for i in range(len(wanted.requests)) if i not in refused]
+    extras = None if wanted.extras is None else [wanted.extras[i] for i in kept]
+    return structs.replace(wanted, requests=[wanted.requests[i] for i in kept], extras=extras)
+
+
+def _placed(error: HoraeError, index: int, count: int) -> HoraeError:
+    """Say which of several items an error is about."""
+    if count > 1:
+        error.fields["index"] = index
+        error.detail = f"Item {index}: {error.detail}"
+    return error
+
+
+def _extra(wanted: Wanted, index: int, request: Submit) -> Extra:
+    base = wanted.extras[index] if wanted.extras is not None else Extra()
+    if not (wanted.caller or request.tags or request.key or request.trace or wanted.origin):
+        return base
+    trace = checked_trace(request.trace)
+    return structs.replace(
+        base, origin=wanted.origin, caller=wanted.caller, tags=request.tags or base.tags, key=request.key,
+        trace=trace or base.trace, trace_state=checked_state(request.trace_state) if trace else base.trace_state,
+        interval=_interval(request) or base.interval,
+        propagate=request.propagate and base.propagate,
+    )  # fmt: skip
+
+
+def _interval(request: Submit) -> tuple[Instant, Instant] | None:
+    if request.interval is not None and request.interval[0] >= request.interval[1]:
+        raise BadInput("The interval does not begin before it ends.", "Give its start and its end.", field="interval")
+    return request.interval
+
+
+def _patience(request: Submit, stored: StoredJob) -> Micros | None:
+    """How long it waits for what its job depends on, if it was asked to and there is something."""
+    spec = stored.job.spec
+    return spec.dependency_timeout if request.wait_for_dependencies and spec.dependencies else None
+
+
+def _priority(asked: int | None, default: int) -> int:
+    if asked is None:
+        return default
+    if asked not in PRIORITIES:
+        remedy = "Priorities run from 0 (least urgent) to 9 (most urgent); the default is 4."
+        raise BadInput(f"priority {asked} is out of range.", remedy, field="priority")
+    return asked
+
+
+def _due(request: Submit, now: Instant) -> Instant:
+    """0 stands for now: the instant of the commit."""
+    if request.delay is not None and request.at is not None:
+        raise BadInput("Both delay and at are given.", "Give one of them.", field="delay")
+    at = request.at if request.at is not None else now + request.delay if request.delay else 0
+    if at > now + FAR:
+        raise BadInput("That is more than 50 years ahead.", "Check the year of `at`.", field="at")
+    return at if at > now else 0
+
+
+def _key(key: str) -> str:
+    if not 0 < len(key) <= MOST_KEY:
+        raise BadInput(f"key has {len(key)} characters.", f"Use 1 to {MOST_KEY}.", field="key")
+    return key

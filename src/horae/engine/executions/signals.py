@@ -1,0 +1,84 @@
+"""Signals: what executions that wait are told, by whoever may."""
+
+from functools import partial
+from uuid import UUID, uuid5
+
+from msgspec import Raw
+
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.executions.executions import Executions
+from horae.env import Env, Instant
+from horae.errors import BadInput, Busy, Conflict, TooLarge
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.executions.awaits import MOST_KEPT, Signal
+from horae.model.executions.parcel import check_item
+from horae.model.executions.signal_view import SignalView
+from horae.model.fleet.protocol import MAX_SIGNAL, MAX_SIGNAL_NAME
+from horae.model.workflows.decisions.waits import CALLBACK
+from horae.store.contract import Store
+from horae.store.executions.durable import signals
+from horae.store.script import Script
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import by_hand as flow_by_hand
+
+TRIES, PAUSES = 100, 10  # at once, and after a pause each
+PAUSE = 0.05  # seconds
+
+
+class Signals:
+    """Sends signals to executions that have not ended."""
+
+    def __init__(self, env: Env, store: Store, executions: Executions, hints: Hints) -> None:
+        self._env, self._store, self._executions, self._hints = env, store, executions, hints
+
+    async def send(
+        self, namespace: int, ref: str | UUID, name: str, payload: Raw, key: str | None = None
+    ) -> SignalView:
+        """Tell an execution something; with a key, once, however often it is sent.
+
+        Raises NotFound, Gone, Conflict when it has ended or too many signals wait, and Busy when it cannot be caught.
+        """
+        _check(name, payload)
+        execution = (await self._executions.find(namespace, ref)).execution.id
+        id = self._env.new_id() if key is None else uuid5(execution, key)
+        signal = Signal(id=id, name=name, payload=bytes(payload) or b"null")
+        sent = await self.deliver(execution, signal)
+        if sent.verdict == "final":
+            remedy = "It waits for nothing any more; look at it with `horae executions show`."
+            raise Conflict(f"Execution {execution} has ended.", remedy)
+        if sent.verdict == "full":
+            said = f"{MOST_KEPT} signals wait for execution {execution} already."
+            raise Conflict(said, "Send more when it has taken some.")
+        self._hints.tell(Hint(wake_at=sent.wake_at))
+        return SignalView(execution_id=execution, name=name, delivered=sent.verdict == "delivered")
+
+    def _deliver(self, execution: UUID, signal: Signal, done: Started, now: Instant) -> Script[signals.Sent]:
+        """To a step of a workflow, or to the execution itself."""
+        sent = yield from flow_by_hand.send(execution, signal, self._env.new_id, now, done)
+        if sent is not None:
+            return sent
+        return (yield from signals.send(parcel_of(execution), index_of(execution), signal, now))
+
+    async def deliver(self, execution: UUID, signal: Signal) -> signals.Sent:
+        """An execution that is on its way from one state to another is tried again."""
+        for tried in range(TRIES + PAUSES):
+            if tried >= TRIES:
+                await self._env.clock.sleep(PAUSE)
+            done = Started()
+            sent = await self._store.change(partial(self._deliver, execution, signal, done))
+            self._store.on_started(done)
+            self._store.on_made(done.parcels)
+            if sent.verdict not in ("moving", "unknown"):
+                return sent
+        raise Busy("The execution was on its way from one state to another whenever it was to be told.")
+
+
+def _check(name: str, payload: Raw) -> None:
+    if not name or len(name) > MAX_SIGNAL_NAME or "\0" in name:
+        raise BadInput("A signal needs a name.", f"It has 1 to {MAX_SIGNAL_NAME} characters.", field="name")
+    if name.startswith(CALLBACK):
+        raise BadInput(f"{name[:60]!r} is no signal's name.", "Call the URL that the step has.", field="name")
+    if len(payload) > MAX_SIGNAL:
+        raise TooLarge(f"The payload has {len(payload)} bytes.", f"{MAX_SIGNAL} are allowed; send a reference.")
+    if payload:
+        check_item(b'{"payload":' + bytes(payload) + b"}", "payload")

@@ -1,0 +1,280 @@
+"""Submit: requests for executions, resolved and committed together."""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.engine.admission.quotas import Quotas
+from horae.engine.base.counters import Counters
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.base.sealed import Seals
+from horae.engine.batcher import Batcher
+from horae.engine.definitions.directory import Directory
+from horae.engine.executions.resolve import Resolver, Wanted, without
+from horae.engine.fleet.parking import ParkingLot
+from horae.engine.settings import EngineSettings
+from horae.env import Env, Instant
+from horae.errors import Busy, Conflict, HoraeError, KeyReused, NotFound, OverQuota
+from horae.features.tracing.engine.spans import Tracing
+from horae.model.base.buckets import Buckets
+from horae.model.base.event import Event
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import Parcel
+from horae.model.fleet.protocol import Submit
+from horae.store.contract import Store
+from horae.store.executions.entering.repeats import TwinRequests
+from horae.store.executions.entering.submission import (
+    Asked,
+    Idempotency,
+    NewExecution,
+    Receipt,
+    Repeated,
+    Reused,
+    Submission,
+    Submitted,
+)
+from horae.store.executions.entering.submit import JobMoved
+
+RESOLVE_TRIES = 3
+
+
+class _Pending(Struct, frozen=True):
+    wanted: Wanted
+    submission: Submission
+    size: int
+
+
+class Submitter:
+    """Accepts executions: on disk before it answers, many requests in one transaction."""
+
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, settings: EngineSettings) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._settings = settings
+        self._resolver = Resolver(env, store, directory)
+        self.on_parcels: Callable[[Sequence[Parcel]], object] = lambda parcels: None  # told of what was written
+        self.lot: ParkingLot | None = None  # whose exchanges wait for what is submitted here
+        self.quotas: Quotas | None = None  # what bounds it
+        self.counters = Counters()
+        self.tracing: Tracing | None = None  # who tells of requests
+        self._pending: dict[int, int] = {}  # requests that are under way, by namespace
+        self._batcher: Batcher[_Pending, list[Receipt]] = Batcher(
+            self._commit,
+            most=settings.batch_requests,
+            size=lambda pending: pending.size,
+            most_size=settings.batch_bytes,
+        )
+
+    @property
+    def seals(self) -> Seals | None:
+        """What seals params that are not stored as they are."""
+        return self._resolver.seals
+
+    @seals.setter
+    def seals(self, seals: Seals) -> None:
+        self._resolver.seals = seals
+
+    async def submit(
+        self,
+        namespace: int,
+        requests: Sequence[Submit],
+        *,
+        origin: str,
+        caller: str = "",
+        idempotency: Idempotency | None = None,
+        parent: UUID | None = None,
+        extras: Sequence[Extra] | None = None,
+        partial: bool = False,
+    ) -> list[Receipt | HoraeError]:
+        """Accept executions, in order. With `partial`, refused ones come back as errors; otherwise they refuse all."""
+        wanted = Wanted(
+            namespace=namespace, requests=requests, origin=origin, caller=caller, parent=parent, extras=extras,
+            idempotency=idempotency,
+        )  # fmt: skip
+        refused: dict[int, HoraeError] = {}
+        receipts = await self._accept(wanted, refused if partial else None)
+        if len(receipts) != len(requests) - len(refused):
+            raise Conflict("Other items of this request were refused when it was first answered.", "Use a new key.")
+        accepted = iter(receipts)
+        return [refused[i] if i in refused else next(accepted) for i in range(len(requests))]
+
+    async def submit_lot(
+        self,
+        namespace: int,
+        terms: Submit,
+        items: Sequence[bytes],
+        *,
+        origin: str,
+        caller: str = "",
+        idempotency: Idempotency | None = None,
+        partial: bool = False,
+    ) -> tuple[list[Receipt], dict[int, HoraeError]]:
+        """Accept an execution for each of these params, on the same terms, in order.
+
+        The receipts cover what was accepted. With `partial`, refused ones are told by their index; otherwise they
+        refuse all.
+        """
+        wanted = Wanted(
+            namespace=namespace, requests=[terms], items=items, origin=origin, caller=caller, idempotency=idempotency
+        )
+        refused: dict[int, HoraeError] = {}
+        return await self._accept(wanted, refused if partial else None), refused
+
+    async def _accept(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+        """Resolve a request and have it committed; what was refused is noted, and left out."""
+        if self.tracing is not None and wanted.requests:
+            return await self._traced(self.tracing, wanted, refused)
+        return await self._admit(wanted, refused)
+
+    async def _traced(self, tracing: Tracing, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+        """The same as a span, which what is accepted follows from."""
+        one = tracing.submitting(wanted.requests)
+        if one is None:
+            return await self._admit(wanted, refused)
+        header, state = one.context.header, one.context.state
+        requests = [structs.replace(request, trace=header, trace_state=state) for request in wanted.requests]
+        receipts: list[Receipt] = []
+        error: BaseException | None = None
+        try:
+            receipts = await self._admit(structs.replace(wanted, requests=requests), refused)
+            return receipts
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            alone = [receipt.execution_id for receipt in receipts if receipt.count == 1]
+            tracing.submitted(one, wanted.requests[0].job[:128], wanted.count, alone, error)
+
+    async def _admit(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+        namespace = wanted.namespace
+        if len(self._batcher) >= self._settings.max_pending // 2 and self._is_crowded(namespace):
+            raise Busy("Too many submissions wait for the store.")
+        self._pending[namespace] = self._pending.get(namespace, 0) + 1
+        try:
+            return await self._commit_soon(wanted, refused)
+        finally:
+            if self._pending[namespace] == 1:
+                del self._pending[namespace]
+            else:
+                self._pending[namespace] -= 1
+
+    def _is_crowded(self, namespace: int) -> bool:
+        """Whether a namespace has as many waiting as it may: all of the room, or its part by weight beside others."""
+        most, weight = self._settings.max_pending, self._directory.weight
+        if not self._pending.keys() - {namespace}:
+            return len(self._batcher) >= most
+        together = sum(map(weight, self._pending.keys() | {namespace}))
+        return self._pending.get(namespace, 0) >= most * weight(namespace) / together
+
+    async def _commit_soon(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+        if self.quotas is not None:
+            self.quotas.keep_pace(wanted.namespace, wanted.count)
+        submission = await self._resolver.resolve(wanted, refused)
+        if not submission.executions:
+            return []
+        size = sum(map(_bytes_of, submission.executions))
+        pending = _Pending(without(wanted, refused or {}), submission, size)
+        if self.quotas is None:
+            return await self._batcher.do(pending)
+        try:
+            place = wanted.namespace, submission.executions[0].envelope.queue
+            return await self.quotas.patiently(place, wanted.count, lambda: self._batcher.do(pending))
+        except OverQuota:
+            self.quotas.refused(wanted.namespace, wanted.count)
+            raise
+
+    @property
+    def batches(self) -> Buckets:
+        """How many requests met in one transaction."""
+        return self._batcher.sizes
+
+    async def close(self) -> None:
+        """Finish what was accepted."""
+        await self._batcher.close()
+
+    async def _commit(self, batch: Sequence[_Pending]) -> Sequence[list[Receipt] | BaseException]:
+        """One transaction for the batch; a job that changed meanwhile is resolved again, alone."""
+        try:
+            done = await self._store_all([pending.submission for pending in batch])
+        except JobMoved as moved:
+            self._directory.forget(moved.jobs)
+            if len(batch) > 1:
+                raise
+            return [await self._commit_anew(batch[0].wanted)]
+        except TwinRequests:
+            if len(batch) > 1:
+                raise
+            return [
+                Conflict("The same request is under way.", "Wait for its answer, then repeat it with the same key.")
+            ]
+        return [_answer(answer, one.wanted) for answer, one in zip(done.answers, batch, strict=True)]
+
+    async def _store_all(self, submissions: Sequence[Submission]) -> Submitted:
+        """Have them stored, and handed over to whoever waits for them; tell of the rest."""
+        amounts = _amounts(submissions)
+        takers = self.lot.takers(amounts) if self.lot is not None and amounts else []
+        done = await self._store.submit(submissions, takers, self._directory.paused)
+        self.on_parcels(done.parcels)
+        self.counters.submitted(done)
+        if self.lot is not None:
+            self.lot.handed_over(done.running)
+        self._tell(done)
+        return done
+
+    async def _commit_anew(self, wanted: Wanted) -> list[Receipt] | BaseException:
+        for _ in range(RESOLVE_TRIES):
+            try:
+                done = await self._store_all([await self._resolver.resolve(wanted, None)])
+            except JobMoved as moved:
+                self._directory.forget(moved.jobs)
+            except HoraeError as error:
+                return error
+            else:
+                return _answer(done.answers[0], wanted)
+        return NotFound("The job was changed again and again while this was submitted.", "Try again.")
+
+    def _tell(self, done: Submitted) -> None:
+        """Tell of new executions, and of the lanes where some are to be had."""
+        now = self._env.now()
+        events = [created(parcel, now) for parcel in done.parcels[:20]]
+        events += [created(parcel, now, "waiting") for parcel in done.windows[:20]]
+        amounts: dict[int, int] = {}
+        for parcel in done.parcels:
+            lane = parcel.envelope.lane
+            amounts[lane] = amounts.get(lane, 0) + len(parcel)
+        for slice in done.running:
+            amounts[slice.lane] -= slice.hi - slice.lo
+        self._hints.tell(Hint(lanes=done.lanes, amounts=amounts, wake_at=done.wake_at, events=events))
+
+
+def _amounts(submissions: Sequence[Submission]) -> dict[int, int]:
+    """How many executions go into each lane at once."""
+    amounts: dict[int, int] = {}
+    for submission in submissions:
+        for asked in submission.executions:
+            if not asked.envelope.due_at:
+                count = 1 if isinstance(asked, NewExecution) else len(asked.items)
+                amounts[asked.envelope.lane] = amounts.get(asked.envelope.lane, 0) + count
+    return amounts
+
+
+def created(parcel: Parcel, now: Instant, state: str | None = None) -> Event:
+    """A parcel arrived."""
+    e = parcel.envelope
+    state = state or ("queued" if e.due_at <= now else "waiting")
+    return Event("execution", parcel.id, state, e.namespace, now, e.job, len(parcel))
+
+
+def _bytes_of(asked: Asked) -> int:
+    return len(asked.item) if isinstance(asked, NewExecution) else sum(map(len, asked.items))
+
+
+def _answer(answer: list[Receipt] | Repeated | Reused, wanted: Wanted) -> list[Receipt] | BaseException:
+    """A repeated request is answered as before; children that were submitted before are told as such."""
+    if isinstance(answer, Reused):
+        return KeyReused("This Idempotency-Key came with another body before.", "Use a new key for a new request.")
+    if not isinstance(answer, Repeated):
+        return answer
+    if wanted.origin == "child":
+        return [structs.replace(receipt, deduplicated=True) for receipt in answer.answer]
+    return answer.answer

@@ -1,0 +1,1 @@
+"""Workers: sessions, the exchange that feeds them, rescue of lost ones, and scaling."""

@@ -1,0 +1,93 @@
+"""Autoscaling signals: how a queue stands, and how many workers it wants for a target wait."""
+
+from msgspec import Struct
+
+from horae.engine.definitions.directory import Directory
+from horae.env import SECOND, Env, Micros
+from horae.errors import NotFound
+from horae.model.fleet.autoscale import Flow, Sample, Signals, desired_workers
+from horae.model.fleet.session import Session
+from horae.store.contract import Store
+from horae.store.fleet import autoscale
+
+MOST_WORKERS = 100_000
+MOST_FLOWS = 1000  # queues whose arrivals are followed
+MINUTE = 60.0  # seconds
+
+
+class Advice(Struct, frozen=True, kw_only=True):
+    """A queue's signals, and what follows from them."""
+
+    queue: str
+    signals: Signals
+    target_wait: Micros
+    desired: int
+
+
+class Autoscale:
+    """Answers how many workers a queue wants. What arrives is told from one question to the next."""
+
+    def __init__(self, env: Env, store: Store, directory: Directory) -> None:
+        self._env, self._store, self._directory = env, store, directory
+        self._flows: dict[int, Flow] = {}
+
+    async def advise(self, namespace: int, name: str, target_wait: Micros, slots: int | None = None) -> Advice:
+        """The signals of a queue, by name, and how many workers it wants so that nothing waits for longer."""
+        queue = await self._queue(namespace, name)
+        now = self._env.now()
+        lanes = [lane.id for lane in self._directory.lanes.values() if lane.queue == queue]
+        stands = await self._store.read(lambda: autoscale.standing(queue, lanes, now))
+        sessions = [s for s in await self._store.sessions(namespace, now, MOST_WORKERS) if _serves(s, name)]
+        signals = self._signals(queue, stands, sessions)
+        desired = desired_workers(signals, target_wait / SECOND, slots)
+        return Advice(queue=name, signals=signals, target_wait=target_wait, desired=desired)
+
+    async def _queue(self, namespace: int, name: str) -> int:
+        for again in (False, True):
+            if again:
+                await self._directory.load()
+            for queue in self._directory.queues.values():
+                if queue.namespace == namespace and queue.name == name:
+                    return queue.id
+        raise NotFound(f'No queue "{name}".', "List queues with `horae queues list` or GET /api/v1/queues.")
+
+    def _signals(self, queue: int, stands: autoscale.Standing, sessions: list[Session]) -> Signals:
+        now = self._env.now()
+        ended = sum(count for count, _ in stands.ended.values())
+        busy = sum(micros for _, micros in stands.ended.values())
+        served = _service_rate(stands, now / SECOND)
+        if len(self._flows) > MOST_FLOWS:
+            self._flows.clear()
+        counts = {minute: count for minute, (count, _) in stands.ended.items()}
+        sample = Sample(now / SECOND, stands.backlog + stands.running, counts)
+        arriving = self._flows.setdefault(queue, Flow()).rate(sample)
+        return Signals(
+            backlog=stands.backlog,
+            running=stands.running,
+            oldest_age=0.0 if stands.oldest is None else max(0, now - stands.oldest) / SECOND,
+            arrival_rate=served if arriving is None else arriving,
+            service_rate=served,
+            duration=_duration(ended, busy, stands),
+            workers=len(sessions),
+            slots=sum(session.concurrency for session in sessions),
+            busy=sum(min(session.running, session.concurrency) for session in sessions),
+        )
+
+
+def _serves(session: Session, queue: str) -> bool:
+    return session.state == "live" and queue in session.queues
+
+
+def _service_rate(stands: autoscale.Standing, now: float) -> float:
+    """Executions that ended per second, in this minute and the one before."""
+    minute = int(now // MINUTE)
+    ended = sum(count for at, (count, _) in stands.ended.items() if at >= minute - 1)
+    return ended / (MINUTE + now % MINUTE)
+
+
+def _duration(ended: int, busy: int, stands: autoscale.Standing) -> float | None:
+    """Seconds that an execution takes: as those that ended did, or at least as long as those that run have run."""
+    so_far = stands.run_so_far / stands.running / SECOND if stands.running else 0.0
+    if not ended:
+        return so_far or None
+    return busy / ended / SECOND

@@ -1,0 +1,67 @@
+"""The backstop: timeouts of what runs are the worker's; what it lets go on past them is asked to stop."""
+
+from uuid import UUID
+
+import structlog
+
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.service import Alarm, Wait
+from horae.env import SECOND, Env, Instant, Micros
+from horae.model.base.ids import execution_id
+from horae.model.definitions.timeouts import REQUESTS, Allowance, Attempted, Held, overdue
+from horae.store.contract import Store
+from horae.store.fleet import backstop
+
+LOOK = 5.0
+SLACK: Micros = 30 * SECOND  # beyond timeout and grace, for workers that are slow to say so
+PAGE = 500
+log = structlog.get_logger("horae.engine")
+
+
+class Backstop:
+    """Leaves a timeout request for every item that has run longer than its job allows."""
+
+    name = "backstop"
+
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self.asked = 0
+        self.alarm = Alarm()
+
+    async def step(self) -> Wait:
+        """Look through everything that has run for a while."""
+        after: tuple[UUID, int] | None = backstop.FIRST
+        while after is not None:
+            after = await self._page(after)
+        return LOOK
+
+    async def _page(self, after: tuple[UUID, int]) -> tuple[UUID, int] | None:
+        before = self._env.now() - SLACK
+        rows = await self._store.read(lambda: backstop.long_running(after, before, PAGE))
+        known = await self._directory.definitions.get(sorted({(row.job, row.version) for row in rows}))
+        for row in rows:
+            late = _late(row, known[row.job, row.version].allowance, before)
+            if late is not None:
+                await self._ask(row, late)
+        return (rows[-1].parcel, rows[-1].lo) if len(rows) == PAGE else None
+
+    async def _ask(self, row: backstop.LongRunning, late: Attempted) -> None:
+        now = self._env.now()
+        if await self._store.write(lambda: backstop.ask_to_end(row, REQUESTS[late], now)):
+            self.asked += row.hi - row.lo
+            self._hints.tell(Hint(sessions=[row.session]))
+            log.warning(
+                "running past its timeout", timeout=late, execution=str(execution_id(row.parcel, row.lo)),
+                executions=row.hi - row.lo, job=str(row.job), session=str(row.session),
+            )  # fmt: skip
+
+
+def _late(row: backstop.LongRunning, allowed: Allowance, before: Instant) -> Attempted | None:
+    """Which timeout passed before an instant. Of several items under way together only the first may have spoken."""
+    if not allowed.is_bounded:
+        return None
+    heard_at = row.heard_at if row.hi - row.lo == 1 else before
+    held = Held(due_at=row.due_at, granted_at=row.granted_at, started_at=row.started_at, heard_at=heard_at)
+    late = overdue(held, allowed, before)
+    return None if late == "start" and row.not_to_begin else late

@@ -1,0 +1,56 @@
+"""Enrolment: an administrator makes a token, a worker exchanges it for a key of its own, once.
+
+So no key travels through the tools that start machines: what they hold is worth nothing after its first use.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from horae.engine.base.tokens import digest_of, new_enrolment_token, new_key_text
+from horae.engine.tenancy.keys import NewKey
+from horae.env import Env, Instant, Micros
+from horae.errors import BadInput, Unauthorized
+from horae.model.base.duration import DAY
+from horae.model.tenancy.principal import Principal
+from horae.store.contract import Store
+from horae.store.tenancy import enrolments, keys
+
+LONGEST: Micros = 30 * DAY
+
+
+class NewEnrolment(Struct, frozen=True):
+    """A token that was just made; its text is shown this once."""
+
+    text: str
+    until: Instant
+
+
+class Enrolments:
+    """Makes tokens and exchanges them."""
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+
+    async def create(self, who: Principal, queues: Sequence[str], span: Micros) -> NewEnrolment:
+        """A token for one worker of somebody's namespace, which may serve these queues; all without any."""
+        if not 0 < span <= LONGEST:
+            raise BadInput("An enrolment lasts up to 30 days.", "Give a shorter expiresIn.", field="expiresIn")
+        text, now = new_enrolment_token(), self._env.now()
+        grant = keys.Grant(namespace=who.namespace, role="worker", queues=tuple(queues), made_by=who.key or None)
+        await self._store.write(lambda: enrolments.add_enrolment(digest_of(text), grant, now + span, now))
+        return NewEnrolment(text, now + span)
+
+    async def redeem(self, token: str, name: str) -> NewKey:
+        """Exchange a token for a worker's key."""
+        id, text = new_key_text()
+        now = self._env.now()
+        made = await self._store.write(
+            lambda: enrolments.use(digest_of(token), id, digest_of(text), f"worker {name}", now)
+        )
+        if made is None:
+            raise Unauthorized(
+                "This enrolment token is not valid: each works once, and not for ever.",
+                "Make a new one with `horae workers enrol`, with an administrator's key.",
+            )
+        return NewKey(made, text)

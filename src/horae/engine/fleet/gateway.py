@@ -1,0 +1,324 @@
+"""The gateway: sessions, and the exchange that does all the work between workers and the store.
+
+An exchange's outcomes are committed at once, together with those of other sessions. What it can claim is claimed in the
+same transaction; otherwise it parks, and the server claims once for all parked exchanges when a lane gets something.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+from msgspec import structs
+
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.base.lookup import Lookup
+from horae.engine.base.sealed import Seals
+from horae.engine.batcher import Batcher, all_fail
+from horae.engine.definitions.directory import Directory
+from horae.engine.executions.memory import Memory, not_held
+from horae.engine.executions.resolve import check_key
+from horae.engine.executions.submit import Submitter
+from horae.engine.fleet.answers import Answers
+from horae.engine.fleet.hand_backs import HandBacks
+from horae.engine.fleet.known_sessions import Known, KnownSessions
+from horae.engine.fleet.parked import Parked
+from horae.engine.fleet.parking import ParkingLot
+from horae.engine.fleet.protocol_checks import check_exchange, check_presence
+from horae.engine.settings import DAY, EngineSettings
+from horae.env import SECOND, Env, Instant
+from horae.errors import (
+    Busy,
+    ExchangeNumber,
+    HoraeError,
+    KeyReused,
+    NotFound,
+    OverQuota,
+    SessionEnded,
+)
+from horae.features.statistics.engine.statistics import Statistics
+from horae.model.base.buckets import Buckets
+from horae.model.base.ids import execution_id
+from horae.model.executions.slice import Running
+from horae.model.fleet.deal import capacity
+from horae.model.fleet.protocol import ChildSubmit, Exchange, Range, Register, Registered, Request, Submit
+from horae.store.contract import Store
+from horae.store.executions.durable import steps
+from horae.store.executions.entering.submission import Idempotency, Receipt
+from horae.store.executions.leaving.report import Asked
+from horae.store.executions.log_lines import ATTEMPTS_KEPT, pack_all
+from horae.store.fleet import sessions
+from horae.store.fleet.exchange import Head, Reply, is_quiet, want_of
+
+CROWD = 32  # parked exchanges from which on waits end together: one transaction for many heartbeats
+TOGETHER = 0.1  # seconds
+KNOWN_FOR = 7 * DAY  # how long a repeated call of an execution finds its children
+CALL_KNOWN_FOR = DAY // 12  # how long such a call is refused when it names other jobs
+MOST_READ = 512  # sessions that are looked up, or told of, by one statement
+FIRST_WAIT = (0.1, 0.5)  # of its wait: how long a session waits first that comes from another server
+
+
+def _ended() -> SessionEnded:
+    return SessionEnded("This session is not live.", "Stop what it runs and register anew: its work goes on elsewhere.")
+
+
+class Gateway:
+    """Registers workers and answers their exchanges."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        submitter: Submitter,
+        settings: EngineSettings,
+        statistics: Statistics,
+    ) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._submitter, self._settings, self._statistics = submitter, settings, statistics
+        self.answers = Answers(env, store, directory)
+        self.sessions = KnownSessions(env, store, directory)
+        self.lot = ParkingLot(env, store, directory, hints, self.sessions.lanes_of, self.sessions.taste_of)
+        self.seals: Seals | None = None  # of results that are not stored as they are
+        self.hand_backs = HandBacks(env, store, directory, hints, self.sessions.lanes_of, self.sessions.taste_of)
+        self.memory = Memory(env, store, self.sessions)
+        self._asked: set[UUID] = set()  # sessions with requests to be told at once
+        self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2, key=_session_of)
+        self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
+        self._requests: Lookup[UUID, list[Asked]] = Lookup(store.requests_of_all, most=MOST_READ)
+        self._most_log = settings.log_limit * ATTEMPTS_KEPT
+        hints.listen(self._on_hint)
+
+    async def register(
+        self, namespace: int, presence: Register, namespace_name: str = "default", key: str = ""
+    ) -> Registered:
+        """Give a worker a session, counted with those of its key. Raises OverQuota."""
+        check_presence(presence)
+        await self._refuse_too_many(key)
+        session = await self._store.register(namespace, presence, key)
+        self._asked.difference_update(self.sessions.add(session))
+        return Registered(
+            session_id=session.id, namespace=namespace_name, session_timeout=self._settings.session_timeout,
+            heartbeat=self._settings.heartbeat, servers=self.answers.servers, now=self._env.now(), epoch=session.epoch,
+            log_limit=self._settings.log_limit,
+        )  # fmt: skip
+
+    async def _refuse_too_many(self, key: str) -> None:
+        """Refuse one session more than a key may have; registrations that come together may pass by a few."""
+        most = self._settings.sessions_per_key
+        if key and await self._store.read(lambda: sessions.count_of_key(key, most)) >= most:
+            raise OverQuota(
+                f"This key has {most} live sessions of workers.",
+                "Stop some workers, give others a key of their own, or raise `sessions_per_key`.",
+                retryAfter=self._settings.session_timeout // SECOND,
+            )
+
+    async def exchange(self, namespace: int, session: UUID, up: Exchange) -> bytes:
+        """Settle, claim, or wait for work; the encoded answer."""
+        check_exchange(up)
+        if up.outcomes:
+            self.lot.counters.reported.add(sum(outcome.hi - outcome.lo for outcome in up.outcomes))
+        if self.seals is not None:
+            up = self.seals.seal_results(await self._marked(up))
+        try:
+            known = await self.sessions.get(namespace, session)
+        except NotFound:
+            self.lot.counters.refused(up.outcomes)
+            raise
+        patient = up.wait > 0 and not self.lot.closed and session not in self._asked
+        lanes = self.sessions.lanes(known)
+        head = Head(
+            session=session, exchange=up, lanes=lanes, taste=known.taste, patient=patient,
+            pieces=pack_all(up.logs) if up.logs else (), most_log=self._most_log,
+        )  # fmt: skip
+        reply = await self._decide(head)
+        if reply.ignored and not reply.known:  # a repetition brings again what its first sending settled
+            self.lot.counters.refused(reply.ignored)
+        match reply.decision:
+            case "ended":
+                self.lot.counters.refused(up.outcomes)
+                self._forget(session)
+                raise _ended()
+            case "gap":
+                raise ExchangeNumber(
+                    f"Exchange {up.n} on channel {up.channel} leaves numbers out: the next is {reply.seen + 1}.",
+                    "Number exchanges 1, 2, 3, ... on each channel, and repeat an unanswered one with its number.",
+                    field="n",
+                    expected=reply.seen + 1,
+                )
+            case "park":
+                return await self._park(known, head, reply)
+        granted = await self._store.stamped(session, up.channel, up.n) if reply.known else reply.granted
+        if up.free:
+            self.lot.make_room(session)
+        self.hand_backs.note(session, up, granted)
+        telling = not granted and not self.lot.has(session)  # one that waits is told when its wait ends
+        return await self._encode(known, granted, reply.ignored, reply.draining, telling=telling)
+
+    async def _marked(self, up: Exchange) -> Exchange:
+        """The same, in which outcomes of sensitive jobs say that they are: not every worker tells."""
+        plain = {outcome.parcel for outcome in up.outcomes if outcome.results and not outcome.sensitive}
+        if not plain or not self._directory.seals or not (found := await self.answers.sensitive(plain)):
+            return up
+        marked = [structs.replace(one, sensitive=True) if one.parcel in found else one for one in up.outcomes]
+        return structs.replace(up, outcomes=marked)
+
+    async def _decide(self, head: Head) -> Reply:
+        """One that says nothing and finds nothing goes on waiting without a lock or a write."""
+        wants_in_vain = not self.lot.has_work(want_of(head, 1), head.lanes)
+        return await (self._looks if wants_in_vain and is_quiet(head) else self._batcher).do(head)
+
+    def _forget(self, session: UUID) -> None:
+        self.sessions.forget(session)
+        self.hand_backs.forget(session)
+        self._asked.discard(session)
+
+    async def _commit(self, heads: Sequence[Head]) -> Sequence[Reply]:
+        """One transaction for the exchanges that met."""
+        marks = self._directory.marks()
+        parked = self.lot.of({head.session for head in heads})
+        room = sum(room_of(head.exchange) for head in heads) + capacity([one.want for one in parked])
+        views = self._directory.views(room)
+        done = await self._store.exchange(
+            heads, views, self._directory.paused, self._directory.policies, arising=self._directory.arising,
+            parked=parked,
+        )  # fmt: skip
+        self.answers.parcels.keep(done.effects.made)  # steps that followed are most likely given out at once
+        self.lot.serve(done.claimed.running, {one.place for one in parked})
+        self.lot.committed()
+        left = self.lot.learn(done.claimed, marks)
+        self._statistics.add(done.effects)
+        self._directory.settled(done.effects)
+        events = self._statistics.events(done.effects)
+        self._hints.tell(
+            Hint(
+                lanes=left | done.effects.requeued,
+                wake_at=min(done.effects.wakes, default=None),
+                events=events,
+            )
+        )
+        return done.replies
+
+    async def _park(self, known: Known, head: Head, reply: Reply) -> bytes:
+        """Wait for work; the answer may come from a claim, from a request, or be empty."""
+        up, session = head.exchange, head.session
+        wait = min(up.wait, self._settings.heartbeat) * self._share_of_wait(known)
+        want = want_of(head, known.session.concurrency)
+        until = self._env.clock.monotonic() + wait / 1_000_000
+        if len(self.lot) >= CROWD:
+            until -= until % TOGETHER
+        parked = Parked(want=want, until=until)
+        served = await self.lot.park(parked)
+        if served.decision == "ended":
+            self._forget(session)
+            raise _ended()
+        if served.decision == "superseded":
+            raise Busy("This exchange was repeated; the repetition is answered.")
+        granted = served.granted
+        if served.decision == "taken":
+            granted = await self._store.stamped(session, up.channel, up.n)
+        self.hand_backs.note(session, up, granted)
+        draining = reply.draining or served.draining
+        return await self._encode(known, granted, reply.ignored, draining, telling=not granted)
+
+    def _share_of_wait(self, known: Known) -> float:
+        """Those that come together from a server that is gone have their heartbeat soon, and apart from each other."""
+        if not known.is_new:
+            return 1.0
+        known.is_new = False
+        return self._env.rng.uniform(*FIRST_WAIT)
+
+    async def _encode(
+        self, known: Known, granted: Sequence[Running], ignored: Sequence[Range], draining: bool, *, telling: bool
+    ) -> bytes:
+        """Requests are told with answers that bring no work, and at once when somebody just asked."""
+        session = known.session.id
+        requests: list[Request] = []
+        hand_back: list[Range] = []
+        if telling or session in self._asked:
+            self._asked.discard(session)
+            hand_back = await self.hand_backs.take(session)
+            requests = [
+                Request(parcel=parcel, item=item, attempt=attempt, kind=kind)  # type: ignore[arg-type]
+                for parcel, item, attempt, kind in await self._requests.get(session) or ()
+            ]
+        answer = await self.answers.encode(
+            granted,
+            known.session,
+            requests=requests,
+            hand_back=hand_back,
+            ignored=ignored,
+            drain=draining,
+        )
+        self.lot.counters.answered(granted, len(answer))
+        return answer
+
+    def _on_hint(self, hint: Hint) -> None:
+        """Somebody asked something of a session: its parked exchanges are answered."""
+        for session in hint.sessions:
+            if session in self.sessions:
+                self._asked.add(session)
+                self.lot.release(session)
+
+    async def submit_children(self, namespace: int, session: UUID, body: ChildSubmit) -> list[Receipt]:
+        """A running item submits others; a repeated call answers with the same executions."""
+        await self.sessions.get(namespace, session)
+        await self._held(session, body.parcel, body.item, body.attempt)
+        parent = execution_id(body.parcel, body.item)
+        for request in body.submissions:
+            check_key(request)
+        requests = [_keyed(request, parent, body.call, i) for i, request in enumerate(body.submissions)]
+        call = _call_of(namespace, parent, body, self._env.now() + CALL_KNOWN_FOR)
+        submit = self._submitter.submit
+        try:
+            receipts = await submit(namespace, requests, origin="child", parent=parent, idempotency=call)
+        except KeyReused:
+            said = f'Call "{body.call[:60]}" of this execution submitted other jobs before.'
+            raise KeyReused(said, "Give each call a name of its own; count them.", field="call") from None
+        return [receipt for receipt in receipts if not isinstance(receipt, HoraeError)]
+
+    async def _held(self, session: UUID, parcel: UUID, item: int, attempt: int) -> None:
+        if not await self._store.read(lambda: steps.is_held(session, parcel, item, attempt)):
+            raise not_held()
+
+    async def close(self, namespace: int, session: UUID) -> None:
+        """A worker leaves."""
+        await self.sessions.get(namespace, session)
+        self._forget(session)
+        if await self._store.close_session(session):
+            self._hints.tell(Hint(sessions=[session]))
+
+    @property
+    def batches(self) -> dict[str, Buckets]:
+        """How many of each met in one transaction."""
+        return {"exchange": self._batcher.sizes, "look": self._looks.sizes, "step": self.memory.batches}
+
+    async def stop(self) -> None:
+        """Answer what is parked and finish what was begun."""
+        await self.lot.close()
+        for batcher in (self._batcher, self._looks):
+            await batcher.close()
+        await self.memory.stop()
+
+
+def _session_of(head: Head) -> UUID:
+    return head.session
+
+
+def room_of(up: Exchange) -> int:
+    """How many executions an exchange can take at most."""
+    return up.free + sum(up.prefetch.values())
+
+
+def _keyed(request: Submit, parent: UUID, call: str, index: int) -> Submit:
+    """A child without a key of its own is known by its parent and call, whatever span its job gives to keys."""
+    if request.key:
+        return request
+    return structs.replace(request, key=f"{parent}:{call}:{index}", key_for=KNOWN_FOR)
+
+
+def _call_of(namespace: int, parent: UUID, body: ChildSubmit, until: Instant) -> Idempotency:
+    """What a call of an execution is known by: the same call submits the same jobs, whatever their params."""
+    jobs = hashlib.sha256(msgspec.json.encode([request.job for request in body.submissions]))
+    return Idempotency(namespace, "sessions.submit", f"{parent}:{body.call}", jobs.digest(), until)

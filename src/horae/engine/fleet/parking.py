@@ -1,0 +1,268 @@
+"""The parking lot: exchanges that wait for work, and the claims made for all of them together."""
+
+import asyncio
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from itertools import islice
+from math import inf
+from uuid import UUID
+
+import structlog
+
+from horae.engine.admission.tastes import charge
+from horae.engine.base.counters import Counters
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.fleet.parked import Parked, Place, Places, Served
+from horae.engine.service import Alarm, Wait
+from horae.env import Env
+from horae.errors import HoraeError, StoreUnavailable
+from horae.model.admission.choice import Taste
+from horae.model.executions.slice import Running
+from horae.model.fleet.deal import Want, capacity
+from horae.store.contract import Store
+from horae.store.fleet import exchange
+from horae.store.fleet.claim import Claimed
+
+LanesOf = Callable[[UUID], frozenset[int]]
+TasteOf = Callable[[UUID], Taste | None]
+MOST_AT_ONCE = 64  # exchanges served by one claim
+log = structlog.get_logger("horae.engine")
+
+
+class ParkingLot:
+    """Parks exchanges, claims for them, and answers those whose time is over. A service: its step ends the waits."""
+
+    name = "parking"
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        lanes_of: LanesOf,
+        taste_of: TasteOf = lambda session: None,
+    ) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._lanes_of = lanes_of  # asked at every claim: lanes come and go while exchanges wait
+        self._taste_of = taste_of
+        self._places = Places(lanes_of)
+        self._claiming: asyncio.Task[None] | None = None
+        self._looks_at = inf  # when `step` comes next, unless rung
+        self._commits = 0  # of exchanges, which hold their sessions meanwhile
+        self._passed_over = False
+        self.counters = Counters()
+        self.on_freed: Callable[[Collection[UUID]], object] = lambda parcels: None  # told whose keys may have room
+        self.closed = False
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    async def park(self, parked: Parked) -> Served:
+        """Wait for work. Work that came since the claim that found none wakes the claimer at once."""
+        old = self._places.get(parked.place)
+        if old is not None:
+            self._places.remove(old)
+            if not old.done.done():
+                old.done.set_result(Served("superseded"))
+        place = self._places.add(parked, asyncio.get_running_loop().create_future())
+        if self.has_work(parked.want, self._lanes_of(parked.want.session)):
+            self._kick()
+        if self.closed or parked.until < self._looks_at:
+            self.alarm.ring()  # whatever the claim brings, the wait ends in time
+        try:
+            return await place.done
+        finally:
+            self._places.remove(place)
+
+    def of(self, sessions: Iterable[UUID]) -> list[exchange.Parked]:
+        """What waits of these sessions, and can take something."""
+        places = (place for session in sessions for place in self._places.of(session) if not place.done.done())
+        return [self._as_it_stands(place) for place in places if place.parked.want.free or place.parked.want.prefetch]
+
+    def has(self, session: UUID) -> bool:
+        """Whether an exchange of a session waits."""
+        return any(self._places.of(session))
+
+    def make_room(self, session: UUID) -> None:
+        """A session has got more room: what waits for it is asked anew, by an exchange that tells of all of it.
+
+        Each exchange tells of what no other does. What needs more room than one of them has would wait for their ends.
+        """
+        demands = self._directory.demands
+        if demands.costs and any(
+            place.parked.want.free and demands.is_costly(place.lanes) for place in self._places.of(session)
+        ):
+            self.release(session)
+
+    def release(self, session: UUID) -> None:
+        """Answer a session's exchanges now: there is something to tell it."""
+        if self._places.hasten(session):
+            self.alarm.ring()
+
+    def committed(self) -> None:
+        """Exchanges of this server let go of their sessions: a claim that passed over some looks again."""
+        self._commits += 1
+        if self._passed_over:
+            self._passed_over = False
+            self._kick()
+
+    async def close(self) -> None:
+        """Answer everybody; whoever comes later is answered at once."""
+        self.closed = True
+        if self._claiming is not None:
+            await asyncio.gather(self._claiming, return_exceptions=True)
+        try:
+            await self._end(list(self._places))
+        except HoraeError:
+            for place in self._places:
+                if not place.done.done():
+                    place.done.set_result(Served("superseded"))
+
+    async def step(self) -> Wait:
+        """End the waits whose time is over: an empty answer is the heartbeat."""
+        now = self._env.clock.monotonic()
+        due = self._places.due(inf if self.closed else now)
+        try:
+            await self._end(due)
+        except BaseException:
+            self._places.remind(due, now)
+            raise
+        now = self._env.clock.monotonic()
+        soonest = self._places.soonest()
+        self._looks_at = now + 60 if soonest is None else max(now + 0.005, soonest)
+        return self._looks_at - now
+
+    async def _end(self, due: Sequence[Place]) -> None:
+        if not due:
+            return
+        wants = [place.parked.want for place in due]
+        emptied = await self._store.answer_empty([(want.session, want.channel, want.n) for want in wants])
+        for place in due:
+            verdict, draining = emptied[place.parked.place]
+            if not place.done.done():
+                place.done.set_result(Served(verdict, draining=draining))
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint.lanes and self._places:
+            self._kick()
+
+    def _kick(self) -> None:
+        """Claim, unless a claim is under way: it looks again by itself."""
+        if not self.closed and (self._claiming is None or self._claiming.done()):
+            self._claiming = asyncio.create_task(self._claim_all())
+
+    async def _claim_all(self) -> None:
+        """Claim until no parked exchange has an occupied lane.
+
+        No more sessions are locked than there are executions to give; when those got nothing, all are tried.
+        """
+        wide = False
+        while not self.closed:
+            most = MOST_AT_ONCE if wide else min(MOST_AT_ONCE, max(1, self._directory.expected()))
+            able = self._able(most)
+            if not able:
+                return
+            try:
+                if not await self._claim(able):
+                    if len(able) < most or most == MOST_AT_ONCE:
+                        return
+                    wide = True
+            except StoreUnavailable:
+                return
+            except Exception:
+                log.exception("claim failed")
+                return
+
+    def _able(self, most: int) -> list[Place]:
+        able = self._places.able(self._directory.version, self._is_occupied)
+        if self._directory.demands.costs:
+            able = (place for place in able if self._directory.demands.affords(place.parked.want, place.lanes))
+        return list(islice(able, most))
+
+    def has_work(self, want: Want, lanes: frozenset[int]) -> bool:
+        """Whether a claim may bring something; one that wants nothing only waits for news."""
+        return self._is_occupied(want, lanes) and self._directory.demands.affords(want, lanes)
+
+    def _is_occupied(self, want: Want, lanes: frozenset[int]) -> bool:
+        """The same, whatever executions take."""
+        ahead = None if want.free > 0 else [job for job, count in want.prefetch.items() if count > 0]
+        return self._directory.occupied(lanes, of=ahead)
+
+    async def _claim(self, able: Sequence[Place]) -> bool:
+        """One claim for these; false when it brought nothing new: the next hint, exchange or scan tells."""
+        marks, commits = self._directory.marks(), self._commits
+        parked = [self._as_it_stands(place) for place in able]
+        views = self._directory.views(capacity([one.want for one in parked]))
+        done = await self._store.claim_for_parked(parked, views, self._directory.paused)
+        left = self.learn(done, marks)
+        self.serve(done.running)
+        if left:
+            self._hints.tell(Hint(lanes=left))
+        if not done.lanes and done.full:
+            return False
+        if not done.lanes:  # no lane was asked: somebody else holds their sessions
+            self._passed_over = commits == self._commits
+            return not self._passed_over
+        return bool(done.running) or any(low is None for low in done.lanes.values())
+
+    def _as_it_stands(self, place: Place) -> exchange.Parked:
+        want = place.parked.want
+        return exchange.Parked(want=want, lanes=place.lanes, taste=self._taste_of(want.session))
+
+    def serve(self, running: Sequence[Running], only: Container[tuple[UUID, int]] | None = None) -> None:
+        """Answer those for whom something was claimed; `only` these, where others have an answer of their own."""
+        served: dict[tuple[UUID, int], list[Running]] = {}
+        for slice in running:
+            place = slice.session, slice.channel
+            if only is None or place in only:
+                served.setdefault(place, []).append(slice)
+        for key, granted in served.items():
+            found = self._places.get(key)
+            if found is not None and found.parked.want.n == granted[0].n and not found.done.done():
+                found.done.set_result(Served("granted", granted))
+                self._places.remove(found)
+
+    def takers(self, amounts: Mapping[int, int]) -> list[exchange.Parked]:
+        """Who waits for so many executions that are about to go into these lanes; one exchange of a session."""
+        if self.closed or not self._places:
+            return []
+        most = min(MOST_AT_ONCE, sum(amounts.values()))
+        found: dict[UUID, exchange.Parked] = {}
+        for place in self._places.idle(self._directory.version, amounts.keys()):
+            if len(found) >= most:
+                break
+            want = place.parked.want
+            found.setdefault(
+                want.session, exchange.Parked(want=want, lanes=self._directory.demands.at_hand(place.lanes))
+            )
+        return list(found.values())
+
+    def handed_over(self, running: Sequence[Running]) -> None:
+        """What was accepted went to exchanges that wait here: answer them."""
+        if running:
+            self.learn(Claimed(list(running), {}), {})
+            self.serve(running)
+            self.committed()
+
+    def learn(self, claimed: Claimed, marks: dict[int, int]) -> dict[int, int]:
+        """Learn from a claim what lanes hold and how large their slices are; returns what to hint again."""
+        self.counters.claimed(claimed)
+        granted: dict[int, list[Running]] = {}
+        for slice in claimed.running:
+            granted.setdefault(slice.lane, []).append(slice)
+            taste = self._taste_of(slice.session)
+            if taste is not None:
+                charge(taste, slice, self._directory.expectations.of(slice.job))
+        for lane, slices in granted.items():
+            self._directory.granted(lane, slices)
+        self._directory.seen(claimed.means)
+        left = self._directory.claimed(claimed.lanes, marks)
+        self._hints.tell(Hint(wake_at=claimed.wake_at))
+        if claimed.freed:
+            self.on_freed(claimed.freed)
+        if claimed.full:
+            self._directory.shut(claimed.full, marks)
+        return {lane: low for lane, low in left.items() if lane not in claimed.suspects and lane not in claimed.full}

@@ -1,0 +1,95 @@
+"""Checks of what workers send that the types of the protocol cannot say."""
+
+from collections import Counter
+
+from horae.errors import BadInput, OutcomeRefused, ProtocolMismatch
+from horae.model.base.controls import refuse_controls
+from horae.model.documents.nesting import MAX_NESTING, is_too_deep
+from horae.model.fleet.protocol import (
+    FIRST_PROTOCOL,
+    MAX_ERROR_NAME,
+    MAX_MESSAGE,
+    MAX_RESULT,
+    MAX_TRACEBACK,
+    MOST_ERROR_NAMES,
+    PROTOCOL,
+    Exchange,
+    Failure,
+    Outcome,
+    Register,
+)
+
+MOST_LINES = 100_000_000  # of an attempt
+MOST_PIECES = 100  # of the log of one attempt in one exchange: each is a statement
+
+
+def check_presence(presence: Register) -> None:
+    """Refuse a registration of another protocol, or with texts or numbers that are out of bounds."""
+    if not max(FIRST_PROTOCOL, PROTOCOL - 1) <= presence.protocol <= PROTOCOL:
+        raise ProtocolMismatch(
+            f"The worker speaks protocol {presence.protocol}, this server {PROTOCOL}.",
+            "Upgrade the older of the two; a server also accepts the version before its own, if there is one.",
+        )
+    for field, texts in (
+        ("worker", [presence.worker]),
+        ("host", [presence.host]),
+        ("version", [presence.version]),
+        ("labels", [*presence.labels, *presence.labels.values()]),
+        ("queues", [*presence.queues, *presence.weights]),
+        ("resources", presence.resources),
+        ("kinds", presence.kinds),
+        ("functions", [function.name for function in presence.functions]),
+    ):
+        for text in texts:
+            refuse_controls(text, field)
+
+
+def _check_error(error: Failure) -> None:
+    """Refuse an error that would fill the pages that show it."""
+    for field, text, most in (
+        ("type", error.type, MAX_ERROR_NAME),
+        ("message", error.message, MAX_MESSAGE),
+        ("traceback", error.traceback, MAX_TRACEBACK),
+        ("names", max(error.names, key=len, default=""), MAX_ERROR_NAME),
+    ):
+        if len(text) > most:
+            said = f"The {field} of its error has {len(text)} characters."
+            raise BadInput(said, f"{most} are allowed: shorten it.", field=f"error.{field}")
+    if len(error.names) > MOST_ERROR_NAMES:
+        said = f"Its error has {len(error.names)} names."
+        raise BadInput(said, f"{MOST_ERROR_NAMES} are allowed.", field="error.names")
+
+
+def check_exchange(up: Exchange) -> None:
+    """Refuse an exchange that contradicts itself, and name the outcome that does."""
+    if len(up.logs) > MOST_PIECES and max(Counter((log.parcel, log.item) for log in up.logs).values()) > MOST_PIECES:
+        remedy = "Send consecutive lines of an attempt together."
+        raise BadInput(f"There are more than {MOST_PIECES} pieces of one log.", remedy, field="logs")
+    for log in up.logs:
+        if log.seq + len(log.lines) > MOST_LINES:
+            raise BadInput(f"A log has no line {log.seq}.", f"Lines of an attempt are 0 to {MOST_LINES}.", field="seq")
+    for i, outcome in enumerate(up.outcomes):
+        try:
+            _check_outcome(outcome)
+        except BadInput as error:
+            fields = {"field": f"outcomes[{i}].{error.fields['field']}", "index": i}
+            raise OutcomeRefused(f"Outcome {i}: {error.detail}", error.remedy, **fields) from None
+
+
+def _check_outcome(outcome: Outcome) -> None:
+    if outcome.error is not None:
+        _check_error(outcome.error)
+    size, items = outcome.hi - outcome.lo, f"It names items {outcome.lo} to {outcome.hi}"
+    if size < 1:
+        raise BadInput(f"{items}: none.", "Send an `hi` above `lo`.", field="hi")
+    if outcome.results and len(outcome.results) != size:
+        remedy = "Send one result per item, or none when all are null."
+        raise BadInput(f"{items} with {len(outcome.results)} results.", remedy, field="results")
+    for result in map(bytes, outcome.results):
+        if len(result) <= MAX_RESULT and is_too_deep(result):
+            remedy = f"Flatten it: {MAX_NESTING} levels are allowed."
+            raise BadInput("A result is nested too deeply.", remedy, field="results")
+    for name, times in (("startedAt", outcome.started_at), ("endedAt", outcome.ended_at)):
+        if len(times) > 1 and len(times) != size:
+            remedy = "Send one time per item, one for all, or none."
+            raise BadInput(f"{items} with {len(times)} times.", remedy, field=name)

@@ -1,0 +1,178 @@
+"""Fair access: while several namespaces use a server, none of them crowds the others out.
+
+Each namespace then has a bounded number of requests in work, and the next ones wait for their turn; its requests and
+submissions are bounded by a rate. A namespace that has the server to itself is not bounded at all. Each server counts
+its own.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Protocol, TypeVar
+
+from horae.engine.settings import EngineSettings
+from horae.env import SECOND, Env, Instant
+from horae.errors import OverQuota, TooOften
+from horae.model.admission.rate import NEVER, Rate
+
+AT_ONCE = 4  # requests of a namespace in work at a time, times its weight
+CALM = 1.0  # seconds without a request after which a namespace does not compete any more
+MOST_PACES = 10_000  # namespaces whose paces are remembered
+
+T = TypeVar("T")
+_HOLDS_TURN: ContextVar[bool] = ContextVar("holds_turn", default=False)
+
+
+class Compute(Protocol):
+    """Does long pure work where it keeps nobody waiting."""
+
+    async def __call__(self, work: Callable[[], T]) -> T: ...
+
+
+async def at_once(work: Callable[[], T]) -> T:
+    """Do pure work here and now."""
+    return work()
+
+
+class Pace:
+    """How fast each namespace goes beside others, by a rate."""
+
+    def __init__(self, rate: Rate | None) -> None:
+        self.rate = rate
+        self._paces: dict[int, Instant] = {}
+
+    def wait(self, namespace: int, count: int, now: Instant) -> int:
+        """Count requests, or return the seconds to wait. A large request is let in and paid for afterwards."""
+        if self.rate is None:
+            return 0
+        pace = self._paces.pop(namespace, NEVER)
+        if not self.rate.room(pace, now):
+            self._paces[namespace] = pace
+            return max(1, -(-(self.rate.opens_at(pace) - now) // SECOND))
+        self._paces[namespace] = self.rate.after(pace, count, now)
+        if len(self._paces) > MOST_PACES:
+            del self._paces[next(iter(self._paces))]  # the namespace that asked longest ago
+        return 0
+
+
+class FairAccess:
+    """Shares a server between the namespaces that use it at the same time."""
+
+    def __init__(self, env: Env, weight: Callable[[int], float], settings: EngineSettings) -> None:
+        self._env, self._weight = env, weight
+        self._requests, self._submissions = Pace(settings.namespace_request_rate), Pace(settings.namespace_submit_rate)
+        self._last, self._other = (-1, -CALM), (-1, -CALM)  # the namespaces that asked last, and when; never the same
+        self._working: dict[int, int] = {}
+        self._waiting: dict[int, deque[asyncio.Future[None]]] = {}
+        self._dealing = False  # the next deal is under way
+        self._begun: set[int] = set()  # namespaces of which a request began in this turn of the event loop
+        self._computing = asyncio.Lock()
+        self.refused = 0
+
+    def heard(self, namespace: int) -> None:
+        """Note that a namespace uses this server."""
+        if self._last[0] != namespace:
+            self._other = self._last
+        self._last = (namespace, self._env.clock.monotonic())
+
+    def contended(self, namespace: int) -> bool:
+        """Return whether another namespace uses this server, too."""
+        _, at = self._last if self._last[0] != namespace else self._other
+        return self._env.clock.monotonic() - at < CALM
+
+    def count_request(self, namespace: int) -> None:
+        """Count a request. Raises TooOften when the namespace asks too often beside others."""
+        if self.contended(namespace) and (wait := self._requests.wait(namespace, 1, self._env.now())):
+            self.refused += 1
+            detail = f"While others use this server, a namespace may send it {self._requests.rate} requests."
+            remedy = f"Repeat it in {wait} s, or have the setting namespace_request_rate raised."
+            raise TooOften(detail, remedy, retryAfter=wait)
+
+    def count_submissions(self, namespace: int, count: int) -> None:
+        """Count executions to be accepted. Raises OverQuota when the namespace submits too many beside others."""
+        if self.contended(namespace) and (wait := self._submissions.wait(namespace, count, self._env.now())):
+            self.refused += 1
+            detail = f"While others use this server, a namespace may submit {self._submissions.rate} executions."
+            remedy = f"Repeat it in {wait} s, or have a quota set: `horae namespaces quota --submissions-per-second`."
+            raise OverQuota(detail, remedy, retryAfter=wait, quota="submissionsPerSecond")
+
+    async def enter(self, namespace: int) -> None:
+        """Begin a request's work, when it is this namespace's turn; `leave` must follow."""
+        if namespace not in self._waiting and (self._is_light(namespace) or not self.contended(namespace)):
+            self._begin(namespace)
+        else:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.setdefault(namespace, deque()).append(turn)
+            self._deal_soon()
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._give_back(namespace)
+                raise
+        _HOLDS_TURN.set(True)
+
+    def leave(self, namespace: int) -> None:
+        """End a request's work, if it began, and let the next one of its namespace begin."""
+        if _HOLDS_TURN.get():
+            _HOLDS_TURN.set(False)
+            self._give_back(namespace)
+
+    @asynccontextmanager
+    async def aside(self, namespace: int) -> AsyncIterator[None]:
+        """Give the turn back while a request only waits."""
+        if not _HOLDS_TURN.get():
+            yield
+            return
+        self.leave(namespace)
+        try:
+            yield
+        finally:
+            await self.enter(namespace)
+
+    async def compute(self, work: Callable[[], T]) -> T:
+        """Do long pure work beside the event loop, one piece at a time: more would starve the loop of the GIL."""
+        async with self._computing:
+            return await asyncio.to_thread(work)
+
+    def _deal_soon(self) -> None:
+        if not self._dealing:
+            self._dealing = True
+            asyncio.get_running_loop().call_soon(self._deal)
+
+    def _deal(self) -> None:
+        """Let one request of each namespace begin that has room for it; the loop runs them before the next deal."""
+        self._dealing = False
+        for namespace, waiting in list(self._waiting.items()):
+            while waiting and waiting[0].done():
+                del waiting[0]
+            if waiting and namespace not in self._begun and self._has_room(namespace):
+                self._begin(namespace)
+                waiting.popleft().set_result(None)
+            if not waiting:
+                del self._waiting[namespace]
+            elif self._has_room(namespace):
+                self._deal_soon()
+
+    def _is_light(self, namespace: int) -> bool:
+        """Return whether nothing of a namespace is in work, nor was in this turn of the loop: it waits for no deal."""
+        return namespace not in self._working and namespace not in self._begun
+
+    def _begin(self, namespace: int) -> None:
+        self._working[namespace] = self._working.get(namespace, 0) + 1
+        if not self._begun:
+            asyncio.get_running_loop().call_soon(self._begun.clear)
+        self._begun.add(namespace)
+
+    def _has_room(self, namespace: int) -> bool:
+        most = max(1, round(AT_ONCE * self._weight(namespace)))
+        return self._working.get(namespace, 0) < most or not self.contended(namespace)
+
+    def _give_back(self, namespace: int) -> None:
+        self._working[namespace] -= 1
+        if not self._working[namespace]:
+            del self._working[namespace]
+        if namespace in self._waiting:
+            self._deal_soon()

@@ -1,0 +1,361 @@
+"""Keys: who may talk to Horae.
+
+A revoked key stops working within `CACHED` seconds on every server, and so does whatever else changes about it.
+"""
+
+import hmac
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Literal, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from horae.engine.base.tokens import digest_of, id_of, new_code, new_cookie, new_key_id, new_key_text
+from horae.env import SECOND, Env, Instant, Micros
+from horae.errors import BadInput, Busy, Conflict, Forbidden, NotFound, Unauthorized
+from horae.model.admission.reading.limits import parse_rate
+from horae.model.base.controls import refuse_controls
+from horae.model.definitions.job import DAY
+from horae.model.tenancy.principal import (
+    DEFAULT_NAMESPACE,
+    LOCAL,
+    Allowance,
+    Permission,
+    Principal,
+    Role,
+    check_grant,
+    in_effect,
+    refuse_more,
+)
+from horae.store.admission import quotas
+from horae.store.contract import Store
+from horae.store.tenancy import keys
+
+CACHED = 5.0  # seconds a checked credential is believed
+RECALLED = 300.0  # seconds for which a key is recalled that was asked about, for when the store is away
+MOST_CACHED = 10_000
+NOTED_EVERY: Micros = 60 * SECOND  # how often the last use of a key is written
+CODE_LIFE: Micros = 600 * SECOND
+LONGEST_OVERLAP: Micros = 90 * DAY
+SIGNED_IN_FOR: Micros = 7 * DAY
+PERSONAL = "u_"  # how the cookies of people begin who signed in by themselves
+LEAST_PRESET = 32  # characters: a preset key is as hard to guess as a made one
+
+Credential = tuple[Literal["key", "cookie"], bytes]  # its hash; a cookie is never taken for a key
+
+OF_INSTALLATION = keys.Grant(namespace=DEFAULT_NAMESPACE, role="admin", permissions=("installation",))
+
+
+class NewKey(Struct, frozen=True):
+    """A key that was just made; its text is shown this once."""
+
+    stored: keys.StoredKey
+    text: str
+
+
+class NewCode(Struct, frozen=True):
+    """A code that signs one browser in; its text is shown this once."""
+
+    text: str
+    until: Instant
+
+    def link(self, url: str) -> str:
+        """The link that carries it: in the fragment, which browsers do not send and servers do not log."""
+        return f"{url}/#code={self.text}"
+
+
+class SignedIn(Struct, frozen=True):
+    """A browser's credential: the cookie's text is for the browser alone."""
+
+    cookie: str
+    until: Instant
+    who: Principal
+
+
+class Checked(Struct):
+    """A credential that the store was asked about."""
+
+    who: Principal
+    expires_at: Instant | None
+    until: float  # believed
+    recalled: float  # until then, when the store is away
+
+
+class Sessions(Protocol):
+    """Whose cookies are people's own."""
+
+    async def check(self, text: str) -> Principal | None: ...
+
+    async def in_namespace(self, who: Principal, name: str) -> Principal: ...
+
+    async def sign_out(self, text: str) -> None: ...
+
+
+class Keys:
+    """Makes, checks and revokes keys; signs browsers in and out."""
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+        self.people: Sessions | None = None
+        self._known: dict[Credential, Checked] = {}
+        self._elsewhere: dict[tuple[str, str], tuple[Principal, float]] = {}  # by key's id and namespace's name
+
+    async def ensure_admin_key(self, preset: str | None = None, found: str = "") -> str | None:
+        """Make sure that somebody can get in.
+
+        A preset key is valid from now on. Without one, and with no lasting admin key in the store, a key is made and
+        returned: the caller shows it once. Otherwise None. `found` is a key that the administrator has already, of
+        another store: a store that never saw it takes it for its first one.
+        """
+        if preset:
+            await self._ensure_preset(preset)
+            return None
+        new = self._make("first administrator", OF_INSTALLATION, None)
+        if len(found) >= LEAST_PRESET and await self._store.read(lambda: keys.one(id_of(found))) is None:
+            new = NewKey(replace(new.stored, id=id_of(found), hash=digest_of(found)), found)
+        added = await self._store.write(lambda: keys.add_first_admin(new.stored))
+        return new.text if added else None
+
+    async def _ensure_preset(self, text: str) -> None:
+        if len(text) < LEAST_PRESET:
+            remedy = f"Use at least {LEAST_PRESET} random characters, for example: openssl rand -hex 32"
+            raise BadInput(f"The preset admin key has only {len(text)} characters.", remedy, field="admin_key")
+        id, digest = id_of(text), digest_of(text)
+        known = await self._store.read(lambda: keys.one(id))
+        if known is not None and known.hash == digest and known.valid(self._env.now()):
+            return
+        stored = keys.StoredKey(
+            id=id, hash=digest, name="preset administrator", grant=OF_INSTALLATION, created_at=self._env.now()
+        )
+        await self._store.write(lambda: keys.add(stored))
+
+    async def create(
+        self,
+        namespace: int,
+        name: str,
+        role: Role,
+        expires_at: Instant | None = None,
+        *,
+        permissions: Sequence[Permission] = (),
+        queues: Sequence[str] = (),
+        jobs: Sequence[str] = (),
+        rate: str | None = None,
+        by: Principal = LOCAL,
+    ) -> NewKey:
+        """Make a key, in somebody's name. Raises BadInput, and Forbidden for what is more than its maker has."""
+        check_grant(by, namespace, role, permissions, queues, jobs)
+        grant = keys.Grant(
+            namespace=namespace, role=role, permissions=tuple(sorted(set(permissions))), queues=tuple(queues),
+            jobs=tuple(jobs), made_by=by.key or None,
+        )  # fmt: skip
+        if expires_at is not None and expires_at <= self._env.now():
+            raise BadInput("The key would have expired already.", "Give a later expiresAt.", field="expiresAt")
+        if rate is not None:
+            rate = str(parse_rate(rate, "rate"))
+        new = self._make(name, grant, expires_at, rate)
+        await self._store.write(lambda: keys.add(new.stored))
+        return new
+
+    def _make(self, name: str, grant: keys.Grant, expires_at: Instant | None, rate: str | None = None) -> NewKey:
+        refuse_controls(name, "name")
+        id, text = new_key_text()
+        stored = keys.StoredKey(
+            id=id, hash=digest_of(text), name=name, grant=grant, created_at=self._env.now(), expires_at=expires_at,
+            rate=rate,
+        )  # fmt: skip
+        return NewKey(stored, text)
+
+    async def list(self, namespace: int, after: str = "", limit: int = 100) -> list[keys.StoredKey]:
+        """Keys of a namespace, those that have ended included, in the order of their ids."""
+        return await self._store.read(lambda: keys.page(namespace, after, limit))
+
+    async def rotate(self, namespace: int, id: str, overlap: Micros, by: Principal = LOCAL) -> NewKey:
+        """A key like another one, which it replaces: both are valid until the overlap ends.
+
+        One that ends by itself is followed by one that lives as long as it was made for. Raises NotFound, Conflict.
+        """
+        if not 0 <= overlap <= LONGEST_OVERLAP:
+            raise BadInput("The overlap is longer than 90 days.", "Both keys are valid in it: 1d.", field="overlap")
+        old, now = await self._own(namespace, id, by), self._env.now()
+        ends = None if old.expires_at is None else now + (old.expires_at - old.created_at)
+        new = self._make(old.name, replace(old.grant, made_by=by.key or None), ends, old.rate)
+        if not await self._store.write(lambda: keys.succeed(old.id, new.stored, now + overlap, now)):
+            raise Conflict(f'Key "{id}" has been rotated already.', "`horae keys list` tells which one replaced it.")
+        self.forget()
+        return new
+
+    async def _own(self, namespace: int, id: str, by: Principal) -> keys.StoredKey:
+        """A valid key of a namespace, which may not be worth more than who does something to it."""
+        stored = await self._store.read(lambda: keys.one(id))
+        if stored is None or stored.grant.namespace != namespace or not stored.valid(self._env.now()):
+            raise NotFound(f'No valid key "{id[:60]}".', "List keys with `horae keys list` or GET /api/v1/keys.")
+        refuse_more(by, stored.grant.permissions)
+        return stored
+
+    async def revoke(self, namespace: int, id: str, by: Principal = LOCAL, *, force: bool = False) -> None:
+        """End a key: at once here, within `CACHED` seconds on the other servers.
+
+        Raises Conflict for the last key that administers the installation, unless forced.
+        """
+        old, now = await self._own(namespace, id, by), self._env.now()
+        if not force and await self._store.read(lambda: keys.is_last_admin(old.id)):
+            raise Conflict(
+                "This is the last key that administers the installation.",
+                "Make another one first: `horae keys create NAME --role admin --permission installation`; or send"
+                " `force`: a server makes a new key when it starts without any.",
+            )
+        await self._store.write(lambda: keys.revoke(namespace, old.id, now))
+        self.forget()
+
+    def forget(self) -> None:
+        """Believe no credential any longer without asking the store: with a key, its browsers end."""
+        self._known.clear()
+        self._elsewhere.clear()
+
+    async def check(self, text: str) -> Principal | None:
+        """Who bears this key; None when it is not valid."""
+        digest = digest_of(text)
+        known = self._remembered(("key", digest))
+        if known is not None:
+            return known
+        stored = await self._store.read(lambda: keys.one(id_of(text)))
+        if stored is None or not hmac.compare_digest(stored.hash, digest):
+            self._known.pop(("key", digest), None)
+            return None
+        return await self._admit(("key", digest), stored, None)
+
+    def recall(self, text: str) -> Principal | None:
+        """Who bore this key when the store was last asked, if that was lately: for what is told while it is away.
+
+        Whoever goes on asking is recalled for as long as that lasts. A key still ends at its instant.
+        """
+        known, now = self._known.get(("key", digest_of(text))), self._env.clock.monotonic()
+        if known is None or known.recalled <= now or self._is_over(known):
+            return None
+        known.recalled = now + RECALLED
+        return known.who
+
+    async def check_cookie(self, text: str) -> Principal | None:
+        """Who signed in with this cookie; None when nobody is."""
+        if self.people is not None and text.startswith(PERSONAL):
+            return await self.people.check(text)
+        digest = digest_of(text)
+        known = self._remembered(("cookie", digest))
+        if known is not None:
+            return known
+        found = await self._store.read(lambda: keys.signed_in(digest, self._env.now()))
+        return await self._admit(("cookie", digest), *found) if found else None
+
+    def _remembered(self, shown: Credential) -> Principal | None:
+        known = self._known.get(shown)
+        if known is None or known.until <= self._env.clock.monotonic():
+            return None
+        return None if self._is_over(known) else known.who
+
+    def _is_over(self, known: Checked) -> bool:
+        return known.expires_at is not None and self._env.now() >= known.expires_at
+
+    async def _admit(self, shown: Credential, stored: keys.StoredKey, csrf: str | None) -> Principal | None:
+        now = self._env.now()
+        if not stored.valid(now):
+            self._known.pop(shown, None)
+            return None
+        who = _principal(stored, csrf)
+        if len(self._known) >= MOST_CACHED:
+            self._known.clear()
+        asked = self._env.clock.monotonic()
+        self._known[shown] = Checked(who, stored.expires_at, asked + CACHED, asked + RECALLED)
+        await self._note_use(stored, now)
+        return who
+
+    async def _note_use(self, stored: keys.StoredKey, now: Instant) -> None:
+        since = now - NOTED_EVERY
+        if stored.last_used_at is not None and stored.last_used_at > since:
+            return
+        with suppress(Busy):  # a store that only reads, or has much to do, still lets people in
+            await self._store.write(lambda: keys.used(stored.id, now, since))
+
+    async def in_namespace(self, who: Principal, name: str) -> Principal:
+        """The same, in the namespace of a name: for who may use several. Others do not learn which there are."""
+        if name == who.namespace_name:
+            return who
+        if self.people is not None and who.kind == "user":
+            return await self.people.in_namespace(who, name)
+        known = self._elsewhere.get((who.key, name)) if who.may("installation") else None
+        if known is not None and known[1] > self._env.clock.monotonic():
+            return replace(known[0], csrf=who.csrf)
+        found = await self._store.read(lambda: quotas.namespace_named(name)) if who.may("installation") else None
+        if found is None:
+            remedy = (
+                "Use a key of that namespace; or leave out --namespace, HORAE_NAMESPACE, the header Horae-Namespace."
+            )
+            raise NotFound(f'No namespace "{name[:128]}" for this credential.', remedy)
+        there = replace(who, namespace=found, namespace_name=name)
+        if len(self._elsewhere) >= MOST_CACHED:
+            self._elsewhere.clear()
+        self._elsewhere[who.key, name] = (there, self._env.clock.monotonic() + CACHED)
+        return there
+
+    async def new_sign_in_code(self, who: Principal = LOCAL) -> NewCode:
+        """A code that signs one browser in, once, within ten minutes, for what its maker may.
+
+        It ends with the key that it goes back to, also if a browser made it. Raises Forbidden for people: their
+        sign-ins end when they are locked out.
+        """
+        if who.kind == "user":
+            remedy = "Sign in on the other device with your name and password, or at your identity provider."
+            raise Forbidden("Sign-in links are made with keys, not by people.", remedy)
+        maker = await self._store.read(lambda: keys.one(who.key)) if who.csrf else None
+        code, now = new_code(), self._env.now()
+        until = now + CODE_LIFE
+        grant = keys.Grant(
+            namespace=who.namespace, role=who.role, queues=who.queues, jobs=who.jobs,
+            made_by=(maker and maker.grant.made_by) or who.key or None,
+            permissions=tuple(sorted(who.permissions - _beyond(who.namespace))),
+        )  # fmt: skip
+        await self._store.write(lambda: keys.add_code(digest_of(code), grant, until, now))
+        return NewCode(code, until)
+
+    async def sign_in(self, code: str) -> SignedIn:
+        """Exchange a code for a cookie."""
+        (cookie, csrf), id, now = new_cookie(), new_key_id(), self._env.now()
+        until = now + SIGNED_IN_FOR
+        key = await self._store.write(lambda: keys.sign_in(digest_of(code), id, digest_of(cookie), csrf, until, now))
+        if key is None:
+            raise Unauthorized(
+                "This sign-in code is not valid: each works once, within ten minutes.",
+                "Make a new link with `horae sign-in`, on the server's machine or with an administrator's key.",
+            )
+        return SignedIn(cookie, key.expires_at or until, _principal(key, csrf))
+
+    async def sign_out(self, cookie: str) -> None:
+        """End a browser's cookie."""
+        if self.people is not None and cookie.startswith(PERSONAL):
+            return await self.people.sign_out(cookie)
+        digest, now = digest_of(cookie), self._env.now()
+        self._known.pop(("cookie", digest), None)
+        return await self._store.write(lambda: keys.sign_out(digest, now))
+
+
+def _principal(stored: keys.StoredKey, csrf: str | None) -> Principal:
+    grant = stored.grant
+    return Principal(
+        namespace=grant.namespace, namespace_name=grant.namespace_name, role=grant.role, key=stored.id,
+        name=stored.name, permissions=in_effect(grant.role, grant.permissions), queues=grant.queues, jobs=grant.jobs,
+        allowance=_allowance(stored, is_browser=csrf is not None), csrf=csrf,
+    )  # fmt: skip
+
+
+def _allowance(stored: keys.StoredKey, is_browser: bool) -> Allowance | None:
+    if stored.rate is None:
+        return None
+    rate = parse_rate(stored.rate, "rate")
+    return Allowance(
+        of=(stored.grant.made_by if is_browser else None) or stored.id, rate=replace(rate, burst=rate.count)
+    )
+
+
+def _beyond(namespace: int) -> frozenset[str]:
+    """The permissions that nothing has which is made in a namespace: a link into one does not lead to the others."""
+    return frozenset() if namespace == DEFAULT_NAMESPACE else frozenset({"installation"})

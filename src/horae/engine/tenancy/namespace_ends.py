@@ -1,0 +1,56 @@
+"""Ending what a namespace has under way, in batches."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from horae.env import Instant
+from horae.model.base.ids import first_id_at, index_of, parcel_of
+from horae.store.contract import Store
+from horae.store.executions.leaving.cancel_job import START, Batch
+from horae.store.tenancy import namespace_end
+from horae.store.triggers.dependencies.starts import Started
+
+BATCH = 500
+WHY = "the namespace is being erased"
+
+
+class NamespaceEnds:
+    """Cancels what waits and is queued, and asks workers to stop what runs."""
+
+    def __init__(
+        self, store: Store, on_asked: Callable[[UUID], object] = lambda session: None
+    ) -> None:  # fmt: skip
+        """`on_asked` is called with sessions that were asked to stop something."""
+        self._store, self._on_asked = store, on_asked
+
+    async def live(self, namespace: int, before: Instant) -> int:
+        """How many executions of before an instant have not ended."""
+        return await self._store.read(lambda: namespace_end.live(namespace, first_id_at(before)))
+
+    async def under_way(self, namespace: int, before: Instant) -> tuple[list[UUID], list[UUID]]:
+        """Backfills and replays that have not ended."""
+        return await self._store.read(lambda: namespace_end.under_way(namespace, before))
+
+    async def cancel(self, namespace: int, before: Instant, goes_on: Callable[[], bool]) -> None:
+        """Cancel what has not ended, as long as that may take."""
+        low = first_id_at(before)
+        for execution in await self._store.read(lambda: namespace_end.workflows(namespace, low, BATCH)):
+            if goes_on():
+                await self._store.cancel(parcel_of(execution), index_of(execution), WHY)
+        for shelf in namespace_end.PENDING:
+            batch = Batch(0, START)
+            while batch.next is not None and goes_on():
+                batch = await self._some(shelf, namespace, batch.next, low)
+        for session in await self._store.read(lambda: namespace_end.sessions(namespace, low)):
+            await self._store.change(
+                lambda now: namespace_end.ask_session(session, namespace, low, WHY, now)  # noqa: B023
+            )
+            self._on_asked(session)
+
+    async def _some(self, shelf: str, namespace: int, after: tuple[UUID, int], low: UUID) -> Batch:
+        done, new_id = Started(), self._store.env.new_id
+        batch = await self._store.change(
+            lambda now: namespace_end.cancel_pending(shelf, namespace, new_id, after, low, BATCH, WHY, now, done)
+        )
+        self._store.on_started(done)
+        return batch

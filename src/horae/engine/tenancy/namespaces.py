@@ -1,0 +1,142 @@
+"""Namespaces: made, shown, changed and deleted. Whose credential is for one finds that one, and no other."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.settings import EngineSettings
+from horae.env import Env
+from horae.errors import Conflict, Forbidden, NotFound
+from horae.model.base.duration import format_duration
+from horae.model.base.instant import format_instant
+from horae.model.definitions.job import NAME
+from horae.model.definitions.reading.values import a_name, an_object
+from horae.model.tenancy.namespace import DEFAULT_NAMESPACE, Namespace
+from horae.model.tenancy.namespace_view import NamespaceView
+from horae.model.tenancy.principal import Principal
+from horae.model.tenancy.read_namespace import Said, merge_namespace, parse_namespace, show_namespace
+from horae.store.contract import Store
+from horae.store.tenancy import namespaces as moves
+
+MOST = 10_000
+_INSTALLATION = 'That takes a credential with the permission "installation": `horae keys create NAME --role admin'
+_INSTALLATION += " --permission installation`."
+log = structlog.get_logger("horae.engine")
+
+
+class Namespaces:
+    """What can be done with namespaces."""
+
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, settings: EngineSettings) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._retention = settings.retention
+
+    async def create(self, body: Any) -> NamespaceView:
+        """Make a namespace, with the queue of jobs that name none. Raises BadInput, Conflict."""
+        given = an_object(body, "body", 'Send an object such as {"name": "billing"}.')
+        name = a_name(given.get("name"), "name", NAME)
+        said = parse_namespace({field: value for field, value in given.items() if field != "name"})
+        if len(self._directory.namespaces) >= MOST:
+            raise Conflict(f"There are {MOST} namespaces, and no more are allowed.", "Delete some that nobody uses.")
+        if await self._store.change(lambda now: moves.create(name, said, now)) is None:
+            raise Conflict(f'There is a namespace "{name}" already.', "Change it with `horae namespaces set`.")
+        log.info("namespace made", namespace=name)
+        await self.changed()
+        return await self._shown(name)
+
+    async def list(self, who: Principal) -> list[NamespaceView]:
+        """The namespaces that a credential may look at: its own, or all."""
+        found = await self._store.read(moves.all_namespaces)
+        return [view(one) for one in found if one.id == who.namespace or who.may("installation")]
+
+    async def find(self, who: Principal, name: str) -> Namespace:
+        """The namespace of a name, if this credential may look at it. Raises NotFound, as if there were none."""
+        found = await self._store.read(lambda: moves.named(name))
+        if found is None or (found.id != who.namespace and not who.may("installation")):
+            raise missing(name)
+        return found
+
+    async def get(self, who: Principal, name: str) -> NamespaceView:
+        """One namespace."""
+        return view(await self.find(who, name))
+
+    async def edit(self, who: Principal, name: str, patch: Any) -> NamespaceView:
+        """Change some of what is said of a namespace; null takes a field back to its default."""
+        await self.find(who, name)
+
+        def make(before: Namespace) -> Said:
+            said = parse_namespace(merge_namespace(before, patch))
+            if not who.may("installation"):
+                self._refuse(before, said)
+            return said
+
+        if await self._store.change(lambda now: moves.change(name, make, now)) is None:
+            raise missing(name)
+        await self.changed()
+        return await self._shown(name)
+
+    def _refuse(self, before: Namespace, said: Said) -> None:
+        """What others pay for is not a tenant's to decide."""
+        if said.weight != before.weight:
+            raise Forbidden("A namespace does not decide its own weight.", _INSTALLATION)
+        for outcome, span in said.spec.retention.items():
+            if span > max(self._retention, before.spec.retention.get(outcome, 0)):
+                most = format_duration(self._retention)
+                raise Forbidden(f"A namespace does not keep its executions for longer than {most}.", _INSTALLATION)
+
+    async def delete(self, who: Principal, name: str) -> None:
+        """Delete a namespace in which nothing lives, with its keys. Raises NotFound, Conflict."""
+        found = await self.find(who, name)
+        if found.name == DEFAULT_NAMESPACE:
+            raise Conflict("The first namespace stays.", "Delete what is in it, or leave it empty.")
+        alive = await self._store.change(lambda now: moves.delete(found.id, now))
+        if alive is not None:
+            told = ", ".join(_counted(alive))
+            remedy = "Delete its jobs, cancel what has not ended and stop its workers, or erase all of it:"
+            remedy += f" `horae namespaces erase {name} --definitions`."
+            raise Conflict(f'Namespace "{name}" still has {told}.', remedy)
+        log.info("namespace deleted", namespace=name)
+        await self.changed()
+
+    async def _shown(self, name: str) -> NamespaceView:
+        found = await self._store.read(lambda: moves.named(name))
+        if found is None:
+            raise missing(name)
+        return view(found)
+
+    async def changed(self) -> None:
+        """Know the namespaces as they are now, here and on other servers."""
+        await self._directory.load()
+        self._hints.tell(Hint(queues=True))
+
+
+def _counted(alive: moves.Alive) -> list[str]:
+    amounts: Mapping[str, int] = {
+        "job": alive.jobs, "execution": alive.executions, "worker": alive.workers,
+    }  # fmt: skip
+    return [f"{count:,} {word}{'' if count == 1 else 's'}" for word, count in amounts.items() if count]
+
+
+def view(namespace: Namespace) -> NamespaceView:
+    """A namespace as the API shows it."""
+    said = show_namespace(namespace)
+    return NamespaceView(
+        name=namespace.name,
+        description=said["description"],
+        weight=namespace.weight,
+        retention=said["retention"],
+        archive=said["archive"],
+        defaults=said["defaults"],
+        queue_policy=said["queuePolicy"],
+        state=namespace.state,
+        created_at=format_instant(namespace.created_at),
+        updated_at=format_instant(namespace.updated_at),
+    )
+
+
+def missing(name: str) -> NotFound:
+    """What is answered of a namespace that is not there, or not for who asks."""
+    return NotFound(f'There is no namespace "{name[:60]}" for this credential.', "See `horae namespaces list`.")

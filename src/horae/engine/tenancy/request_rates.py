@@ -1,0 +1,41 @@
+"""How often a credential may ask: so many requests in a span, of which all may come at once after a pause.
+
+Each server counts its own. Who has no rate costs nothing, and what workers exchange is not counted: that is bounded by
+what they hold and by their connections.
+"""
+
+from horae.env import SECOND, Env, Instant
+from horae.errors import TooOften
+from horae.model.admission.rate import NEVER, Rate
+from horae.model.tenancy.principal import Allowance, Principal
+
+MOST = 10_000  # credentials that are remembered
+
+
+class RequestRates:
+    """Counts requests by credential and refuses those that come too soon."""
+
+    def __init__(self, env: Env, default: Rate | None = None) -> None:
+        """`default` is for credentials that have no rate of their own."""
+        self._env, self._default = env, default
+        self._paces: dict[str, Instant] = {}
+        self.refused = 0
+
+    def take(self, who: Principal) -> None:
+        """Count a request. Raises TooOften, and then it is not counted."""
+        allowed = who.allowance
+        if allowed is None:
+            if self._default is None:
+                return
+            allowed = Allowance(of=who.key, rate=self._default)
+        now, rate = self._env.now(), allowed.rate
+        pace = self._paces.pop(allowed.of, NEVER)
+        if not rate.room(pace, now):
+            self._paces[allowed.of] = pace
+            self.refused += 1
+            wait = max(1, -(-(rate.opens_at(pace) - now) // SECOND))
+            remedy = f"Repeat it in {wait} s; who makes keys can make one with another `rate`."
+            raise TooOften(f"This credential may ask {rate} of each server, and did.", remedy, retryAfter=wait)
+        self._paces[allowed.of] = rate.after(pace, 1, now)
+        if len(self._paces) > MOST:
+            del self._paces[next(iter(self._paces))]  # who asked longest ago

@@ -1,0 +1,207 @@
+"""Secrets of namespaces: set, listed, removed and sealed anew. Values go to workers with grants, and nowhere else."""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from horae.engine.base.refs import in_quotes, nearest
+from horae.engine.base.sealing import Sealer
+from horae.env import Env
+from horae.errors import BadInput, Conflict, HoraeError, MasterKeyMissing, NotFound
+from horae.features.alerts.store import rules as alert_rules
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.instant import format_instant
+from horae.model.base.redaction import LEAST
+from horae.model.base.view import Page
+from horae.model.definitions.job import Spec
+from horae.model.tenancy.secret_refs import MOST_VALUE, check_secret_name, is_stored
+from horae.model.tenancy.secret_view import RotationView, SecretView
+from horae.store.contract import Store
+from horae.store.tenancy import secrets
+from horae.store.tenancy.secrets import Sealed
+
+KEPT = 2.0  # seconds that an opened value is kept: many grants, one look
+MOST_KEPT = 1000
+MOST_LOOKED = 1000  # values that a check opens
+MOST_NAMED = 20  # jobs that a refusal names
+MOST_KNOWN = 1000  # names among which a near one is looked for
+log = structlog.get_logger("horae.engine")
+
+
+Reseal = Callable[[], Awaitable[tuple[int, int]]]  # how many were sealed anew, and how many need not be
+
+
+class Given(Struct, frozen=True):
+    """What a grant gets: values by name, and why there is none of the others."""
+
+    values: dict[str, str]
+    problems: dict[str, str]
+
+
+NOTHING = Given({}, {})
+
+
+class Secrets:
+    """What can be done with secrets, by their names."""
+
+    def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
+        self._env, self._store, self._sealer = env, store, sealer
+        self._opened: dict[tuple[int, str], tuple[float, str]] = {}
+        self.reseal_others: list[Reseal] = []
+
+    async def put(self, namespace: int, name: str, value: str) -> tuple[SecretView, bool]:
+        """Give a secret a value; whether it is new. Raises BadInput, MasterKeyMissing."""
+        check_secret_name(name)
+        sealed = self._sealer.seal(check_value(value).encode(), _place(namespace, name))
+        stored = await self._store.write(lambda: secrets.put(namespace, name, sealed, self._env.now()))
+        self._opened.pop((namespace, name), None)
+        return _show(stored), stored.version == 1
+
+    async def get(self, namespace: int, name: str) -> SecretView:
+        """A secret, and who refers to it. Raises NotFound."""
+        found = await self._store.read(lambda: secrets.some(namespace, [name]))
+        if name not in found:
+            raise await _none(self._store, namespace, name)
+        return _show(found[name], await self._users(namespace, name))
+
+    async def list(self, namespace: int, *, limit: int = 50, cursor: str | None = None) -> Page[SecretView]:
+        """Secrets by name."""
+        after, most = "" if cursor is None else read_cursor(cursor, str), check_limit(limit)
+        found = await self._store.read(lambda: secrets.page(namespace, after, most + 1))
+        more = make_cursor(found[most - 1].name) if len(found) > most else None
+        return Page(items=[_show(one) for one in found[:most]], next_cursor=more)
+
+    async def delete(self, namespace: int, name: str, *, force: bool = False) -> None:
+        """Remove a secret. Raises NotFound, and Conflict when something refers to it, unless it is forced."""
+        users = [] if force else await self._users(namespace, name)
+        if users:
+            told = ", ".join(f'"{job}"' for job in users[:MOST_NAMED])
+            remedy = f"Change these jobs first, or let their executions fail: `horae secrets delete {name} --force`."
+            raise Conflict(f'Jobs refer to the secret "{name}": {told}.', remedy, jobs=users[:MOST_NAMED])
+        channels = [] if force else await self._store.read(lambda: alert_rules.channels_using(namespace, name))
+        if channels:
+            told = ", ".join(f'"{channel}"' for channel in channels[:MOST_NAMED])
+            remedy = f"Change them first, or let them tell nobody: `horae secrets delete {name} --force`."
+            raise Conflict(f'Channels of alerts refer to the secret "{name}": {told}.', remedy)
+        removed = await self._store.write(lambda: secrets.delete(namespace, name))
+        self._opened.pop((namespace, name), None)
+        if not removed:
+            raise await _none(self._store, namespace, name)
+
+    async def rotate(self) -> RotationView:
+        """Seal every secret of all namespaces with the first master key. Raises MasterKeyMissing at a lost one."""
+        resealed = current = 0
+        for reseal in self.reseal_others:
+            done, need_not = await reseal()
+            resealed, current = resealed + done, current + need_not
+        at = (0, "")
+        while rows := await self._store.read(lambda at=at: secrets.all_after(*at)):  # type: ignore[misc]
+            for namespace, name, sealed in rows:
+                at = (namespace, name)
+                if self._sealer.is_current(sealed):
+                    current += 1
+                else:
+                    resealed += await self._reseal(namespace, name, sealed)
+        log.info("secrets were sealed anew", resealed=resealed, current=current)
+        return RotationView(resealed=resealed, current=current)
+
+    async def look(self) -> tuple[int, int]:
+        """How many secrets open with the master keys there are, and how many do not; of very many only the first."""
+        opened = looked = 0
+        at = (0, "")
+        while looked < MOST_LOOKED and (rows := await self._store.read(lambda at=at: secrets.all_after(*at))):  # type: ignore[misc]
+            for namespace, name, sealed in rows:
+                at = (namespace, name)
+                looked += 1
+                with suppress(MasterKeyMissing):
+                    self._sealer.open(sealed, _place(namespace, name))
+                    opened += 1
+        return opened, looked - opened
+
+    async def _reseal(self, namespace: int, name: str, sealed: bytes) -> bool:
+        """One that was set meanwhile is sealed with the key of whoever set it; if that is an old one, rotate again."""
+        try:
+            anew = self._sealer.reseal(sealed, _place(namespace, name))
+        except MasterKeyMissing as error:
+            raise MasterKeyMissing(f'The secret "{name}" is left as it is. {error.detail}', error.remedy) from None
+        return await self._store.write(lambda: secrets.reseal(namespace, name, sealed, anew))
+
+    async def give(self, namespace: int, names: Sequence[str]) -> Given:
+        """Values for a grant. What cannot be given is told, so that nothing starts without it."""
+        values, problems, missing = {}, {}, []
+        now = self._env.clock.monotonic()
+        for name in names:
+            until, value = self._opened.get((namespace, name), (0.0, ""))
+            if until > now:
+                values[name] = value
+            else:
+                missing.append(name)
+        found = await self._store.read(lambda: secrets.some(namespace, missing)) if missing else {}
+        for name in missing:
+            try:
+                values[name] = self._open(namespace, name, found, now)
+            except HoraeError as error:
+                problems[name] = str(error)
+                log.warning("a secret cannot be given", secret=name, error=str(error))
+        return Given(values, problems)
+
+    def _open(self, namespace: int, name: str, found: dict[str, Sealed], now: float) -> str:
+        if name not in found:
+            raise NotFound(f'There is no secret "{name}".', f"Set it: `horae secrets set {name}`.")
+        value = self._sealer.open(found[name].sealed, _place(namespace, name)).decode()
+        if len(self._opened) >= MOST_KEPT:
+            self._opened.clear()
+        self._opened[namespace, name] = (now + KEPT, value)
+        return value
+
+    async def _users(self, namespace: int, name: str) -> "list_of[str]":
+        """The jobs whose present definition refers to a secret, and those whose webhooks are verified by it."""
+        found = await self._store.read(lambda: secrets.mentions(namespace, name))
+        named = [job for job, spec in found if name in msgspec.json.decode(spec, type=Spec).references]
+        return sorted({*named, *await self._store.read(lambda: secrets.verifies(namespace, name))})
+
+
+list_of = list  # the class has a method of that name
+
+
+async def check_secrets(store: Store, namespace: int, references: Collection[str]) -> None:
+    """Refuse a definition that refers to what is not there; what workers provide only they know. Raises BadInput."""
+    wanted = sorted(filter(is_stored, references))
+    found = await store.read(lambda: secrets.some(namespace, wanted)) if wanted else {}
+    for name in wanted:
+        if name not in found:
+            none = await _none(store, namespace, name)
+            raise BadInput(f"It refers to a secret that is not there. {none.detail}", none.remedy, field="secrets")
+
+
+async def _none(store: Store, namespace: int, name: str) -> NotFound:
+    known = [one.name for one in await store.read(lambda: secrets.page(namespace, "", MOST_KNOWN))]
+    near, shown = nearest(name, known), name[:128]
+    meant = f"Did you mean {in_quotes(near)}? " if near else ""
+    return NotFound(f'There is no secret "{shown}".', f"{meant}Set it: `horae secrets set {shown}`.")
+
+
+def check_value(value: str) -> str:
+    """Refuse what cannot be kept out of logs, or given to a program. Never shows any of it."""
+    if len(value.strip()) < LEAST:
+        remedy = f"Use at least {LEAST} characters: shorter ones would be found, and covered, everywhere."
+        raise BadInput("The value is too short to be kept out of logs.", remedy, field="value")
+    if len(value) > MOST_VALUE:
+        raise BadInput("The value is too long.", f"At most {MOST_VALUE} characters are allowed.", field="value")
+    if "\0" in value or value.encode(errors="replace") != value.encode(errors="surrogatepass"):
+        raise BadInput("The value is not a text.", "Encode it, for example as base64.", field="value")
+    return value
+
+
+def _place(namespace: int, name: str) -> bytes:
+    return f"secrets/{namespace}/{name}".encode()
+
+
+def _show(secret: Sealed, jobs: list[str] | None = None) -> SecretView:
+    return SecretView(
+        name=secret.name, version=secret.version, created_at=format_instant(secret.created_at),
+        updated_at=format_instant(secret.updated_at), jobs=jobs,
+    )  # fmt: skip

@@ -1,0 +1,54 @@
+"""A server without the master key hands out no work that needs it: another server, which has it, does."""
+
+import structlog
+
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.base.presence import Presence
+from horae.engine.base.sealing import Sealer
+from horae.engine.definitions.directory import Directory
+from horae.engine.service import Alarm, Wait
+from horae.engine.tenancy.secrets import Secrets
+from horae.store.base import sealing
+from horae.store.contract import Store
+
+LOOK = 5.0  # seconds
+log = structlog.get_logger("horae.engine")
+
+
+class Withholding:
+    """Looks whether this server opens what its store has sealed, and tells the directory and the other servers."""
+
+    name = "withholding"
+
+    def __init__(
+        self,
+        store: Store,
+        sealer: Sealer,
+        secrets: Secrets,
+        directory: Directory,
+        presence: Presence,
+        hints: Hints,
+    ) -> None:
+        self._store, self._sealer, self._secrets = store, sealer, secrets
+        self._directory, self._presence = directory, presence
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        """A job that is new may be the first to need a key."""
+        if hint.jobs:
+            self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Look once; a server that has every key that was ever used here looks no further."""
+        known = await self._store.read(sealing.known)
+        missing = known - self._sealer.names
+        keyless = bool(missing) and (not self._sealer.can_seal or (await self._secrets.look())[1] > 0)
+        if keyless and not self._directory.keyless:
+            remedy = "give it the key that the other servers have: HORAE_SECRET_KEY, or HORAE_SECRET_KEY_FILE"
+            log.error("this server hands out no work that needs secrets", missing_keys=sorted(missing), remedy=remedy)
+        if self._directory.keyless and not keyless:
+            log.info("this server hands out work that needs secrets again")
+        self._directory.withhold(keyless)
+        self._presence.keyless = keyless
+        return LOOK

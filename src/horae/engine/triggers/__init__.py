@@ -1,0 +1,1 @@
+"""Triggers: the scheduler, calendars, dependencies and turns."""

@@ -1,0 +1,97 @@
+"""Audit of fires: the nominal fires of a job's triggers, computed anew, against what the ledger says of them."""
+
+from collections.abc import Mapping
+from typing import Annotated
+from uuid import UUID
+
+from msgspec import Meta, field
+
+from horae.engine.base.refs import find_job
+from horae.env import Env
+from horae.errors import BadInput
+from horae.model.base.instant import format_instant, parse_instant
+from horae.model.base.view import Time, View
+from horae.model.triggers.cron.zone import tzdata_version
+from horae.store.contract import Store
+from horae.store.triggers import audit_fires as moves
+
+
+class FireFindingView(View, frozen=True, kw_only=True):
+    """Fires that no row covers (uncovered) or that two cover (doubled), a row that is about none (invented), or a
+    trigger whose fires cannot be computed (undecidable).
+    """
+
+    kind: moves.Kind
+    trigger: str
+    trigger_id: UUID
+    first: Time
+    last: Time
+    fires: int
+    instants: Annotated[list[Time], Meta(description="The first of these fires; at most 100 are named in all.")]
+    detail: str | None = None
+
+
+class FiresAudit(View, frozen=True, kw_only=True):
+    """How a job's nominal fires in [from, to) are accounted for; without findings each is covered exactly once."""
+
+    job_id: UUID
+    job_name: str
+    since: Time = field(name="from")
+    until: Time = field(name="to")
+    known_from: Annotated[Time, Meta(description="From when on the ledger is whole; nothing is said of before.")] | None
+    fires: Annotated[int, Meta(description="Nominal fires that are accounted for.")]
+    rows: int
+    versions: Annotated[int, Meta(description="Versions of triggers that were looked at.")]
+    dispositions: Mapping[str, int]
+    undecided: Annotated[
+        int, Meta(description="Fires whose time has come and that wait: their trigger is paused, or late.")
+    ]
+    findings: list[FireFindingView]
+    unnamed: Annotated[int, Meta(description="Fires of findings beyond the instants that are named.")]
+    tzdata: Annotated[str, Meta(description="The zones' rules that the fires were computed with.")]
+    notes: list[str]
+
+
+class FireAudits:
+    """Checks that every nominal fire is covered by exactly one row of the ledger."""
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+
+    async def job(self, namespace: int, ref: str, since: str, until: str, trigger: str | None = None) -> FiresAudit:
+        """Audit a job's fires in [since, until), both RFC 3339, deleted jobs by id too. It costs what it reads."""
+        first, end = parse_instant(since, field="from"), parse_instant(until, field="to")
+        if end <= first:
+            detail = f"`to` ({format_instant(end)}) is not after `from` ({format_instant(first)})."
+            raise BadInput(detail, "`from` is the first instant that counts, `to` the first that does not.", field="to")
+        job = (await find_job(self._store, namespace, ref)).job
+        now = self._env.now()
+        report = await self._store.driver.read(lambda: moves.audit_job(job.id, trigger, first, end, now), snapshot=True)
+        notes = []
+        if report.known_from > first:
+            notes.append(
+                f"The ledger knows from {format_instant(report.known_from)}; what lies before is not looked at."
+            )
+        for version, changed_at in report.zones:
+            notes.append(
+                f"Until {format_instant(changed_at)} zones went by tzdata {version}: where its rules were others, what"
+                " was decided then may show as invented and uncovered."
+            )
+        if not report.triggers and not report.findings:
+            notes.append("The job has no trigger that fires at instants.")
+        if report.undecided:
+            notes.append("Some fires are not decided yet: their trigger is paused, or they are just due.")
+        return FiresAudit(
+            job_id=job.id, job_name=job.name, since=format_instant(first), until=format_instant(end),
+            known_from=format_instant(report.known_from) if report.known_from else None, fires=report.fires,
+            rows=report.rows, versions=report.triggers, dispositions=dict(report.dispositions),
+            undecided=report.undecided, findings=[_shown(finding) for finding in report.findings],
+            unnamed=report.unnamed, tzdata=tzdata_version(), notes=notes,
+        )  # fmt: skip
+
+
+def _shown(f: moves.FireFinding) -> FireFindingView:
+    return FireFindingView(
+        kind=f.kind, trigger=f.name, trigger_id=f.trigger, first=format_instant(f.first), last=format_instant(f.last),
+        fires=f.fires, instants=[format_instant(at) for at in f.instants], detail=f.detail or None,
+    )  # fmt: skip

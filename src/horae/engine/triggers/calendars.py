@@ -1,0 +1,220 @@
+"""Calendars: written, read, deleted and looked into. A change takes effect at once on all servers."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from horae.engine.base.refs import in_quotes, nearest
+from horae.engine.triggers import calendar_changes as changes
+from horae.engine.triggers.calendar_changes import Change
+from horae.env import Env, Instant, Micros
+from horae.errors import BadInput, HoraeError, NotFound
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.duration import DAY
+from horae.model.base.instant import LATEST, format_instant, parse_instant
+from horae.model.base.view import Page, shown_time
+from horae.model.definitions.job import NAME
+from horae.model.definitions.reading.values import a_name, a_text, an_object
+from horae.model.triggers.calendars.compiled import FIRST, LAST, Calendar
+from horae.model.triggers.calendars.read import parse_times
+from horae.model.triggers.calendars.resolve import check_opens, check_times, present
+from horae.model.triggers.calendars.values import Times
+from horae.model.triggers.calendars.view import CalendarUse, CalendarView, OpeningView
+from horae.model.triggers.calendars.words import describe_times
+from horae.store.contract import Store
+from horae.store.triggers import calendars as moves
+from horae.store.triggers.calendars import StoredCalendar
+
+MOST_DESCRIPTION = 4_096
+OVER = "It has been open for the last time: a trigger that goes by it does not fire again, unless days are added."
+AHEAD: Micros = 366 * DAY  # how far openings are shown unless told
+
+
+class Calendars:
+    """What can be done with calendars."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        *,
+        on_change: Callable[[Instant], object] = lambda now: None,
+        fire_due: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """`on_change` is told when timers are to be looked at; `fire_due` lets the scheduler decide what is due before
+        a calendar changes.
+        """
+        self._env, self._store, self._on_change, self._fire_due = env, store, on_change, fire_due
+
+    async def create(self, namespace: int, body: Any) -> CalendarView:
+        """Make a calendar from the decoded body of POST /api/v1/calendars. Raises BadInput, Conflict."""
+        given = an_object(body, "body", 'Send {"name": "work", "hours": "MON-FRI 09:00-17:00"}.')
+        if "name" not in given:
+            raise BadInput("A calendar needs a name.", 'Add "name": "work-days".', field="name")
+        view, _ = await self.put(namespace, given["name"], body, new=True)
+        return view
+
+    async def put(
+        self, namespace: int, name: str, body: Any, *, if_match: int | None = None, new: bool = False
+    ) -> tuple[CalendarView, Change]:
+        """Make the calendar of this name be as the body says. An equal definition makes no version.
+
+        Raises BadInput, Stale when `if_match` is not the present version, Conflict when it was to be new and is not.
+        """
+        name = a_name(name, "name", NAME)
+        times, description = read_body(name, body)
+        check_times(times)
+        known = await self._store.read(lambda: moves.definitions(namespace))
+        check_opens(name, changes.resolved(name, {**known, name: times}), self._env.now())
+        if self._fire_due is not None and name in known:
+            await self._fire_due()
+        change = await self._store.change(
+            lambda now: changes.put(namespace, name, times, description, if_match, new=new, now=now)
+        )
+        if change != "unchanged":
+            self._on_change(self._env.now())
+        return await self.get(namespace, name), change
+
+    async def delete(self, namespace: int, name: str, *, if_match: int | None = None) -> None:
+        """Delete a calendar that nothing goes by; its versions stay. Raises NotFound, Stale, Conflict."""
+        if not await self._store.change(lambda now: changes.delete(namespace, name, if_match, now)):
+            raise await self._missing(namespace, name)
+
+    async def get(self, namespace: int, name: str, at: str | None = None) -> CalendarView:
+        """A calendar as it is, or as it was at an instant. Raises NotFound with the nearest names."""
+        stored = await self._stored(namespace, name, at)
+        uses = await self._store.read(lambda: changes.uses_of(namespace, name))
+        return self._view(stored, await self._calendar(namespace, stored), uses)
+
+    async def versions(self, namespace: int, name: str) -> "list_of[CalendarView]":
+        """All versions of a name, newest first, also when it was deleted."""
+        stored = await self._store.read(lambda: moves.versions(namespace, name))
+        if not stored:
+            raise await self._missing(namespace, name)
+        return [self._view(each, await self._calendar(namespace, each)) for each in stored]
+
+    async def list(self, namespace: int, *, limit: int = 50, cursor: str | None = None) -> Page[CalendarView]:
+        """Calendars by name."""
+        after = "" if cursor is None else read_cursor(cursor, str)
+        size = check_limit(limit) + 1
+        rows = await self._store.read(lambda: moves.page(namespace, after, size))
+        wanted = [(namespace, (each.name,)) for each in rows[:limit]]
+        known = await self._store.read(lambda: moves.compiled(wanted, moves.FOREVER))
+        items = [self._view(each, known.get((namespace, (each.name,)), _UNTOLD)) for each in rows[:limit]]
+        return Page(items=items, next_cursor=make_cursor(items[-1].name) if len(rows) > limit else None)
+
+    async def openings(
+        self,
+        namespace: int,
+        name: str,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        at: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[OpeningView]:
+        """When a calendar is open between two instants: from now on and for a year unless told."""
+        start = self._env.now() if after is None else parse_instant(after, field="from")
+        end = min(start + AHEAD, LATEST) if before is None else parse_instant(before, field="to")
+        if end <= start:
+            raise BadInput("`to` is not after `from`.", "Nothing lies between them.", field="to")
+        start = start if cursor is None else read_cursor(cursor, int)
+        stored = await self._stored(namespace, name, at)
+        calendar = await self._calendar(namespace, stored)
+        if isinstance(calendar, HoraeError):
+            raise calendar
+        items: list_of[OpeningView] = []
+        for opening in calendar.openings(start, end):
+            if len(items) == check_limit(limit):
+                return Page(items=items, next_cursor=make_cursor(opening.start))
+            items.append(OpeningView(from_=_edge(opening.start), to=_edge(opening.end)))
+        return Page(items=items)
+
+    async def _stored(self, namespace: int, name: str, at: str | None) -> StoredCalendar:
+        instant = None if at is None else parse_instant(at, field="at")
+        stored = await self._store.read(lambda: moves.find(namespace, name, instant))
+        if stored is None:
+            raise await self._missing(namespace, name, at)
+        return stored
+
+    async def _calendar(self, namespace: int, stored: StoredCalendar) -> Calendar | HoraeError:
+        """A version with what it refers to now; what stands against it is told, because its text can be shown still."""
+        known = await self._store.read(lambda: moves.definitions(namespace))
+        return _tried(stored.name, {**known, stored.name: stored.times})
+
+    def _view(
+        self, stored: StoredCalendar, calendar: "Calendar | HoraeError", uses: "list_of[CalendarUse] | None" = None
+    ) -> CalendarView:
+        now = self._env.now()
+        is_open, edge, notes = _standing(calendar, now)
+        return CalendarView(
+            name=stored.name,
+            version=stored.version,
+            description=stored.description,
+            definition=msgspec.json.decode(stored.definition),
+            text=describe_times(stored.times),
+            open=is_open,
+            opens_at=None if is_open else shown_time(edge),
+            closes_at=shown_time(edge) if is_open else None,
+            created_at=format_instant(stored.created_at),
+            valid_from=format_instant(stored.valid_from),
+            valid_to=shown_time(stored.valid_to),
+            used_by=uses or [],
+            notes=notes,
+        )
+
+    async def _missing(self, namespace: int, name: str, at: str | None = None) -> NotFound:
+        shown = name[:128]
+        known = await self._store.read(lambda: moves.versions(namespace, name))
+        if known and at is not None:
+            remedy = "List its versions with GET /api/v1/calendars/{name}/versions."
+            return NotFound(f'There was no calendar "{shown}" at {at}.', remedy, calendar=shown)
+        if known:
+            return NotFound(f'Calendar "{shown}" was deleted.', "Its versions can be read still.", calendar=shown)
+        near = nearest(name, sorted(await self._store.read(lambda: moves.definitions(namespace))))
+        remedy = f"Did you mean {in_quotes(near)}?" if near else "List them with `horae calendars list`."
+        return NotFound(f'There is no calendar named "{shown}".', remedy, calendar=shown)
+
+
+list_of = list  # the class has a method of that name
+_UNTOLD = BadInput("What it refers to cannot be told.", "Read it by its name to see why.")
+
+
+def read_body(name: str, body: Any) -> tuple[Times, str]:
+    """A definition and a description: the definition stands in the body itself or under `definition`."""
+    given = an_object(body, "body", 'Send {"hours": "MON-FRI 09:00-17:00", "timezone": "Europe/Paris"}.')
+    given = {field: value for field, value in given.items() if value is not None}
+    if given.pop("name", name) != name:
+        raise BadInput("The name in the body is not that of the path.", "A calendar keeps its name.", field="name")
+    description = a_text(given.pop("description", ""), "description", most=MOST_DESCRIPTION)
+    if "definition" not in given:
+        return parse_times(given), description
+    if len(given) > 1:
+        extra = next(field for field in given if field != "definition")
+        raise BadInput(f"{extra!r} stands beside definition.", "Put it inside.", field=extra)
+    return parse_times(an_object(given["definition"], "definition", "Say when it is open.")), description
+
+
+def _tried(name: str, definitions: dict[str, Times]) -> Calendar | HoraeError:
+    try:
+        return present(name, definitions)
+    except HoraeError as error:
+        return error
+
+
+def _standing(calendar: Calendar | HoraeError, now: Instant) -> tuple[bool | None, Instant | None, list[str]]:
+    """Whether it is open, when that changes, and what keeps one from telling: a server without holidays."""
+    try:
+        if isinstance(calendar, HoraeError):
+            raise calendar
+        is_open = calendar.is_open(now)
+        edge = calendar.next_closed(now) if is_open else calendar.next_open(now)
+        return is_open, edge, [OVER] if not is_open and edge is None else []
+    except HoraeError as error:
+        return None, None, [str(error)]
+
+
+def _edge(at: Instant) -> str | None:
+    return None if at in (FIRST, LAST) else format_instant(at)

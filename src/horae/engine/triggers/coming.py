@@ -1,0 +1,181 @@
+"""Coming: how many fires lie ahead, by spans of time. Counted in the background, for namespaces that somebody looks at.
+
+Timers are counted in the order in which they are due, for so long and no longer: what is left uncounted is due later
+than what was counted, and the spans from there on say that there may be more.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from operator import add
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.engine.service import Alarm, Wait
+from horae.engine.triggers.trigger_calendars import course_of
+from horae.env import SECOND, Env, Instant
+from horae.errors import HoraeError
+from horae.model.executions.tally import begin_of
+from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.decisions.ahead import count_ahead
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Timed, Trigger
+from horae.store.contract import Store
+from horae.store.triggers import calendars, fire_reads
+from horae.store.triggers.triggers import Timer
+
+STEP, SLOTS = 1800, 24
+BATCH = 500
+AT_FIRST, AT_LEAST, AT_MOST = 0.04, 60.0, 2.0  # seconds: counting while somebody waits; between counts; of a count
+IN_A_ROW = 0.005  # seconds of counting before others have their turn
+SHARE = 50  # of the time goes into counting, at most one part
+WATCHED = 600.0  # seconds for which a namespace is counted after somebody asked
+FIRST = UUID(int=0)
+
+
+class Ahead(Struct, frozen=True):
+    """Fires to come between edges of time, as far as they were counted."""
+
+    edges: Sequence[Instant]
+    counts: Sequence[int]
+    cut: Instant | None = None  # from here on there may be more
+
+    @property
+    def spans(self) -> list[tuple[Instant, int, bool]]:
+        """Each span's beginning, its fires, and whether there may be more."""
+        return [
+            (low, count, self.cut is not None and self.cut < high)
+            for (low, high), count in zip(pairwise(self.edges), self.counts, strict=True)
+        ]
+
+
+class _Watched(Struct):
+    ahead: Ahead
+    asked: float
+    due: float
+
+
+class Coming:
+    """Fires to come of whole namespaces, by half hours. A service: its step counts anew what is looked at."""
+
+    name = "coming"
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+        self._watched: dict[int, _Watched] = {}
+        self.alarm = Alarm()
+
+    async def of(self, namespace: int) -> Ahead:
+        """The half hours from the present one on; roughly, if nobody asked for long and there are many."""
+        now = self._env.clock.monotonic()
+        known = self._watched.get(namespace)
+        if known is None or known.ahead.edges[0] != begin_of(self._env.now(), STEP):
+            ahead = await self._count(namespace, AT_FIRST)
+            known = self._watched[namespace] = _Watched(ahead, now, now if ahead.cut else now + AT_LEAST)
+            if ahead.cut:
+                self.alarm.ring()
+        known.asked = now
+        return known.ahead
+
+    async def step(self) -> Wait:
+        """Count anew for who looked lately."""
+        now = self._env.clock.monotonic()
+        self._watched = {id: one for id, one in self._watched.items() if one.asked > now - WATCHED}
+        for namespace, one in list(self._watched.items()):
+            if one.due <= now:
+                begun = self._env.clock.monotonic()
+                one.ahead = await self._count(namespace, AT_MOST)
+                ended = self._env.clock.monotonic()
+                one.due = ended + max(AT_LEAST, SHARE * (ended - begun))
+        return max(1.0, min((one.due for one in self._watched.values()), default=now + AT_LEAST) - now)
+
+    async def _count(self, namespace: int, seconds: float) -> Ahead:
+        begin = begin_of(self._env.now(), STEP)
+        edges = [begin + place * STEP * SECOND for place in range(SLOTS + 1)]
+        return await count(self._store, self._env, namespace, None, edges, seconds)
+
+
+async def count(
+    store: Store, env: Env, namespace: int, job: UUID | None, edges: Sequence[Instant], seconds: float
+) -> Ahead:
+    """The fires of a namespace, or of one job, that are to come between each two edges."""
+    made = _Counting(store, namespace, edges)
+    place: fire_reads.Place | None = (-(1 << 62), FIRST)
+    until = env.clock.monotonic() + seconds
+    rest_at = env.clock.monotonic() + IN_A_ROW
+    while place is not None:
+        after = place
+        rows = await store.read(lambda: fire_reads.due(namespace, job, after, edges[-1], BATCH))  # noqa: B023
+        place = None
+        for one in rows:
+            now = env.clock.monotonic()
+            if now > until:
+                return Ahead(edges, made.counts(), one.timer.next_fire_at)
+            if now > rest_at:
+                await env.clock.sleep(0)
+                rest_at = env.clock.monotonic() + IN_A_ROW
+            if isinstance(one.timer.trigger, Timed):
+                await made.add(one.timer)
+        if len(rows) == BATCH:
+            last = rows[-1].timer
+            place = last.next_fire_at or 0, last.id
+    return Ahead(edges, made.counts())
+
+
+class _Counting:
+    """Timers as they are counted: of those that say the same one is, and then taken as often as there are such."""
+
+    def __init__(self, store: Store, namespace: int, edges: Sequence[Instant]) -> None:
+        self._store, self._namespace, self._edges = store, namespace, edges
+        self._known: dict[tuple[str, ...], Calendar | None] = {}
+        self._alike: dict[tuple[Trigger, Rules], list[int]] = {}
+        self._times: Counter[tuple[Trigger, Rules]] = Counter()
+        self._single = [0] * (len(edges) - 1)
+
+    async def add(self, timer: Timer) -> None:
+        key = _likeness(timer, self._edges[0])
+        if key is None:
+            found = await _count_timer(self._store, self._namespace, timer, self._edges, self._known)
+            self._single = list(map(add, self._single, found))
+            return
+        if key not in self._alike:
+            self._alike[key] = await _count_timer(self._store, self._namespace, timer, self._edges, self._known)
+        self._times[key] += 1
+
+    def counts(self) -> list[int]:
+        """All of them together."""
+        counts = self._single.copy()
+        for key, found in self._alike.items():
+            times = self._times[key]
+            for place, many in enumerate(found):
+                if many:
+                    counts[place] += many * times
+        return counts
+
+
+def _likeness(timer: Timer, begin: Instant) -> tuple[Trigger, Rules] | None:
+    """What its count goes by, if that is only what it says: no calendar, no number of fires, nothing undecided."""
+    rules = timer.rules
+    is_plain = not rules.calendars and rules.max_fires is None and timer.decided_through < begin - rules.offset
+    return (timer.trigger, rules) if is_plain else None
+
+
+async def _count_timer(
+    store: Store,
+    namespace: int,
+    timer: Timer,
+    edges: Sequence[Instant],
+    known: dict[tuple[str, ...], Calendar | None],
+) -> list[int]:
+    names, course = timer.rules.calendars, None
+    if names:
+        if names not in known:
+            wanted = namespace, names
+            known[names] = (await store.read(lambda: calendars.compiled([wanted], calendars.FOREVER))).get(wanted)
+        calendar = known[names]
+        course = None if calendar is None else course_of(timer, calendar, edges[-1])
+    try:
+        return count_ahead(timer.trigger, timer.rules, timer.decided_through, timer.fired, edges, course)
+    except HoraeError:  # it cannot be decided: whoever looks at it is told
+        return [0] * (len(edges) - 1)

@@ -1,0 +1,157 @@
+"""Fire: due triggers become executions, each nominal fire once, whichever server comes first."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.base.counters import Counters
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.executions.promote import OTHERS, SAFETY, is_held, until
+from horae.engine.executions.submit import created
+from horae.engine.service import Alarm, Wait
+from horae.engine.settings import EngineSettings
+from horae.env import SECOND, Env, Instant
+from horae.model.base.event import Event
+from horae.model.executions.parcel import Parcel
+from horae.store.contract import Store
+from horae.store.triggers import streaks
+from horae.store.triggers.due import FIRST, Mark, Trouble
+from horae.store.triggers.fire import Fired
+
+IN_FLIGHT = 2  # batches on their way at a time
+IN_A_ROW = 4  # batches of each before others are looked at
+FEWEST = 250  # timers in a batch, however slow the store is
+INLINE, APART = 0.05, 0.5  # seconds that a batch may take: on this process's own time, and on another's
+
+log = structlog.get_logger("horae.engine")
+
+
+class Pace:
+    """How many timers a batch has: as many as the store decides in the time for which others can wait."""
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most, self._seconds = most, seconds
+        self.size = most
+
+    def learn(self, timers: int, took: float) -> None:
+        """A full batch took so long."""
+        if took > 0:
+            self.size = min(self._most, max(FEWEST, int(timers * self._seconds / took)))
+
+
+class Scheduler:
+    """Decides due timers; sleeps until the earliest, or until a job with an earlier one is made."""
+
+    name = "scheduler"
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        settings: EngineSettings,
+        clock: ClockWatch,
+    ) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._clock = clock
+        self._is_inline = store.driver.dialect == "sqlite"
+        self._pace = Pace(settings.fire_batch, INLINE if self._is_inline else APART)
+        self._next: Instant | None = None
+        self._low: Mark = FIRST
+        self._scan_at = 0.0
+        self._behind = False
+        self.fired = 0
+        self.counters = Counters()
+        self.alarm = Alarm()
+        self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
+        self.on_fired: Callable[[Sequence[Parcel], Instant], object] = lambda parcels, now: None
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint.fire_at is None:
+            return
+        self._scan_at = 0.0  # what was changed may be due since long ago
+        if self._next is None or hint.fire_at < self._next:
+            self._next = hint.fire_at
+            self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Fire what is due; when more is due than was fired it asks to be called again at once."""
+        if not self._clock.trusted:
+            return SAFETY
+        asked_at, low = self._env.now(), self._from()
+        met, left = await self._fire(low)
+        self._behind = left is not None
+        if left is not None:
+            self._low = left
+            return 0.0
+        self._low = asked_at - SECOND, FIRST[1]
+        self._next = await self._store.next_fire_at(low)
+        if met == 0 and is_held(self._next, asked_at):
+            return OTHERS
+        return until(self._next, self._env.now())
+
+    async def _fire(self, low: Mark) -> tuple[int, Mark | None]:
+        """How many timers were met, and from when on there may be more.
+
+        While it is behind, two batches are on their way: one is worked out while the store writes the other, unless
+        that is this process itself.
+        """
+        if not self._behind or self._is_inline:
+            return await self._run_down(low, 1)
+        ended = await asyncio.gather(*(self._run_down(low, IN_A_ROW) for _ in range(IN_FLIGHT)), return_exceptions=True)
+        done = [one for one in ended if not isinstance(one, BaseException)]
+        for failure in ended:
+            if isinstance(failure, BaseException):
+                raise failure
+        return sum(met for met, _ in done), min((left for _, left in done if left is not None), default=None)
+
+    async def _run_down(self, low: Mark, most: int) -> tuple[int, Mark | None]:
+        """One batch after another, until one is not full or there were so many that others get their turn."""
+        met = 0
+        through: Mark | None = low
+        while most and through is not None:
+            size, begun = self._pace.size, self._env.clock.monotonic()
+            done = await self._store.fire(size, self._directory.lead, through, self._directory.delays)
+            self._tell(done)
+            await self._pause_costly(done.troubles)
+            met, most = met + done.timers, most - 1
+            through = done.through if done.timers == size else None
+            if through is not None:
+                self._pace.learn(size, self._env.clock.monotonic() - begun)
+        return met, through
+
+    def _tell(self, done: Fired) -> None:
+        now = self._env.now()
+        self.fired += sum(len(parcel) for parcel in done.parcels)
+        self.counters.fired(((parcel.envelope.due_at, len(parcel)) for parcel in done.parcels), now)
+        self.on_fired(done.parcels, now)
+        for trouble in done.troubles:
+            log.error(
+                "trigger cannot be decided", trigger=str(trouble.trigger), job=str(trouble.job), error=trouble.reason
+            )
+        events = [created(parcel, now) for parcel in done.parcels[:20]]
+        self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
+        if done.blocked:
+            self.on_blocked()
+
+    async def _pause_costly(self, troubles: Sequence[Trouble]) -> None:
+        """Pause jobs whose own expressions take too much work: each fire would take it again."""
+        for job, reason in {trouble.job: trouble.reason for trouble in troubles if trouble.costly}.items():
+            namespace = await self._store.change(lambda now: streaks.pause_for(job, reason, now))  # noqa: B023
+            if namespace is not None:
+                log.warning("job paused, because an expression takes too much work", job=str(job), error=reason)
+                event = Event("job", job, "auto-paused", namespace, self._env.now())
+                self._hints.tell(Hint(jobs=[job], events=[event]))
+
+    def _from(self) -> Mark:
+        """The mark below which nothing is left; once a second everything is looked at."""
+        now = self._env.clock.monotonic()
+        if now < self._scan_at:
+            return self._low
+        self._scan_at = now + SAFETY
+        return FIRST

@@ -1,0 +1,131 @@
+"""How many fires there were and will be, by minute, hour or day: what a calendar shows of thousands of them.
+
+The past comes from the ledger and from the statistics, what is to come is counted for so long and no longer.
+"""
+
+from bisect import bisect_right
+from datetime import timedelta
+from itertools import pairwise
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.engine.base.refs import find_job
+from horae.engine.triggers.coming import count
+from horae.env import SECOND, Env, Instant
+from horae.errors import BadInput
+from horae.features.statistics.engine.job_statistics import a_day
+from horae.features.statistics.store import reads as statistics_reads
+from horae.model.base.days import begin_of_day, day_at, days_between
+from horae.model.base.instant import format_instant
+from horae.model.executions.tally import HOUR, Counts
+from horae.model.triggers.fire_view import FireCountsView, FireCountView
+from horae.store.contract import Store
+from horae.store.triggers import fire_reads
+
+MOST_DAYS = {"day": 62, "hour": 8, "minute": 1}
+STEPS = {"hour": HOUR * SECOND, "minute": 60 * SECOND}
+MOST_FATES = 50_000  # rows of the ledger that are counted
+SLOTS = {"day": 900 * SECOND, "hour": 900 * SECOND, "minute": 60 * SECOND}  # hours of all zones begin with one
+SECONDS = 1.0  # of counting what is to come
+MISSED = ("skipped-misfire", "coalesced")
+RAN = ("fired", "backfilled")
+
+
+class FireCounts:
+    """Fires of a namespace, or of one job, counted."""
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+
+    async def of(
+        self,
+        namespace: int,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        by: str = "day",
+        zone: str = "UTC",
+        job: str | None = None,
+    ) -> FireCountsView:
+        """The minutes, hours or days from one day to another, both included; today unless others are given."""
+        now = self._env.now()
+        today = day_at(zone, now)
+        first = today if since is None else a_day(zone, since, "from")
+        last = first if until is None else a_day(zone, until, "to")
+        if not 0 <= (last - first).days < MOST_DAYS[by]:
+            said = f"From {first} to {last} are not 1 to {MOST_DAYS[by]} days."
+            remedy = "Give a shorter window, or count by " + ("hour." if by == "day" else "day.")
+            raise BadInput(said, remedy, field="to")
+        which = None if job is None else (await find_job(self._store, namespace, job)).job.id
+        edges = [begin_of_day(zone, day) for day in days_between(zone, first, last + timedelta(days=1))]
+        if by in STEPS:
+            edges = [*range(edges[0], edges[-1], STEPS[by]), edges[-1]]
+        table = _Table(edges)
+        notes: list[str] = []
+        if edges[0] < now:
+            await self._past(namespace, which, min(now, edges[-1]), table, by, notes)
+        if edges[-1] > now:
+            await self._coming(namespace, which, table, notes)
+        items = [one for one in table.items if by != "minute" or _is_any(one)]
+        return FireCountsView(timezone=zone, by=by, items=items, complete=not notes, notes=notes)
+
+    async def _past(
+        self, namespace: int, job: UUID | None, now: Instant, table: "_Table", by: str, notes: list[str]
+    ) -> None:
+        begin, slot = table.edges[0], SLOTS[by]
+        fates = await self._store.read(lambda: fire_reads.fates(namespace, job, begin, now + SECOND, slot, MOST_FATES))
+        for at, disposition, many in fates:
+            if (fate := _fate(disposition)) is not None:
+                table.add(at, fate, many)
+        if sum(many for _, _, many in fates) == MOST_FATES:
+            earliest = format_instant(min(at for at, _, _ in fates))
+            notes.append(
+                f"Only the newest {MOST_FATES} rows of the ledger are counted: before {earliest} there are more."
+            )
+        if by == "minute":
+            return  # how executions ended is known by the hour
+        for at, ended in (await self._ended(namespace, job, begin, now)).items():
+            table.add(at, "success", ended.success)
+            table.add(at, "failed", ended.failed)
+
+    async def _ended(self, namespace: int, job: UUID | None, begin: Instant, now: Instant) -> dict[Instant, Counts]:
+        if job is not None:
+            return await self._store.read(lambda: statistics_reads.counts_of_job(job, HOUR, begin, now))
+        return await self._store.read(lambda: statistics_reads.counts_of_namespace(namespace, HOUR, begin, now, HOUR))
+
+    async def _coming(self, namespace: int, job: UUID | None, table: "_Table", notes: list[str]) -> None:
+        now = self._env.now()
+        edges = [now, *(edge for edge in table.edges if edge > now)] if table.edges[0] < now else table.edges
+        ahead = await count(self._store, self._env, namespace, job, edges, SECONDS)
+        for at, many, more in ahead.spans:
+            table.add(at, "planned", many, more)
+        if ahead.cut is not None:
+            notes.append(f"From {format_instant(ahead.cut)} on there may be more to come than was counted.")
+
+
+def _is_any(one: FireCountView) -> bool:
+    return bool(one.fired or one.missed or one.skipped or one.planned or one.more)
+
+
+def _fate(disposition: str) -> str | None:
+    """How a calendar shows it; what was moved runs at another instant, and is counted there."""
+    if disposition == "moved":
+        return None
+    return "fired" if disposition in RAN else "missed" if disposition in MISSED else "skipped"
+
+
+class _Table:
+    """The hours or days in the making."""
+
+    def __init__(self, edges: list[Instant]) -> None:
+        self.edges = edges
+        self.items = [
+            FireCountView(at=format_instant(low), until=format_instant(high)) for low, high in pairwise(edges)
+        ]
+
+    def add(self, at: Instant, what: str, many: int, more: bool = False) -> None:
+        place = bisect_right(self.edges, at) - 1
+        if 0 <= place < len(self.items):
+            known = self.items[place]
+            self.items[place] = structs.replace(known, more=known.more or more, **{what: getattr(known, what) + many})

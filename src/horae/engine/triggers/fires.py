@@ -1,0 +1,229 @@
+"""Everything that fired or will in a window, across jobs: the ledger, then what its triggers have still to decide.
+
+What is to come is merged from the timers in the order they are due, so that a page costs what it shows and the timers
+that are due before its end, however many triggers there are.
+"""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any, get_args
+from uuid import UUID
+
+from horae.engine.base.refs import find_job
+from horae.engine.definitions.job_lists import one_of
+from horae.engine.triggers.trigger_calendars import course_of
+from horae.env import Env, Instant, Micros
+from horae.errors import BadInput
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.duration import DAY, HOUR
+from horae.model.base.instant import format_instant, parse_instant
+from horae.model.definitions.reading.values import a_text
+from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.decisions.count import count_fires, fires_left
+from horae.model.triggers.decisions.course import Course
+from horae.model.triggers.decisions.decide import Disposition, upcoming
+from horae.model.triggers.decisions.rules import due_at
+from horae.model.triggers.decisions.values import Timed
+from horae.model.triggers.events.decide import EventDisposition
+from horae.model.triggers.fire_view import FirePage, FireView
+from horae.store.contract import Store
+from horae.store.definitions import job_reads
+from horae.store.triggers import calendars, fire_reads
+from horae.store.triggers.dependencies.dependency_fires import DependencyDisposition
+from horae.store.triggers.fire_reads import Decided, Due, Place
+from horae.store.triggers.triggers import Timer
+
+PLANNED = "planned"
+_DECIDED = (Disposition, EventDisposition, DependencyDisposition)
+DISPOSITIONS = tuple(dict.fromkeys((PLANNED, *(told for each in _DECIDED for told in get_args(each)))))
+MOST_SCANNED = 20_000  # ledger rows looked at for one page of a rare disposition
+MOST_TIMERS = 10_000  # looked at for one page of what is to come
+BATCH = 1_000
+FAR = 366 * DAY
+FIRST = UUID(int=0)
+
+Cursor = tuple[str, Instant, UUID]
+Waiting = tuple[Instant, UUID, Instant, Due, Course | None, int | None]  # when due; which fire of whom; how many more
+
+
+class Fires:
+    """What fired and what will."""
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+
+    async def list(
+        self,
+        namespace: int,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        job: str | None = None,
+        trigger: str | None = None,
+        disposition: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> FirePage:
+        """Fires in [since, until), by default from an hour ago to a day ahead: decided ones, then those to come.
+
+        Of those to come alone, the next ones within a year: a page costs no more for being far away.
+        """
+        now = self._env.now()
+        ahead = FAR if disposition == PLANNED else DAY
+        begin = now - HOUR if since is None else parse_instant(since, field="from")
+        end = max(now, begin) + ahead if until is None else parse_instant(until, field="to")
+        if end <= begin:
+            raise BadInput("to is not after from.", "Give a later instant.", field="to")
+        if disposition is not None:
+            one_of(disposition, "disposition", DISPOSITIONS)
+        a_text(trigger or "", "trigger", most=256)
+        which = None if job is None else (await find_job(self._store, namespace, job)).job.id
+        listing = _Listing(self._store, namespace, which, trigger, end, check_limit(limit))
+        place: Cursor = ("decided", begin - 1, FIRST)
+        if cursor is not None:
+            place = read_cursor(cursor, tuple[str, Instant, UUID])
+        if place[0] == "decided" and disposition != PLANNED:
+            goes_on = await listing.decided(place[1:], disposition)
+            if goes_on is not None:
+                return listing.page(("decided", *goes_on))
+        if disposition not in (None, PLANNED):
+            return listing.page(None)
+        if place[0] == "decided":
+            place = ("planned", begin - 1, FIRST)
+        goes_on = await listing.planned(place[1:], await self._name(namespace))
+        return listing.page(None if goes_on is None else ("planned", *goes_on))
+
+    async def _name(self, namespace: int) -> str:
+        return await self._store.read(lambda: job_reads.namespace_name(namespace))
+
+
+class _Listing:
+    """One page in the making."""
+
+    def __init__(
+        self, store: Store, namespace: int, job: UUID | None, trigger: str | None, end: Instant, limit: int
+    ) -> None:
+        self._store, self._namespace, self._job, self._trigger = store, namespace, job, trigger
+        self._end, self._limit = end, limit
+        self._calendars: dict[tuple[str, ...], Calendar | None] = {}
+        self.items: list[FireView] = []
+        self.notes: list[str] = []
+
+    def page(self, cursor: Cursor | None) -> FirePage:
+        following = None if cursor is None else make_cursor(cursor)
+        return FirePage(items=self.items, next_cursor=following, complete=not self.notes, notes=self.notes)
+
+    async def decided(self, after: Place, disposition: str | None) -> Place | None:
+        """Add rows of the ledger; where to go on, or None when there are no more."""
+        for _ in range(0, MOST_SCANNED, BATCH):
+            rows = await self._rows(fire_reads.decided, after)
+            for row in rows:
+                if len(self.items) == self._limit:
+                    return after
+                after = (row.run.last, row.trigger_id)
+                if self._trigger in (None, row.name) and disposition in (None, row.run.disposition):
+                    self.items.append(_shown(row))
+            if len(rows) < BATCH:
+                return None
+        return after
+
+    async def planned(self, after: Place, namespace: str) -> Place | None:
+        """Add fires to come: each timer's next, merged with what follows it."""
+        heap: list[Waiting] = []
+        loaded: Place | None = (-(1 << 62), FIRST)
+        looked = 0
+        while True:
+            while loaded is not None and (not heap or heap[0][:2] > loaded):
+                if looked >= MOST_TIMERS:
+                    self._cut(loaded[0])
+                    return None
+                rows = await self._rows(fire_reads.due, loaded)
+                looked += len(rows)
+                loaded = _place(rows[-1]) if len(rows) == BATCH else None
+                for one in rows:
+                    if isinstance(one.timer.trigger, Timed) and self._trigger in (None, one.timer.name):
+                        course = await self._course(one.timer)
+                        begin = one.timer.decided_through
+                        if course is None:
+                            begin = max(after[0] - one.timer.rules.offset - 1, begin)
+                        _push(heap, one, course, begin, _left(one.timer, begin))
+            if not heap or heap[0][0] >= self._end:
+                return None
+            at, id, nominal, one, course, left = heappop(heap)
+            if (at, id) > after:
+                if len(self.items) == self._limit:
+                    return after
+                moved = at - one.timer.rules.offset - nominal
+                self.items.append(_planned(one, nominal, moved, f"{namespace}/{one.job_name}"))
+                after = (at, id)
+            _push(heap, one, course, nominal, left)
+
+    async def _course(self, timer: Timer) -> Course | None:
+        """What calendars make of a timer's fires; None for one that goes by none, or whose calendars cannot be told."""
+        if not timer.rules.calendars:
+            return None
+        names = timer.rules.calendars
+        if names not in self._calendars:
+            wanted = (self._namespace, names)
+            known = await self._store.read(lambda: calendars.compiled([wanted], calendars.FOREVER))
+            self._calendars[names] = known.get(wanted)
+        calendar = self._calendars[names]
+        return None if calendar is None else course_of(timer, calendar, self._end)
+
+    def _cut(self, at: Instant) -> None:
+        told = f"More than {MOST_TIMERS} triggers are due before {format_instant(at)}: what comes after is left out."
+        self.notes.append(f"{told} Ask for a shorter window, or for one job.")
+
+    async def _rows(self, ask: Callable[..., Any], after: Place) -> list[Any]:
+        return await self._store.read(lambda: ask(self._namespace, self._job, after, self._end, BATCH))
+
+
+def _place(due: Due) -> Place:
+    assert due.timer.next_fire_at is not None
+    return due.timer.next_fire_at, due.timer.id
+
+
+def _left(timer: Timer, begin: Instant) -> int | None:
+    return fires_left(timer.trigger, timer.rules, timer.fired, timer.decided_through, begin)
+
+
+def _push(heap: list[Waiting], one: Due, course: Course | None, after: Instant, left: int | None) -> None:
+    """The next fire of a timer that runs, in the order in which they are due; none when no more are left to it."""
+    if left == 0:
+        return
+    nominal = upcoming(one.timer.trigger, one.timer.rules, after) if course is None else course.next(after)
+    due = nominal if nominal is None or course is None else course.due(nominal)
+    if nominal is not None and due is not None:
+        heappush(
+            heap, (due + one.timer.rules.offset, one.timer.id, nominal, one, course, None if left is None else left - 1)
+        )
+
+
+def _planned(one: Due, nominal: Instant, moved: Micros, key: str) -> FireView:
+    timer = one.timer
+    return FireView(
+        at=format_instant(nominal),
+        due_at=format_instant(due_at(timer.rules, f"{key}/{timer.name}", nominal) + moved),
+        job_id=one.job,
+        job=one.job_name,
+        trigger=timer.name,
+        disposition=PLANNED,
+        cause="to come",
+    )
+
+
+def _shown(row: Decided) -> FireView:
+    run = row.run
+    single = run.first == run.last
+    return FireView(
+        at=format_instant(run.first),
+        until=None if single else format_instant(run.last),
+        count=1 if single or row.trigger is None else count_fires(row.trigger, row.rules, run.first - 1, run.last + 1),
+        job_id=row.job,
+        job=row.job_name,
+        trigger=row.name,
+        disposition=run.disposition,
+        cause=run.cause,
+        execution_id=row.execution,
+        decided_at=format_instant(row.decided_at),
+    )

@@ -1,0 +1,54 @@
+"""Joins: what waits for other jobs is skipped when one of them fails, and ends when it has waited for too long."""
+
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.executions.promote import OTHERS, SAFETY, is_held, until
+from horae.engine.service import Alarm, Wait
+from horae.engine.settings import EngineSettings
+from horae.env import Env, Instant
+from horae.features.statistics.engine.statistics import Statistics
+from horae.store.contract import Store
+
+
+class Joiner:
+    """Looks at joins that are due. Whoever completes one starts its dependent; here is what nobody completes."""
+
+    name = "joiner"
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        hints: Hints,
+        settings: EngineSettings,
+        statistics: Statistics,
+        clock: ClockWatch,
+    ) -> None:
+        self._env, self._store, self._hints = env, store, hints
+        self._batch, self._statistics, self._clock = settings.promote_batch, statistics, clock
+        self._next: Instant | None = None
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint.wake_at is not None and (self._next is None or hint.wake_at < self._next):
+            self._next = hint.wake_at
+            self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Look at one batch; a full batch asks to be called again at once."""
+        if not self._clock.trusted:
+            return SAFETY
+        asked_at = self._env.now()
+        met, effects = await self._store.look_at_joins(self._batch)
+        if met:
+            self._statistics.add(effects)
+            wake_at = min(effects.wakes, default=None)
+            events = self._statistics.events(effects)
+            self._hints.tell(Hint(lanes=effects.requeued, wake_at=wake_at, events=events))
+        if met == self._batch:
+            return 0.0
+        self._next = await self._store.next_join()
+        if met == 0 and is_held(self._next, asked_at):
+            return OTHERS
+        return until(self._next, self._env.now())

@@ -1,0 +1,111 @@
+"""The calendars that triggers go by: checked when a job is written, and asked when one is shown."""
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from horae.engine.triggers.trigger_checks import field_of
+from horae.env import Instant
+from horae.errors import BadInput, HoraeError
+from horae.model.definitions.job import Spec
+from horae.model.triggers.calendars.compiled import Calendar, all_open
+from horae.model.triggers.calendars.resolve import no_such_calendar, present
+from horae.model.triggers.calendars.values import Times
+from horae.model.triggers.decisions.by_calendar import runs_after
+from horae.model.triggers.decisions.course import FAR, Course
+from horae.model.triggers.decisions.decide import upcoming
+from horae.model.triggers.decisions.lost import first_lost
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Timed, begin
+from horae.model.triggers.decisions.when import When
+from horae.store.contract import Store
+from horae.store.triggers import calendars as moves
+from horae.store.triggers.triggers import Timer
+
+_BETWEEN = {"calendar", "calendars", "dstGap"}  # fields of triggers that are met between their fires
+
+
+async def check_calendars(store: Store, namespace: int, whens: Sequence[When], now: Instant) -> None:
+    """Refuse triggers that go by a calendar which is not there, or that it never lets fire."""
+    going = [when for when in whens if when.rules.calendars]
+    if not going:
+        return
+    known = await store.read(lambda: moves.definitions(namespace))
+    for when in going:
+        _check(when, known, now)
+
+
+def _check(when: When, known: dict[str, Times], now: Instant) -> None:
+    field = f"{field_of(when)}.{'calendar' if len(when.rules.calendars) == 1 else 'calendars'}"
+    for name in when.rules.calendars:
+        if name not in known:
+            error = no_such_calendar(name, known)
+            raise BadInput(error.detail, error.remedy, field=field)
+    calendar = calendar_of(when.rules, known)
+    if not isinstance(when.trigger, Timed):
+        _check_opens(calendar, field, now)
+        return
+    coming = runs_after(when.trigger, when.rules, calendar, begin(when.trigger, now))
+    if next(coming, None) is None:
+        remedy = 'Choose other instants or another calendar, or let "outside" postpone or advance them.'
+        raise BadInput(f'It never fires while "{calendar.name}" is open.', remedy, field=field)
+
+
+def _check_opens(calendar: Calendar, field: str, now: Instant) -> None:
+    if not calendar.is_open(now) and calendar.next_open(now) is None:
+        remedy = "Choose another calendar, or add days to come to this one."
+        raise BadInput(f'"{calendar.name}" is never open again, so no event would fire this.', remedy, field=field)
+
+
+def calendar_of(rules: Rules, known: dict[str, Times]) -> Calendar:
+    """What must be open, as calendars are now."""
+    return all_open([present(name, known) for name in rules.calendars])
+
+
+def is_met_between_fires(spec: Spec) -> bool:
+    """Whether any of a job's triggers is also met when it does not run: closed calendars and clock changes are told."""
+    spelled = (spec.schedule, *spec.triggers)
+    return any(isinstance(one, dict) and not _BETWEEN.isdisjoint(one) for one in spelled)
+
+
+async def next_runs(store: Store, namespace: int, timers: Iterable[Timer]) -> dict[UUID, Instant | None]:
+    """When timers run next, by calendars as they are now.
+
+    A timer that goes by calendars is also met for fires that do not run, and one of cron for what a clock change took.
+    What cannot be told is told as it stands.
+    """
+    found = {timer.id: _fires_next(timer) for timer in timers}
+    going = [timer for timer in timers if timer.rules.calendars and timer.next_fire_at is not None]
+    if going:
+        wanted = sorted({(namespace, timer.rules.calendars) for timer in going})
+        known = await store.read(lambda: moves.compiled(wanted, moves.FOREVER))
+        found |= {timer.id: _next_run(timer, known.get((namespace, timer.rules.calendars))) for timer in going}
+    return found
+
+
+def _fires_next(timer: Timer) -> Instant | None:
+    """When a timer is due, unless that is to tell of a clock change: then, when it fires after that."""
+    at, offset = timer.next_fire_at, timer.rules.offset
+    try:
+        if at is None or first_lost(timer.trigger, timer.rules, at - offset - 1, at - offset + 1) is None:
+            return at
+        following = upcoming(timer.trigger, timer.rules, at - offset)
+    except HoraeError:
+        return at
+    return None if following is None else following + offset
+
+
+def course_of(timer: Timer, calendar: Calendar, horizon: Instant = FAR) -> Course:
+    """The fires of a timer that run, by calendars as they are now; behind the horizon any."""
+    return Course(timer.trigger, timer.rules, calendar, timer.decided_through, timer.moved_to, horizon)
+
+
+def _next_run(timer: Timer, calendar: Calendar | None) -> Instant | None:
+    if calendar is None:
+        return timer.next_fire_at
+    try:
+        course = course_of(timer, calendar)
+        at = course.next(timer.decided_through)
+        due = None if at is None else course.due(at)
+    except HoraeError:
+        return timer.next_fire_at
+    return None if due is None else due + timer.rules.offset

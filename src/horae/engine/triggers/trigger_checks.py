@@ -1,0 +1,68 @@
+"""What a new trigger must have beyond its spelling: something ahead, and params that fit its job."""
+
+from uuid import UUID
+
+from horae.env import Instant
+from horae.errors import BadInput, Costly
+from horae.model.admission.limit_keys import envelope_keys, is_keyed
+from horae.model.base.duration import DAY
+from horae.model.base.instant import format_instant
+from horae.model.definitions.job import Spec
+from horae.model.documents.schema import check_fits
+from horae.model.expressions.template import TemplateError
+from horae.model.triggers.decisions.decide import upcoming
+from horae.model.triggers.decisions.params import fill_fire_params, fire_scope
+from horae.model.triggers.decisions.rules import GRACE
+from horae.model.triggers.decisions.values import Once, Timed, begin, next_fire, previous_fire
+from horae.model.triggers.decisions.when import SCHEDULE, When
+
+
+def refuse_the_past(when: When, now: Instant) -> None:
+    """Refuse a trigger that would never fire; one that a job has already may have passed."""
+    field = field_of(when)
+    if isinstance(when.trigger, Once) and when.trigger.at < now - GRACE:
+        remedy = "Give a later instant, or leave the schedule out and trigger the job."
+        raise BadInput(f"{format_instant(when.trigger.at)} has passed.", remedy, field=f"{field}.at")
+    start, end = when.rules.bounds
+    if end is not None and end <= now:
+        remedy = "Give a later instant, or leave endAt out."
+        raise BadInput(f"endAt has passed: {format_instant(end)}.", remedy, field=f"{field}.endAt")
+    if (start, end) == (None, None) or not isinstance(when.trigger, Timed):
+        return
+    if upcoming(when.trigger, when.rules, begin(when.trigger, now)) is None:
+        remedy = "Give other bounds; `horae triggers preview` shows when it fires without them."
+        bounds = f"{field}.endAt" if end is not None else f"{field}.startAt"
+        raise BadInput("Nothing fires between startAt and endAt.", remedy, field=bounds)
+
+
+def check_params(when: When, spec: Spec, now: Instant) -> None:
+    """Refuse what does not fit the job's schema; templates are filled as at a fire."""
+    if not isinstance(when.trigger, Timed) or (not when.params and spec.schema is None and not is_keyed(spec)):
+        return
+    field = f"{field_of(when)}.params"
+    at = next_fire(when.trigger, now) or now
+    scope = fire_scope(spec.params, when.name, at, previous_fire(when.trigger, at) or at - DAY)
+    try:
+        item = fill_fire_params(when.params, scope)
+    except TemplateError as error:
+        remedy = "Templates of a trigger speak of fire, interval and params."
+        raise BadInput(f"{field} cannot be filled: {error}.", remedy, field=field) from None
+    check_fits(item, spec, field)
+    _refuse_costly_keys(spec, item)
+
+
+def _refuse_costly_keys(spec: Spec, item: bytes) -> None:
+    """Refuse keys that take too much work with the params that every fire has. Raises Costly."""
+    if not is_keyed(spec):
+        return
+    try:
+        envelope_keys(None, UUID(int=0), spec, item, {})
+    except Costly:
+        raise
+    except BadInput:
+        return  # a key that cannot be filled in at a fire is told then
+
+
+def field_of(when: When) -> str:
+    """Where a job's definition says this."""
+    return SCHEDULE if when.name == SCHEDULE else f"triggers.{when.name}"

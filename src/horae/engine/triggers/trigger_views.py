@@ -1,0 +1,66 @@
+"""Triggers as the API shows them."""
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from horae.engine.triggers.trigger_calendars import next_runs
+from horae.env import Instant
+from horae.features.events.store import event_reads
+from horae.model.base.instant import format_instant
+from horae.model.base.view import shown_time
+from horae.model.definitions.reading.by_calendar import describe_outside
+from horae.model.definitions.reading.schedule import render_when
+from horae.model.triggers.decisions.describe import describe
+from horae.model.triggers.decisions.schedule import kind_of
+from horae.model.triggers.decisions.values import Timed
+from horae.model.triggers.fire_view import TriggerView
+from horae.store.contract import Store
+from horae.store.triggers.trigger_reads import Shown
+
+
+async def show_triggers(store: Store, namespace: int, triggers: Sequence[Shown]) -> list[TriggerView]:
+    """Triggers with how they stand and when they run next, which calendars have a say in."""
+    runs = await next_runs(store, namespace, [shown.timer for shown in triggers])
+    return [show_trigger(await _counted(store, shown), next_fire_at=runs[shown.timer.id]) for shown in triggers]
+
+
+async def _counted(store: Store, shown: Shown) -> Shown:
+    """A trigger with its fires: events are counted where they are kept, not with every one of them in one row."""
+    timer = shown.timer
+    if isinstance(timer.trigger, Timed):
+        return shown
+    fired, last = await store.read(lambda: event_reads.fired_of(timer.id))
+    last = last or timer.last_execution
+    return structs.replace(shown, timer=structs.replace(timer, fired=max(fired, timer.fired), last_execution=last))
+
+
+def state_of(shown: Shown) -> str:
+    """How a trigger stands: one whose instants are over, or that fired as often as it may, has ended."""
+    timer = shown.timer
+    goes_on = timer.next_fire_at is not None or shown.trouble is not None or not isinstance(timer.trigger, Timed)
+    if goes_on or timer.state != "active" or shown.job_state != "active":
+        return timer.state
+    return "ended"
+
+
+def show_trigger(shown: Shown, state: str | None = None, *, next_fire_at: Instant | None = None) -> TriggerView:
+    """A trigger with how it stands; `state` is told instead of the stored one."""
+    timer = shown.timer
+    definition = render_when(timer.when)
+    return TriggerView(
+        job_id=shown.job,
+        job=shown.job_name,
+        job_state=shown.job_state,
+        name=timer.name,
+        kind=kind_of(definition).name,
+        state=state or state_of(shown),
+        text=describe(timer.trigger) + describe_outside(timer.rules),
+        definition=definition,
+        next_fire_at=shown_time(next_fire_at),
+        fired=timer.fired,
+        last_execution_id=timer.last_execution,
+        trouble=shown.trouble,
+        valid_from=format_instant(shown.valid_from),
+        version=shown.version,
+    )

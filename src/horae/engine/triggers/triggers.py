@@ -1,0 +1,270 @@
+"""Triggers of jobs one by one: added, changed, removed, paused, listed and previewed.
+
+What changes a trigger changes its job's definition and is a version of it; pausing is not.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.engine.base.refs import find_job, in_quotes, nearest
+from horae.engine.definitions import job_changes as changes
+from horae.engine.definitions.jobs import TRIES, Jobs
+from horae.engine.tenancy.fair_access import Compute, at_once
+from horae.engine.triggers.trigger_calendars import calendar_of
+from horae.engine.triggers.trigger_views import show_trigger, show_triggers, state_of
+from horae.env import Env
+from horae.errors import BadInput, Busy, Conflict, NotFound, Stale
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.instant import parse_instant
+from horae.model.base.view import Page
+from horae.model.definitions.reading.preview import show_coming, show_preview
+from horae.model.definitions.reading.values import a_text, an_object
+from horae.model.triggers.decisions.count import fires_left
+from horae.model.triggers.decisions.preview import MOST
+from horae.model.triggers.decisions.schedule import KINDS
+from horae.model.triggers.decisions.when import SCHEDULE
+from horae.model.triggers.fire_view import PreviewView, TriggerView
+from horae.store.contract import Store
+from horae.store.definitions import job_reads
+from horae.store.definitions.jobs import StoredJob
+from horae.store.triggers import calendars, trigger_reads
+from horae.store.triggers.trigger_reads import Shown
+
+MOST_SCANNED = 5_000  # triggers looked at for one page of a rare kind
+_BODY = 'Send an object such as {"name": "nightly", "cron": "0 2 * * *"}.'
+
+
+class Triggers:
+    """What can be done with triggers. A `ref` is a job's name or id, a trigger is known by its name in it."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        jobs: Jobs,
+        on_change: Callable[[UUID], object] = lambda job: None,
+        fire_due: Callable[[], Awaitable[object]] | None = None,
+        compute: Compute = at_once,
+    ) -> None:
+        """`on_change` is told of jobs whose timers changed; `fire_due` decides what is due before a pause.
+
+        `compute` does long pure work where it keeps nobody waiting.
+        """
+        self._env, self._store, self._jobs, self._compute = env, store, jobs, compute
+        self._on_change, self._fire_due = on_change, fire_due
+
+    async def of_job(self, namespace: int, ref: str) -> list[TriggerView]:
+        """A job's triggers by name."""
+        job = (await find_job(self._store, namespace, ref)).job
+        triggers = await self._store.read(lambda: trigger_reads.of_job(job.id))
+        return await show_triggers(self._store, namespace, triggers)
+
+    async def get(self, namespace: int, ref: str, name: str) -> TriggerView:
+        """One trigger. Raises NotFound with the nearest names."""
+        _, shown = await self._find(namespace, ref, name)
+        return (await show_triggers(self._store, namespace, [shown]))[0]
+
+    async def list(
+        self,
+        namespace: int,
+        *,
+        job: str | None = None,
+        state: str | None = None,
+        kind: str | None = None,
+        search: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[TriggerView]:
+        """Triggers across jobs, in the order they were made; `search` is a part of the trigger's or job's name.
+
+        A page may be short, even empty, while `nextCursor` says there is more.
+        """
+        check_limit(limit)
+        a_text(search or "", "search", most=256)
+        after = trigger_reads.FIRST if cursor is None else read_cursor(cursor, UUID)
+        if job is not None:
+            id = (await find_job(self._store, namespace, job)).job.id
+            all_of_it = sorted(await self._store.read(lambda: trigger_reads.of_job(id)), key=lambda one: one.timer.id)
+            found = [one for one in all_of_it if one.timer.id > after and _fits(one, state, kind, search)]
+            after_these = found[limit - 1].timer.id if len(found) > limit else None
+            return await self._page(namespace, found[:limit], after_these)
+        return await self._scan(namespace, after, limit, lambda one: _fits(one, state, kind, search))
+
+    async def _scan(self, namespace: int, after: UUID, limit: int, fits: Callable[[Shown], bool]) -> Page[TriggerView]:
+        """A rare kind is looked for among so many triggers and no more."""
+        found: list_of[Shown] = []
+        size = limit + 1
+        for _ in range(0, max(size, MOST_SCANNED), size):
+            rows = await self._store.read(lambda: trigger_reads.page(namespace, after, size))  # noqa: B023
+            for shown in rows:
+                if len(found) == limit:
+                    return await self._page(namespace, found, after)
+                after = shown.timer.id
+                if fits(shown):
+                    found.append(shown)
+            if len(rows) < size:
+                return await self._page(namespace, found, None)
+        return await self._page(namespace, found, after)
+
+    async def _page(self, namespace: int, found: "list_of[Shown]", after: UUID | None) -> Page[TriggerView]:
+        items = await show_triggers(self._store, namespace, found)
+        return Page(items=items, next_cursor=None if after is None else make_cursor(after))
+
+    async def add(self, namespace: int, ref: str, body: Any, *, if_match: int | None = None) -> TriggerView:
+        """Add a trigger to a job. Raises Conflict when the name is taken."""
+        given = {"cron": body} if isinstance(body, str) else an_object(body, "body", _BODY)
+
+        def added(job: StoredJob) -> dict[str, Any]:
+            present = job.job.spec.triggers
+            if any(one["name"] == given.get("name") for one in present):
+                remedy = f"Choose another name, or change it: `horae triggers edit {job.job.name} {given['name']}`."
+                raise Conflict(f'Job "{job.job.name}" has a trigger named "{given["name"]}".', remedy, field="name")
+            return {"triggers": [*present, given]}
+
+        stored = await self._change(namespace, ref, added, if_match)
+        return await self.get(namespace, ref, stored.job.spec.triggers[-1]["name"])
+
+    async def edit(
+        self, namespace: int, ref: str, name: str, patch: Any, *, if_match: int | None = None
+    ) -> TriggerView:
+        """Change what the patch names; null takes a field back to its default, a field of another kind changes it."""
+        given = an_object(patch, "body", 'Send what changes, such as {"cron": "0 3 * * *"}.')
+
+        def changed(job: StoredJob) -> dict[str, Any]:
+            spelled = _spelled(job, name)
+            if name == SCHEDULE:
+                return {"schedule": _merged(spelled, given)}
+            return {"triggers": [_merged(one, given) if one["name"] == name else one for one in job.job.spec.triggers]}
+
+        await self._find(namespace, ref, name)
+        await self._change(namespace, ref, changed, if_match)
+        return await self.get(namespace, ref, str(given.get("name") or name))
+
+    async def remove(self, namespace: int, ref: str, name: str, *, if_match: int | None = None) -> TriggerView:
+        """Take a trigger away; it fires no more, and its ledger stays."""
+
+        def without(job: StoredJob) -> dict[str, Any]:
+            _spelled(job, name)
+            if name == SCHEDULE:
+                return {"schedule": None}
+            return {"triggers": [one for one in job.job.spec.triggers if one["name"] != name]}
+
+        _, shown = await self._find(namespace, ref, name)
+        await self._change(namespace, ref, without, if_match)
+        return show_trigger(shown, "ended")
+
+    async def pause(self, namespace: int, ref: str, name: str) -> TriggerView:
+        """Let one trigger fire nothing until it is resumed; the job's others go on."""
+        return await self._switch(namespace, ref, name, "paused")
+
+    async def resume(self, namespace: int, ref: str, name: str) -> TriggerView:
+        """Let a trigger go on: what it left out is in the ledger as skipped-paused."""
+        return await self._switch(namespace, ref, name, "active")
+
+    async def preview(self, namespace: int, body: Any) -> PreviewView:
+        """When a trigger would fire, or one that exists will."""
+        given = dict(an_object(body, "body", 'Send {"cron": "0 9 * * *", "timezone": "Europe/Paris", "count": 10}.'))
+        start, count = given.pop("from", None), given.pop("count", 10)
+        if type(count) is not int or not 1 <= count <= MOST:
+            raise BadInput(f"count is a number from 1 to {MOST}.", "Leave it out for 10.", field="count")
+        after = self._env.now() if start is None else parse_instant(start, field="from")
+        ref, name = given.pop("job", None), given.pop("trigger", SCHEDULE)
+        if ref is None:
+            known = await self._store.read(lambda: calendars.definitions(namespace))
+            namespace_name = await self._namespace(namespace)
+            return await self._compute(
+                lambda: show_preview(given, after, count, namespace_name, by=lambda rules: calendar_of(rules, known))
+            )
+        if given:
+            remedy = "Leave the others out: what the trigger says is shown."
+            raise BadInput(f"job names a trigger: {next(iter(given))} has no place.", remedy, field="job")
+        _, shown = await self._find(namespace, str(ref), str(name))
+        known = await self._store.read(lambda: calendars.definitions(namespace))
+        timer = shown.timer
+        left = fires_left(timer.trigger, timer.rules, timer.fired, timer.decided_through, after)
+        when = structs.replace(timer.when, rules=structs.replace(timer.rules, max_fires=left))
+        return await self._compute(lambda: show_coming(when, after, count, by=lambda rules: calendar_of(rules, known)))
+
+    # How it is done
+
+    async def _namespace(self, namespace: int) -> str:
+        return await self._store.read(lambda: job_reads.namespace_name(namespace))
+
+    async def _find(self, namespace: int, ref: str, name: str) -> tuple[StoredJob, Shown]:
+        stored = await find_job(self._store, namespace, ref)
+        shown = await self._store.read(lambda: trigger_reads.named(stored.job.id, name))
+        if shown is None:
+            raise await self._missing(stored, name)
+        return stored, shown
+
+    async def _missing(self, stored: StoredJob, name: str) -> NotFound:
+        names = [one.timer.name for one in await self._store.read(lambda: trigger_reads.of_job(stored.job.id))]
+        near = nearest(name, names)
+        told = f"Did you mean {in_quotes(near)}?" if near else f"It has: {', '.join(names) or 'none'}."
+        return NotFound(f'Job "{stored.job.name}" has no trigger named "{name[:60]}".', told)
+
+    async def _change(
+        self, namespace: int, ref: str, make: Callable[[StoredJob], dict[str, Any]], if_match: int | None
+    ) -> StoredJob:
+        """Change a job's definition from what it is; again when somebody else was quicker, unless the caller minds."""
+        for _ in range(TRIES):
+            before = await find_job(self._store, namespace, ref)
+            version = before.job.version if if_match is None else if_match
+            try:
+                view = await self._jobs.edit(namespace, str(before.job.id), make(before), if_match=version)
+            except Stale:
+                if if_match is not None:
+                    raise
+                continue
+            return await find_job(self._store, namespace, str(view.job_id))
+        raise Busy(f'Job "{ref}" was changed again and again meanwhile.')
+
+    async def _switch(self, namespace: int, ref: str, name: str, state: Literal["active", "paused"]) -> TriggerView:
+        for _ in range(TRIES):
+            stored, _shown = await self._find(namespace, ref, name)
+            if stored.job.state == "deleted":
+                raise Conflict(f'Job "{stored.job.name}" is deleted.', "Bring it back first: `horae jobs restore`.")
+            if self._fire_due is not None:
+                await self._fire_due()
+            switch = changes.switch(stored, name, state)
+            if await self._store.change(switch):
+                self._on_change(stored.job.id)
+                return await self.get(namespace, str(stored.job.id), name)
+        raise Busy(f'Job "{ref}" was changed again and again meanwhile.')
+
+
+list_of = list  # the class has a method of that name
+
+
+def _fits(shown: Shown, state: str | None, kind: str | None, search: str | None) -> bool:
+    if state is not None and state_of(shown) != state:
+        return False
+    if kind is not None and show_trigger(shown).kind != kind:
+        return False
+    sought = (search or "").lower()
+    return sought in shown.timer.name.lower() or sought in shown.job_name.lower()
+
+
+def _spelled(stored: StoredJob, name: str) -> dict[str, Any]:
+    """A trigger as its job's definition spells it."""
+    spec = stored.job.spec
+    if name == SCHEDULE and spec.schedule is not None:
+        return {"cron": spec.schedule} if isinstance(spec.schedule, str) else spec.schedule
+    for one in spec.triggers:
+        if one["name"] == name:
+            return one
+    raise NotFound(f'Job "{stored.job.name}" has no trigger named "{name[:60]}".', "It was removed meanwhile.")
+
+
+def _merged(spelled: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """A trigger with what a patch names; a field of another kind takes the place of its kind's own."""
+    new = [kind for kind in KINDS if patch.get(kind) is not None]
+    present = next((kind for kind in KINDS if kind in spelled), None)
+    kept = dict(spelled)
+    if new and present is not None and new[0] != present:
+        kept = {field: value for field, value in spelled.items() if field not in KINDS[present].fields}
+    merged = kept | patch
+    return {field: value for field, value in merged.items() if value is not None}

@@ -1,0 +1,87 @@
+"""Turns: what waits for the execution before it begins when that has ended."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.executions.promote import SAFETY
+from horae.engine.service import Alarm, Wait
+from horae.env import Env
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.executions.execution import FINAL
+from horae.store.contract import Store
+from horae.store.triggers import turns
+from horae.store.triggers.turns import Blocked
+
+BATCH = 500  # keys looked at in one statement
+SHARE = 20  # a look may take a twentieth of the time
+FORGET_EVERY = 60.0  # seconds
+CANCELLED = "a newer fire of its trigger took its place"
+
+
+class Turns:
+    """Passes turns on. It looks by itself every second, and at once when an execution of a job it waits for ends."""
+
+    name = "turns"
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        on_asked: Callable[[UUID], object] = lambda session: None,
+        on_cancelled: Callable[[UUID, int], object] = lambda job, count: None,
+    ) -> None:
+        """`on_asked` is told of sessions that were asked to stop something, `on_cancelled` of what ended at once."""
+        self._on_asked, self._on_cancelled = on_asked, on_cancelled
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._jobs: set[UUID] = set()
+        self._asked: dict[str, UUID] = {}  # by key, the holder that was asked to stop
+        self._forget_at, self._forgotten = 0.0, ""
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if any(event.job in self._jobs and event.state in FINAL for event in hint.events):
+            self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Look at every key at whose gate something waits."""
+        began = self._env.clock.monotonic()
+        jobs: set[UUID] = set()
+        asked: dict[str, UUID] = {}
+        after = ""
+        while True:
+            found = await self._store.read(lambda: turns.blocked(after, BATCH))  # noqa: B023
+            for one in found:
+                jobs.add(one.job)
+                await self._look_at(one, asked)
+            if len(found) < BATCH:
+                break
+            after = found[-1].key
+        self._jobs, self._asked = jobs, asked
+        if began >= self._forget_at:
+            self._forget_at = began + FORGET_EVERY
+            self._forgotten = await self._store.write(lambda: turns.forget(self._forgotten, BATCH))
+        return max(SAFETY, SHARE * (self._env.clock.monotonic() - began))
+
+    async def _look_at(self, one: Blocked, asked: dict[str, UUID]) -> None:
+        if one.holder is None:
+            done = await self._store.change(
+                lambda now: turns.pass_on(one.key, self._directory.rank, self._env.new_id, now)
+            )
+            self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at))
+        elif one.cancels:
+            asked[one.key] = one.holder
+            if self._asked.get(one.key) != one.holder:
+                await self._cancel(one.holder, one.job)
+
+    async def _cancel(self, holder: UUID, job: UUID) -> None:
+        verdict, session = await self._store.cancel(parcel_of(holder), index_of(holder), CANCELLED)
+        if session is not None:
+            self._on_asked(session)
+        if verdict == "cancelled":
+            self._on_cancelled(job, 1)
+            self.alarm.ring()

@@ -1,0 +1,1 @@
+"""Workflows: starting them, their graphs and grids, and steps completed by hand."""

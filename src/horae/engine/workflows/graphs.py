@@ -1,0 +1,62 @@
+"""What people ask of a workflow's execution: its graph, and that it is paused or goes on."""
+
+from uuid import UUID
+
+from horae.engine.executions.executions import Executions
+from horae.env import Env
+from horae.errors import Conflict
+from horae.model.executions.execution import FINAL
+from horae.model.executions.execution_view import ExecutionView
+from horae.model.workflows.decisions.graph import GraphView, show_graph
+from horae.store.contract import Store
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import pause as flow_pause
+from horae.store.workflows import reads as flow_reads
+
+
+class Graphs:
+    """Workflows under way, and those that have ended, as long as they are kept."""
+
+    def __init__(self, env: Env, store: Store, executions: Executions) -> None:
+        self._env, self._store, self._executions = env, store, executions
+
+    async def graph(self, namespace: int, ref: str | UUID) -> GraphView:
+        """The steps of an execution, how they stand and what they waited for. Raises NotFound, Gone, or Conflict."""
+        execution = (await self._executions.find(namespace, ref)).execution
+        found = await self._store.read(lambda: flow_reads.whole(execution.id))
+        if found is None:
+            raise _no_workflow(execution.id, execution.state in FINAL)
+        return show_graph(
+            found.plan, found.held.flow, found.steps, found.names, found.held.began_at, execution.completed_at,
+            execution.state, self._env.now(), found.waits, found.starts,
+        )  # fmt: skip
+
+    async def pause(self, namespace: int, ref: str | UUID) -> ExecutionView:
+        """Let no step start until it is resumed; what runs goes on."""
+        return await self._change(namespace, ref, pause=True)
+
+    async def resume(self, namespace: int, ref: str | UUID) -> ExecutionView:
+        """Let steps start again."""
+        return await self._change(namespace, ref, pause=False)
+
+    async def _change(self, namespace: int, ref: str | UUID, *, pause: bool) -> ExecutionView:
+        execution = (await self._executions.find(namespace, ref)).execution
+        done = Started()
+        move = flow_pause.pause if pause else flow_pause.resume
+        if not await self._store.change(lambda now: move(execution.id, self._env.new_id, now, done)):
+            raise _no_workflow(execution.id, execution.state in FINAL)
+        self._store.on_started(done)
+        self._store.on_made(done.parcels)
+        return await self._executions.get(namespace, execution.id)
+
+
+def _no_workflow(id: UUID, ended: bool) -> Conflict:
+    if ended:
+        return Conflict(
+            f"Execution {id} is of no workflow, or has ended.",
+            f"`horae executions show {id}` tells what it came to; a workflow runs again with `horae executions rerun`.",
+        )
+    return Conflict(
+        f"Execution {id} is of no workflow, or has not begun.",
+        f"`horae explain {id}` tells what it waits for.",
+    )

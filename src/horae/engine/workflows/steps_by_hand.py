@@ -1,0 +1,124 @@
+"""What people decide about steps of a workflow under way: yes or no, done, or left out."""
+
+from collections.abc import Callable
+from functools import partial
+from uuid import UUID
+
+from msgspec import Raw
+
+from horae.engine.executions.executions import Executions
+from horae.env import Env, Instant
+from horae.errors import BadInput, Conflict, Forbidden, NotFound, TooLarge
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.instant import format_instant
+from horae.model.base.view import Page
+from horae.model.executions.execution_view import ExecutionView
+from horae.model.executions.parcel import check_item
+from horae.model.fleet.protocol import MAX_INLINE_RESULT
+from horae.model.tenancy.principal import Principal
+from horae.model.workflows.approval_view import ApprovalView
+from horae.model.workflows.decisions.flow import Ended
+from horae.model.workflows.decisions.waits import MOST_COMMENT, answered
+from horae.store.contract import Store
+from horae.store.script import Script
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows import approval_reads
+from horae.store.workflows import by_hand as flow_by_hand
+from horae.store.workflows.approval_reads import Asked, Place
+from horae.store.workflows.by_hand import Told
+
+FIRST: Place = (-1, UUID(int=0), 0, "")
+Move = Callable[[Instant, Started], Script[Told]]
+
+
+class StepsByHand:
+    """Decides in the name of whoever may."""
+
+    def __init__(self, env: Env, store: Store, executions: Executions) -> None:
+        self._env, self._store, self._executions = env, store, executions
+
+    async def approvals(
+        self, namespace: int, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[ApprovalView]:  # fmt: skip
+        """What waits for somebody's word, the longest first."""
+        check_limit(limit)
+        after = FIRST if cursor is None else read_cursor(cursor, tuple[Instant, UUID, int, str])
+        found = await self._store.read(lambda: approval_reads.asked(namespace, after, limit + 1))
+        following = make_cursor(found[limit - 1].place) if len(found) > limit else None
+        return Page(items=[_shown(one) for one in found[:limit]], next_cursor=following)
+
+    async def answer(
+        self, who: Principal, ref: str | UUID, step: str | None, comment: str, *, agreed: bool
+    ) -> ExecutionView:
+        """Agree to a step that waits for it, or refuse."""
+        if len(comment) > MOST_COMMENT:
+            raise TooLarge(f"The comment has {len(comment)} characters.", f"{MOST_COMMENT} are allowed.")
+        execution = (await self._executions.find(who.namespace, ref)).execution.id
+        make = partial(answered, agreed=agreed, by=who.name or who.key, comment=comment)
+        move = partial(flow_by_hand.answer, execution, step, who.role, make, self._env.new_id)
+        await self._decide(execution, move)
+        return await self._executions.get(who.namespace, execution)
+
+    async def skip(self, who: Principal, ref: str | UUID, step: str, reason: str) -> ExecutionView:
+        """Leave a step out; what it runs is cancelled."""
+        said = f"skipped by {who.name or who.key}" + (f": {reason}" if reason else "")
+        return await self._force(who, ref, Ended(step=step, state="skipped", reason=said[:MOST_COMMENT], forced=True))
+
+    async def complete(
+        self, who: Principal, ref: str | UUID, step: str, result: Raw, reason: str
+    ) -> ExecutionView:  # fmt: skip
+        """Take a step as done, with a result; what it runs is cancelled."""
+        if len(result) > MAX_INLINE_RESULT:
+            raise TooLarge(f"The result has {len(result)} bytes.", f"{MAX_INLINE_RESULT} are allowed.")
+        if result:
+            check_item(b'{"result":' + bytes(result) + b"}", "result")
+        said = f"completed by {who.name or who.key}" + (f": {reason}" if reason else "")
+        ended = Ended(step=step, result=bytes(result) or None, reason=said[:MOST_COMMENT], forced=True)
+        return await self._force(who, ref, ended)
+
+    async def _force(self, who: Principal, ref: str | UUID, ended: Ended) -> ExecutionView:
+        execution = (await self._executions.find(who.namespace, ref)).execution.id
+        await self._decide(execution, partial(flow_by_hand.decide, execution, ended, who.role, self._env.new_id))
+        return await self._executions.get(who.namespace, execution)
+
+    async def _decide(self, execution: UUID, move: Move) -> None:
+        done = Started()
+        told = await self._store.change(lambda now: move(now, done))
+        _refuse(execution, told)
+        self._store.on_started(done)
+        self._store.on_made(done.parcels)
+
+
+def _refuse(execution: UUID, told: Told) -> None:
+    """Say why nothing was decided."""
+    names = ", ".join(told.steps)
+    if told.verdict == "unknown":
+        remedy = f"`horae explain {execution}` tells what it waits for."
+        raise Conflict(f"Execution {execution} is of no workflow, or has not begun.", remedy)
+    if told.verdict == "ended":
+        raise Conflict(f"The workflow {execution} has ended.", "Run it again with `horae executions rerun`.")
+    if told.verdict == "several":
+        raise BadInput(f"Several steps wait for an answer: {names}.", "Name one of them.", field="step")
+    if told.verdict == "forbidden":
+        raise Forbidden("This credential may not answer that.", f"It waits for somebody of the roles {names}.")
+    if told.verdict == "final":
+        raise Conflict(f'Step "{names}" has ended.', f"`horae executions graph {execution}` shows how.")
+    if told.verdict == "idle":
+        who = f'Step "{names}"' if names else "The workflow"
+        raise Conflict(f"{who} waits for no answer.", f"`horae executions graph {execution}` shows what goes on.")
+    if told.verdict == "early":
+        raise Conflict(
+            f'It is not time for the step "{names}" yet.', "Its turn comes when the steps before have ended."
+        )
+    if told.verdict == "nothing":
+        remedy = f"`horae executions graph {execution}` shows its steps."
+        raise NotFound(f'The workflow has no step "{names}".', remedy)
+
+
+def _shown(one: Asked) -> ApprovalView:
+    timeout = one.approval.timeout
+    return ApprovalView(
+        execution_id=one.execution, job_id=one.job, job_name=one.job_name, step=one.step, message=one.approval.message,
+        roles=list(one.approval.roles), since=format_instant(one.at),
+        until=None if timeout is None else format_instant(one.at + timeout),
+    )  # fmt: skip

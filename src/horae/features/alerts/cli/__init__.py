@@ -1,0 +1,1 @@
+"""The commands of alerts, alert rules and channels."""

@@ -1,0 +1,109 @@
+"""`horae alerts channels`: where alerts are told."""
+
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+from horae.cli.values import read_one
+from horae.features.alerts.cli.rules import tell_test
+
+WEBHOOK = "horae alerts channels put ops --webhook https://example.com/alerts"
+EMAIL = (
+    "horae alerts channels put mail --email ops@example.com --from horae@example.com --smtp smtp.example.com"
+    " --user horae --password secret://smtp-password"
+)
+
+
+@click.group("channels", cls=Group, examples=(WEBHOOK, "horae alerts channels test ops"))
+def channels() -> None:
+    """Write, list, try and remove channels that alerts are told to."""
+
+
+@channels.command(examples=(WEBHOOK, EMAIL, "horae alerts channels put chat -f chat.yaml"))
+@click.argument("name")
+@click.option("-f", "--file", metavar="FILE", help="Read it from a YAML or JSON file; - is stdin.")
+@click.option("--webhook", "url", metavar="URL", help="A URL that takes signed requests; may be secret://NAME.")
+@click.option("--secret", metavar="REFERENCE", help="What they are signed with, as secret://NAME; made unless given.")
+@click.option("--email", "to", multiple=True, metavar="ADDRESS", help="Whom to write to.")
+@click.option("--from", "from_", metavar="ADDRESS", help="Who writes.")
+@click.option("--smtp", metavar="HOST[:PORT]", help="The mail server.")
+@click.option("--tls", type=click.Choice(["starttls", "tls", "none"]), help="How it is spoken to.")
+@click.option("--user", "username", metavar="NAME", help="Who signs in there.")
+@click.option("--password", metavar="REFERENCE", help="With what, as secret://NAME.")
+@click.option("--apprise", "urls", multiple=True, metavar="URL", help="What apprise reaches; as secret://NAME.")
+@click.option("--description", metavar="TEXT", help="Whom it reaches.")
+@remote
+async def put(api: Api, name: str, file: str | None, from_: str | None, smtp: str | None, **named: Any) -> None:
+    """Create a channel, or give it a whole new definition; what is secret and left out stays as it was."""
+    said = {field: list(value) if isinstance(value, tuple) else value for field, value in named.items() if value}
+    said |= {"from": from_} if from_ else {}
+    said |= _server(smtp) if smtp else {}
+    kinds = {"url": "webhook", "to": "email", "urls": "apprise"}
+    kind = next((kind for field, kind in kinds.items() if field in said), None)
+    document = {**({} if file is None else read_one(file, "channel")), **({"kind": kind} if kind else {}), **said}
+    done = await api.client.alerts.channels.put(name, document)
+    if not api.out.is_for_people:
+        return api.out.document(done.raw)
+    api.out.say(f"Channel {name} is at version {done.version}. Try it: horae alerts channels test {name}")
+    if done.secret:
+        api.out.say(f"It is signed with {done.secret} , which is not shown again.")
+    return None
+
+
+def _server(text: str) -> dict[str, Any]:
+    host, colon, port = text.rpartition(":")
+    if not colon:
+        return {"host": text}
+    if not port.isdecimal():
+        raise click.UsageError(f"--smtp {text}: {port!r} is not a port. Write it as --smtp smtp.example.com:587.")
+    return {"host": host, "port": int(port)}
+
+
+@channels.command("list", examples=("horae alerts channels list",))
+@page_options
+@remote
+async def list_(api: Api, **paging: Any) -> None:
+    """List channels by name, without what is secret of them."""
+    columns: list[Column] = [
+        ("NAME", "name"),
+        ("KIND", "kind"),
+        ("TO", lambda one: _to(one["to"])),
+        ("DESCRIPTION", "description"),
+    ]
+    nothing = "There are no channels. Make one: horae alerts channels put NAME --webhook URL"
+    api.out.list((await api.client.alerts.channels.list(**paging)).raw, columns, nothing)
+
+
+def _to(to: dict[str, Any]) -> str:
+    return str(to["url"]) if "url" in to else ", ".join(to.get("to") or to.get("urls") or [])
+
+
+@channels.command(examples=("horae alerts channels show ops",))
+@click.argument("name")
+@remote
+async def show(api: Api, name: str) -> None:
+    """Show a channel, without what is secret of it."""
+    api.out.one((await api.client.alerts.channels.get(name)).raw)
+
+
+@channels.command(examples=("horae alerts channels test ops",))
+@click.argument("name")
+@remote
+async def test(api: Api, name: str) -> None:
+    """Tell a channel that this is a test."""
+    tell_test(api, await api.client.alerts.channels.test(name))
+
+
+@channels.command(examples=("horae alerts channels delete ops",))
+@click.argument("name")
+@remote
+async def delete(api: Api, name: str) -> None:
+    """Remove a channel that no rule tells."""
+    await api.client.alerts.channels.delete(name)
+    if api.out.is_for_people:
+        api.out.say(f"Channel {name} is removed.")
+    else:
+        api.out.document({"name": name, "deleted": True})

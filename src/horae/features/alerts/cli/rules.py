@@ -1,0 +1,132 @@
+"""`horae alerts rules`: what operators want to hear of."""
+
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+from horae.cli.values import params, read_one
+from horae.features.alerts.client import AlertTest
+from horae.features.alerts.model.rule import KINDS
+
+PUT = "horae alerts rules put nightly --kind failures-in-a-row --job report --set count=3 --channel ops"
+SWITCH = "horae alerts rules put backups --kind missing-success --job 'backup-*' --set since=26h --channel ops"
+
+
+@click.group("rules", cls=Group, examples=(PUT, "horae alerts rules list"))
+def rules() -> None:
+    """Write, list, pause and remove rules of alerts."""
+
+
+@rules.command(examples=(PUT, SWITCH, "horae alerts rules put nightly -f nightly.yaml"))
+@click.argument("name")
+@click.option("-f", "--file", metavar="FILE", help="Read it from a YAML or JSON file; - is stdin.")
+@click.option("--kind", type=click.Choice(list(KINDS)), metavar="KIND", help="What it looks for.")
+@click.option("--job", "jobs", multiple=True, metavar="NAME", help="About this job; * and ? stand for others.")
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="About this queue.")
+@click.option("--worker", "workers", multiple=True, metavar="NAME", help="About this worker.")
+@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A field of its kind, as count=3.")
+@click.option("--channel", "channels", multiple=True, metavar="NAME", help="Where to tell it.")
+@click.option("--severity", type=click.Choice(["info", "warning", "critical"]), help="How bad it is; it is told.")
+@click.option("--repeat-every", metavar="SPAN", help="Remind while it goes on.")
+@click.option("--at-most", metavar="RATE", help="Notices, as 20/1h.")
+@click.option("--no-recovery", is_flag=True, help="Do not tell when it is over.")
+@click.option("--description", metavar="TEXT", help="What it is for.")
+@remote
+async def put(
+    api: Api,
+    name: str,
+    file: str | None,
+    given: tuple[str, ...],
+    no_recovery: bool,
+    repeat_every: str | None,
+    at_most: str | None,
+    **named: Any,
+) -> None:
+    """Create a rule, or give it a whole new definition.
+
+    Kinds: success-rate, failures-in-a-row, retry-rate, overlong, late-worker, worker-lost, lag, queue-age,
+    missing-success, deadline-risk, circuit-open.
+    """
+    said = {field: list(value) if isinstance(value, tuple) else value for field, value in named.items() if value}
+    said |= {field: value for field, value in (("repeatEvery", repeat_every), ("atMost", at_most)) if value}
+    if no_recovery:
+        said["recovery"] = False
+    document = {**({} if file is None else read_one(file, "rule")), **said, **(params(given) or {})}
+    done = await api.client.alerts.rules.put(name, document)
+    if not api.out.is_for_people:
+        return api.out.document(done.raw)
+    told = ", ".join(done.raw["channels"]) or "nobody: name a --channel"
+    return api.out.say(f"Rule {name} is at version {done.version}; it tells {told}.")
+
+
+@rules.command("list", examples=("horae alerts rules list",))
+@page_options
+@remote
+async def list_(api: Api, **paging: Any) -> None:
+    """List rules by name."""
+    columns: list[Column] = [
+        ("NAME", "name"),
+        ("KIND", "kind"),
+        ("STATE", "state"),
+        ("FIRING", "firing"),
+        ("CHANNELS", lambda one: ", ".join(one["channels"])),
+        ("DESCRIPTION", "description"),
+    ]
+    nothing = "There are no rules. Write one: horae alerts rules put NAME --kind KIND"
+    api.out.list((await api.client.alerts.rules.list(**paging)).raw, columns, nothing)
+
+
+@rules.command(examples=("horae alerts rules show nightly -o yaml",))
+@click.argument("name")
+@remote
+async def show(api: Api, name: str) -> None:
+    """Show a rule."""
+    api.out.one((await api.client.alerts.rules.get(name)).raw)
+
+
+@rules.command(examples=("horae alerts rules pause nightly",))
+@click.argument("name")
+@remote
+async def pause(api: Api, name: str) -> None:
+    """Pause a rule; its alerts are over, and nobody is told."""
+    done = await api.client.alerts.rules.pause(name)
+    _say(api, done.raw, f"Rule {name} is paused.")
+
+
+@rules.command(examples=("horae alerts rules resume nightly",))
+@click.argument("name")
+@remote
+async def resume(api: Api, name: str) -> None:
+    """Resume a rule."""
+    done = await api.client.alerts.rules.resume(name)
+    _say(api, done.raw, f"Rule {name} is active.")
+
+
+@rules.command(examples=("horae alerts rules delete nightly",))
+@click.argument("name")
+@remote
+async def delete(api: Api, name: str) -> None:
+    """Remove a rule; its alerts are over, and nobody is told."""
+    await api.client.alerts.rules.delete(name)
+    _say(api, {"name": name, "deleted": True}, f"Rule {name} is removed.")
+
+
+def _say(api: Api, document: dict[str, Any], said: str) -> None:
+    if api.out.is_for_people:
+        api.out.say(said)
+    else:
+        api.out.document(document)
+
+
+def tell_test(api: Api, done: AlertTest) -> None:
+    """What became of a test; a channel that could not be told makes the command fail."""
+    if api.out.is_for_people:
+        for one in done.deliveries:
+            api.out.say(f"{one.channel}: {one.state}{f': {one.last_error}' if one.last_error else ''}")
+    else:
+        api.out.document(done.raw)
+    if any(one.state != "delivered" for one in done.deliveries):
+        raise SystemExit(1)

@@ -1,0 +1,189 @@
+"""Alerts as people see them: listed, acknowledged, and tried with a test."""
+
+import asyncio
+from collections.abc import Iterable
+from uuid import UUID
+
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.base.refs import find_job
+from horae.env import Env, Instant
+from horae.errors import Conflict, NotFound
+from horae.features.alerts.engine.channels import AlertChannels
+from horae.features.alerts.engine.delivery import CLAIM, AlertDelivery
+from horae.features.alerts.engine.rules import AlertRules
+from horae.features.alerts.engine.watch import AlertWatch
+from horae.features.alerts.model.notification import content_of, told_of
+from horae.features.alerts.model.rule import KINDS, AlertState, Kind, NoticeState
+from horae.features.alerts.model.view import AcknowledgedView, AlertView, DeliveryView, TestView
+from horae.features.alerts.store import alerts as moves
+from horae.features.alerts.store import notices
+from horae.features.alerts.store.alerts import LAST
+from horae.features.alerts.store.letters import Alert
+from horae.features.alerts.store.notices import Delivery, Notice
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.event import Event
+from horae.model.base.instant import format_instant
+from horae.model.base.view import Page, shown_time
+from horae.store.contract import Store
+from horae.store.script import Script
+
+MOST_PAGES = 20  # that are looked through for what a filter asks
+MOST_TOLD = 100  # events of one change
+
+
+class Alerts:
+    """What there is to hear of."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        hints: Hints,
+        rules: AlertRules,
+        channels: AlertChannels,
+        watch: AlertWatch,
+        delivery: AlertDelivery,
+    ) -> None:
+        self._env, self._store, self._hints = env, store, hints
+        self.rules, self.channels, self.watch, self.delivery = rules, channels, watch, delivery
+        watch.on_notices, rules.on_change = delivery.alarm.ring, watch.alarm.ring
+
+    @property
+    def fired(self) -> int:
+        """Alerts that this server opened."""
+        return self.watch.fired
+
+    @property
+    def recovered(self) -> int:
+        """Alerts that this server saw end."""
+        return self.watch.recovered
+
+    @property
+    def deliveries(self) -> dict[NoticeState, int]:
+        """Tries of this server, by what came of them; one that is pending is tried again."""
+        return self.delivery.deliveries
+
+    async def list(
+        self,
+        namespace: int,
+        *,
+        state: AlertState | None = None,
+        rule: str | None = None,
+        job: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[AlertView]:
+        """Alerts, newest first."""
+        of = None if job is None else (await find_job(self._store, namespace, job)).job.id
+        before, most = LAST if cursor is None else read_cursor(cursor, UUID), check_limit(limit)
+        found: list_of[Alert] = []
+        for _ in range(MOST_PAGES):
+            page = await self._store.read(
+                lambda before=before: moves.page(  # type: ignore[misc]
+                    namespace, before, most + 1, firing=state == "firing", job=of
+                )
+            )
+            found += [a for a in page if state in (None, a.state) and rule in (None, a.rule)]
+            if len(page) <= most or len(found) > most:
+                break
+            before = page[-1].id
+        more = None
+        if len(found) > most:
+            more = make_cursor(found[most - 1].id)
+        elif len(page) > most:
+            more = make_cursor(page[-1].id)
+        return Page(items=await self._shown(found[:most]), next_cursor=more)
+
+    async def get(self, namespace: int, id: UUID) -> AlertView:
+        """Raises NotFound."""
+        found = await self._store.read(lambda: moves.one(id, namespace))
+        if found is None:
+            raise _none(id)
+        return (await self._shown([found]))[0]
+
+    async def acknowledge(self, namespace: int, id: UUID, by: str) -> AlertView:
+        """Somebody looks after it: nobody is reminded any more. Raises NotFound, Conflict when it is over."""
+        found = await self._store.change(lambda now: moves.acknowledge(id, namespace, by, now))
+        if found is None:
+            raise _none(id)
+        if found.acknowledged_at is None:
+            raise Conflict("This alert is over.", "There is nothing left to acknowledge.")
+        if found.state == "firing":
+            event = Event("alert", found.id, "acknowledged", namespace, self._env.now(), found.job)
+            self._hints.tell(Hint(events=[event]))
+        return (await self._shown([found]))[0]
+
+    async def acknowledge_rule(self, namespace: int, name: str, by: str) -> AcknowledgedView:
+        """Somebody looks after all that a rule has found so far; how many nobody looked after. Raises NotFound."""
+        await self.rules.stored(namespace, name)
+        changed = await self._store.change(lambda now: moves.acknowledge_all(namespace, name, by, now))
+        events = [Event("alert", id, "acknowledged", namespace, self._env.now(), job) for id, job in changed]
+        if events:
+            self._hints.tell(Hint(events=events[:MOST_TOLD]))
+        return AcknowledgedView(rule=name, acknowledged=len(changed))
+
+    async def test_rule(self, namespace: int, name: str) -> TestView:
+        """Tell all channels of a rule that this is a test, and what became of it."""
+        stored = await self.rules.stored(namespace, name)
+        if not stored.rule.channels:
+            raise Conflict(f'Rule "{name}" tells no channel.', "Name some: `horae alerts rules put`.")
+        return await self._test(namespace, name, stored.rule.kind, stored.rule.severity, stored.rule.channels)
+
+    async def test_channel(self, namespace: int, name: str) -> TestView:
+        """The same for one channel."""
+        await self.channels.get(namespace, name)
+        return await self._test(namespace, "test", next(iter(KINDS)), "info", [name])
+
+    async def _test(self, namespace: int, rule: str, kind: Kind, severity: str, channels: Iterable[str]) -> TestView:
+        """The notices are claimed by who writes them: the test's answer says what a real one would come to."""
+        now = self._env.now()
+        said = told_of("test", "this is a test, and nothing is wrong", now)
+        content = content_of("test", [said], rule=rule, alert_kind=kind, severity=severity, at=now)
+        made = [self._test_notice(namespace, rule, channel, content, now) for channel in channels]
+
+        def script() -> Script[None]:
+            yield notices.put(made, now + CLAIM, now)
+
+        await self._store.write(script)
+        tried = await asyncio.gather(*(self.delivery.deliver(one) for one in made))
+        at = self._env.now()
+        came_to = [
+            Delivery(one.channel, "test", state, 1, error, at) for one, (state, error) in zip(made, tried, strict=True)
+        ]
+        return TestView(deliveries=[_delivery(one) for one in came_to])
+
+    def _test_notice(self, namespace: int, rule: str, channel: str, content: str, now: Instant) -> Notice:
+        id = self._env.new_id()
+        return Notice(
+            id=id, letter=id, namespace=namespace, alert=None, rule=rule, channel=channel, kind="test",
+            content=content, attempts=1, created_at=now,
+        )  # fmt: skip
+
+    async def _shown(self, found: "list_of[Alert]") -> "list_of[AlertView]":
+        told = await self._store.read(lambda: notices.of_alerts([alert.id for alert in found])) if found else {}
+        return [_view(alert, told[alert.id]) for alert in found]
+
+
+list_of = list  # the class has a method of that name
+
+
+def _view(alert: Alert, told: "list_of[Delivery]") -> AlertView:
+    return AlertView(
+        alert_id=alert.id, rule=alert.rule, kind=alert.kind, severity=alert.severity, state=alert.state,
+        subject=alert.subject, job_id=alert.job, execution_id=alert.execution, message=alert.message,
+        since=format_instant(alert.since), last_at=format_instant(alert.last_at),
+        recovered_at=shown_time(alert.recovered_at), count=alert.count,
+        acknowledged_at=shown_time(alert.acknowledged_at), acknowledged_by=alert.acknowledged_by or None,
+        deliveries=[_delivery(one) for one in told],
+    )  # fmt: skip
+
+
+def _delivery(one: Delivery) -> DeliveryView:
+    return DeliveryView(
+        channel=one.channel, kind=one.kind, state=one.state, attempts=one.attempts, last_error=one.error or None,
+        at=format_instant(one.at),
+    )  # fmt: skip
+
+
+def _none(id: UUID) -> NotFound:
+    return NotFound(f"There is no alert {id}.", "List them with `horae alerts list`; old ones are forgotten.")

@@ -1,0 +1,197 @@
+"""Channels: written, read, removed, opened for who delivers, and sealed anew with another master key."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from horae.engine.base.refs import in_quotes, nearest
+from horae.engine.base.sealing import Sealer
+from horae.engine.base.tokens import new_hook_secret
+from horae.engine.tenancy.secrets import MOST_LOOKED, Secrets
+from horae.env import Env, Instant
+from horae.errors import BadInput, Conflict, MasterKeyMissing, NotFound, Stale
+from horae.features.alerts.engine.chats import apprise
+from horae.features.alerts.model.channel import Channel, filled, read_channel, shown
+from horae.features.alerts.model.view import ChannelView
+from horae.features.alerts.store import notices as alert_notices
+from horae.features.alerts.store import rules as moves
+from horae.features.alerts.store.rules import StoredChannel
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.instant import format_instant
+from horae.model.base.signature import check_secret
+from horae.model.base.view import Page
+from horae.model.definitions.job import NAME
+from horae.model.definitions.reading.values import a_name, an_object
+from horae.model.tenancy.secret_refs import SCHEME
+from horae.store.contract import Store
+from horae.store.script import Script
+
+MOST_NAMED = 20
+MOST_CHANNELS = 200  # of a namespace
+
+
+class AlertChannels:
+    """What can be done with channels, by their names."""
+
+    def __init__(self, env: Env, store: Store, sealer: Sealer, secrets: Secrets) -> None:
+        self._env, self._store, self._sealer, self._secrets = env, store, sealer, secrets
+
+    async def create(self, namespace: int, body: Any) -> ChannelView:
+        """Make a channel. A webhook without a secret gets one, which this answer alone shows."""
+        given = an_object(body, "body", 'Send {"name": "ops", "kind": "webhook", "url": "https://..."}.')
+        if "name" not in given:
+            raise BadInput("A channel needs a name.", 'Add "name": "ops".', field="name")
+        view, _ = await self.put(namespace, given["name"], body, new=True)
+        return view
+
+    async def put(
+        self, namespace: int, name: str, body: Any, *, if_match: int | None = None, new: bool = False
+    ) -> tuple[ChannelView, bool]:
+        """Make the channel of this name be as the body says; whether it is new.
+
+        Raises BadInput, Conflict, Stale, and MasterKeyMissing where nothing can be sealed.
+        """
+        name = a_name(name, "name", NAME)
+        given = an_object(body, "body", "Send its kind and where it leads.")
+        if given.get("name", name) != name:
+            raise BadInput("The name in the body is not that of the path.", "A channel keeps its name.", field="name")
+        stored = (await self._store.read(lambda: moves.channels(namespace, [name]))).get(name)
+        if stored is not None and new:
+            raise Conflict(f'There is a channel "{name}" already.', "Change it with PUT.", channel=name)
+        before = None if stored is None else self._whole(stored)
+        channel = read_channel(body, before)
+        made = None
+        if channel.kind == "webhook" and "secret" not in channel.private:
+            made = new_hook_secret()
+            channel.private["secret"] = made
+        if channel.kind == "apprise":
+            apprise()
+        await self._check(namespace, channel)
+        sealed = self._sealer.seal(msgspec.json.encode(channel.private), _place(namespace, name))
+        revision = None if stored is None else stored.revision
+        kept = await self._store.change(lambda now: _put(namespace, name, channel, sealed, if_match, revision, now))
+        return _shown(kept, made), stored is None
+
+    async def get(self, namespace: int, name: str) -> ChannelView:
+        """Raises NotFound."""
+        return _shown(await self._stored(namespace, name))
+
+    async def list(self, namespace: int, *, limit: int = 50, cursor: str | None = None) -> Page[ChannelView]:
+        """Channels by name."""
+        after, most = "" if cursor is None else read_cursor(cursor, str), check_limit(limit)
+        found = await self._store.read(lambda: moves.channel_page(namespace, after, most + 1))
+        more = make_cursor(found[most - 1].name) if len(found) > most else None
+        return Page(items=[_shown(one) for one in found[:most]], next_cursor=more)
+
+    async def delete(self, namespace: int, name: str) -> None:
+        """Remove a channel that no rule tells; what it was still to be told is given up. Raises NotFound, Conflict."""
+        await self._stored(namespace, name)
+
+        def script(now: Instant) -> Script[list_of[str]]:
+            yield moves.lock(namespace)
+            users = list((yield from moves.rules_naming(namespace, name)))
+            if not users:
+                yield from moves.delete_channel(namespace, name)
+                yield from alert_notices.give_up(namespace, name, "the channel was removed", now)
+            return users
+
+        users = await self._store.change(script)
+        if users:
+            told = ", ".join(f'"{rule}"' for rule in users[:MOST_NAMED])
+            raise Conflict(f'Rules tell the channel "{name}": {told}.', "Change these rules first.", rules=users[:20])
+
+    async def opened(self, namespace: int, name: str) -> tuple[Channel, dict[str, Any]]:
+        """A channel with what is secret of it, for who delivers. Raises NotFound, MasterKeyMissing."""
+        channel = self._whole(await self._stored(namespace, name))
+        return channel, filled(channel.private, await self._values(namespace, channel))
+
+    async def look(self) -> tuple[int, int]:
+        """How many open with the master keys there are, and how many do not."""
+        opened = looked = 0
+        after = (0, "")
+        while looked < MOST_LOOKED and (
+            page := await self._store.read(lambda after=after: moves.all_channels(after))  # type: ignore[misc]
+        ):
+            for one in page:
+                after = (one.namespace, one.name)
+                looked += 1
+                with suppress(MasterKeyMissing):
+                    self._sealer.open(one.sealed, _place(one.namespace, one.name))
+                    opened += 1
+        return opened, looked - opened
+
+    async def reseal(self) -> tuple[int, int]:
+        """Seal all of them with the first master key: how many were, and how many need not be."""
+        resealed = current = 0
+        after = (0, "")
+        while page := await self._store.read(lambda after=after: moves.all_channels(after)):  # type: ignore[misc]
+            for one in page:
+                after = (one.namespace, one.name)
+                if self._sealer.is_current(one.sealed):
+                    current += 1
+                    continue
+                anew = self._sealer.reseal(one.sealed, _place(one.namespace, one.name))
+                resealed += await self._store.write(
+                    lambda one=one, anew=anew: moves.reseal(one, anew)  # type: ignore[misc]
+                )
+        return resealed, current
+
+    async def _check(self, namespace: int, channel: Channel) -> None:
+        """Refuse references to what is not there, or what cannot sign."""
+        values = await self._values(namespace, channel)
+        secret = channel.private.get("secret", "")
+        if secret.startswith(SCHEME):
+            name = secret.removeprefix(SCHEME)
+            check_secret(values[name], f'secret "{name}"')
+
+    async def _values(self, namespace: int, channel: Channel) -> Mapping[str, str]:
+        if not channel.references:
+            return {}
+        given = await self._secrets.give(namespace, channel.references)
+        for problem in given.problems.values():
+            raise BadInput(problem, field="secret")
+        return given.values
+
+    async def _stored(self, namespace: int, name: str) -> StoredChannel:
+        found = await self._store.read(lambda: moves.channels(namespace, [name]))
+        if name in found:
+            return found[name]
+        known = [one.name for one in await self._store.read(lambda: moves.channel_page(namespace, "", 1000))]
+        near = nearest(name, known)
+        remedy = f"Did you mean {in_quotes(near)}?" if near else "List them with `horae alerts channels list`."
+        raise NotFound(f'There is no channel "{name[:128]}".', remedy, channel=name[:128])
+
+    def _whole(self, stored: StoredChannel) -> Channel:
+        private = msgspec.json.decode(self._sealer.open(stored.sealed, _place(stored.namespace, stored.name)))
+        return msgspec.structs.replace(stored.channel, private=private)
+
+
+list_of = list  # the class has a method of that name
+
+
+def _put(
+    namespace: int, name: str, channel: Channel, sealed: bytes, if_match: int | None, before: int | None, now: int
+) -> Script[StoredChannel]:
+    """What was left out came from the revision that was read: if there is another by now, nothing is written."""
+    yield moves.lock(namespace)
+    present = (yield from moves.channels(namespace, [name])).get(name)
+    revision = None if present is None else present.revision
+    if revision != before or (if_match is not None and if_match != revision):
+        raise Stale(f'Somebody changed channel "{name}" meanwhile.', "Read it again, and decide anew.")
+    if present is None and len((yield from moves.channel_page(namespace, "", MOST_CHANNELS))) == MOST_CHANNELS:
+        raise Conflict(f"There are {MOST_CHANNELS} channels already.", "Let several rules tell the same one.")
+    return (yield from moves.put_channel(namespace, name, channel, sealed, dict(shown(channel)), now))
+
+
+def _place(namespace: int, name: str) -> bytes:
+    return f"alert-channels/{namespace}/{name}".encode()
+
+
+def _shown(stored: StoredChannel, secret: str | None = None) -> ChannelView:
+    return ChannelView(
+        name=stored.name, kind=stored.channel.kind, description=stored.channel.description, to=stored.shown,
+        secret=secret, version=stored.revision, created_at=format_instant(stored.created_at),
+        updated_at=format_instant(stored.updated_at),
+    )  # fmt: skip

@@ -1,0 +1,64 @@
+"""Chats, pagers and phones, by apprise: what its URLs may lead to is looked at before it has them.
+
+Apprise connects by itself, so that only hosts can be checked before. It follows no redirects, and what would have it
+read files of this machine or call another host than the one that is seen is refused.
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+from urllib.parse import urlsplit
+
+from horae.errors import Conflict
+from horae.features.alerts.engine.undeliverable import Undeliverable
+from horae.features.alerts.model.channel import unsafe_in
+from horae.outbound.backend import Refused
+from horae.outbound.fetch import Outbound
+from horae.outbound.threads import CHATS, within
+
+WITHIN = 20.0  # seconds for a name
+MISSING = "apprise is not installed on this server."
+INSTALL = "Install it with `pip install horae[notify]`, or use a channel of kind webhook or email."
+
+
+def apprise() -> Any:
+    """The library, which is an extra. Raises Conflict where it is not installed."""
+    try:
+        return import_module("apprise")
+    except ImportError:
+        raise Conflict(MISSING, INSTALL) from None
+
+
+async def tell(outbound: Outbound, urls: Sequence[str], title: str, text: str) -> None:
+    """Raises Undeliverable, and Refused for addresses that may not be called."""
+    library = apprise()
+    asset = library.AppriseAsset(http_redirects=False)
+    teller = library.Apprise(asset=asset)
+    for url in urls:
+        teller.add(await _service(library, asset, outbound, url))
+    if not await within(CHATS, lambda: teller.notify(title=title, body=text)):
+        raise Undeliverable("apprise could not tell all of its URLs")
+
+
+async def _service(library: Any, asset: Any, outbound: Outbound, url: str) -> Any:
+    """One service; a text that apprise would read as several URLs is none."""
+    why = unsafe_in(url)
+    if why is not None:
+        raise Undeliverable(f"a URL for apprise is not used: {why}", final=True)
+    parts = urlsplit(url)
+    service = library.Apprise.instantiate(url, asset=asset) if "redirect" not in parts.query.lower() else None
+    if service is None:
+        raise Undeliverable("apprise does not know one of the URLs, or it asks for redirects", final=True)
+    for host in {parts.hostname or "", str(getattr(service, "host", None) or "")}:
+        await _check(outbound, host.strip("[]"))
+    return service
+
+
+async def _check(outbound: Outbound, host: str) -> None:
+    """Refuse a host that may not be called; in many URLs a token stands where a host would."""
+    try:
+        await outbound.addresses(host, 443, WITHIN)
+    except Refused:
+        raise
+    except Exception:  # no host: a token
+        return

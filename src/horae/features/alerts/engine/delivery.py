@@ -1,0 +1,207 @@
+"""Delivery: any server takes notices that are due, tries them, and says what came of it. At least once each.
+
+A try is a claim for a minute; who dies meanwhile leaves the notice to others. What fails is tried again ever later, for
+a day. Nobody waits for a receiver but its own notices: each channel, and each namespace, has so many tries at a time,
+and a channel that fails again and again rests in between. Workers have no part in it: what tells that they are gone
+must not need them.
+"""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import structlog
+
+from horae.engine.service import Alarm, Wait
+from horae.env import SECOND, Env, Instant, Micros
+from horae.errors import HoraeError, StoreUnavailable
+from horae.features.alerts.engine.channels import AlertChannels
+from horae.features.alerts.engine.senders import Letter, send
+from horae.features.alerts.engine.undeliverable import Undeliverable
+from horae.features.alerts.model.notification import read_content
+from horae.features.alerts.model.rule import NoticeState
+from horae.features.alerts.store import notices as moves
+from horae.features.alerts.store.notices import Notice, Waiting
+from horae.model.base.duration import DAY, HOUR
+from horae.model.base.redaction import Redactor
+from horae.outbound.fetch import Outbound
+from horae.store.contract import Store
+from horae.store.tenancy import namespaces
+
+CLAIM: Micros = 60 * SECOND
+OF_CHANNEL, OF_NAMESPACE, OF_SERVER = 4, 8, 64  # tried at once
+MOST_CHANNELS = 1000  # that are looked at
+LOOK = 5.0  # seconds between looks at what others left
+QUIET = 30.0  # while nothing is pending
+FIRST: Micros = 5 * SECOND  # before the second try; each further one waits twice as long
+LONGEST: Micros = HOUR
+GIVE_UP: Micros = DAY
+PATIENCE = 3  # tries of a channel that fail in a row, before it rests
+LONGEST_REST = 60.0  # seconds
+LEAVE = 2.0  # seconds that tries have to end when the server stops
+AGAIN = 1.0  # seconds between tries to say what came of one, while the store is away
+Place = tuple[int, str]  # a namespace's channel
+log = structlog.get_logger("horae.engine")
+
+
+class AlertDelivery:
+    """Delivers."""
+
+    name = "alert-delivery"
+
+    def __init__(self, env: Env, store: Store, channels: AlertChannels, outbound: Outbound) -> None:
+        self._env, self._store, self._channels, self._outbound = env, store, channels, outbound
+        self._going: dict[asyncio.Task[None], Notice] = {}
+        self._failures: Counter[Place] = Counter()  # in a row
+        self._rests: dict[Place, float] = {}  # until when a channel that fails is left alone
+        self.deliveries: dict[NoticeState, int] = {"delivered": 0, "pending": 0, "failed": 0}  # tries, by outcome
+        self.alarm = Alarm()
+
+    async def step(self) -> Wait:
+        """Begin to try what is due and may be; whatever ends asks to be called again."""
+        now = self._env.now()
+        next_at = await self._store.read(moves.next_due)
+        if next_at is None:
+            return QUIET
+        if next_at > now:
+            return min(LOOK, (next_at - now) / SECOND)
+        waiting = await self._store.read(lambda: moves.channels(MOST_CHANNELS))
+        for one in sorted(waiting, key=lambda one: one.next_at):
+            if one.next_at <= now and (room := self._room((one.namespace, one.channel))) > 0:
+                await self._begin(one, room)
+        return LOOK
+
+    async def settled(self) -> None:
+        """Wait until nothing is being tried."""
+        while self._going:
+            await asyncio.wait(self._going)
+
+    async def stop(self) -> None:
+        """Let tries end that soon do, and leave the others to another server."""
+        if self._going:
+            await asyncio.wait(self._going, timeout=LEAVE)
+        left = dict(self._going)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        now = self._env.now()
+        for notice in left.values():
+            try:
+                await self._store.write(
+                    lambda notice=notice: moves.settle(notice, "pending", now, "", None)  # type: ignore[misc]
+                )
+            except StoreUnavailable:
+                return
+
+    def _room(self, place: Place) -> int:
+        """How many more of a channel may be tried now."""
+        if self._rests.get(place, 0.0) > self._env.clock.monotonic():
+            return 0
+        places = [(one.namespace, one.channel) for one in self._going.values()]
+        of_channel = 1 if self._failures[place] >= PATIENCE else OF_CHANNEL
+        of_namespace = sum(namespace == place[0] for namespace, _ in places)
+        return min(of_channel - places.count(place), OF_NAMESPACE - of_namespace, OF_SERVER - len(places))
+
+    async def _begin(self, one: Waiting, room: int) -> None:
+        claimed = await self._store.change(lambda now: moves.claim(one.namespace, one.channel, now, now + CLAIM, room))
+        for notice in claimed:
+            task = asyncio.create_task(self._try(notice), name=f"horae-alert-{notice.id}")
+            self._going[task] = notice
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._going.pop(task, None)
+        self.alarm.ring()
+
+    async def _try(self, notice: Notice) -> None:
+        """A claim that nobody could answer for is another one's when it ends."""
+        try:
+            state, _ = await self.deliver(notice)
+        except StoreUnavailable as error:
+            log.warning("what came of a notice could not be written", channel=notice.channel, error=error.detail)
+            return
+        except Exception:
+            log.exception("a notice could not be tried", channel=notice.channel, rule=notice.rule)
+            return
+        self._judge((notice.namespace, notice.channel), state)
+
+    def _judge(self, place: Place, state: NoticeState) -> None:
+        if state == "delivered":
+            self._failures.pop(place, None)
+            self._rests.pop(place, None)
+            return
+        self._failures[place] += 1
+        over = self._failures[place] - PATIENCE
+        if over >= 0:
+            self._rests[place] = self._env.clock.monotonic() + min(LONGEST_REST, LOOK * 2 ** min(over, 10))
+
+    async def deliver(self, notice: Notice) -> tuple[NoticeState, str]:
+        """Try a notice that was claimed, and say what came of it."""
+        error, final, remark = await self._tried(notice)
+        now = self._env.now()
+        state: NoticeState = "delivered" if error is None else "pending"
+        if error is not None and (final or notice.kind == "test" or now - notice.created_at > GIVE_UP):
+            state = "failed"
+        if error is not None:
+            log.warning("a notice was not delivered", channel=notice.channel, rule=notice.rule, error=error)
+        self.deliveries[state] += 1
+        done_at = None if state == "pending" else now
+        next_at = now + self._pause(notice.attempts)
+        await self._say(notice, state, next_at, error or remark, done_at)
+        return state, error or remark
+
+    async def _say(
+        self, notice: Notice, state: NoticeState, next_at: Instant, error: str, done_at: Instant | None
+    ) -> None:
+        """Say what came of a try, as long as the claim lasts: what was delivered would come again otherwise."""
+        until = self._env.clock.monotonic() + CLAIM / SECOND / 2
+        while True:
+            try:
+                await self._store.write(lambda: moves.settle(notice, state, next_at, error, done_at))
+                return
+            except StoreUnavailable:
+                if self._env.clock.monotonic() > until:
+                    raise
+            await self._env.clock.sleep(AGAIN)
+
+    def _pause(self, attempts: int) -> Micros:
+        usual = min(LONGEST, FIRST << min(attempts - 1, 20))
+        return int(usual * self._env.rng.uniform(0.75, 1.25))
+
+    async def _tried(self, notice: Notice) -> tuple[str | None, bool, str]:
+        """Why it was not delivered, without what is secret, whether that is final; and what is to be said if it was."""
+        private: dict[str, Any] = {}
+        try:
+            channel, private = await self._channels.opened(notice.namespace, notice.channel)
+            remark = await send(self._outbound, channel.kind, channel.public, private, await self._letter(notice))
+        except StoreUnavailable:
+            raise
+        except Undeliverable as error:
+            return _covered(str(error), private), error.final, ""
+        except HoraeError as error:
+            return _covered(str(error), private), error.status == 404, ""
+        except TimeoutError:
+            return "it took too long", False, ""
+        except Exception as error:
+            return _covered(f"{type(error).__name__}: {error}", private), False, ""
+        return None, False, _covered(remark, private)
+
+    async def _letter(self, notice: Notice) -> Letter:
+        found = await self._store.read(lambda: namespaces.one(notice.namespace))
+        name = found.name if found is not None else ""
+        at: Instant = self._env.now()
+        body = notice.content.encode()
+        return Letter(notice.id, read_content(body), body, name, at)
+
+
+def _covered(text: str, private: dict[str, Any]) -> str:
+    """A message without the values that a channel keeps secret."""
+    return " ".join(Redactor(_values(private)).text(text).split())[: moves.MOST_ERROR]
+
+
+def _values(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [one for member in value.values() for one in _values(member)]
+    if isinstance(value, list):
+        return [one for member in value for one in _values(member)]
+    return [value]

@@ -1,0 +1,254 @@
+"""What a rule finds, by its kind: bounded reads, and the pure judgements of `model.alert`.
+
+One `Look` is a round over all rules: what several rules ask is read once.
+"""
+
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
+from uuid import UUID
+
+from horae.env import Env, Instant, Micros
+from horae.features.alerts.engine.deadlines import Deadlines, Nearing, Starts
+from horae.features.alerts.engine.learned import Learned
+from horae.features.alerts.engine.turns import Turns
+from horae.features.alerts.engine.words import span
+from horae.features.alerts.model.rule import Counts, Finding, Kind, low_success, many_retries, too_long
+from horae.features.alerts.store import facts
+from horae.features.alerts.store.facts import Due, Named
+from horae.features.alerts.store.letters import Alert
+from horae.features.alerts.store.rules import StoredRule
+from horae.model.base.duration import HOUR, MINUTE, format_duration
+from horae.model.base.ids import execution_id, parcel_of
+from horae.model.base.instant import format_instant
+from horae.model.executions.streak import Streak
+from horae.store.admission import circuit_reads
+from horae.store.admission.lanes import occupied
+from horae.store.contract import Store
+from horae.store.script import ScriptFactory
+
+BACK = 3  # minutes that a look for trouble goes back: more than statistics are late
+KNOWN = 23 * HOUR  # sessions that ended are known for a day
+T = TypeVar("T")
+Found = Sequence[Finding]
+Finder = Callable[["Look", StoredRule, Sequence[Alert]], Awaitable[Found]]
+Fresh = Callable[[StoredRule], bool]  # whether nobody has looked at a rule before
+
+
+class Look:
+    """One round."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        learned: Learned,
+        starts: Starts,
+        nearing: Nearing,
+        turns: Turns,
+        suspects: Mapping[int, Sequence[Named]],
+        fresh: Fresh,
+    ) -> None:
+        self._store, self._learned, self._starts, self._now = store, learned, starts, env.now()
+        self._nearing, self._turns, self._suspects, self._fresh = nearing, turns, suspects, fresh
+        self._read: dict[Hashable, Any] = {}
+
+    async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        """What a rule finds; of what is open it is always asked whether it still is so."""
+        found = await _FINDERS[stored.rule.kind](self, stored, opened)
+        return [*found, *await self._deleted(opened, {one.subject for one in found})]
+
+    async def _deleted(self, opened: Sequence[Alert], found: set[str]) -> list[Finding]:
+        """Alerts whose job is no more: it did not get well."""
+        ending = {alert.subject: alert.job for alert in opened if alert.job is not None and alert.subject not in found}
+        if not ending:
+            return []
+        there = await self._store.read(lambda: facts.names(ending.values()))
+        return [
+            Finding(subject=subject, message="the job was deleted", job=job, forgotten=True)
+            for subject, job in ending.items()
+            if job not in there
+        ]
+
+    async def _once(self, key: Hashable, make: ScriptFactory[T]) -> T:
+        """What the store says, asked once in a round."""
+        if key not in self._read:
+            self._read[key] = await self._store.read(make)
+        found: T = self._read[key]
+        return found
+
+    async def _jobs(self, stored: StoredRule, opened: Sequence[Alert]) -> list[Named]:
+        """Jobs of a rule that had trouble lately, and those of its open alerts; at first, in all of its window."""
+        since = self._now // MINUTE - (max(BACK, stored.rule.window // MINUTE) if self._fresh(stored) else BACK)
+        ids = await self._once(("troubled", since), lambda: facts.troubled_lately(since))
+        troubled = await self._once(("troubled names", since), lambda: facts.names(ids))
+        known = {alert.job for alert in opened if alert.job is not None} - troubled.keys()
+        others = await self._store.read(lambda: facts.names(known)) if known else {}
+        return [job for job in (*troubled.values(), *others.values()) if _is_of(stored, job)]
+
+    async def _by_name(self, stored: StoredRule, ids: Sequence[UUID]) -> dict[UUID, Named]:
+        found = await self._store.read(lambda: facts.names(ids)) if ids else {}
+        return {id: job for id, job in found.items() if _is_of(stored, job)}
+
+    async def rates(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        rule = stored.rule
+        jobs = {job.id: job for job in await self._jobs(stored, opened)}
+        windows = dict.fromkeys(jobs, rule.window)
+        counts = await self._store.read(lambda: facts.counts(windows, self._now))
+        judge = low_success if rule.kind == "success-rate" else many_retries
+        told = {id: judge(rule, counts.get(id, Counts())) for id in jobs}
+        window = format_duration(rule.window)
+        return [
+            Finding(subject=jobs[id].name, job=id, message=f"{said} in the last {window}")
+            for id, said in told.items()
+            if said is not None
+        ]
+
+    async def failures(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        asked, found = self._turns.of(stored, opened)
+        jobs = {job.id: job for job in await self._jobs(stored, asked)}
+        jobs |= {job.id: job for job in self._suspects.get(stored.namespace, ()) if _is_of(stored, job)}
+        known = {one.job for one in found}
+        count, ids = stored.rule.count, sorted(jobs.keys() - known)
+        for lo in range(0, len(ids), facts.MOST):
+            some = ids[lo : lo + facts.MOST]
+            streaks = await self._store.read(lambda some=some: facts.failures_in_a_row(some, count))  # type: ignore[misc]
+            found += [_failing(jobs[id], streak) for id, streak in streaks.items() if streak.failures >= count]
+        return found
+
+    async def overlong(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        after = stored.rule.after
+        running = await self._once(("running", after), lambda: facts.running_since(self._now - after))
+        jobs = await self._by_name(stored, [one.job for one in running])
+        found: dict[UUID, Finding] = {}
+        for one in sorted(running, key=lambda one: one.started_at):
+            if one.job not in jobs or one.job in found:
+                continue
+            usual = await self._learned.of(one.job)
+            ran = self._now - one.started_at
+            if usual is not None and too_long(stored.rule, ran, usual):
+                said = f"an execution has run for {span(ran)}, where 95% take {span(usual)} at most"
+                found[one.job] = Finding(
+                    subject=jobs[one.job].name, job=one.job, execution=execution_id(one.parcel, one.lo), message=said
+                )
+        return list(found.values())
+
+    async def late_workers(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        """A worker that was late and is lost by now did not get well."""
+        namespace, after = stored.namespace, stored.rule.after
+        silent = await self._once(
+            ("silent", namespace, after), lambda: facts.silent_workers(namespace, self._now - after)
+        )
+        late = [
+            Finding(subject=worker, message=f"the worker was not heard of since {format_instant(seen)}")
+            for worker, seen in silent.items()
+            if stored.rule.covers(worker)
+        ]
+        others = {alert.subject for alert in opened} - {one.subject for one in late}
+        return [*late, *[one for one in await self._lost(stored, HOUR) if one.subject in others]]
+
+    async def lost_workers(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        return await self._lost(stored, min(stored.rule.after, KNOWN))
+
+    async def _lost(self, stored: StoredRule, within: Micros) -> list[Finding]:
+        """Workers that are lost; who was so for longer is forgotten, and did not come back."""
+        namespace = stored.namespace
+        lost = await self._once(("lost", namespace), lambda: facts.lost_workers(namespace, self._now - KNOWN))
+        found = []
+        for worker, at in lost.items():
+            if not stored.rule.covers(worker):
+                continue
+            said = f"the worker was lost at {format_instant(at)} and did not come back"
+            forgotten = at <= self._now - within
+            said += f" in {format_duration(within)}" if forgotten else ""
+            found.append(Finding(subject=worker, message=said, forgotten=forgotten))
+        return found
+
+    async def lag(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        """Fires that are late, and triggers of which none comes because they cannot be decided."""
+        after = stored.rule.after
+        late = await self._once(("late", after), lambda: facts.late_fires(self._now - after))
+        troubled = await self._once("troubled triggers", facts.troubled_triggers)
+        jobs = await self._by_name(stored, [*late, *troubled])
+        return [Finding(subject=job.name, job=id, message=self._lags(id, late, troubled)) for id, job in jobs.items()]
+
+    def _lags(self, job: UUID, late: Mapping[UUID, Instant], troubled: Mapping[UUID, tuple[str, str]]) -> str:
+        if job in troubled:
+            name, why = troubled[job]
+            return f'the trigger "{name}" cannot fire: {why}'.rstrip(".")
+        return f"the fire of {format_instant(late[job])} is {span(self._now - late[job])} late"
+
+    async def queue_age(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        lanes = await self._once("lanes", occupied)
+        oldest = await self._once("oldest", lambda: facts.oldest_queued(sorted(lanes)))
+        return [
+            Finding(subject=name, message=f"what is next has been queued for {span(self._now - at)}")
+            for (namespace, name), at in oldest.items()
+            if namespace == stored.namespace and stored.rule.covers(name) and self._now - at > stored.rule.after
+        ]
+
+    async def missing_success(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        rule, now = stored.rule, self._now
+        jobs = await self._store.read(lambda: facts.named(stored.namespace, rule))
+        old = [(job, made) for job, made in jobs if now - made > rule.after]
+        ids = [job.id for job, _ in old]
+        succeeded = await self._store.read(lambda: facts.succeeded(ids, rule.after, now))
+        doubtful = [id for id in ids if id not in succeeded]
+        succeeded |= await self._store.read(lambda: facts.succeeded_of_newest(doubtful, now - rule.after))
+        span = format_duration(rule.after)
+        return [
+            Finding(subject=job.name, job=job.id, message=f"no execution has succeeded in the last {span}")
+            for job, _ in old
+            if job.id not in succeeded
+        ]
+
+    async def deadline_risk(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        known = {parcel_of(alert.execution) for alert in opened if alert.execution is not None}
+        nearing = await self._nearing.look()
+        going_on = await self._store.read(lambda: facts.still_due(known, self._now)) if known else []
+        due: dict[UUID, dict[UUID, Due]] = {}
+        for one in (*(one for one in nearing if one.parcel not in known), *going_on):
+            due.setdefault(one.job, {})[one.parcel] = one
+        jobs = await self._by_name(stored, list(due))
+        judge = Deadlines(self._store, self._learned, self._starts, stored.rule, stored.namespace, self._now)
+        missed = await judge.missed({id: due[id] for id in jobs}, known)
+        return [
+            Finding(subject=jobs[id].name, job=id, execution=execution, message=said)
+            for id, (execution, said) in missed.items()
+        ]
+
+    async def circuits(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        shut = await self._once("shut", circuit_reads.shut)
+        jobs = await self._by_name(stored, [one.job for one in shut])
+        return [
+            Finding(
+                subject=f"{jobs[one.job].name}:{one.key}" if one.key else jobs[one.job].name, job=one.job,
+                message=f"the circuit is {one.state}: {one.cause}".removesuffix("."),
+            )
+            for one in shut
+            if one.job in jobs
+        ]  # fmt: skip
+
+
+def _is_of(stored: StoredRule, job: Named) -> bool:
+    return job.namespace == stored.namespace and stored.rule.covers(job.name)
+
+
+def _failing(job: Named, streak: Streak) -> Finding:
+    many = streak.failures > 1
+    said = f"{streak.failures} executions in a row failed" if many else "the newest execution failed"
+    return Finding(subject=job.name, job=job.id, execution=streak.execution, message=said)
+
+
+_FINDERS: Mapping[Kind, Finder] = {
+    "success-rate": Look.rates,
+    "failures-in-a-row": Look.failures,
+    "retry-rate": Look.rates,
+    "overlong": Look.overlong,
+    "late-worker": Look.late_workers,
+    "lag": Look.lag,
+    "queue-age": Look.queue_age,
+    "missing-success": Look.missing_success,
+    "deadline-risk": Look.deadline_risk,
+    "worker-lost": Look.lost_workers,
+    "circuit-open": Look.circuits,
+}

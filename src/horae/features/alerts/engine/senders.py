@@ -1,0 +1,184 @@
+"""How a notice reaches people: a signed webhook, an e-mail, or whatever apprise speaks. Each raises when it did not.
+
+Every address is checked as those of http jobs are.
+"""
+
+import asyncio
+import contextlib
+import smtplib
+import socket
+import ssl
+from collections.abc import Mapping
+from email.message import EmailMessage
+from typing import Any, BinaryIO
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant
+from horae.features.alerts.engine.chats import tell
+from horae.features.alerts.engine.undeliverable import Undeliverable
+from horae.features.alerts.model.notification import Content, text_of, title_of
+from horae.features.alerts.model.rule import ChannelKind
+from horae.model.base.signature import sign
+from horae.outbound.fetch import Outbound
+from horae.outbound.threads import TALKS, within
+
+WITHIN = 20.0  # seconds for one try
+MOST_ANSWER = 2048  # bytes
+MOST_SAID = 64 * 1024  # bytes that a mail server may say in one conversation
+GONE = 410  # by Standard Webhooks: the receiver wants nothing any more
+
+
+class Letter(Struct, frozen=True):
+    """A notice ready to be sent."""
+
+    id: UUID
+    content: Content
+    body: bytes
+    namespace: str
+    at: Instant
+
+
+async def send(
+    outbound: Outbound, kind: ChannelKind, public: Mapping[str, Any], private: Mapping[str, Any], letter: Letter
+) -> str:
+    """Send a letter by a channel; what is to be said of it although it was taken.
+
+    Raises Undeliverable, and Refused for addresses that may not be called.
+    """
+    async with asyncio.timeout(WITHIN):
+        if kind == "webhook":
+            await _webhook(outbound, private, letter)
+        elif kind == "email":
+            return await _email(outbound, public, private, letter)
+        else:
+            title, text = title_of(letter.content), text_of(letter.content, letter.namespace)
+            await tell(outbound, private["urls"], title, text)
+    return ""
+
+
+async def _webhook(outbound: Outbound, private: Mapping[str, Any], letter: Letter) -> None:
+    """As Standard Webhooks say: the id is the same at every try, the timestamp that of the try."""
+    id, timestamp = str(letter.id), letter.at // SECOND
+    headers = {
+        **private.get("headers", {}),
+        "content-type": "application/json",
+        "webhook-id": id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": sign(private["secret"], id, timestamp, letter.body),
+    }
+    answer = await outbound.fetch(
+        "POST", private["url"], headers=headers, content=letter.body, most=MOST_ANSWER, within=WITHIN
+    )
+    if not 200 <= answer.status < 300:
+        raise Undeliverable(f"the receiver answered {answer.status}", final=answer.status == GONE)
+
+
+async def _email(outbound: Outbound, public: Mapping[str, Any], private: Mapping[str, Any], letter: Letter) -> str:
+    addresses = await outbound.addresses(public["host"], public["port"], WITHIN)
+    message = EmailMessage()
+    message["From"], message["To"] = public["from"], ", ".join(public["to"])
+    message["Subject"] = title_of(letter.content)
+    message["Message-ID"] = f"<{letter.id}@horae>"  # the same at every try
+    message["X-Horae-Notice"] = str(letter.id)
+    message.set_content(text_of(letter.content, letter.namespace))
+    context = ssl.create_default_context()
+    client = _Checked(addresses) if public["tls"] != "tls" else _CheckedTls(addresses, context)
+    try:
+        refused = await within(TALKS, lambda: _speak(client, context, public, private.get("password"), message))
+    finally:
+        client.cut()
+    return f"the mail server refused {', '.join(refused)}" if refused else ""
+
+
+def _speak(
+    client: "_Checked", context: ssl.SSLContext, public: Mapping[str, Any], password: str | None, message: EmailMessage
+) -> list[str]:
+    """One conversation with a mail server, and whom it refused while it took others.
+
+    TLS is for its name, the connection to an address that was checked.
+    """
+    try:
+        client.connect(public["host"], public["port"])
+        if public["tls"] == "starttls":
+            client.starttls(context=context)
+        if password is not None:
+            client.login(public["username"], password)
+        refused = client.send_message(message)
+        with contextlib.suppress(smtplib.SMTPException, OSError):
+            client.quit()  # the mail was taken, whatever is said now
+        return sorted(refused)
+    except smtplib.SMTPException as error:
+        raise Undeliverable(f"the mail server said: {error}") from None
+    finally:
+        client.close()
+
+
+class _Heard:
+    """What a mail server says, and no more than a whole conversation needs: an answer may have lines without end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._left = MOST_SAID
+
+    def readline(self, most: int) -> bytes:
+        line = self._file.readline(most)
+        self._left -= len(line)
+        if self._left < 0:
+            raise OSError("it says too much")
+        return line
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Checked(smtplib.SMTP):
+    """Connects to addresses that were checked, and to nothing that the name leads to meanwhile."""
+
+    def __init__(self, addresses: list[str]) -> None:
+        super().__init__(timeout=WITHIN)
+        self._addresses = addresses
+        self._plain: socket.socket | None = None
+        self._is_cut = False
+
+    def cut(self) -> None:
+        """End the conversation, whoever waits in it: a server that drips would hold a thread for days."""
+        self._is_cut = True
+        if self._plain is not None:
+            with contextlib.suppress(OSError):
+                self._plain.shutdown(socket.SHUT_RDWR)
+                self._plain.close()
+
+    def getreply(self) -> tuple[int, bytes]:
+        if self.file is None and self.sock is not None:
+            self.file = _Heard(self.sock.makefile("rb"))
+        return super().getreply()
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        self._host = host  # what TLS is for
+        problem: OSError = OSError(f"{host} has no address")
+        for address in self._addresses:
+            if self._is_cut:
+                break
+            try:
+                connected = socket.create_connection((address, port), timeout)
+            except OSError as error:
+                problem = error
+            else:
+                self._plain = connected.dup()  # the same connection, also when TLS has taken the other
+                if self._is_cut:
+                    self.cut()
+                return connected
+        raise problem
+
+
+class _CheckedTls(_Checked):
+    """The same with TLS from the first byte."""
+
+    def __init__(self, addresses: list[str], context: ssl.SSLContext) -> None:
+        super().__init__(addresses)
+        self._context = context
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        return self._context.wrap_socket(super()._get_socket(host, port, timeout), server_hostname=host)

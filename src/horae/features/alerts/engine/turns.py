@@ -1,0 +1,31 @@
+"""Whose turn it is: of very many alerts of a rule some are asked at each look whether they go on, the others later."""
+
+from collections.abc import Sequence
+
+from horae.features.alerts.model.rule import Finding
+from horae.features.alerts.store.letters import Alert
+from horae.features.alerts.store.rules import StoredRule
+
+MOST = 1000  # alerts of a rule that are asked at one look
+
+
+class Turns:
+    """Remembers how far each rule's alerts were asked."""
+
+    def __init__(self) -> None:
+        self._after: dict[tuple[int, str], str] = {}
+
+    def of(self, stored: StoredRule, opened: Sequence[Alert]) -> tuple[Sequence[Alert], list[Finding]]:
+        """The alerts to ask now, and what is taken to go on as it was."""
+        which = stored.namespace, stored.name
+        if len(opened) <= MOST:
+            self._after.pop(which, None)
+            return opened, []
+        after = self._after.get(which, "")
+        in_turn = sorted(opened, key=lambda one: (one.subject <= after, one.subject))
+        self._after[which] = in_turn[MOST - 1].subject
+        return in_turn[:MOST], [_as_it_was(one) for one in in_turn[MOST:]]
+
+
+def _as_it_was(alert: Alert) -> Finding:
+    return Finding(subject=alert.subject, message=alert.message, job=alert.job, execution=alert.execution)

@@ -1,0 +1,184 @@
+"""The watch: every five seconds one server looks at all rules, and writes what it found with the notices of it.
+
+Whoever holds the duty looks. Nothing is unsafe if two do: a rule's row is locked while its alerts are settled, and
+there is one open alert per rule and subject.
+"""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+import structlog
+
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.service import Alarm, Wait
+from horae.env import SECOND, Env
+from horae.errors import StoreUnavailable
+from horae.features.alerts.engine.deadlines import Ask, Nearing, Starts
+from horae.features.alerts.engine.learned import Learned
+from horae.features.alerts.engine.looks import Look
+from horae.features.alerts.engine.suspects import Asking, Suspects
+from horae.features.alerts.engine.turns import Turns
+from horae.features.alerts.store import alerts
+from horae.features.alerts.store import notices as alert_notices
+from horae.features.alerts.store import rules as alert_rules
+from horae.features.alerts.store.letters import Alert
+from horae.features.alerts.store.rules import StoredRule
+from horae.model.base.duration import DAY
+from horae.model.base.event import Event
+from horae.store.contract import Store
+from horae.store.executions.reads import sweep
+
+LOOK = 5.0  # seconds
+TERM = 20 * SECOND  # how long the duty is held without renewal
+KEPT = 30 * DAY  # alerts that are over, and notices that were delivered
+FORGET_EVERY = 3600.0
+FORGET = 1000
+SLOW = 60.0
+MOST_LATER = 10_000
+START = (0, "")
+log = structlog.get_logger("horae.engine")
+
+
+class AlertWatch:
+    """Looks at rules."""
+
+    name = "alert-watch"
+
+    def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, clock: ClockWatch, starts: Ask) -> None:
+        self._env, self._store, self._node, self._hints, self._clock = env, store, node, hints, clock
+        self._learned, self._suspects = Learned(env, store), Suspects(env, store)
+        self._starts, self._nearing, self._turns = Starts(env, starts), Nearing(env, store), Turns()
+        self._epoch = 0  # of the duty when it was ours last
+        self._renew_at = 0.0
+        self._looked: set[tuple[int, str, int]] = set()  # rules, by their revisions, that were looked at since
+        self._forget_at = 0.0
+        self._later: dict[tuple[int, str, int], float] = {}  # when rules that need not be looked at always are
+        self.fired = self.recovered = self.failed = 0  # by what this server saw
+        self.on_notices: Callable[[], object] = lambda: None  # told when there is something to deliver
+        self.alarm = Alarm()
+
+    async def step(self) -> Wait:
+        """One round over all rules, if there are any and the duty is ours."""
+        rules = await self._rules()
+        if not rules or not self._clock.trusted:
+            return LOOK
+        epoch = await self._take()
+        if epoch is None:
+            return LOOK
+        self._take_over(epoch)
+        suspects = await self._suspects.look(*_asking(rules), self._is_ours)
+        self._starts.begin()
+        fresh = [_which(stored) for stored in rules if _which(stored) not in self._looked]
+        look = Look(
+            self._env, self._store, self._learned, self._starts, self._nearing, self._turns, suspects,
+            lambda one: _which(one) in fresh,
+        )  # fmt: skip
+        self._looked &= {_which(stored) for stored in rules}
+        going_on = await self._store.read(lambda: alerts.with_open(rules))
+        for stored in rules:
+            if not await self._is_ours():
+                return LOOK
+            if self._is_due(stored):
+                await self._look_at(look, stored, has_open=(stored.namespace, stored.name) in going_on)
+        await self._forget()
+        return LOOK
+
+    async def _take(self) -> int | None:
+        now = self._env.now()
+        self._renew_at = self._env.clock.monotonic() + TERM / SECOND / 2
+        return await self._store.write(lambda: sweep.take_duty("alerts", self._node, now, now + TERM))
+
+    async def _is_ours(self) -> bool:
+        """Whether the duty still is: a look may take longer than it is held, and two that look at once hurry both."""
+        if self._env.clock.monotonic() < self._renew_at:
+            return True
+        if await self._take() == self._epoch:
+            return True
+        self._renew_at = 0.0
+        return False
+
+    def _take_over(self, epoch: int) -> None:
+        """Whoever begins to look knows nothing of what others saw, nor of what happened while nobody looked."""
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._looked.clear()
+            self._later.clear()
+            self._suspects.restart()
+
+    async def _rules(self) -> Sequence[StoredRule]:
+        found: list[StoredRule] = []
+        after = START
+        while page := await self._store.read(lambda after=after: alert_rules.active(after)):  # type: ignore[misc]
+            found += page
+            after = (page[-1].namespace, page[-1].name)
+            if len(page) < alert_rules.PAGE:
+                break
+        return found
+
+    def _is_due(self, stored: StoredRule) -> bool:
+        """Whether a rule is to be looked at now: one that waits for days for a success can wait for a minute."""
+        if stored.rule.kind != "missing-success":
+            return True
+        now, which = self._env.clock.monotonic(), _which(stored)
+        if self._later.get(which, 0.0) > now:
+            return False
+        if len(self._later) > MOST_LATER:
+            self._later.clear()
+        self._later[which] = now + min(SLOW, stored.rule.after / SECOND / 60)
+        return True
+
+    async def _look_at(self, look: Look, stored: StoredRule, *, has_open: bool) -> None:
+        """A rule that cannot be looked at keeps nobody from looking at the others; its next look is a first one."""
+        which = _which(stored)
+        try:
+            opened = await self._store.read(lambda: alerts.open_of(*which[:2])) if has_open else []
+            found = await look.find(stored, opened)
+            if not alerts.changes(stored, found, opened, self._env.now()):
+                self._looked.add(which)
+                return
+            settled = await self._store.change(lambda now: alerts.settle(stored, found, self._env.new_id, now))
+        except StoreUnavailable:
+            raise
+        except Exception:
+            self.failed += 1
+            self._looked.discard(which)
+            log.exception("an alert rule could not be looked at", rule=stored.name, kind=stored.rule.kind)
+            return
+        self._looked.add(which)
+        self.fired += len(settled.opened)
+        self.recovered += len(settled.recovered)
+        self._tell(settled.opened, "firing")
+        self._tell(settled.recovered, "recovered")
+        if settled.notices:
+            self.on_notices()
+
+    def _tell(self, changed: Sequence[Alert], state: str) -> None:
+        for alert in changed:
+            tell = log.warning if state == "firing" else log.info
+            tell(f"alert is {state}", rule=alert.rule, subject=alert.subject, alert=str(alert.id), said=alert.message)
+            event = Event("alert", alert.id, state, alert.namespace, self._env.now(), alert.job)
+            self._hints.tell(Hint(events=[event]))
+
+    async def _forget(self) -> None:
+        if self._env.clock.monotonic() < self._forget_at:
+            return
+        self._forget_at = self._env.clock.monotonic() + FORGET_EVERY
+        before = self._env.now() - KEPT
+        while await self._store.write(lambda: alert_notices.forget(before, FORGET)) == FORGET:
+            await self._env.clock.sleep(0)
+        while await self._store.write(lambda: alerts.forget(before, FORGET)) == FORGET:
+            await self._env.clock.sleep(0)
+
+
+def _which(stored: StoredRule) -> tuple[int, str, int]:
+    return stored.namespace, stored.name, stored.revision
+
+
+def _asking(rules: Sequence[StoredRule]) -> tuple[Asking, int]:
+    """Which rules ask for what history tells of failures, and the longest row of them that one asks for."""
+    asking: dict[int, list[tuple[str, int]]] = {}
+    wanted = [stored for stored in rules if stored.rule.kind == "failures-in-a-row"]
+    for stored in wanted:
+        asking.setdefault(stored.namespace, []).append((stored.name, stored.revision))
+    return asking, max((stored.rule.count for stored in wanted), default=0)

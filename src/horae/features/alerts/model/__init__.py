@@ -1,0 +1,1 @@
+"""Alert rules, channels, alerts and notices: values and pure decisions."""

@@ -1,0 +1,85 @@
+"""Alerts, rules and channels as the API shows them."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from msgspec import Meta
+
+from horae.features.alerts.model.rule import AlertState, ChannelKind, Kind, NoticeKind, NoticeState, RuleState, Severity
+from horae.model.base.view import Time, View
+
+
+class RuleView(View, frozen=True, kw_only=True):
+    """A rule: what it is about stands in `definition`, in the spelling in which it was given."""
+
+    name: str
+    kind: Kind
+    state: RuleState
+    description: str
+    severity: Severity
+    channels: list[str]
+    definition: Annotated[dict[str, Any], Meta(description="The whole rule, as PUT takes it.")]
+    firing: Annotated[int, Meta(description="Its alerts that are not over.")]
+    version: int
+    created_at: Time
+    updated_at: Time
+
+
+class ChannelView(View, frozen=True, kw_only=True):
+    """A channel: where it leads, without what is secret of it."""
+
+    name: str
+    kind: ChannelKind
+    description: str
+    to: Annotated[dict[str, Any], Meta(description="Where it leads; of a URL its host.")]
+    secret: Annotated[str | None, Meta(description="Shown once: what a webhook is signed with.")] = None
+    version: int
+    created_at: Time
+    updated_at: Time
+
+
+class DeliveryView(View, frozen=True, kw_only=True):
+    """How a notice fares: pending while it is tried again."""
+
+    channel: str
+    kind: NoticeKind
+    state: NoticeState
+    attempts: int
+    last_error: str | None
+    at: Time
+
+
+class TestView(View, frozen=True, kw_only=True):
+    """What became of a test: one notice for each channel, tried once."""
+
+    __test__ = False  # it is no test of ours
+
+    deliveries: list[DeliveryView]
+
+
+class AcknowledgedView(View, frozen=True, kw_only=True):
+    """All alerts of a rule that go on are acknowledged."""
+
+    rule: str
+    acknowledged: Annotated[int, Meta(description="How many nobody had acknowledged before.")]
+
+
+class AlertView(View, frozen=True, kw_only=True):
+    """An alert: one is open per rule and subject; `count` grows about once a minute while it goes on."""
+
+    alert_id: UUID
+    rule: str
+    kind: Kind
+    severity: Severity
+    state: AlertState
+    subject: Annotated[str, Meta(description="The name of a job (with the key of a circuit), a queue or a worker.")]
+    job_id: UUID | None
+    execution_id: Annotated[UUID | None, Meta(description="An example.")]
+    message: str
+    since: Time
+    last_at: Time
+    recovered_at: Time | None
+    count: int
+    acknowledged_at: Time | None
+    acknowledged_by: str | None
+    deliveries: list[DeliveryView]

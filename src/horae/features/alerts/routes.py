@@ -1,0 +1,222 @@
+"""Alerts: rules that say what to hear of, channels that say where, and what was found."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, field
+
+from horae.errors import Conflict, MasterKeyMissing, NotFound, Stale
+from horae.features.alerts.model.rule import AlertState, ChannelKind, Kind, Severity
+from horae.features.alerts.model.view import AcknowledgedView, AlertView, ChannelView, RuleView, TestView
+from horae.model.base.view import Page
+from horae.server.call import Call
+from horae.server.reading.bodies import Body, Duration, Name
+from horae.server.reading.queries import Paged, Text
+from horae.server.reply import Reply, nothing, ok
+from horae.server.route import API, delete, get, post, put
+
+IF_MATCH = {"If-Match": "The ETag as it was read: refused when somebody changed it meanwhile."}
+Names = Annotated[list[str] | str, Meta(description="Names, or patterns with * and ?; all unless given.")]
+Share = Annotated[str, Meta(pattern=r"^\s*\d{1,3}\s*%\s*$", description='"95%".')]
+Secret = Annotated[str, Meta(description='A value, which is sealed and never shown, or "secret://NAME".')]
+
+
+class AlertRuleBody(Body, frozen=True, kw_only=True):
+    """A rule: its kind, what it is about, and where to tell of it. Each kind has fields of its own."""
+
+    name: Name | None = None
+    kind: Kind
+    jobs: Names | None = None
+    queues: Names | None = None
+    workers: Names | None = None
+    channels: list[str] | str | None = None
+    severity: Severity | None = None
+    description: Annotated[str, Meta(max_length=4096)] | None = None
+    repeat_every: Annotated[Duration, Meta(description="Remind while it goes on; never unless given.")] | None = None
+    at_most: Annotated[str, Meta(description='Notices, as "20/1h".')] | None = None
+    recovery: Annotated[bool, Meta(description="Tell when it is over; true unless given.")] | None = None
+    below: Annotated[Share, Meta(description="success-rate: the share of successes.")] | None = None
+    above: Annotated[Share, Meta(description="retry-rate: retries for each execution.")] | None = None
+    window: Annotated[Duration, Meta(description="success-rate, retry-rate.")] | None = None
+    minimum: Annotated[int, Meta(ge=1, description="success-rate, retry-rate: executions in the window.")] | None = None
+    count: Annotated[int, Meta(ge=1, description="failures-in-a-row.")] | None = None
+    times: Annotated[float, Meta(description="overlong: so many times the learned p95.")] | None = None
+    at_least: Annotated[Duration, Meta(description="overlong: and longer than this.")] | None = None
+    after: Annotated[Duration, Meta(description="late-worker, lag, queue-age: longer than this.")] | None = None
+    since: Annotated[Duration, Meta(description="missing-success: no success for so long.")] | None = None
+    margin: Annotated[Duration, Meta(description="deadline-risk: so long before the deadline.")] | None = None
+    within: Annotated[Duration, Meta(description="worker-lost: how long it is told.")] | None = None
+
+
+class NewAlertRule(AlertRuleBody, frozen=True, kw_only=True):
+    """A rule that is to be made."""
+
+    name: Name
+
+
+class AlertChannelBody(Body, frozen=True, kw_only=True):
+    """A channel: a webhook, e-mail, or what apprise reaches. What is secret and left out stays as it was."""
+
+    name: Name | None = None
+    kind: ChannelKind
+    description: Annotated[str, Meta(max_length=4096)] | None = None
+    url: Annotated[Secret, Meta(description="webhook")] | None = None
+    secret: Annotated[Secret, Meta(description="webhook: what it is signed with; made unless given.")] | None = None
+    headers: Annotated[dict[str, str], Meta(description="webhook: values are secret.")] | None = None
+    host: Annotated[str, Meta(description="email: the mail server.")] | None = None
+    port: Annotated[int, Meta(ge=1, le=65535, description="email: 587, or 465 with tls.")] | None = None
+    tls: Annotated[Literal["starttls", "tls", "none"], Meta(description="email: starttls unless given.")] | None = None
+    username: Annotated[str, Meta(description="email")] | None = None
+    password: Annotated[Secret, Meta(description="email")] | None = None
+    from_: Annotated[str, Meta(description="email")] | None = field(name="from", default=None)
+    to: Annotated[list[str] | str, Meta(description="email")] | None = None
+    urls: Annotated[list[str] | str, Meta(description="apprise: secret.")] | None = None
+
+
+class NewAlertChannel(AlertChannelBody, frozen=True, kw_only=True):
+    """A channel that is to be made."""
+
+    name: Name
+
+
+class AlertList(Paged, frozen=True, kw_only=True):
+    """Which alerts."""
+
+    state: AlertState | None = None
+    rule: Annotated[Text, Meta(description="A rule's name.")] | None = None
+    job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
+
+
+@get(f"{API}/alerts", "alerts.list", Page[AlertView], refuses=(NotFound,))
+async def list_alerts(call: Call, query: AlertList) -> Reply:
+    """List alerts, newest first, each with how its notices fare."""
+    page = await call.node.alerts.list(
+        call.namespace, state=query.state, rule=query.rule, job=query.job, limit=query.limit, cursor=query.cursor
+    )
+    return ok(page)
+
+
+@get(f"{API}/alerts/{{id}}", "alerts.get", AlertView, refuses=(NotFound,))
+async def get_alert(call: Call) -> Reply:
+    """Read an alert."""
+    return ok(await call.node.alerts.get(call.namespace, call.id()))
+
+
+@post(f"{API}/alerts/{{id}}/acknowledge", "alerts.acknowledge", AlertView, refuses=(NotFound, Conflict))
+async def acknowledge(call: Call) -> Reply:
+    """Say that somebody looks after an alert: nobody is reminded of it any more."""
+    return ok(await call.node.alerts.acknowledge(call.namespace, call.id(), call.caller))
+
+
+def _rule(view: RuleView, status: int = 200) -> Reply:
+    location = f"{API}/alert-rules/{view.name}" if status == 201 else None
+    return ok(view, status, location=location, version=view.version)
+
+
+@post(f"{API}/alert-rules", "alert-rules.create", RuleView, status=201, takes=NewAlertRule, refuses=(Conflict,))
+async def create_rule(call: Call, body: dict[str, Any]) -> Reply:
+    """Create an alert rule."""
+    return _rule(await call.node.alerts.rules.create(call.namespace, body), 201)
+
+
+@get(f"{API}/alert-rules", "alert-rules.list", Page[RuleView])
+async def list_rules(call: Call, query: Paged) -> Reply:
+    """List alert rules by name."""
+    return ok(await call.node.alerts.rules.list(call.namespace, limit=query.limit, cursor=query.cursor))
+
+
+@get(f"{API}/alert-rules/{{name}}", "alert-rules.get", RuleView, refuses=(NotFound,))
+async def get_rule(call: Call) -> Reply:
+    """Read an alert rule."""
+    return _rule(await call.node.alerts.rules.get(call.namespace, call.path("name")))
+
+
+@put(
+    f"{API}/alert-rules/{{name}}", "alert-rules.put", {200: RuleView, 201: RuleView}, takes=AlertRuleBody,
+    headers=IF_MATCH, refuses=(Stale, Conflict),
+)  # fmt: skip
+async def put_rule(call: Call, body: dict[str, Any]) -> Reply:
+    """Create an alert rule, or give it a whole new definition."""
+    view, is_new = await call.node.alerts.rules.put(call.namespace, call.path("name"), body, if_match=call.if_match())
+    return _rule(view, 201 if is_new else 200)
+
+
+@delete(f"{API}/alert-rules/{{name}}", "alert-rules.delete", refuses=(NotFound,))
+async def delete_rule(call: Call) -> Reply:
+    """Delete an alert rule; its alerts are over, and nobody is told."""
+    await call.node.alerts.rules.delete(call.namespace, call.path("name"))
+    return nothing()
+
+
+@post(f"{API}/alert-rules/{{name}}/pause", "alert-rules.pause", RuleView, refuses=(NotFound,))
+async def pause_rule(call: Call) -> Reply:
+    """Pause an alert rule; its alerts are over, and nobody is told."""
+    return _rule(await call.node.alerts.rules.set_state(call.namespace, call.path("name"), "paused"))
+
+
+@post(f"{API}/alert-rules/{{name}}/resume", "alert-rules.resume", RuleView, refuses=(NotFound,))
+async def resume_rule(call: Call) -> Reply:
+    """Resume an alert rule."""
+    return _rule(await call.node.alerts.rules.set_state(call.namespace, call.path("name"), "active"))
+
+
+@post(f"{API}/alert-rules/{{name}}/acknowledge", "alert-rules.acknowledge", AcknowledgedView, refuses=(NotFound,))
+async def acknowledge_rule(call: Call) -> Reply:
+    """Say that somebody looks after all alerts of a rule that go on: nobody is reminded of them any more."""
+    return ok(await call.node.alerts.acknowledge_rule(call.namespace, call.path("name"), call.caller))
+
+
+@post(f"{API}/alert-rules/{{name}}/test", "alert-rules.test", TestView, refuses=(NotFound, Conflict))
+async def test_rule(call: Call) -> Reply:
+    """Tell all channels of a rule that this is a test, once, and answer what became of it."""
+    return ok(await call.node.alerts.test_rule(call.namespace, call.path("name")))
+
+
+def _channel(view: ChannelView, status: int = 200) -> Reply:
+    location = f"{API}/alert-channels/{view.name}" if status == 201 else None
+    return ok(view, status, location=location, version=view.version)
+
+
+@post(
+    f"{API}/alert-channels", "alert-channels.create", ChannelView, status=201, takes=NewAlertChannel,
+    repeats="by itself", refuses=(Conflict, MasterKeyMissing),
+)  # fmt: skip
+async def create_channel(call: Call, body: dict[str, Any]) -> Reply:
+    """Create a channel that alerts are told to. The secret of a webhook, if one was made, is shown this once."""
+    return _channel(await call.node.alerts.channels.create(call.namespace, body), 201)
+
+
+@get(f"{API}/alert-channels", "alert-channels.list", Page[ChannelView])
+async def list_channels(call: Call, query: Paged) -> Reply:
+    """List channels by name, without what is secret of them."""
+    return ok(await call.node.alerts.channels.list(call.namespace, limit=query.limit, cursor=query.cursor))
+
+
+@get(f"{API}/alert-channels/{{name}}", "alert-channels.get", ChannelView, refuses=(NotFound,))
+async def get_channel(call: Call) -> Reply:
+    """Read a channel, without what is secret of it."""
+    return _channel(await call.node.alerts.channels.get(call.namespace, call.path("name")))
+
+
+@put(
+    f"{API}/alert-channels/{{name}}", "alert-channels.put", {200: ChannelView, 201: ChannelView},
+    takes=AlertChannelBody, headers=IF_MATCH, refuses=(Stale, Conflict, MasterKeyMissing),
+)  # fmt: skip
+async def put_channel(call: Call, body: dict[str, Any]) -> Reply:
+    """Create a channel, or give it a whole new definition; what is secret and left out stays as it was."""
+    view, is_new = await call.node.alerts.channels.put(
+        call.namespace, call.path("name"), body, if_match=call.if_match()
+    )
+    return _channel(view, 201 if is_new else 200)
+
+
+@delete(f"{API}/alert-channels/{{name}}", "alert-channels.delete", refuses=(NotFound, Conflict))
+async def delete_channel(call: Call) -> Reply:
+    """Delete a channel that no rule tells."""
+    await call.node.alerts.channels.delete(call.namespace, call.path("name"))
+    return nothing()
+
+
+@post(f"{API}/alert-channels/{{name}}/test", "alert-channels.test", TestView, refuses=(NotFound,))
+async def test_channel(call: Call) -> Reply:
+    """Tell a channel that this is a test, once, and answer what became of it."""
+    return ok(await call.node.alerts.test_channel(call.namespace, call.path("name")))

@@ -1,0 +1,1 @@
+"""The tables of alerts, and the scripts that read and write them."""

@@ -1,0 +1,235 @@
+"""Alerts: opened, gone on, recovered, acknowledged; each with its notices in the same transaction."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.features.alerts.model.course import Course, Open, course
+from horae.features.alerts.model.rule import Finding
+from horae.features.alerts.store import notices as alert_notices
+from horae.features.alerts.store.letters import Alert, Letters, NewId
+from horae.features.alerts.store.rules import LOCK_RULE, SET_PACE, StoredRule, read_rule
+from horae.store.base.shelves import Columns
+from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
+
+_COLUMNS = (
+    "id, namespace, rule, kind, severity, subject, job, execution, state, message, since, last_at, recovered_at, count,"
+    " notified_at, acknowledged_at, acknowledged_by"
+)
+OPEN = Statement(
+    "open_alerts_of_rule",
+    f"SELECT {_COLUMNS} FROM alerts WHERE namespace = $1 AND rule = $2 AND state = 'firing' ORDER BY subject",
+)
+FIRING = Statement(
+    "firing_alerts",
+    "SELECT namespace, severity, count(*) FROM alerts WHERE state = 'firing' GROUP BY namespace, severity",
+)
+SOME_OPEN = Statement(
+    "rules_with_open_alerts",
+    "SELECT given.namespace, given.rule FROM given WHERE EXISTS (SELECT 1 FROM alerts a"
+    " WHERE a.namespace = given.namespace AND a.rule = given.rule AND a.state = 'firing')",
+    at_once=True,
+)
+ONE = Statement("alert", f"SELECT {_COLUMNS} FROM alerts WHERE id = $1 AND namespace = $2")
+PAGE = Statement(
+    "alert_page", f"SELECT {_COLUMNS} FROM alerts WHERE namespace = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+)
+FIRING_PAGE = Statement(
+    "firing_alert_page",
+    f"SELECT {_COLUMNS} FROM alerts WHERE namespace = $1 AND id < $2 AND state = 'firing' ORDER BY id DESC LIMIT $3",
+)
+JOB_PAGE = Statement(
+    "alert_page_of_job",
+    f"SELECT {_COLUMNS} FROM alerts WHERE namespace = $1 AND id < $2 AND job = $4 ORDER BY id DESC LIMIT $3",
+)
+FIRING_BY_RULE = Statement(
+    "firing_by_rule", "SELECT rule, count(*) FROM alerts WHERE namespace = $1 AND state = 'firing' GROUP BY rule"
+)
+GO_ON = Statement(
+    "refresh_alerts",
+    "UPDATE alerts SET last_at = $5, count = count + 1, message = given.message, execution = given.execution,"
+    " notified_at = CASE WHEN given.told THEN $5 ELSE notified_at END"
+    " FROM given WHERE alerts.id = given.id AND alerts.state = 'firing'",
+)
+RECOVER = Statement(
+    "recover_alerts",
+    "UPDATE alerts SET state = 'recovered', recovered_at = $3, last_at = $3, message = given.message FROM given"
+    " WHERE alerts.id = given.id AND alerts.state = 'firing'",
+)
+END = Statement(
+    "end_alerts",
+    "UPDATE alerts SET state = 'recovered', recovered_at = $2, last_at = $2 FROM given"
+    " WHERE alerts.id = given.id AND alerts.state = 'firing'",
+)
+ACKNOWLEDGE = Statement(
+    "acknowledge_alert",
+    "UPDATE alerts SET acknowledged_at = $3, acknowledged_by = $4"
+    " WHERE id = $1 AND namespace = $2 AND acknowledged_at IS NULL AND state = 'firing'",
+)
+ACKNOWLEDGE_ALL = Statement(
+    "acknowledge_alerts_of_rule",
+    "UPDATE alerts SET acknowledged_at = $3, acknowledged_by = $4"
+    " WHERE namespace = $1 AND rule = $2 AND acknowledged_at IS NULL AND state = 'firing' RETURNING id, job",
+)
+FORGET = Statement(
+    "forget_alerts",
+    "WITH old AS MATERIALIZED (SELECT id FROM alerts WHERE recovered_at < $1 LIMIT $2)"
+    " DELETE FROM alerts WHERE id IN (SELECT id FROM old) RETURNING id",
+)
+_ROW: Columns = (
+    ("id", "uuid"), ("namespace", "int"), ("rule", "text"), ("kind", "text"), ("severity", "text"),
+    ("subject", "text"), ("job", "uuid"), ("execution", "uuid"), ("state", "text"), ("message", "text"),
+    ("since", "bigint"), ("last_at", "bigint"), ("count", "int"), ("notified_at", "bigint"),
+)  # fmt: skip
+_GOING_ON: Columns = (("id", "uuid"), ("message", "text"), ("execution", "uuid"), ("told", "bool"))
+LAST = UUID(int=(1 << 128) - 1)
+
+
+class Settled(Struct, frozen=True):
+    """What a look at a rule changed: alerts that are open or over since, and how many letters were written."""
+
+    opened: tuple[Alert, ...] = ()
+    recovered: tuple[Alert, ...] = ()
+    notices: int = 0
+
+
+def _alert(row: Row) -> Alert:
+    return Alert(**dict(zip(Alert.__struct_fields__, row, strict=True)))
+
+
+def open_of(namespace: int, rule: str) -> Script[list[Alert]]:
+    """The alerts of a rule that are not over."""
+    return [_alert(row) for row in (yield Fetch(OPEN, (namespace, rule)))]
+
+
+def firing() -> Script[dict[tuple[int, str], int]]:
+    """How many alerts of each namespace and severity are not over."""
+    return {(namespace, severity): int(count) for namespace, severity, count in (yield Fetch(FIRING))}
+
+
+def with_open(rules: Sequence[StoredRule]) -> Script[set[tuple[int, str]]]:
+    """Those of these rules that have alerts that are not over, by namespace and name."""
+    given = [(stored.namespace, stored.name) for stored in rules]
+    rows = (yield ForEach(SOME_OPEN, (("namespace", "int"), ("rule", "text")), given)) if given else []
+    return {(namespace, rule) for namespace, rule in rows}
+
+
+def firing_by_rule(namespace: int) -> Script[dict[str, int]]:
+    """How many alerts of each rule are not over."""
+    return {rule: int(count) for rule, count in (yield Fetch(FIRING_BY_RULE, (namespace,)))}
+
+
+def changes(stored: StoredRule, found: Sequence[Finding], opened: Sequence[Alert], now: Instant) -> bool:
+    """Whether there is anything to settle, as far as this reader knows: most looks change nothing."""
+    return bool(course(stored.rule, found, [_open(alert) for alert in opened], stored.pace, now, stored.unsaid))
+
+
+def settle(stored: StoredRule, found: Sequence[Finding], new_id: NewId, now: Instant) -> Script[Settled]:
+    """Let what was found by a rule open, go on or end its alerts, and write the notices of that.
+
+    The rule is locked and compared: what was found by another revision of it, or of a paused one, changes nothing.
+    """
+    rows = yield Fetch(LOCK_RULE, (stored.namespace, stored.name))
+    present = read_rule(rows[0]) if rows else None
+    if present is None or present.state != "active" or present.revision != stored.revision:
+        return Settled()
+    before = yield from open_of(stored.namespace, stored.name)
+    known = {alert.id: alert for alert in before}
+    decided = course(present.rule, found, [_open(alert) for alert in before], present.pace, now, present.unsaid)
+    if not decided:
+        return Settled()
+    opened = [_opened(present, finding, told, new_id(), now) for finding, told in decided.opened]
+    if opened:
+        yield Insert("alerts", _ROW, [_row(alert) for alert in opened])
+    yield from _go_on(decided, now)
+    if decided.ended:
+        rows = [(one.alert.id, one.forgotten or known[one.alert.id].message) for one in decided.ended]
+        yield ForEach(RECOVER, (("id", "uuid"), ("message", "text")), rows, (now,))
+    writer = Letters(present, new_id, now)
+    fired = [alert for alert in opened if alert.notified_at is not None]
+    fired += [_saying(known[one.id], finding.message) for one, finding in decided.told]
+    writer.firing(fired, decided)
+    writer.reminders([_saying(known[one.id], finding.message) for one, finding in decided.reminded], decided)
+    over = [(one, known[one.alert.id]) for one in decided.ended if one.told]
+    if over:
+        writer.ends(over, (yield from alert_notices.heard([alert.id for _, alert in over])))
+    if writer.written:
+        yield alert_notices.put(writer.written, now, now)
+    if (decided.pace, decided.unsaid) != (present.pace, present.unsaid):
+        yield Fetch(SET_PACE, (stored.namespace, stored.name, decided.pace, decided.unsaid))
+    ended = tuple(known[one.alert.id] for one in decided.ended)
+    return Settled(tuple(opened), ended, writer.letters)
+
+
+def _go_on(decided: Course, now: Instant) -> Script[None]:
+    told = {alert.id for alert, _ in (*decided.told, *decided.reminded)}
+    rows = [
+        (alert.id, finding.message, finding.execution, alert.id in told)
+        for alert, finding in (*decided.told, *decided.reminded, *decided.refreshed)
+    ]
+    if rows:
+        yield ForEach(GO_ON, _GOING_ON, rows, (now,))
+
+
+def _open(alert: Alert) -> Open:
+    return Open(
+        id=alert.id, subject=alert.subject, last_at=alert.last_at, notified_at=alert.notified_at,
+        acknowledged=alert.acknowledged_at is not None, execution=alert.execution,
+    )  # fmt: skip
+
+
+def _opened(stored: StoredRule, finding: Finding, told: bool, id: UUID, now: Instant) -> Alert:
+    return Alert(
+        id=id, namespace=stored.namespace, rule=stored.name, kind=stored.rule.kind, severity=stored.rule.severity,
+        subject=finding.subject, job=finding.job, execution=finding.execution, state="firing",
+        message=finding.message, since=now, last_at=now, recovered_at=None, count=1,
+        notified_at=now if told else None, acknowledged_at=None, acknowledged_by="",
+    )  # fmt: skip
+
+
+def _row(alert: Alert) -> Row:
+    return tuple(getattr(alert, name) for name, _ in _ROW)
+
+
+def _saying(alert: Alert, message: str) -> Alert:
+    return structs.replace(alert, message=message)
+
+
+def end(ids: Sequence[UUID], now: Instant) -> Script[None]:
+    """End alerts that nobody looks after any more; nobody is told."""
+    if ids:
+        yield ForEach(END, (("id", "uuid"),), [(id,) for id in ids], (now,))
+
+
+def one(id: UUID, namespace: int) -> Script[Alert | None]:
+    rows = yield Fetch(ONE, (id, namespace))
+    return _alert(rows[0]) if rows else None
+
+
+def page(
+    namespace: int, before: UUID, limit: int, *, firing: bool = False, job: UUID | None = None
+) -> Script[list[Alert]]:
+    """Alerts, newest first; of a job, or only those that are not over."""
+    if job is not None:
+        rows = yield Fetch(JOB_PAGE, (namespace, before, limit, job))
+    else:
+        rows = yield Fetch(FIRING_PAGE if firing else PAGE, (namespace, before, limit))
+    return [_alert(row) for row in rows]
+
+
+def acknowledge(id: UUID, namespace: int, by: str, now: Instant) -> Script[Alert | None]:
+    """Somebody looks after it: nobody is reminded of it any more. The first counts."""
+    yield Fetch(ACKNOWLEDGE, (id, namespace, now, by))
+    return (yield from one(id, namespace))
+
+
+def acknowledge_all(namespace: int, rule: str, by: str, now: Instant) -> Script[list[tuple[UUID, UUID | None]]]:
+    """The same for all of a rule that go on and nobody looks after: their ids, and jobs."""
+    return [(id, job) for id, job in (yield Fetch(ACKNOWLEDGE_ALL, (namespace, rule, now, by)))]
+
+
+def forget(before: Instant, limit: int) -> Script[int]:
+    """Forget alerts that were over before an instant; how many."""
+    return len((yield Fetch(FORGET, (before, limit))))

@@ -1,0 +1,358 @@
+"""What alert rules are judged by: bounded looks at what the store knows anyway; of history, a job's newest rows."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant, Micros
+from horae.features.alerts.model.rule import Counts, Rule, is_exact, literal_prefix
+from horae.model.admission.rank import STRICT
+from horae.model.base.duration import MINUTE
+from horae.model.base.ids import execution_id
+from horae.model.executions.streak import Streak
+from horae.model.executions.tally import DAY, HOUR, begin_of
+from horae.store.base.shelves import Columns
+from horae.store.script import Among, Fetch, ForEach, Rows, Script, Statement
+
+# Only a failure or a retry makes a rate worse: jobs of which all went well need no look.
+TROUBLED = Statement(
+    "troubled_lately",
+    "SELECT job FROM job_minutes WHERE minute >= $1 AND (failed > 0 OR retried > 0) ORDER BY minute DESC LIMIT 100000",
+)
+SUMS = Statement(
+    "counts_in_window",
+    "SELECT given.job, (SELECT coalesce(sum(m.success), 0) FROM job_minutes m WHERE m.job = given.job"
+    " AND m.minute > given.since), (SELECT coalesce(sum(m.failed), 0) FROM job_minutes m WHERE m.job = given.job"
+    " AND m.minute > given.since), (SELECT coalesce(sum(m.retried), 0) FROM job_minutes m WHERE m.job = given.job"
+    " AND m.minute > given.since) FROM given",
+)
+NAMES = Statement("names_of_jobs", "SELECT id, namespace, name FROM jobs WHERE id = ANY($1) AND state <> 'deleted'")
+EXACTLY = Statement(
+    "jobs_by_names",
+    "SELECT j.id, j.name, j.created_at FROM given JOIN jobs j ON j.namespace = given.namespace AND j.name = given.name"
+    " WHERE j.state <> 'deleted'",
+)
+BEGINNING = Statement(
+    "jobs_by_beginning",
+    "SELECT id, name, created_at FROM jobs WHERE namespace = $1 AND name > $2 AND substr(name, 1, length($3)) = $3"
+    " AND state <> 'deleted' ORDER BY name LIMIT $4",
+)
+# What is committed, whatever statistics were lost with a server: the newest slices of a job, by its index.
+_NEWEST = "(SELECT state, completed_at FROM history WHERE job = given.job ORDER BY parcel DESC LIMIT $2) AS newest"
+FAILED = Statement(
+    "failed_of_newest",
+    f"SELECT given.job FROM given WHERE EXISTS (SELECT 1 FROM {_NEWEST} WHERE newest.state = 'failed')",
+)
+SUCCEEDED = Statement(
+    "succeeded_of_newest",
+    f"SELECT given.job FROM given WHERE EXISTS (SELECT 1 FROM {_NEWEST} WHERE newest.state = 'success'"
+    " AND newest.completed_at >= $3)",
+)
+LAST_SUCCESS = Statement(
+    "last_success_of_jobs",
+    "SELECT given.job, (SELECT m.minute FROM job_minutes m WHERE m.job = given.job AND m.minute >= given.since"
+    " AND m.success > 0 ORDER BY m.minute DESC LIMIT 1) FROM given",
+)
+# Minutes are kept for a short while, hours and days for long.
+LAST_SPAN = Statement(
+    "last_success_by_spans",
+    "SELECT given.job, (SELECT s.at FROM job_spans s WHERE s.job = given.job AND s.span = given.span"
+    " AND s.at >= given.since AND s.success > 0 ORDER BY s.at DESC LIMIT 1) FROM given",
+)
+# The failures after the last success of a job's newest slices, and the newest of them.
+_LATER = "(o.at, o.parcel, o.hi) > (n.at, n.parcel, n.hi)"
+STREAKS = Statement(
+    "failures_in_a_row",
+    "SELECT s.* FROM given CROSS JOIN LATERAL (WITH newest AS MATERIALIZED (SELECT job, hi - lo AS items, state,"
+    " completed_at AS at, parcel, hi FROM history WHERE job = given.job ORDER BY parcel DESC LIMIT $2),"
+    " failed AS MATERIALIZED (SELECT n.job, n.items, n.at, n.parcel, n.hi FROM newest n WHERE n.state = 'failed'"
+    f" AND NOT EXISTS (SELECT 1 FROM newest o WHERE o.state = 'success' AND {_LATER}))"
+    " SELECT n.job, (SELECT sum(items) FROM failed), n.parcel, n.hi FROM failed n"
+    f" WHERE NOT EXISTS (SELECT 1 FROM failed o WHERE {_LATER})) AS s",
+)
+LONG = Statement(
+    "running_since_long",
+    "SELECT parcel, lo, job, started_at FROM running WHERE (parcel, lo) > ($1, $2) AND started_at < $3"
+    " ORDER BY parcel, lo LIMIT $4",
+)
+SILENT = Statement(
+    "silent_sessions",
+    "SELECT worker, min(last_seen) FROM sessions WHERE state IN ('live', 'draining') AND namespace = $1 AND worker > $2"
+    " AND last_seen < $3 GROUP BY worker ORDER BY worker LIMIT $4",
+)
+LOST = Statement(
+    "lost_sessions",
+    "SELECT worker, max(created_at), max(ended_at) FROM sessions WHERE state = 'lost' AND namespace = $1"
+    " AND worker > $2 AND ended_at > $3 GROUP BY worker ORDER BY worker LIMIT $4",
+)
+# Asked only when somebody was lost.
+NOT_LOST = Statement(
+    "sessions_not_lost",
+    "SELECT worker, max(created_at), max(CASE WHEN state IN ('live', 'draining') THEN 1 ELSE 0 END)"
+    " FROM sessions WHERE namespace = $1 AND state IN ('live', 'draining', 'closed') GROUP BY worker",
+)
+LATE = Statement(
+    "late_timers",
+    "SELECT job, next_fire_at FROM timers WHERE next_fire_at < $1 ORDER BY next_fire_at, trigger_id LIMIT $2",
+)
+TROUBLED_TRIGGERS = Statement(
+    "troubled_triggers_of_jobs",
+    "SELECT t.job, g.name, t.trouble FROM timers t JOIN triggers g ON g.id = t.trigger_id JOIN jobs j ON j.id = t.job"
+    " WHERE t.trouble IS NOT NULL AND j.state = 'active' AND g.state = 'active' LIMIT $1",
+)
+QUEUES_OF_LANES = Statement(
+    "queues_of_lanes",
+    "SELECT l.id, q.namespace, q.name FROM given JOIN lanes l ON l.id = given.lane JOIN queues q ON q.id = l.queue",
+)
+# Of each level of priority the one that is next: under a strict policy the oldest may be of any.
+NEXT_OF_LEVELS = Statement(
+    "oldest_of_levels",
+    "SELECT given.lane, (SELECT q.queued_at FROM queued q WHERE q.lane = given.lane AND q.rank >= given.low"
+    " AND q.rank < given.high ORDER BY q.lane, q.rank, q.parcel, q.lo LIMIT 1) FROM given",
+)
+DEADLINES = Statement(
+    "nearing_deadlines",
+    "SELECT p.id, p.job, p.deadline FROM parcels p WHERE p.deadline IS NOT NULL AND (p.deadline, p.id) > ($1, $2)"
+    " AND p.deadline <= $3 AND (EXISTS (SELECT 1 FROM running r WHERE r.parcel = p.id)"
+    " OR EXISTS (SELECT 1 FROM queued q WHERE q.parcel = p.id)"
+    " OR EXISTS (SELECT 1 FROM waiting w WHERE w.parcel = p.id))"
+    " ORDER BY p.deadline, p.id LIMIT $4",
+)
+STANDING = Statement(
+    "standing_by_deadline",
+    "SELECT given.parcel,"
+    " (SELECT max(coalesce(r.started_at, r.granted_at)) FROM running r WHERE r.parcel = given.parcel),"
+    " (SELECT max(q.hi) - 1 FROM queued q WHERE q.parcel = given.parcel),"
+    " (SELECT max(coalesce(w.wake_at, 0)) FROM waiting w WHERE w.parcel = given.parcel) FROM given",
+)
+DEADLINE_OF = Statement(
+    "deadlines_of_parcels", "SELECT p.id, p.job, p.deadline FROM given JOIN parcels p ON p.id = given.parcel"
+)
+MOST = 1000  # rows of one look
+MOST_PAGES = 50
+NEWEST_SLICES = 64  # of a job that tell how it fares now
+BY_MINUTES: Micros = 60 * MINUTE  # up to here they are exact
+BY_HOURS: Micros = 90 * 24 * 60 * MINUTE
+LEVELS = range(10)
+FIRST = UUID(int=0)
+
+
+class Named(Struct, frozen=True):
+    """A job by its name."""
+
+    id: UUID
+    namespace: int
+    name: str
+
+
+class Running(Struct, frozen=True):
+    """A slice that has been running for a while."""
+
+    parcel: UUID
+    lo: int
+    job: UUID
+    started_at: Instant
+
+
+class Due(Struct, frozen=True):
+    """A parcel with a deadline of which something has not ended; `begins_at` is what of it begins last."""
+
+    parcel: UUID
+    job: UUID
+    deadline: Instant
+    begins_at: Instant
+    queued: int | None = None  # the last item that stands in a queue: when that begins nobody knows yet
+
+
+def troubled_lately(minute: int) -> Script[set[UUID]]:
+    """Jobs of which something failed, or was tried again, since a minute."""
+    return {row[0] for row in (yield Fetch(TROUBLED, (minute,)))}
+
+
+def counts(windows: Mapping[UUID, Micros], now: Instant) -> Script[dict[UUID, Counts]]:
+    """What came of jobs' executions, each within its window."""
+    given = [(job, (now - window) // MINUTE) for job, window in sorted(windows.items())]
+    rows = (yield ForEach(SUMS, (("job", "uuid"), ("since", "bigint")), given)) if given else []
+    return {job: Counts(int(success), int(failed), int(retried)) for job, success, failed, retried in rows}
+
+
+def names(jobs: Iterable[UUID]) -> Script[dict[UUID, Named]]:
+    """Jobs that are not deleted, by id."""
+    wanted = sorted(set(jobs))
+    rows = (yield Among(NAMES, wanted)) if wanted else []
+    return {row[0]: Named(*row) for row in rows}
+
+
+def page_of_jobs(namespace: int, after: str, limit: int, beginning: str = "") -> Script[list[tuple[Named, Instant]]]:
+    """Jobs of a namespace by name, and when they were made; those that begin so."""
+    rows = yield Fetch(BEGINNING, (namespace, after, beginning, limit))
+    return [(Named(id, namespace, name), created_at) for id, name, created_at in rows]
+
+
+def named(namespace: int, rule: Rule) -> Script[list[tuple[Named, Instant]]]:
+    """The jobs that a rule is about, and when they were made: all that it names, or as many as a look takes."""
+    if all(is_exact(subject) for subject in rule.subjects):
+        columns: Columns = (("namespace", "int"), ("name", "text"))
+        rows = yield ForEach(EXACTLY, columns, [(namespace, name) for name in sorted(rule.subjects)])
+        return [(Named(id, namespace, name), created_at) for id, name, created_at in rows]
+    found: list[tuple[Named, Instant]] = []
+    beginning, after = literal_prefix(rule.subjects), ""
+    for _ in range(MOST_PAGES):
+        page = yield from page_of_jobs(namespace, after, MOST, beginning)
+        found += [(job, made) for job, made in page if rule.covers(job.name)]
+        if len(page) < MOST:
+            break
+        after = page[-1][0].name
+    return found
+
+
+def failed_of_newest(jobs: Iterable[UUID], count: int) -> Script[set[UUID]]:
+    """Those of these jobs of whose newest slices one has failed: as many as so many failures in a row may need."""
+    given = [(job,) for job in sorted(set(jobs))]
+    rows = (yield ForEach(FAILED, (("job", "uuid"),), given, (_slices(count),))) if given else []
+    return {row[0] for row in rows}
+
+
+def succeeded_of_newest(jobs: Iterable[UUID], since: Instant) -> Script[set[UUID]]:
+    """Those of these jobs of whose newest slices one has succeeded since an instant."""
+    given = [(job,) for job in sorted(set(jobs))]
+    rows = (yield ForEach(SUCCEEDED, (("job", "uuid"),), given, (NEWEST_SLICES, since))) if given else []
+    return {row[0] for row in rows}
+
+
+def _slices(count: int) -> int:
+    """How many of a job's newest slices tell of so many failures in a row."""
+    return max(NEWEST_SLICES, 4 * count)
+
+
+def succeeded(jobs: Iterable[UUID], within: Micros, now: Instant) -> Script[set[UUID]]:
+    """Those of these jobs of which an execution has succeeded in a span; of a long one by the hour, or by the day."""
+    wanted = sorted(set(jobs))
+    minute = (now - min(within, BY_MINUTES)) // MINUTE
+    columns: Columns = (("job", "uuid"), ("since", "bigint"))
+    rows = (yield ForEach(LAST_SUCCESS, columns, [(job, minute) for job in wanted])) if wanted else []
+    found = {job for job, at in rows if at is not None}
+    left = [job for job in wanted if job not in found]
+    if within <= BY_MINUTES or not left:
+        return found
+    span = HOUR if within <= BY_HOURS else DAY
+    since = begin_of(now - within, span)
+    rows = yield ForEach(
+        LAST_SPAN, (("job", "uuid"), ("span", "int"), ("since", "bigint")), [(j, span, since) for j in left]
+    )
+    return found | {job for job, at in rows if at is not None}
+
+
+def failures_in_a_row(jobs: Iterable[UUID], count: int) -> Script[dict[UUID, Streak]]:
+    """How many executions of jobs failed since their last success, as far as the newest tell; of those that did."""
+    given = [(job,) for job in sorted(set(jobs))]
+    rows = (yield ForEach(STREAKS, (("job", "uuid"),), given, (_slices(count),))) if given else []
+    return {job: Streak(int(failures), execution_id(parcel, hi - 1)) for job, failures, parcel, hi in rows}
+
+
+def running_since(before: Instant) -> Script[list[Running]]:
+    """What has been running since before an instant."""
+    found: list[Running] = []
+    after = (FIRST, -1)
+    for _ in range(MOST_PAGES):
+        rows = yield Fetch(LONG, (*after, before, MOST))
+        found += [Running(*row) for row in rows]
+        if len(rows) < MOST:
+            break
+        after = (rows[-1][0], rows[-1][1])
+    return found
+
+
+def silent_workers(namespace: int, before: Instant) -> Script[dict[str, Instant]]:
+    """Workers that were to be heard of since an instant, and were not: when they were seen last."""
+    rows = yield from _workers(SILENT, namespace, before)
+    return dict(rows)
+
+
+def lost_workers(namespace: int, since: Instant) -> Script[dict[str, Instant]]:
+    """Workers that were lost since an instant and did not come back: when that was last."""
+    lost = yield from _workers(LOST, namespace, since)
+    others = (yield Fetch(NOT_LOST, (namespace,))) if lost else []
+    present = {worker: (made, alive) for worker, made, alive in others}
+    found: dict[str, Instant] = {}
+    for worker, created_at, ended_at in lost:
+        made, alive = present.get(worker, (-1, 0))
+        if not alive and made < created_at:
+            found[worker] = ended_at
+    return found
+
+
+def _workers(statement: Statement, namespace: int, at: Instant) -> Script[Rows]:
+    """A row of each worker, page by page."""
+    found: Rows = []
+    after = ""
+    for _ in range(MOST_PAGES):
+        rows = yield Fetch(statement, (namespace, after, at, MOST))
+        found += rows
+        if len(rows) < MOST:
+            break
+        after = rows[-1][0]
+    return found
+
+
+def troubled_triggers() -> Script[dict[UUID, tuple[str, str]]]:
+    """Jobs with a trigger that cannot be decided: its name, and why."""
+    found: dict[UUID, tuple[str, str]] = {}
+    for job, name, trouble in (yield Fetch(TROUBLED_TRIGGERS, (MOST,))):
+        found.setdefault(job, (name, trouble))
+    return found
+
+
+def late_fires(before: Instant) -> Script[dict[UUID, Instant]]:
+    """Jobs with a fire that was due before an instant and is not decided yet: the earliest of each."""
+    found: dict[UUID, Instant] = {}
+    for job, at in (yield Fetch(LATE, (before, MOST))):
+        found.setdefault(job, at)
+    return found
+
+
+def oldest_queued(lanes: Sequence[int]) -> Script[dict[tuple[int, str], Instant]]:
+    """Since when the oldest of what is next stands in each queue: by namespace and name."""
+    queues = yield ForEach(QUEUES_OF_LANES, (("lane", "int"),), [(lane,) for lane in lanes])
+    owners = {lane: (namespace, name) for lane, namespace, name in queues}
+    given = [(lane, -level * STRICT, (1 - level) * STRICT) for lane in sorted(owners) for level in LEVELS]
+    columns: Columns = (("lane", "int"), ("low", "bigint"), ("high", "bigint"))
+    rows = (yield ForEach(NEXT_OF_LEVELS, columns, given)) if given else []
+    found: dict[tuple[int, str], Instant] = {}
+    for lane, at in rows:
+        if at is not None:
+            found[owners[lane]] = min(at, found.get(owners[lane], at))
+    return found
+
+
+def nearing_deadlines(since: Instant, until: Instant, now: Instant) -> Script[list[Due]]:
+    """Parcels whose deadline lies between two instants and of which something has not ended, the nearest first."""
+    found: list[Due] = []
+    after = (since, FIRST)
+    for _ in range(MOST_PAGES):
+        rows = yield Fetch(DEADLINES, (*after, until, MOST))
+        found += yield from _standing([(row[0], row[1], row[2]) for row in rows], now)
+        if len(rows) < MOST:
+            break
+        after = (rows[-1][2], rows[-1][0])
+    return found
+
+
+def still_due(parcels: Iterable[UUID], now: Instant) -> Script[list[Due]]:
+    """Those of these parcels of which something has not ended."""
+    given = [(parcel,) for parcel in sorted(set(parcels))]
+    rows = (yield ForEach(DEADLINE_OF, (("parcel", "uuid"),), given)) if given else []
+    return (yield from _standing([(row[0], row[1], row[2]) for row in rows if row[2] is not None], now))
+
+
+def _standing(parcels: Sequence[tuple[UUID, UUID, Instant]], now: Instant) -> Script[list[Due]]:
+    if not parcels:
+        return []
+    rows = yield ForEach(STANDING, (("parcel", "uuid"),), [(id,) for id, _, _ in parcels])
+    begins: dict[UUID, tuple[Instant, int | None]] = {}
+    for parcel, running, queued, waiting in rows:
+        known = [at for at in (running, None if queued is None else now, waiting) if at is not None]
+        if known:
+            begins[parcel] = max(known), queued
+    return [Due(id, job, deadline, *begins[id]) for id, job, deadline in parcels if id in begins]

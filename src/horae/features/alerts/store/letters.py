@@ -1,0 +1,101 @@
+"""The notices of what a look at a rule changed: a few alerts are told one by one, many together, to each channel."""
+
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.features.alerts.model.course import FEW, Course, End, letters, notices
+from horae.features.alerts.model.notification import content_of, told_of
+from horae.features.alerts.model.rule import AlertState, Kind, NoticeKind, Severity
+from horae.features.alerts.store.notices import Notice
+from horae.features.alerts.store.rules import StoredRule
+
+NewId = Callable[[], UUID]
+
+
+class Alert(Struct, frozen=True, kw_only=True):
+    """An alert as it is kept."""
+
+    id: UUID
+    namespace: int
+    rule: str
+    kind: Kind
+    severity: Severity
+    subject: str
+    job: UUID | None
+    execution: UUID | None
+    state: AlertState
+    message: str
+    since: Instant
+    last_at: Instant
+    recovered_at: Instant | None
+    count: int
+    notified_at: Instant | None
+    acknowledged_at: Instant | None
+    acknowledged_by: str
+
+
+class Letters:
+    """Writes notices for the channels of a rule."""
+
+    def __init__(self, stored: StoredRule, new_id: NewId, now: Instant) -> None:
+        self._stored, self._new_id, self._now = stored, new_id, now
+        self.written: list[Notice] = []
+
+    @property
+    def letters(self) -> int:
+        """How many are to be delivered."""
+        return sum(one.state == "pending" for one in self.written)
+
+    def firing(self, alerts: Sequence[Alert], decided: Course) -> None:
+        """Tell of what is told for the first time, and of how many nothing could be said since something was."""
+        for number, some in enumerate(letters(alerts, decided.firing)):
+            beyond = decided.beyond if len(some) > 1 else 0
+            unsaid = self._stored.unsaid if number == 0 else 0
+            for channel in self._stored.rule.channels:
+                self._write("firing", some, channel, beyond, unsaid)
+
+    def reminders(self, alerts: Sequence[Alert], decided: Course) -> None:
+        for some in letters(alerts, decided.reminders):
+            for channel in self._stored.rule.channels:
+                self._write("reminder", some, channel)
+
+    def ends(self, over: Sequence[tuple[End, Alert]], heard: Mapping[UUID, set[str]]) -> None:
+        """Tell each channel of the ends of what it heard of."""
+        usual = set(self._stored.rule.channels)
+        for channel in sorted(set().union(usual, *heard.values())):
+            mine = [(end, alert) for end, alert in over if channel in heard.get(alert.id, usual)]
+            well = [alert for end, alert in mine if not end.forgotten]
+            gone = [structs.replace(alert, message=end.forgotten) for end, alert in mine if end.forgotten]
+            self._ends("recovered", well, channel)
+            self._ends("forgotten", gone, channel)
+
+    def _ends(self, kind: NoticeKind, alerts: Sequence[Alert], channel: str) -> None:
+        for some in letters(alerts, notices(len(alerts), FEW)) if alerts else ():
+            self._write(kind, some, channel)
+
+    def _write(self, kind: NoticeKind, alerts: Sequence[Alert], channel: str, beyond: int = 0, unsaid: int = 0) -> None:
+        """One letter: the first notice has its content, the others stand for their alerts."""
+        if not alerts:
+            return
+        rule = self._stored.rule
+        members = [
+            told_of(one.subject, one.message, one.since, alert=one.id, job=one.job, execution=one.execution)
+            for one in alerts
+        ]
+        content = content_of(
+            kind, members, rule=self._stored.name, alert_kind=rule.kind, severity=rule.severity, at=self._now,
+            beyond=beyond, unsaid=unsaid,
+        )  # fmt: skip
+        ids = [self._new_id() for _ in alerts]
+        for number, (id, alert) in enumerate(zip(ids, alerts, strict=True)):
+            first = number == 0
+            self.written.append(
+                Notice(
+                    id=id, letter=ids[0], namespace=self._stored.namespace, alert=alert.id, rule=self._stored.name,
+                    channel=channel, kind=kind, content=content if first else "",
+                    state="pending" if first else "grouped",
+                )
+            )  # fmt: skip

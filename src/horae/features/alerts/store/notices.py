@@ -1,0 +1,183 @@
+"""Notices on their way: written with what they tell of, claimed by any server, and settled by who claimed last.
+
+A claim is a lease: a server that dies leaves the notice to others when it ends. `attempts` grows with each claim and is
+the fence, so what a slow server says of an old claim changes nothing. What a channel is told of one alert comes in
+order: a notice waits for those before it, until they were delivered or given up. Of a group the first is delivered,
+for all of them.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.features.alerts.model.rule import NoticeKind, NoticeState
+from horae.store.base.shelves import Columns
+from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
+
+_COLUMNS = "id, letter, namespace, alert, rule, channel, kind, content, state, attempts, created_at"
+# What is told before: of an alert that this letter tells of, too, and not settled yet. An alert begins once, is
+# reminded of, and ends: no clock is asked which of these comes first.
+_BEFORE = (
+    "SELECT 1 FROM alert_notices m JOIN alert_notices o ON o.alert = m.alert AND o.channel = n.channel"
+    " JOIN alert_notices p ON p.id = o.letter WHERE m.letter = n.id AND n.kind <> 'firing' AND p.state = 'pending'"
+    " AND (p.kind = 'firing' OR (p.kind = 'reminder' AND (n.kind <> 'reminder'"
+    " OR (p.created_at, p.id) < (n.created_at, n.id))))"
+)
+CLAIM = Statement(
+    "claim_alert_notices",
+    "WITH due AS MATERIALIZED (SELECT n.id FROM alert_notices n WHERE n.state = 'pending' AND n.namespace = $4"
+    f" AND n.channel = $5 AND n.next_at <= $1 AND NOT EXISTS ({_BEFORE})"
+    " ORDER BY n.next_at, n.id LIMIT $3 FOR UPDATE SKIP LOCKED)"
+    " UPDATE alert_notices SET attempts = attempts + 1, next_at = $2 WHERE id IN (SELECT id FROM due)"
+    f" RETURNING {_COLUMNS}",
+)
+NEXT = Statement("next_alert_notice", "SELECT min(next_at) FROM alert_notices WHERE state = 'pending'")
+# A step of a skip scan: one probe for each channel with something pending, however much that is.
+CHANNEL = Statement(
+    "channel_with_notices",
+    "SELECT namespace, channel, next_at FROM alert_notices WHERE state = 'pending' AND (namespace, channel) > ($1, $2)"
+    " ORDER BY namespace, channel, next_at LIMIT 1",
+)
+SETTLE = Statement(
+    "settle_alert_notice",
+    "UPDATE alert_notices SET state = $3, next_at = $4, last_error = $5, done_at = $6"
+    " WHERE id = $1 AND attempts = $2 AND state = 'pending' RETURNING id",
+)
+GIVE_UP = Statement(
+    "give_up_notices_of_channel",
+    "UPDATE alert_notices SET state = 'failed', last_error = $3, done_at = $4"
+    " WHERE namespace = $1 AND channel = $2 AND state = 'pending'",
+)
+OF_ALERTS = Statement(
+    "notices_of_alerts",
+    "SELECT n.* FROM given CROSS JOIN LATERAL (SELECT n.alert, n.channel, n.kind, h.state, h.attempts, h.last_error,"
+    " coalesce(h.done_at, h.created_at), n.id FROM alert_notices n JOIN alert_notices h ON h.id = n.letter"
+    " WHERE n.alert = given.alert ORDER BY n.id DESC LIMIT 50) AS n",
+)
+HEARD = Statement(
+    "channels_that_heard",
+    "SELECT n.* FROM given CROSS JOIN LATERAL (SELECT DISTINCT alert, channel FROM alert_notices"
+    " WHERE alert = given.alert AND kind IN ('firing', 'reminder')) AS n",
+)
+FORGET = Statement(
+    "forget_alert_notices",
+    "WITH old AS MATERIALIZED (SELECT id FROM alert_notices WHERE done_at < $1 LIMIT $2)"
+    " DELETE FROM alert_notices WHERE id IN (SELECT id FROM old) RETURNING id",
+)
+ROW: Columns = (
+    ("id", "uuid"), ("letter", "uuid"), ("namespace", "int"), ("alert", "uuid"), ("rule", "text"), ("channel", "text"),
+    ("kind", "text"), ("content", "text"), ("state", "text"), ("attempts", "int"), ("next_at", "bigint"),
+    ("created_at", "bigint"), ("done_at", "bigint"),
+)  # fmt: skip
+MOST_ERROR = 1000  # characters
+_FIELDS = tuple(_COLUMNS.split(", "))
+
+
+class Notice(Struct, frozen=True, kw_only=True):
+    """Something that one channel is to be told of an alert."""
+
+    id: UUID
+    letter: UUID
+    namespace: int
+    alert: UUID | None
+    rule: str
+    channel: str
+    kind: NoticeKind
+    content: str = ""  # JSON, as `model.alert_notice` makes it; none where it is grouped
+    state: NoticeState | Literal["grouped"] = "pending"  # grouped: as the first of its group fares
+    attempts: int = 0
+    created_at: Instant = 0
+
+
+class Waiting(Struct, frozen=True):
+    """A channel with something pending, and when the first of it is due."""
+
+    namespace: int
+    channel: str
+    next_at: Instant
+
+
+class Delivery(Struct, frozen=True):
+    """How a notice fares."""
+
+    channel: str
+    kind: NoticeKind
+    state: NoticeState
+    attempts: int
+    error: str
+    at: Instant
+
+
+def _notice(row: Row) -> Notice:
+    return Notice(**dict(zip(_FIELDS, row, strict=True)))
+
+
+def put(notices: Iterable[Notice], next_at: Instant, now: Instant) -> Insert:
+    """Write notices; `next_at` is now, or the end of the claim of who tries them itself."""
+    rows = [
+        (
+            n.id, n.letter, n.namespace, n.alert, n.rule, n.channel, n.kind, n.content, n.state, n.attempts, next_at,
+            now, None if n.state == "pending" else now,
+        )
+        for n in notices
+    ]  # fmt: skip
+    return Insert("alert_notices", ROW, rows)
+
+
+def claim(namespace: int, channel: str, now: Instant, until: Instant, limit: int) -> Script[list[Notice]]:
+    """Take notices of a channel that are due, earliest first; nobody else is given them before `until`."""
+    rows = yield Fetch(CLAIM, (now, until, limit, namespace, channel))
+    return sorted((_notice(row) for row in rows), key=lambda notice: notice.id)
+
+
+def channels(limit: int) -> Script[list[Waiting]]:
+    """Channels with something pending."""
+    found: list[Waiting] = []
+    after = (0, "")
+    while len(found) < limit and (rows := (yield Fetch(CHANNEL, after))):
+        found.append(Waiting(*rows[0]))
+        after = (rows[0][0], rows[0][1])
+    return found
+
+
+def next_due() -> Script[Instant | None]:
+    """When the earliest notice is due, or its claim ends."""
+    rows = yield Fetch(NEXT)
+    at: Instant | None = rows[0][0]
+    return at
+
+
+def settle(notice: Notice, state: NoticeState, next_at: Instant, error: str, done_at: Instant | None) -> Script[bool]:
+    """Say what a try came to; false when somebody else has claimed it since, and then it changes nothing."""
+    told = (notice.id, notice.attempts, state, next_at, error[:MOST_ERROR], done_at)
+    return bool((yield Fetch(SETTLE, told)))
+
+
+def give_up(namespace: int, channel: str, why: str, now: Instant) -> Script[None]:
+    """Whatever is pending for a channel never gets there."""
+    yield Fetch(GIVE_UP, (namespace, channel, why, now))
+
+
+def heard(alerts: Sequence[UUID]) -> Script[dict[UUID, set[str]]]:
+    """Which channels were to be told of alerts; of those of which some were."""
+    found: dict[UUID, set[str]] = {}
+    for alert, channel in (yield ForEach(HEARD, (("alert", "uuid"),), [(id,) for id in sorted(alerts)])):
+        found.setdefault(alert, set()).add(channel)
+    return found
+
+
+def of_alerts(ids: Sequence[UUID]) -> Script[dict[UUID, list[Delivery]]]:
+    """How the newest notices of alerts fare, oldest first."""
+    found: dict[UUID, list[Delivery]] = {id: [] for id in ids}
+    rows = yield ForEach(OF_ALERTS, (("alert", "uuid"),), [(id,) for id in ids])
+    for alert, *rest, _ in sorted(rows, key=lambda row: row[-1]):
+        found[alert].append(Delivery(*rest))
+    return found
+
+
+def forget(before: Instant, limit: int) -> Script[int]:
+    """Forget notices that were settled before an instant; how many."""
+    return len((yield Fetch(FORGET, (before, limit))))

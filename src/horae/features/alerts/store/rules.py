@@ -1,0 +1,209 @@
+"""Alert rules and channels: written, read, paused and removed; and what is sealed of channels."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.features.alerts.model.channel import Channel
+from horae.features.alerts.model.rule import Rule, RuleState
+from horae.store.base.shelves import Columns
+from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
+from horae.store.tenancy import namespaces
+
+_RULE = "namespace, name, spec, state, revision, pace, unsaid, created_at, updated_at"
+_CHANNEL = "namespace, name, spec, sealed, shown, revision, created_at, updated_at"
+RULE = Statement("alert_rule", f"SELECT {_RULE} FROM alert_rules WHERE namespace = $1 AND name = $2")
+LOCK_RULE = Statement("lock_alert_rule", f"{RULE.text} FOR UPDATE")
+RULES = Statement(
+    "alert_rule_page", f"SELECT {_RULE} FROM alert_rules WHERE namespace = $1 AND name > $2 ORDER BY name LIMIT $3"
+)
+ACTIVE = Statement(
+    "active_alert_rules",
+    f"SELECT {_RULE} FROM alert_rules WHERE state = 'active' AND (namespace, name) > ($1, $2)"
+    " ORDER BY namespace, name LIMIT $3",
+)
+PUT_RULE = Statement(
+    "put_alert_rule",
+    "INSERT INTO alert_rules (namespace, name, spec, state, revision, pace, created_at, updated_at)"
+    " VALUES ($1, $2, $3, 'active', 1, 0, $4, $4) ON CONFLICT (namespace, name) DO UPDATE SET spec = excluded.spec,"
+    " revision = alert_rules.revision + 1, updated_at = excluded.updated_at",
+)
+SET_STATE = Statement(
+    "set_alert_rule_state",
+    "UPDATE alert_rules SET state = $3, revision = revision + 1, updated_at = $4 WHERE namespace = $1 AND name = $2",
+)
+SET_PACE = Statement(
+    "set_alert_rule_pace", "UPDATE alert_rules SET pace = $3, unsaid = $4 WHERE namespace = $1 AND name = $2"
+)
+DELETE_RULE = Statement("delete_alert_rule", "DELETE FROM alert_rules WHERE namespace = $1 AND name = $2")
+# What nobody looks after any more is over, and nobody is told.
+END_OPEN = Statement(
+    "end_alerts_of_rule",
+    "UPDATE alerts SET state = 'recovered', recovered_at = $3, last_at = $3"
+    " WHERE namespace = $1 AND rule = $2 AND state = 'firing' RETURNING id, job",
+)
+CHANNELS = Statement(
+    "alert_channels",
+    "SELECT c.namespace, c.name, c.spec, c.sealed, c.shown, c.revision, c.created_at, c.updated_at FROM given"
+    " JOIN alert_channels c ON c.namespace = given.namespace AND c.name = given.name",
+)
+CHANNEL_PAGE = Statement(
+    "alert_channel_page",
+    f"SELECT {_CHANNEL} FROM alert_channels WHERE namespace = $1 AND name > $2 ORDER BY name LIMIT $3",
+)
+ALL_CHANNELS = Statement(
+    "all_alert_channels",
+    f"SELECT {_CHANNEL} FROM alert_channels WHERE (namespace, name) > ($1, $2) ORDER BY namespace, name LIMIT $3",
+)
+USING = Statement(
+    "alert_channels_using", "SELECT name, spec FROM alert_channels WHERE namespace = $1 AND spec LIKE $2 ORDER BY name"
+)
+PUT_CHANNEL = Statement(
+    "put_alert_channel",
+    "INSERT INTO alert_channels (namespace, name, spec, sealed, shown, revision, created_at, updated_at)"
+    " VALUES ($1, $2, $3, $4, $5, 1, $6, $6) ON CONFLICT (namespace, name) DO UPDATE SET spec = excluded.spec,"
+    " sealed = excluded.sealed, shown = excluded.shown, revision = alert_channels.revision + 1,"
+    " updated_at = excluded.updated_at",
+)
+RESEAL = Statement(
+    "reseal_alert_channel",
+    "UPDATE alert_channels SET sealed = $4 WHERE namespace = $1 AND name = $2 AND sealed = $3 RETURNING name",
+)
+DELETE_CHANNEL = Statement("delete_alert_channel", "DELETE FROM alert_channels WHERE namespace = $1 AND name = $2")
+ALL_SPECS = Statement("specs_of_alert_rules", "SELECT name, spec FROM alert_rules WHERE namespace = $1 ORDER BY name")
+PAGE = 500
+_rule = msgspec.json.Decoder(Rule).decode
+_channel = msgspec.json.Decoder(Channel).decode
+
+
+class StoredRule(Struct, frozen=True, kw_only=True):
+    """A rule as it is kept."""
+
+    namespace: int
+    name: str
+    rule: Rule
+    state: RuleState
+    revision: int
+    pace: Instant
+    unsaid: int
+    created_at: Instant
+    updated_at: Instant
+
+
+class StoredChannel(Struct, frozen=True, kw_only=True):
+    """A channel as it is kept: what is secret of it is sealed."""
+
+    namespace: int
+    name: str
+    channel: Channel  # without what is secret
+    sealed: bytes
+    shown: dict[str, object]
+    revision: int
+    created_at: Instant
+    updated_at: Instant
+
+
+def read_rule(row: Row) -> StoredRule:
+    namespace, name, spec, state, revision, pace, unsaid, created_at, updated_at = row
+    return StoredRule(
+        namespace=namespace, name=name, rule=_rule(spec), state=state, revision=revision, pace=pace, unsaid=unsaid,
+        created_at=created_at, updated_at=updated_at,
+    )  # fmt: skip
+
+
+def _stored(row: Row) -> StoredChannel:
+    namespace, name, spec, sealed, shown, revision, created_at, updated_at = row
+    return StoredChannel(
+        namespace=namespace, name=name, channel=_channel(spec), sealed=bytes(sealed),
+        shown=msgspec.json.decode(shown), revision=revision, created_at=created_at, updated_at=updated_at,
+    )  # fmt: skip
+
+
+def lock(namespace: int) -> Lock:
+    """Who changes rules or channels holds this: so what a rule names is there."""
+    return Lock((f"alerts:{namespace}",), shared=namespaces.lock_name(namespace))
+
+
+def rule(namespace: int, name: str, *, lock: bool = False) -> Script[StoredRule | None]:
+    """A rule; who changes its alerts, too, locks it before these."""
+    rows = yield Fetch(LOCK_RULE if lock else RULE, (namespace, name))
+    return read_rule(rows[0]) if rows else None
+
+
+def rules(namespace: int, after: str, limit: int) -> Script[list[StoredRule]]:
+    """Rules by name."""
+    return [read_rule(row) for row in (yield Fetch(RULES, (namespace, after, limit)))]
+
+
+def active(after: tuple[int, str], limit: int = PAGE) -> Script[list[StoredRule]]:
+    """Rules of all namespaces that are to be looked at, in pages."""
+    return [read_rule(row) for row in (yield Fetch(ACTIVE, (*after, limit)))]
+
+
+def put_rule(namespace: int, name: str, rule: Rule, now: Instant) -> Script[StoredRule]:
+    """Write a rule; the caller holds the lock."""
+    yield Fetch(PUT_RULE, (namespace, name, msgspec.json.encode(rule).decode(), now))
+    return read_rule((yield Fetch(RULE, (namespace, name)))[0])
+
+
+def set_rule_state(namespace: int, name: str, state: RuleState, now: Instant) -> Script[None]:
+    yield Fetch(SET_STATE, (namespace, name, state, now))
+
+
+def end_open(namespace: int, name: str, now: Instant) -> Script[list[Row]]:
+    """End the open alerts of a rule; nobody is told."""
+    return (yield Fetch(END_OPEN, (namespace, name, now)))
+
+
+def delete_rule(namespace: int, name: str) -> Script[None]:
+    yield Fetch(DELETE_RULE, (namespace, name))
+
+
+def channels(namespace: int, names: Iterable[str]) -> Script[dict[str, StoredChannel]]:
+    """Channels by name; those that are not there are left out."""
+    columns: Columns = (("namespace", "int"), ("name", "text"))
+    rows = yield ForEach(CHANNELS, columns, [(namespace, name) for name in sorted(set(names))])
+    return {row[1]: _stored(row) for row in rows}
+
+
+def channel_page(namespace: int, after: str, limit: int) -> Script[list[StoredChannel]]:
+    """Channels by name."""
+    return [_stored(row) for row in (yield Fetch(CHANNEL_PAGE, (namespace, after, limit)))]
+
+
+def all_channels(after: tuple[int, str]) -> Script[list[StoredChannel]]:
+    """Channels of all namespaces, in pages."""
+    return [_stored(row) for row in (yield Fetch(ALL_CHANNELS, (*after, PAGE)))]
+
+
+def put_channel(
+    namespace: int, name: str, channel: Channel, sealed: bytes, shown: dict[str, object], now: Instant
+) -> Script[StoredChannel]:
+    """Write a channel; the caller holds the lock."""
+    spec = structs.replace(channel, private={}, uses=channel.references)
+    told = msgspec.json.encode(shown).decode()
+    yield Fetch(PUT_CHANNEL, (namespace, name, msgspec.json.encode(spec).decode(), sealed, told, now))
+    return (yield from channels(namespace, [name]))[name]
+
+
+def reseal(channel: StoredChannel, sealed: bytes) -> Script[bool]:
+    """Seal the same anew; false when it was changed meanwhile."""
+    return bool((yield Fetch(RESEAL, (channel.namespace, channel.name, channel.sealed, sealed))))
+
+
+def delete_channel(namespace: int, name: str) -> Script[None]:
+    yield Fetch(DELETE_CHANNEL, (namespace, name))
+
+
+def channels_using(namespace: int, secret: str) -> Script[list[str]]:
+    """The channels that refer to a secret."""
+    rows = yield Fetch(USING, (namespace, f'%"{secret}"%'))
+    return [name for name, spec in rows if secret in _channel(spec).uses]
+
+
+def rules_naming(namespace: int, channel: str) -> Script[Sequence[str]]:
+    """The rules that tell a channel."""
+    rows = yield Fetch(ALL_SPECS, (namespace,))
+    return [name for name, spec in rows if channel in _rule(spec).channels]

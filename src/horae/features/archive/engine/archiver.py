@@ -1,0 +1,176 @@
+"""Archiving: what a namespace does not keep any more is written to a file, and only then forgotten.
+
+The file's row and the end of what is in it are one transaction. A file that was written before a crash and has no row
+is litter, and what was in it is archived again.
+"""
+
+from uuid import UUID
+
+import structlog
+
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.executions.executions import Executions
+from horae.engine.service import Alarm, Wait
+from horae.engine.storage.place import Place
+from horae.env import SECOND, Env, Instant, Micros
+from horae.features.archive.engine.files import discard
+from horae.features.archive.engine.writing import Writing
+from horae.features.archive.store import archives
+from horae.model.base.ids import execution_id
+from horae.model.tenancy.namespace import Outcome, Retention
+from horae.store.contract import Store
+from horae.store.executions.reads import sweep
+from horae.store.expiry import expiry
+from horae.store.tenancy import namespaces
+
+LOOK = 30.0
+WALK = 600.0  # seconds between walks over all that a namespace holds
+TERM = 300 * SECOND
+PAGE = 1000  # parcels looked at together
+MOST = 20_000  # executions in a file, unless one parcel has more
+DUTY = "archive"
+log = structlog.get_logger("horae.archive")
+
+
+class Archiver:
+    """Writes what is over to files; whoever holds the duty does it, and nothing is lost or doubled if two do."""
+
+    name = "archiver"
+
+    def __init__(
+        self, env: Env, store: Store, node: UUID, retention: Micros, clock: ClockWatch, executions: Executions,
+        place: Place,
+    ) -> None:  # fmt: skip
+        self._env, self._store, self._node, self._retention = env, store, node, retention
+        self._clock, self._executions, self._place = clock, executions, place
+        self._walked: dict[int, UUID] = {}
+        self._walk_at: dict[int, float] = {}
+        self._troubles = 0  # in a row
+        self._again_at = 0.0
+        self._unread: set[int] = set()  # namespaces with something that could not be read
+        self._told = True  # a trouble is kept, perhaps one of another server
+        self.archived = 0  # executions, by this server
+        self.failures = 0  # to write a file
+        self.alarm = Alarm()
+
+    @property
+    def is_failing(self) -> bool:
+        return bool(self._troubles or self._unread)
+
+    async def step(self) -> Wait:
+        """Go on in each namespace of which something is archived."""
+        wanted = await self._store.read(namespaces.archived)
+        now = self._env.now()
+        if not wanted:
+            await self._nothing_wrong()
+            return LOOK
+        if not self._clock.trusted or self._env.clock.monotonic() < self._again_at:
+            return LOOK
+        if not await self._store.write(lambda: sweep.take_duty(DUTY, self._node, now, now + TERM)):
+            self._troubles, self._told = 0, True  # those of whoever has the duty now
+            self._unread.clear()
+            return LOOK
+        await self._readable(self._unread - wanted.keys())
+        retention = Retention(self._retention, await self._store.read(namespaces.retentions))
+        for namespace, outcomes in wanted.items():
+            if self._env.clock.monotonic() >= max(self._again_at, self._walk_at.get(namespace, 0.0)):
+                await self._page(namespace, outcomes, retention.only(namespace), now)
+        waiting = all(self._env.clock.monotonic() < self._walk_at.get(namespace, 0.0) for namespace in wanted)
+        return LOOK if waiting else 0.0
+
+    async def _page(self, namespace: int, outcomes: tuple[Outcome, ...], retention: Retention, now: Instant) -> None:
+        """Archive what is over of the parcels that come next."""
+        dialect, after = self._store.driver.dialect, self._walked.get(namespace, expiry.START)
+        before = now - retention.shortest_of(namespace)
+        place, over = await self._store.driver.read(
+            lambda: expiry.look(dialect, after, before, retention, now, PAGE), hot=False
+        )
+        if over and not await self._archive(namespace, outcomes, over):
+            self._walk_at[namespace] = self._env.clock.monotonic() + LOOK
+            return
+        self._walked[namespace] = place or expiry.START
+        if place is None:
+            await self._readable({namespace})
+            self._walk_at[namespace] = self._env.clock.monotonic() + WALK
+
+    async def _archive(self, namespace: int, outcomes: tuple[Outcome, ...], over: list[expiry.Over]) -> bool:
+        """Write these parcels to files and forget them; whether all of it could be done."""
+        ended = await self._store.read(lambda: archives.items([parcel for parcel, _ in over]))
+        ids: dict[UUID, list[UUID]] = {parcel: [] for parcel, _ in over}
+        for parcel, lo, hi, state in ended:
+            if state in outcomes:
+                ids[parcel] += [execution_id(parcel, item) for item in range(lo, hi)]
+        batch: list[expiry.Over] = []
+        chosen: list[UUID] = []
+        for one in over:
+            if chosen and len(chosen) + len(ids[one[0]]) > MOST:
+                if not await self._put(namespace, batch, chosen):
+                    return False
+                batch, chosen = [], []
+            batch.append(one)
+            chosen += ids[one[0]]
+        return await self._put(namespace, batch, chosen)
+
+    async def _put(self, namespace: int, over: list[expiry.Over], ids: list[UUID]) -> bool:
+        """Write a file, and only then forget what is in it; whether that could be done."""
+        if not ids:
+            return await self._store.write(lambda: archives.put(self._store.driver.dialect, None, {}, over))
+        writing = Writing(self._env, self._store, self._executions, namespace, ids)
+        now = self._env.now()
+        await self._store.write(lambda: archives.announce(namespace, writing.location, now))
+        try:
+            await self._place.write(writing.location, writing.pieces())
+        except Exception as error:  # whatever a place that is out of order raises: nothing is forgotten
+            if writing.unavailable is not None:
+                raise writing.unavailable from None
+            await discard(self._store, self._place, writing.location)  # half a file must not fill the place
+            if writing.broken is None or not await self._went(over):
+                await self._troubled(namespace, writing, error)
+            return False
+        made = writing.archive()
+        done = await self._store.write(lambda: archives.put(self._store.driver.dialect, made, writing.jobs, over))
+        if done:
+            self.archived += len(ids)
+        else:  # something of it changed, was erased, or was archived by another
+            await discard(self._store, self._place, writing.location)
+        if self._troubles:
+            self._troubles = 0
+            log.info("the archive can be written again", place=self._place.url)
+        self._unread.discard(namespace)
+        if not self._unread:
+            await self._store.write(lambda: sweep.tell_duty(DUTY, None, now))
+        return done
+
+    async def _went(self, over: list[expiry.Over]) -> bool:
+        """Whether somebody forgot some of these parcels, or something of them changed, while they were read."""
+        dialect = self._store.driver.dialect
+        return len(await self._store.driver.read(lambda: expiry.free(dialect, over), hot=False)) < len(over)
+
+    async def _readable(self, namespaces: set[int]) -> None:
+        """Nothing is left of these that cannot be read."""
+        if self._unread & namespaces:
+            self._unread -= namespaces
+            if not self.is_failing:
+                await self._nothing_wrong()
+
+    async def _nothing_wrong(self) -> None:
+        """Take back what was told, once."""
+        self._troubles = 0
+        self._unread.clear()
+        if self._told:
+            await self._store.write(lambda: sweep.tell_duty(DUTY, None, self._env.now()))
+            self._told = False
+
+    async def _troubled(self, namespace: int, writing: Writing, error: Exception) -> None:
+        """Tell it, and wait, longer each time."""
+        self.failures += 1
+        self._told = True
+        if writing.broken is not None:
+            self._unread.add(namespace)
+            problem = f"what namespace {namespace} does not keep any more cannot be read: {writing.broken}"
+        else:
+            self._troubles += 1
+            self._again_at = self._env.clock.monotonic() + min(LOOK * 2 ** (self._troubles - 1), WALK)
+            problem = f"{self._place.url} cannot be written to: {type(error).__name__}: {error}"
+        log.error("the archive cannot be written", problem=problem, failures=self._troubles)
+        await self._store.write(lambda: sweep.tell_duty(DUTY, problem[:500], self._env.now()))

@@ -1,0 +1,184 @@
+"""The archive: what is put there is forgotten in the same transaction that names its file."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.tenancy.namespace import Outcome
+from horae.store.expiry.expiry import Over, forget, free
+from horae.store.script import ColumnType, Fetch, ForEach, Insert, Row, Script, Statement
+
+_COLUMNS: tuple[tuple[str, ColumnType], ...] = (
+    ("id", "uuid"), ("namespace", "int"), ("first_at", "bigint"), ("last_at", "bigint"), ("executions", "int"),
+    ("outcomes", "int"), ("jobs", "int"), ("bytes", "bigint"), ("location", "text"),
+)  # fmt: skip
+_OF_JOBS: tuple[tuple[str, ColumnType], ...] = (
+    ("archive", "uuid"), ("job", "uuid"), ("namespace", "int"), ("name", "text"), ("outcomes", "int"),
+)  # fmt: skip
+MOST_JOBS = 500  # of a file that are written down
+BITS: Mapping[Outcome, int] = {"success": 1, "failed": 2, "cancelled": 4, "skipped": 8}
+ANY = sum(BITS.values())
+_NAMES = ", ".join(name for name, _ in _COLUMNS)
+_LITTER: tuple[tuple[str, ColumnType], ...] = (("location", "text"), ("at", "bigint"))
+_COMING: tuple[tuple[str, ColumnType], ...] = (*_LITTER, ("archive", "int"))
+ITEMS = Statement(
+    "items_to_archive",
+    "SELECT h.parcel, h.lo, h.hi, h.state FROM given JOIN history h ON h.parcel = given.id ORDER BY h.parcel, h.lo",
+)
+_BEFORE = (
+    f"SELECT {_NAMES} FROM archives a WHERE a.namespace = $1 AND a.id <= $2 AND a.outcomes & $3 <> 0"
+    " AND a.last_at >= $4 AND a.first_at <= $5"
+)
+BEFORE = Statement("archives_before", f"{_BEFORE} ORDER BY a.id DESC LIMIT $6")
+BEFORE_OF_JOB = Statement(
+    "archives_of_job_before",
+    f"{_BEFORE} AND (a.jobs > {MOST_JOBS} OR EXISTS (SELECT 1 FROM archive_jobs j WHERE j.archive = a.id"
+    " AND j.namespace = a.namespace AND j.outcomes & $3 <> 0 AND (j.name = $7 OR j.job = $8)))"
+    " ORDER BY a.id DESC LIMIT $6",
+)
+OLDER = Statement(
+    "archives_of_before", f"SELECT {_NAMES} FROM archives a WHERE a.namespace = $1 AND a.last_at < $2 LIMIT $3"
+)
+ONE = Statement("archive_of_id", f"SELECT {_NAMES} FROM archives a WHERE a.id = $1")
+# Whoever waits for a lock still has the snapshot of before: what is locked is looked at by the next statement.
+LOCK = Statement(
+    "lock_parcels_to_archive",
+    "SELECT p.id FROM given JOIN parcels p ON p.id = given.id ORDER BY p.id FOR UPDATE OF p",
+    at_once=True,
+)
+# What cleared a file away meanwhile also took its row of the litter; what was erased meanwhile spoilt it.
+IS_SOUND = Statement("archive_is_sound", "DELETE FROM litter WHERE location = $1 AND archive = $2 RETURNING 1")
+IS_THERE = Statement("archive_is_there", "DELETE FROM litter WHERE location = $1 RETURNING 1")
+SPOIL = Statement("spoil_archives", "UPDATE litter SET archive = NULL WHERE archive = $1")
+LIES_THERE = Statement("archive_lies_there", "SELECT 1 FROM archives WHERE id = $1 AND location = $2 FOR UPDATE")
+SAVE = Statement("move_archive", "UPDATE archives SET location = $2, bytes = $3 WHERE id = $1")
+DROP = Statement("drop_archive", "DELETE FROM archives WHERE id = $1 RETURNING location")
+DROP_JOBS = Statement("drop_archive_jobs", "DELETE FROM archive_jobs WHERE archive = $1")
+LAST = UUID(int=2**128 - 1)
+NOBODY = UUID(int=0)
+LATEST: Instant = 2**62
+
+
+class Archive(Struct, frozen=True, kw_only=True):
+    """One file: executions of a namespace, and where they lie."""
+
+    id: UUID
+    namespace: int
+    first_at: Instant
+    last_at: Instant
+    executions: int
+    outcomes: int
+    jobs: int
+    bytes: int
+    location: str
+
+
+class Sought(Struct, frozen=True, kw_only=True):
+    """Which files may hold what is looked for."""
+
+    outcomes: int = ANY
+    since: Instant = 0
+    until: Instant = LATEST
+    job: str | None = None  # its name or id
+
+
+Item = tuple[UUID, int, int, Outcome]  # a parcel, and from where to where its items ended so
+
+
+def items(parcels: Sequence[UUID]) -> Script[list[Item]]:
+    """What these parcels came to."""
+    rows = yield ForEach(ITEMS, (("id", "uuid"),), [(parcel,) for parcel in parcels])
+    return [(parcel, lo, hi, state) for parcel, lo, hi, state in rows]
+
+
+Jobs = Mapping[UUID, tuple[str, int]]  # the name of each, and what of it is there
+
+
+def announce(namespace: int, location: str, now: Instant) -> Script[None]:
+    """Before anything is read: a file of what a namespace does not keep any more will lie there."""
+    yield Insert("litter", _COMING, [(location, now, namespace)])
+
+
+def spoil(namespace: int) -> Script[None]:
+    """After something was erased: files of it that are being written may hold what it was, and are never named.
+
+    In a transaction of its own. A file that is announced later is read from what is erased; one that is being named
+    just now is waited for, and is in the archive then.
+    """
+    yield Fetch(SPOIL, (namespace,))
+
+
+def put(dialect: str, archive: Archive | None, jobs: Jobs, over: Sequence[Over]) -> Script[bool]:
+    """Name a file, if there is one, and forget what is in it; or nothing at all, if something of it changed since."""
+    yield ForEach(LOCK, (("id", "uuid"),), [(parcel,) for parcel, _ in over])
+    if len((yield from free(dialect, over))) < len(over):
+        return False
+    if archive is not None:
+        if not (yield Fetch(IS_SOUND, (archive.location, archive.namespace))):
+            return False
+        a = archive
+        row = (a.id, a.namespace, a.first_at, a.last_at, a.executions, a.outcomes, a.jobs, a.bytes, a.location)
+        yield Insert("archives", _COLUMNS, [row])
+        if len(jobs) <= MOST_JOBS:
+            rows = [(a.id, job, a.namespace, name, outcomes) for job, (name, outcomes) in sorted(jobs.items())]
+            yield Insert("archive_jobs", _OF_JOBS, rows)
+    yield from forget([parcel for parcel, _ in over])
+    return True
+
+
+def before(namespace: int, last: UUID, count: int, sought: Sought = Sought()) -> Script[list[Archive]]:  # noqa: B008
+    """Files of a namespace from one on that may hold what is sought, the newest first."""
+    given = (namespace, last, sought.outcomes, sought.since, sought.until, count)
+    if sought.job is None:
+        rows = yield Fetch(BEFORE, given)
+    else:
+        rows = yield Fetch(BEFORE_OF_JOB, (*given, sought.job, _id_in(sought.job)))
+    return [_archive(row) for row in rows]
+
+
+def older(namespace: int, before: Instant, count: int) -> Script[list[Archive]]:
+    """Some files of a namespace with nothing but what was submitted before an instant, whenever they were written."""
+    return [_archive(row) for row in (yield Fetch(OLDER, (namespace, before, count)))]
+
+
+def one(id: UUID) -> Script[Archive | None]:
+    """A file as it is known now, if it still is."""
+    rows = yield Fetch(ONE, (id,))
+    return _archive(rows[0]) if rows else None
+
+
+def _archive(row: Row) -> Archive:
+    return Archive(
+        id=row[0], namespace=row[1], first_at=row[2], last_at=row[3], executions=row[4], outcomes=row[5], jobs=row[6],
+        bytes=row[7], location=row[8],
+    )  # fmt: skip
+
+
+def _id_in(text: str) -> UUID:
+    """The id that a text is, or nobody's."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return NOBODY
+
+
+def move(archive: Archive, location: str, size: int, now: Instant) -> Script[bool]:
+    """Let a file lie elsewhere; what lay where it was is litter. False, and nothing, if one of them is gone."""
+    if not (yield Fetch(LIES_THERE, (archive.id, archive.location))):
+        return False
+    if not (yield Fetch(IS_THERE, (location,))):
+        return False
+    yield Fetch(SAVE, (archive.id, location, size))
+    yield Insert("litter", _LITTER, [(archive.location, now)], conflict="ON CONFLICT DO NOTHING")
+    return True
+
+
+def drop(archives: Sequence[Archive]) -> Script[None]:
+    """Forget files, wherever they lie by now; what lies there is litter, as old as can be."""
+    litter: list[tuple[str, Instant]] = []
+    for archive in archives:
+        yield Fetch(DROP_JOBS, (archive.id,))
+        litter += [(location, 0) for (location,) in (yield Fetch(DROP, (archive.id,)))]
+    yield Insert("litter", _LITTER, litter, conflict="ON CONFLICT DO NOTHING")

@@ -1,0 +1,152 @@
+"""Artifacts as workers bring them and as people read them."""
+
+import hashlib
+import re
+from collections.abc import AsyncIterable, AsyncIterator
+from uuid import UUID
+
+import structlog
+from msgspec import Struct
+
+from horae.engine.executions.executions import Executions
+from horae.engine.executions.memory import not_held
+from horae.engine.fleet.known_sessions import KnownSessions
+from horae.engine.storage.place import Place
+from horae.env import Env
+from horae.errors import BadInput, Busy, Gone, NotFound, TooLarge
+from horae.features.artifacts.store import artifacts
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.executions.output.artifact import MOST_ARTIFACTS, RESULT, Artifact, check_name, check_type
+from horae.model.fleet.protocol import MAX_RESULT
+from horae.store.contract import Store
+from horae.store.executions.durable.steps import is_held
+
+log = structlog.get_logger("horae.artifacts")
+MOST_PLAIN = 100  # characters of a name in its place
+_ODD = re.compile(r"[^A-Za-z0-9._-]|^\.")
+
+
+class Upload(Struct, frozen=True, kw_only=True):
+    """What a worker says of a file that it brings."""
+
+    session: UUID
+    parcel: UUID
+    item: int
+    attempt: int
+    name: str
+    type: str
+
+
+class Artifacts:
+    """Keeps what executions leave behind, fenced by session and attempt, and gives it out again."""
+
+    def __init__(
+        self, env: Env, store: Store, sessions: KnownSessions, executions: Executions, place: Place, limit: int
+    ) -> None:
+        self._env, self._store, self._sessions, self._executions = env, store, sessions, executions
+        self.place, self._limit = place, limit
+
+    async def put(self, namespace: int, upload: Upload, pieces: AsyncIterable[bytes]) -> Artifact:
+        """Keep a content under its name, instead of an earlier one. It is safe, and told, when this returns."""
+        check_name(upload.name)
+        check_type(upload.type)
+        await self._sessions.get(namespace, upload.session)
+        held = lambda: is_held(upload.session, upload.parcel, upload.item, upload.attempt)  # noqa: E731
+        if not await self._store.read(held):
+            raise not_held()
+        location = self._location(namespace, upload)
+        now = self._env.now()
+        await self._store.write(lambda: artifacts.announce(location, now))
+        content = _Content(pieces, self._limit, copied=MAX_RESULT if upload.name == RESULT else 0)
+        try:
+            await self.place.write(location, content)
+        except Exception as error:  # whatever a place that is out of order raises
+            if content.broken is not None:
+                raise content.broken from None
+            log.error("an artifact cannot be kept", place=self.place.url, error=str(error))
+            raise Busy("The place of artifacts cannot be written to.", "Look at the server's log.") from None
+        artifact = Artifact(
+            name=upload.name, attempt=upload.attempt, size=content.size, type=upload.type,
+            sha256=content.hash.hexdigest(), location=location, at=self._env.now(),
+        )  # fmt: skip
+        await self._keep(upload, artifact, content.copy)
+        return artifact
+
+    async def _keep(self, upload: Upload, artifact: Artifact, copy: bytes | None) -> None:
+        kept = await self._store.write(
+            lambda: artifacts.keep(upload.session, upload.parcel, upload.item, artifact, artifact.at, copy)
+        )
+        if kept is None:
+            raise not_held()
+        if not kept:
+            remedy = "Put several files into one archive."
+            raise BadInput(f"An execution has at most {MOST_ARTIFACTS} artifacts.", remedy, field="name")
+
+    async def list(
+        self, namespace: int, execution: str | UUID, after: str = "", limit: int = MOST_ARTIFACTS
+    ) -> list[Artifact]:
+        """What an execution left behind, by name."""
+        id = (await self._executions.find(namespace, execution)).execution.id
+        return await self._store.read(lambda: artifacts.of(parcel_of(id), index_of(id), after, limit))
+
+    async def get(self, namespace: int, execution: str | UUID, name: str) -> tuple[Artifact, AsyncIterator[bytes]]:
+        """An artifact, and its content piece by piece."""
+        id = (await self._executions.find(namespace, execution)).execution.id
+        artifact = await self._store.read(lambda: artifacts.one(parcel_of(id), index_of(id), name))
+        if artifact is None:
+            remedy = f"GET /api/v1/executions/{id}/artifacts lists what there is."
+            raise NotFound(f"This execution has no artifact {name[:60]!r}.", remedy)
+        return artifact, await self._begin(artifact)
+
+    async def _begin(self, artifact: Artifact) -> AsyncIterator[bytes]:
+        """The content from its first piece on: whether it is there is known before anything is answered."""
+        pieces = self.place.read(artifact.location)
+        try:
+            first = await anext(pieces, b"")
+        except FileNotFoundError:
+            remedy = "Several servers need one place of artifacts that all of them reach."
+            raise Gone(f"The content of {artifact.name!r} is not at {self.place.url}.", remedy) from None
+
+        async def whole() -> AsyncIterator[bytes]:
+            yield first
+            async for piece in pieces:
+                yield piece
+
+        return whole()
+
+    def _location(self, namespace: int, upload: Upload) -> str:
+        """A path that no other upload has; of the name it keeps what every place can hold."""
+        id = execution_id(upload.parcel, upload.item)
+        plain = _ODD.sub("_", upload.name.rpartition("/")[2])[-MOST_PLAIN:]
+        return f"{namespace}/{id}/{self._env.new_id()}/{plain}"
+
+
+class _Content:
+    """The pieces of a content, counted and bounded on their way; those of up to `copied` bytes are held on to."""
+
+    def __init__(self, pieces: AsyncIterable[bytes], limit: int, copied: int) -> None:
+        self._pieces, self._limit, self._copied = pieces, limit, copied
+        self._copy: list[bytes] = []
+        self.size, self.hash = 0, hashlib.sha256()
+        self.broken: Exception | None = None  # what went wrong on this side; places wrap it in errors of their own
+
+    @property
+    def copy(self) -> bytes | None:
+        """All of it, unless it has more than is copied."""
+        return b"".join(self._copy) if 0 < self.size <= self._copied else None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._pieces:
+                self.size += len(piece)
+                if self.size > self._limit:
+                    raise TooLarge(f"The artifact is larger than {self._limit} bytes.", "Raise `artifact_limit`.")
+                self.hash.update(piece)
+                if self.size <= self._copied:
+                    self._copy.append(piece)
+                else:
+                    self._copy.clear()
+                yield piece
+        except Exception as error:
+            self.broken = error
+            raise

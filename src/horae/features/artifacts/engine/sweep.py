@@ -1,0 +1,52 @@
+"""Clearing away contents that no artifact names any more."""
+
+from uuid import UUID
+
+import structlog
+
+from horae.engine.service import Alarm, Wait
+from horae.engine.storage.place import Place
+from horae.env import SECOND, Env
+from horae.features.artifacts.store import artifacts
+from horae.store.contract import Store
+from horae.store.executions.reads import sweep
+
+LOOK = 60.0
+PACE = 1.0  # between batches of those that are looked at in turn
+TERM = 300 * SECOND
+BATCH = 200
+ON_ITS_WAY = 6 * 3600 * SECOND  # longer than any upload takes
+log = structlog.get_logger("horae.artifacts")
+
+
+class ArtifactSweeper:
+    """Looks at some artifacts in turn whether their executions are still known, and removes litter."""
+
+    name = "artifact-sweeper"
+
+    def __init__(self, env: Env, store: Store, node: UUID, place: Place) -> None:
+        self._env, self._store, self._node, self._place = env, store, node, place
+        self._at = artifacts.START
+        self.alarm = Alarm()
+
+    async def step(self) -> Wait:
+        """One round, if the duty is ours."""
+        now = self._env.now()
+        if not await self._store.write(lambda: sweep.take_duty("artifacts", self._node, now, now + TERM)):
+            return LOOK
+        self._at = await self._store.write(lambda: artifacts.forget(self._at, BATCH, now))
+        found = await self._store.read(lambda: artifacts.litter(now - ON_ITS_WAY, BATCH))
+        removed = [location for location in found if await self._remove(location)]
+        if removed:
+            await self._store.write(lambda: artifacts.cleared(removed))
+        if len(removed) == BATCH:
+            return 0.0
+        return LOOK if self._at == artifacts.START else PACE
+
+    async def _remove(self, location: str) -> bool:
+        try:
+            await self._place.remove(location)
+        except Exception as error:  # whatever an object store raises: the next round tries again
+            log.warning("an artifact cannot be removed", place=self._place.url, location=location, error=str(error))
+            return False
+        return True

@@ -1,0 +1,29 @@
+"""Artifacts as JSON."""
+
+from urllib.parse import quote
+from uuid import UUID
+
+from horae.model.base.instant import format_instant
+from horae.model.base.view import Time, View
+from horae.model.executions.output.artifact import Artifact
+
+
+class ArtifactView(View, frozen=True, kw_only=True):
+    """A file that an execution left behind; `url` is where its content is read."""
+
+    name: str
+    url: str
+    size: int
+    type: str
+    sha256: str
+    attempt: int
+    created_at: Time
+
+
+def show_artifact(execution: UUID, artifact: Artifact) -> ArtifactView:
+    """An artifact as people see it."""
+    return ArtifactView(
+        name=artifact.name, url=f"/api/v1/executions/{execution}/artifacts/{quote(artifact.name)}",
+        size=artifact.size, type=artifact.type, sha256=artifact.sha256, attempt=artifact.attempt,
+        created_at=format_instant(artifact.at),
+    )  # fmt: skip

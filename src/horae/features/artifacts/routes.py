@@ -1,0 +1,86 @@
+"""Artifacts: files that executions leave behind, brought by workers and read by people."""
+
+from typing import Annotated
+from urllib.parse import quote
+from uuid import UUID
+
+from msgspec import Meta
+
+from horae.errors import Busy, Conflict, Gone, NotFound, TooLarge
+from horae.features.artifacts.engine.keeper import Upload
+from horae.features.artifacts.model import ArtifactView, show_artifact
+from horae.model.base.ids import execution_id
+from horae.model.base.view import Page
+from horae.model.executions.output.artifact import DEFAULT_TYPE, Artifact
+from horae.server.call import Call
+from horae.server.http.download import Stream
+from horae.server.reading.queries import Limit, Paged, Query
+from horae.server.reply import Header, Reply, ok
+from horae.server.route import API, get, put
+
+
+class HeldItem(Query, frozen=True, kw_only=True):
+    """A running item as its session holds it."""
+
+    parcel: UUID
+    item: Annotated[int, Meta(ge=0, le=1023)]
+    attempt: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+
+
+class ArtifactList(Paged, frozen=True, kw_only=True):
+    """Which artifacts."""
+
+    limit: Limit = 1000
+
+
+_SCRIPTS = ("javascript", "ecmascript", "jscript", "livescript")  # as browsers know them
+
+
+@put(
+    f"{API}/sessions/{{id}}/artifacts/{{file}}", "sessions.upload", ArtifactView, streams=True,
+    refuses=(NotFound, Conflict, TooLarge, Busy), headers={"Content-Type": "The artifact's own media type."},
+)  # fmt: skip
+async def upload(call: Call, query: HeldItem) -> Reply:
+    """Keep a file of a running item under its name, instead of an earlier one; the body is its content."""
+    told = Upload(
+        session=call.id(), parcel=query.parcel, item=query.item, attempt=query.attempt, name=call.path("file"),
+        type=call.header(b"content-type") or DEFAULT_TYPE,
+    )  # fmt: skip
+    kept = await call.node.artifacts.put(call.namespace, told, call.pieces())
+    return ok(show_artifact(execution_id(query.parcel, query.item), kept))
+
+
+@get(f"{API}/executions/{{id}}/artifacts", "executions.artifacts", Page[ArtifactView], refuses=(NotFound, Gone))
+async def list_artifacts(call: Call, query: ArtifactList) -> Reply:
+    """List the files that an execution left behind, by name."""
+    id, limit = call.id(), query.limit
+    found = await call.node.artifacts.list(call.namespace, id, query.cursor or "", limit + 1)
+    items = [show_artifact(id, artifact) for artifact in found[:limit]]
+    return ok(Page(items=items, next_cursor=items[-1].name if len(found) > limit else None))
+
+
+@get(
+    f"{API}/executions/{{id}}/artifacts/{{file}}", "executions.artifact", bytes, media=DEFAULT_TYPE,
+    refuses=(NotFound, Gone),
+)  # fmt: skip
+async def read(call: Call) -> Reply:
+    """Read a file that an execution left behind."""
+    artifact, pieces = await call.node.artifacts.get(call.namespace, call.id(), call.path("file"))
+    return Stream(pieces, artifact.size, _kind(artifact.type), _headers(artifact))
+
+
+def _kind(type: str) -> bytes:
+    """Its own type, but no script's: the page's policy lets scripts of this server run, and a job's is not one."""
+    is_script = any(word in type.lower() for word in _SCRIPTS)
+    return b"text/plain; charset=utf-8" if is_script else type.encode()
+
+
+def _headers(artifact: Artifact) -> tuple[Header, ...]:
+    """It is saved, not shown: a page that some job wrote must not act in the name of whoever looks at it."""
+    name = quote(artifact.name.rpartition("/")[2], safe="")
+    return (
+        (b"content-disposition", f"attachment; filename*=UTF-8''{name}".encode()),
+        (b"etag", f'"{artifact.sha256}"'.encode()),
+        (b"cache-control", b"no-store"),
+        (b"content-security-policy", b"sandbox"),
+    )

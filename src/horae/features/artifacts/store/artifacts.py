@@ -1,0 +1,136 @@
+"""Artifacts: the names of files that executions leave behind.
+
+Where a content lies is written down before it comes to lie there, and as litter: whatever happens then, it is either
+named by an artifact or cleared away.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from horae.env import Instant
+from horae.model.admission.keys import CHILD
+from horae.model.executions.output.artifact import MOST_ARTIFACTS, RESULT, Artifact
+from horae.store.base import shelves
+from horae.store.executions.durable.steps import is_held
+from horae.store.fleet.exchange import lock_sessions
+from horae.store.script import ColumnType, Fetch, ForEach, Insert, Row, Script, Statement
+
+_COLUMNS = "a.name, a.attempt, a.size, a.type, a.sha256, a.location, a.at"
+COUNT = Statement(
+    "count_artifacts", "SELECT count(*) FROM artifacts WHERE parcel = $1 AND item = $2 AND name <> $3"
+)  # fmt: skip
+OLD = Statement("artifact_location", "SELECT location FROM artifacts WHERE parcel = $1 AND item = $2 AND name = $3")
+KEEP = Statement(
+    "keep_artifact",
+    "INSERT INTO artifacts (parcel, item, name, attempt, size, type, sha256, location, at)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (parcel, item, name) DO UPDATE SET"
+    " attempt = excluded.attempt, size = excluded.size, type = excluded.type, sha256 = excluded.sha256,"
+    " location = excluded.location, at = excluded.at",
+)
+LIST = Statement(
+    "artifacts_of",
+    f"SELECT {_COLUMNS} FROM artifacts a WHERE a.parcel = $1 AND a.item = $2 AND a.name > $3 ORDER BY a.name LIMIT $4",
+)
+ONE = Statement(
+    "artifact_of", f"SELECT {_COLUMNS} FROM artifacts a WHERE a.parcel = $1 AND a.item = $2 AND a.name = $3"
+)
+FLAGS = Statement("flags_of_item", "SELECT flags FROM running WHERE parcel = $1 AND lo <= $2 AND hi > $2")
+NO_COPY = Statement("no_copy", "DELETE FROM blobs WHERE parcel = $1 AND item = $2")
+NOT_LITTER = Statement("not_litter", "DELETE FROM litter WHERE location = $1")
+LITTER = Statement("litter", "SELECT location FROM litter WHERE at <= $1 ORDER BY at LIMIT $2")
+CLEARED = Statement("cleared", "DELETE FROM litter USING given WHERE litter.location = given.location")
+# Some in turn, in the order of their parcels, so in that of time.
+SOME = Statement(
+    "some_artifacts",
+    "SELECT a.parcel, a.item, a.name, a.location, EXISTS (SELECT 1 FROM parcels p WHERE p.id = a.parcel)"
+    " FROM artifacts a WHERE (a.parcel, a.item, a.name) > ($1, $2, $3) ORDER BY a.parcel, a.item, a.name LIMIT $4",
+)
+FORGET = Statement(
+    "forget_artifacts",
+    "DELETE FROM artifacts USING given WHERE artifacts.parcel = given.parcel AND artifacts.item = given.item"
+    " AND artifacts.name = given.name",
+)
+_LITTER: tuple[tuple[str, ColumnType], ...] = (("location", "text"), ("at", "bigint"))
+_NAMED: tuple[tuple[str, ColumnType], ...] = (("parcel", "uuid"), ("item", "int"), ("name", "text"))
+
+Place = tuple[UUID, int, str]
+START: Place = (UUID(int=0), -1, "")
+
+
+def announce(location: str, now: Instant) -> Script[None]:
+    """Something will lie there; until an artifact names it, it is litter."""
+    yield Insert("litter", _LITTER, [(location, now)])
+
+
+def keep(
+    session: UUID, parcel: UUID, item: int, artifact: Artifact, now: Instant, content: bytes | None = None
+) -> Script[bool | None]:
+    """Name a content, instead of the one that had its name before. None when its session does not hold the item.
+
+    False when the execution has as many as it may have; then, too, nothing is kept. The `content` of a result is
+    copied for what runs as a step: expressions of its workflow speak of it inside a transaction.
+    """
+    yield from lock_sessions([session])
+    if not (yield from is_held(session, parcel, item, artifact.attempt)):
+        return None
+    rows = yield Fetch(COUNT, (parcel, item, artifact.name))
+    if rows[0][0] >= MOST_ARTIFACTS:
+        return False
+    old = yield Fetch(OLD, (parcel, item, artifact.name))
+    a = artifact
+    yield Fetch(KEEP, (parcel, item, a.name, a.attempt, a.size, a.type, a.sha256, a.location, a.at))
+    yield Fetch(NOT_LITTER, (artifact.location,))
+    if a.name == RESULT:
+        yield from _copy(parcel, item, content)
+    if old:
+        yield Insert("litter", _LITTER, [(old[0][0], now)], conflict="ON CONFLICT DO NOTHING")
+    return True
+
+
+def _copy(parcel: UUID, item: int, content: bytes | None) -> Script[None]:
+    """The result of a step as it is now; that of an attempt before it goes."""
+    rows = yield Fetch(FLAGS, (parcel, item))
+    if not rows or not rows[0][0] & CHILD:
+        return
+    if content is None:
+        yield Fetch(NO_COPY, (parcel, item))
+        return
+    yield shelves.put_blobs([(parcel, item, content)])
+
+
+def of(parcel: UUID, item: int, after: str, limit: int) -> Script[list[Artifact]]:
+    """The artifacts of an execution by name, from behind one on."""
+    return [_artifact(row) for row in (yield Fetch(LIST, (parcel, item, after, limit)))]
+
+
+def one(parcel: UUID, item: int, name: str) -> Script[Artifact | None]:
+    """The artifact of a name, if there is one."""
+    rows = yield Fetch(ONE, (parcel, item, name))
+    return _artifact(rows[0]) if rows else None
+
+
+def _artifact(row: Row) -> Artifact:
+    return Artifact(
+        name=row[0], attempt=row[1], size=row[2], type=row[3], sha256=row[4], location=row[5], at=row[6]
+    )  # fmt: skip
+
+
+def litter(before: Instant, limit: int) -> Script[list[str]]:
+    """Where something lies for nobody since before an instant."""
+    return [row[0] for row in (yield Fetch(LITTER, (before, limit)))]
+
+
+def cleared(locations: Sequence[str]) -> Script[None]:
+    """Nothing lies there any more."""
+    yield ForEach(CLEARED, _LITTER[:1], [(location,) for location in locations])
+
+
+def forget(after: Place, limit: int, now: Instant) -> Script[Place]:
+    """Look at some artifacts: the contents of executions that are forgotten become litter. Where to go on."""
+    rows = yield Fetch(SOME, (*after, limit))
+    gone = [row for row in rows if not row[4]]
+    if gone:
+        yield ForEach(FORGET, _NAMED, [(row[0], row[1], row[2]) for row in gone])
+        places = [(row[3], now) for row in gone]
+        yield Insert("litter", _LITTER, places, conflict="ON CONFLICT DO NOTHING")
+    return (rows[-1][0], rows[-1][1], rows[-1][2]) if len(rows) == limit else START

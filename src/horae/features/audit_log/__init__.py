@@ -1,0 +1,1 @@
+"""The audit log: who changed what, in a chain of rows that shows tampering. It cannot be switched off."""

@@ -1,0 +1,118 @@
+"""The audit log: written before a change is begun and after it, so that no change goes without a row."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+
+from horae.engine.base.sealing import Sealer
+from horae.engine.batcher import Batcher
+from horae.engine.tenancy.throttle import neighbourhood
+from horae.env import Env
+from horae.errors import StoreUnavailable
+from horae.features.audit_log.model.values import Checker, Entry, Head, Link, Outcome
+from horae.features.audit_log.model.view import AuditRow, AuditVerdict, show_row
+from horae.features.audit_log.store import log as moves
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE, Principal
+from horae.store.contract import Store
+
+MOST_TOGETHER = 64
+CHECKED_TOGETHER = 2000  # rows that are read at a time
+DENIED_EVERY = 60.0  # seconds between two rows that say the same of somebody who has no permission
+MOST_DENIED_OF_ONE = 20  # rows of one credential in that time, whatever it tries
+MOST_DENIED = 10_000
+MOST_FAILED = 200  # rows of failed sign-ins in that time, from wherever
+NOBODY = "nobody"  # who did not show who they are
+
+
+class AuditLog:
+    """Appends to the log and reads it."""
+
+    def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
+        """`sealer` signs the head, by a key that does not lie in the store."""
+        self._env, self._store, self._sealer = env, store, sealer
+        self._denied: dict[str, dict[tuple[str, str], float]] = {}  # by credential: what was denied, and when
+        self._batcher: Batcher[Entry, int] = Batcher(self._write, most=MOST_TOGETHER)
+
+    async def append(self, entry: Entry) -> int:
+        """Write an entry; tells its place when it is stored."""
+        return await self._batcher.do(entry)
+
+    async def note(self, who: Principal, address: str, action: str, target: str = "", detail: str = "{}") -> None:
+        """Write what somebody did who came without a credential, and has one now."""
+        actor = who.key if who.kind == "user" else f"key:{who.key}"
+        await self.append(
+            Entry(
+                at=self._env.now(),
+                namespace=who.namespace,
+                actor=actor,
+                actor_name=who.name,
+                address=address,
+                action=action,
+                target=target,
+                outcome="done",
+                detail=detail,
+            )
+        )
+
+    async def deny(self, entry: Entry) -> None:
+        """Write that something was denied, but not each time: who asks again and again does not fill the store."""
+        if self._is_new(entry.actor, (entry.action, entry.target), MOST_DENIED_OF_ONE):
+            await self.append(entry)
+
+    async def fail(self, action: str, name: str, address: str, said: str) -> None:
+        """Write that somebody did not get in: for a name and an address once in a while, and for all not too often."""
+        where = f"from {neighbourhood(address)}"
+        if not self._is_new(where, (action, name), MOST_DENIED_OF_ONE):
+            return
+        if not self._is_new(NOBODY, (action, f"{name} {where}"), MOST_FAILED):
+            return
+        entry = Entry(
+            at=self._env.now(), namespace=DEFAULT_NAMESPACE, actor=NOBODY, actor_name="", address=address,
+            action=action, target=f"users/{name}" if name else "", outcome="denied",
+            detail=msgspec.json.encode({"said": said[:500]}).decode(),
+        )  # fmt: skip
+        with suppress(StoreUnavailable):
+            await self.append(entry)
+
+    def _is_new(self, who: str, what: tuple[str, str], most: int) -> bool:
+        """Whether this was not told of somebody a short while ago, and not too much else."""
+        now = self._env.clock.monotonic()
+        lately = {known: at for known, at in self._denied.get(who, {}).items() if now - at < DENIED_EVERY}
+        if what in lately or len(lately) >= most:
+            return False
+        if len(self._denied) >= MOST_DENIED:
+            self._denied.clear()
+        self._denied[who] = {**lately, what: now}
+        return True
+
+    async def close(self) -> None:
+        """Finish what was asked for."""
+        await self._batcher.close()
+
+    async def rows(self, asked: moves.Asked) -> list[AuditRow]:
+        """What was done, newest first."""
+        return [show_row(link, name) for link, name in await self._store.read(lambda: moves.rows(asked))]
+
+    async def verify(self) -> AuditVerdict:
+        """Follow the whole chain, page by page, up to the head as of the last page."""
+        checker, is_whole = Checker(), False
+        while not is_whole and checker.broken is None:
+            head, links = await self._page(checker.seq)
+            checker.follow(links)
+            is_whole = len(links) < CHECKED_TOGETHER
+        checker.end(head, self._sealer.is_signed)
+        return AuditVerdict(
+            rows=checker.seq, head=checker.hash.hex(), signed=bool(head.signature), broken=checker.broken
+        )
+
+    async def _page(self, after: int) -> tuple[Head, list[Link]]:
+        return await self._store.driver.read(lambda: moves.chain(after, CHECKED_TOGETHER), snapshot=True)
+
+    async def _write(self, entries: Sequence[Entry]) -> Sequence[int | BaseException]:
+        return await self._store.write(lambda: moves.append(entries, self._sealer.sign))
+
+
+def outcome_of(status: int) -> Outcome:
+    """What an answer's status says of what was asked."""
+    return "done" if status < 400 else "denied" if status == 403 else "refused" if status < 500 else "failed"

@@ -1,0 +1,114 @@
+"""The audit log: appended under one lock, so that each row follows the one before; nothing here changes a row."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from horae.features.audit_log.model.values import Entry, Head, Link, link
+from horae.store.script import ColumnType, Fetch, Insert, Lock, Row, Script, Statement
+
+Sign = Callable[[bytes], bytes]
+
+_SHOWN = "seq, at, namespace, actor, actor_name, address, action, target, outcome, detail, begun, hash"
+HEAD = Statement("audit_head", "SELECT seq, hash, signature FROM audit_head WHERE id = 1")
+KEEP_HEAD = Statement(
+    "keep_audit_head",
+    "INSERT INTO audit_head (id, seq, hash, signature) VALUES (1, $1, $2, $3)"
+    " ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, signature = excluded.signature",
+)
+CHAIN = Statement("audit_chain", f"SELECT {_SHOWN} FROM audit_log WHERE seq > $1 ORDER BY seq LIMIT $2")
+# What was begun is shown by its outcome; without one, a server ended in between, or is still at it.
+_TOLD = "(l.outcome <> 'begun' OR NOT EXISTS (SELECT 1 FROM audit_log o WHERE o.begun = l.seq))"
+_NAME = "(SELECT n.name FROM namespaces n WHERE n.id = l.namespace)"
+_ROWS = (
+    f"SELECT {_SHOWN}, {_NAME} FROM audit_log l WHERE l.namespace = $5 AND l.seq < $1 AND l.at >= $2 AND l.at < $3"
+    f" AND ($6 = '' OR l.action LIKE $6) AND {_TOLD}"
+)
+_LAST = " ORDER BY l.seq DESC LIMIT $4"
+OF_NAMESPACE = Statement("audit_rows", _ROWS + _LAST)
+OF_ACTOR = Statement("audit_rows_of_actor", _ROWS + " AND l.actor = $7" + _LAST)
+_BY = " AND ($7 = '' OR l.actor = $7)"
+_BELOW = "l.target >= $9 AND l.target < $10"
+# All of a noun is much of the log: it is read from its end.
+OF_NOUN = Statement("audit_rows_of_noun", f"{_ROWS}{_BY} AND (l.target = $8 OR {_BELOW}){_LAST}")
+# A thing's own rows lie in order in their index. Those of what it holds do not, and are few: they are all found by the
+# same index and sorted (`+ 0`), however long the log is.
+OF_THING = Statement(
+    "audit_rows_of_thing",
+    f"SELECT * FROM ({_ROWS}{_BY} AND l.target = $8{_LAST}) AS own UNION ALL"
+    f" SELECT * FROM ({_ROWS}{_BY} AND {_BELOW} ORDER BY l.seq + 0 DESC LIMIT $4) AS held ORDER BY seq DESC LIMIT $4",
+)
+COLUMNS: tuple[tuple[str, ColumnType], ...] = (
+    ("seq", "bigint"), ("at", "bigint"), ("namespace", "int"), ("actor", "text"), ("actor_name", "text"),
+    ("address", "text"), ("action", "text"), ("target", "text"), ("outcome", "text"), ("detail", "text"),
+    ("begun", "bigint"), ("hash", "bytea"),
+)  # fmt: skip
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """Which rows, newest first."""
+
+    before: int
+    since: int
+    until: int
+    limit: int
+    namespace: int
+    action: str = ""  # "jobs.edit", or "jobs." for all that begin so
+    actor: str = ""
+    target: str = ""  # "jobs/etl" and what it holds, or "jobs" for all of a noun
+
+
+def append(entries: Sequence[Entry], sign: Sign) -> Script[list[int]]:
+    """Put entries at the end; tells their places."""
+    yield Lock(("audit-log",))
+    end = yield from head()
+    links: list[Link] = []
+    for entry in entries:
+        links.append(link(entry, end))
+        end = Head(links[-1].seq, links[-1].hash)
+    yield Insert("audit_log", COLUMNS, [_row(one) for one in links])
+    yield Fetch(KEEP_HEAD, (end.seq, end.hash, sign(end.said)))
+    return [one.seq for one in links]
+
+
+def head() -> Script[Head]:
+    """Where the log ends."""
+    rows = yield Fetch(HEAD)
+    return Head(*rows[0]) if rows else Head()
+
+
+def chain(after: int, limit: int) -> Script[tuple[Head, list[Link]]]:
+    """The next links, and where the log ends."""
+    end = yield from head()
+    return end, [_link(row) for row in (yield Fetch(CHAIN, (after, limit)))]
+
+
+def rows(asked: Asked) -> Script[list[tuple[Link, str]]]:
+    """What was done, newest first, with the name of its namespace."""
+    action = f"{asked.action}%" if asked.action.endswith(".") else asked.action
+    params = (asked.before, asked.since, asked.until, asked.limit, asked.namespace, action)
+    target = asked.target.strip("/")
+    if target:
+        below = (f"{target}/", f"{target}0")  # "0" follows "/"
+        found = yield Fetch(OF_THING if "/" in target else OF_NOUN, (*params, asked.actor, target, *below))
+    elif asked.actor:
+        found = yield Fetch(OF_ACTOR, (*params, asked.actor))
+    else:
+        found = yield Fetch(OF_NAMESPACE, params)
+    return [(_link(row), row[-1] or "") for row in found]
+
+
+def _row(one: Link) -> Row:
+    said = one.entry
+    return (
+        one.seq, said.at, said.namespace, said.actor, said.actor_name, said.address, said.action, said.target,
+        said.outcome, said.detail, said.begun, one.hash,
+    )  # fmt: skip
+
+
+def _link(row: Row) -> Link:
+    entry = Entry(
+        at=row[1], namespace=row[2], actor=row[3], actor_name=row[4], address=row[5], action=row[6], target=row[7],
+        outcome=row[8], detail=row[9], begun=row[10],
+    )  # fmt: skip
+    return Link(row[0], entry, bytes(row[11]))

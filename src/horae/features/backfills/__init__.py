@@ -1,0 +1,1 @@
+"""Backfills: run the fires of a past span that did not run."""

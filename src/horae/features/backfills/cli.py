@@ -1,0 +1,186 @@
+"""`horae backfills`: run fires of the past that did not run; look at that, pause, resume and cancel it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from horae.cli.executions.waiting import in_time
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+from horae.cli.times import TIME
+from horae.cli.values import params as read_params
+from horae.features.backfills.client import Backfill
+
+CREATE = "horae backfills create daily-report --from 2026-11-01T00:00:00Z --to 2026-11-15T00:00:00Z"
+
+
+@click.group(cls=Group, examples=(f"{CREATE} --dry-run", "horae backfills list", "horae backfills show BACKFILL"))
+def backfills() -> None:
+    """Run fires of the past that did not run."""
+
+
+@backfills.command(examples=(f"{CREATE} --dry-run", f"{CREATE} --max-concurrent 4 --wait"))
+@click.argument("job")
+@click.option("--from", "since", required=True, type=TIME, help="The first instant that counts.")
+@click.option("--to", "until", required=True, type=TIME, help="The first instant that does not; not after now.")
+@click.option("--trigger", metavar="NAME", help="Only this trigger of the job; all that fire at instants otherwise.")
+@click.option(
+    "--max-concurrent", type=click.IntRange(1, 1000), metavar="N", help="Executions live at a time; 16 otherwise."
+)
+@click.option("--newest-first", is_flag=True, help="Begin with the newest fires.")
+@click.option("--force", is_flag=True, help="Run what ran before, too.")
+@click.option(
+    "--priority", type=click.IntRange(0, 9), metavar="N", help="Instead of the job's: 0 (least urgent) to 9 (most)."
+)
+@click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter for all of them; repeatable.")
+@click.option("--params", metavar="JSON", help="Parameters for all of them; @FILE and - are read.")
+@click.option("--dry-run", is_flag=True, help="Only say how many would run, and which is the first and the last.")
+@click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 unless all succeeded.")
+@click.option("--timeout", metavar="SPAN", help="Wait no longer than this, as 1h; it goes on, the exit code is 1.")
+@remote
+async def create(
+    api: Api, job: str, since: str, until: str, newest_first: bool, force: bool, dry_run: bool, wait: bool,
+    timeout: str | None, param: tuple[str, ...], params: str | None, **more: Any,
+) -> None:  # fmt: skip
+    """Run what did not run of a job's fires from one time to another.
+
+    What ran before is not run again unless forced: each fire is known by its trigger and its instant.
+    """
+    options = {**more, "force": force or None, "order": "newest" if newest_first else None}
+    options["params"] = read_params(param, params)
+    if dry_run:
+        return _tell_plan(api, (await api.client.backfills.plan(job, since, until, **options)).raw)
+    made = await api.client.backfills.create(job, since, until, **options)
+    if wait or timeout is not None:
+        return await _finish(api, made, timeout)
+    if not api.out.is_for_people:
+        return api.out.document(made.raw)
+    api.out.say(f"Backfill {made.id} of {made.fires:,} fire{'' if made.fires == 1 else 's'} has begun.")
+    return _say_all(api, made.notes)
+
+
+def _tell_plan(api: Api, plan: dict[str, Any]) -> None:
+    if not api.out.is_for_people:
+        return api.out.document(plan)
+    many = f"{plan['toRun']:,} of {plan['fires']:,} fire{'' if plan['fires'] == 1 else 's'} would run"
+    span = f", from {plan['firstFireAt']} to {plan['lastFireAt']}" if plan.get("firstFireAt") else ""
+    api.out.say(f"{many}{span}.")
+    return _say_all(api, plan["notes"])
+
+
+def _say_all(api: Api, notes: Sequence[str]) -> None:
+    for note in notes:
+        api.out.say(note)
+
+
+async def _finish(api: Api, made: Backfill, timeout: str | None) -> None:
+    """Wait until it has ended; exit 1 unless all it started succeeded."""
+    remedy = f"wait again with `horae backfills show {made.id} --wait`"
+    final = await in_time(api, api.client.backfills.wait(made.id), timeout, made.id, what="Backfill", remedy=remedy)
+    if api.out.is_for_people:
+        api.out.say(_summary(final))
+    else:
+        api.out.document(final.raw)
+    if final.state != "done" or final.failed or final.ended_otherwise:
+        click.get_current_context().exit(1)
+
+
+def _summary(b: Backfill) -> str:
+    parts = [f"{b.succeeded:,} succeeded"]
+    counts = (
+        (b.failed, "failed"),
+        (b.ended_otherwise, "ended otherwise"),
+        (b.live, "live"),
+        (b.already_ran, "ran before"),
+    )
+    parts += [f"{count:,} {what}" for count, what in (*counts, (b.unknown, "unknown")) if count]
+    return f"Backfill {b.id}: {b.state}; {', '.join(parts)} of {b.fires:,}."
+
+
+@backfills.command("list", examples=("horae backfills list", "horae backfills list --job daily-report -o json"))
+@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
+@click.option(
+    "--state", type=click.Choice(["running", "paused", "cancelled", "done"]), help="Only those in this state."
+)
+@page_options
+@remote
+async def list_(api: Api, **filters: Any) -> None:
+    """List backfills, newest first."""
+    page = await api.client.backfills.list(**filters)
+    columns: list[Column] = [
+        ("ID", "backfillId"),
+        ("JOB", "jobName"),
+        ("STATE", "state"),
+        ("DONE", lambda one: f"{one['progress']:g}%"),
+        ("FIRES", "fires"),
+        ("LIVE", "live"),
+        ("FAILED", "failed"),
+        ("FROM", "from"),
+        ("TO", "to"),
+        ("CREATED", lambda one: api.out.age(one.get("createdAt"))),
+    ]
+    api.out.list(page.raw, columns, "There are no backfills. Make one with: horae backfills create JOB --from --to")
+
+
+@backfills.command(examples=("horae backfills show BACKFILL", "horae backfills show BACKFILL --wait"))
+@click.argument("backfill")
+@click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 unless all succeeded.")
+@click.option("--timeout", metavar="SPAN", help="Wait no longer than this, as 1h; it goes on, the exit code is 1.")
+@remote
+async def show(api: Api, backfill: str, wait: bool, timeout: str | None) -> None:
+    """Show a backfill and how far it is."""
+    found = await api.client.backfills.get(backfill)
+    if wait or timeout is not None:
+        return await _finish(api, found, timeout)
+    return api.out.one(found.raw)
+
+
+@backfills.command(examples=("horae backfills runs BACKFILL",))
+@click.argument("backfill")
+@page_options
+@remote
+async def runs(api: Api, backfill: str, **paging: Any) -> None:
+    """List the fires that a backfill ran, with their executions."""
+    page = await api.client.backfills.runs(backfill, **paging)
+    columns: list[Column] = [
+        ("FIRE", "fireAt"),
+        ("TRIGGER", "trigger"),
+        ("EXECUTION", "executionId"),
+        ("OUTCOME", lambda one: one.get("outcome") or "live"),
+        ("FORCED", "forced"),
+    ]
+    api.out.list(page.raw, columns, "It has run nothing yet.")
+
+
+@backfills.command(examples=("horae backfills pause BACKFILL",))
+@click.argument("backfill")
+@remote
+async def pause(api: Api, backfill: str) -> None:
+    """Start nothing more until it is resumed; what was started goes on."""
+    _told(api, await api.client.backfills.pause(backfill))
+
+
+@backfills.command(examples=("horae backfills resume BACKFILL",))
+@click.argument("backfill")
+@remote
+async def resume(api: Api, backfill: str) -> None:
+    """Go on where it stopped."""
+    _told(api, await api.client.backfills.resume(backfill))
+
+
+@backfills.command(examples=("horae backfills cancel BACKFILL", "horae backfills cancel BACKFILL --executions"))
+@click.argument("backfill")
+@click.option("--executions", is_flag=True, help="Cancel what it started and has not ended, too.")
+@remote
+async def cancel(api: Api, backfill: str, executions: bool) -> None:
+    """Start nothing more, for good; what was started finishes unless told otherwise."""
+    _told(api, await api.client.backfills.cancel(backfill, executions=executions))
+
+
+def _told(api: Api, found: Backfill) -> None:
+    if api.out.is_for_people:
+        api.out.say(_summary(found))
+    else:
+        api.out.document(found.raw)

@@ -1,0 +1,120 @@
+"""`client.backfills`: fires of the past that are to run."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from horae.client.encode import encode, given, instant
+from horae.client.transport.calls import Caller, path_of
+from horae.client.views import Page, View, page_of
+from horae.env import Env
+
+LOOK = 0.5  # seconds between looks at a backfill that is waited for
+
+
+class BackfillPlan(View, frozen=True, kw_only=True):
+    """What a backfill would do."""
+
+    fires: int
+    to_run: int
+    already_ran: int = 0
+    unknown: int = 0
+    first_fire_at: datetime | None = None
+    last_fire_at: datetime | None = None
+    known_from: datetime | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Backfill(View, frozen=True, kw_only=True):
+    """A backfill and how far it is."""
+
+    backfill_id: str
+    job_id: str
+    job_name: str
+    trigger: str | None = None
+    state: str
+    progress: float
+    fires: int
+    already_ran: int = 0
+    unknown: int = 0
+    started: int = 0
+    live: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    ended_otherwise: int = 0
+    notes: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    completed_at: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        return self.backfill_id
+
+    @property
+    def is_final(self) -> bool:
+        """Nothing more starts, and all that was started has ended."""
+        return self.completed_at is not None
+
+
+class Backfills:
+    """Backfills, by id."""
+
+    def __init__(self, caller: Caller, env: Env) -> None:
+        self._caller, self._env = caller, env
+
+    async def create(self, job: str, since: datetime | str, until: datetime | str, **options: Any) -> Backfill:
+        """Run what did not run of a job's fires in [since, until).
+
+        Options: `trigger`, `max_concurrent`, `order` ("oldest" or "newest"), `force`, `priority`, `params`.
+        """
+        return Backfill.of(await self._caller.post(path_of("backfills"), _body(job, since, until, options)))
+
+    async def plan(self, job: str, since: datetime | str, until: datetime | str, **options: Any) -> BackfillPlan:
+        """What `create` would run, with the same options; nothing is started."""
+        body = {**_body(job, since, until, options), "dryRun": True}
+        return BackfillPlan.of(await self._caller.post(path_of("backfills"), body))
+
+    async def get(self, id: str) -> Backfill:
+        return Backfill.of(await self._caller.get(path_of("backfills", id)))
+
+    async def list(
+        self,
+        *,
+        job: str | None = None,
+        state: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[Backfill]:
+        query = {"job": job, "state": state, "limit": limit, "cursor": cursor}
+        return page_of(Backfill, await self._caller.get(path_of("backfills"), query))
+
+    async def runs(self, id: str, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+        """The fires that it ran, with their executions, in the order of the fires."""
+        return page_of(
+            View, await self._caller.get(path_of("backfills", id, "runs"), {"limit": limit, "cursor": cursor})
+        )
+
+    async def pause(self, id: str) -> Backfill:
+        """Start nothing more until it is resumed."""
+        return Backfill.of(await self._caller.post(path_of("backfills", id, "pause")))
+
+    async def resume(self, id: str) -> Backfill:
+        return Backfill.of(await self._caller.post(path_of("backfills", id, "resume")))
+
+    async def cancel(self, id: str, *, executions: bool = False) -> Backfill:
+        """Start nothing more, for good; with `executions`, what it started and has not ended is cancelled too."""
+        body = {"executions": "cancel" if executions else "finish"}
+        return Backfill.of(await self._caller.post(path_of("backfills", id, "cancel"), body))
+
+    async def wait(self, id: str) -> Backfill:
+        """Wait until nothing more starts and all that was started has ended."""
+        while not (found := await self.get(id)).is_final:
+            await self._env.clock.sleep(LOOK)
+        return found
+
+
+def _body(job: str, since: datetime | str, until: datetime | str, options: dict[str, Any]) -> dict[str, Any]:
+    params = options.pop("params", None)
+    body = {"job": job, "from": instant(since), "to": instant(until), **given(**options)}
+    return body if params is None else {**body, "params": msgspec.Raw(encode(params))}

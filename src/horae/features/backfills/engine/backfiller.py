@@ -1,0 +1,55 @@
+"""Backfill: fires of the past become executions, a bounded number at a time, whichever server comes first."""
+
+from uuid import UUID
+
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.executions.submit import created
+from horae.engine.service import Alarm, Wait
+from horae.env import Env
+from horae.features.backfills.store.backfills import unfinished
+from horae.features.backfills.store.work import Worked
+from horae.model.executions.execution import FINAL
+from horae.store.contract import Store
+
+MOST = 100  # backfills that one step works
+BUSY = 1.0  # seconds between looks at executions of which no hint tells that they ended
+IDLE = 5.0  # seconds between looks for backfills that other servers were asked for
+
+
+class Backfiller:
+    """Works unfinished backfills; wakes when one is made or resumed, or when an execution of its job has ended."""
+
+    name = "backfiller"
+
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._jobs: frozenset[UUID] = frozenset()  # those of unfinished backfills
+        self.started = 0
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if self._jobs and any(event.job in self._jobs and event.state in FINAL for event in hint.events):
+            self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Work each unfinished backfill once; one with room left asks to be called again at once."""
+        found = await self._store.read(lambda: unfinished(MOST))
+        self._jobs = frozenset(job for _, job in found)
+        more = False
+        for id, _ in found:
+            worked = await self._work(id)
+            more |= worked is not None and worked.more
+        if not found:
+            return IDLE
+        return 0.0 if more else BUSY
+
+    async def _work(self, id: UUID) -> Worked | None:
+        worked = await self._store.work_backfill(id, self._directory.lead)
+        if worked is not None and worked.parcels:
+            now = self._env.now()
+            self.started += sum(map(len, worked.parcels))
+            events = [created(parcel, now) for parcel in worked.parcels[:20]]
+            self._hints.tell(Hint(lanes=worked.lanes, wake_at=worked.wake_at, events=events))
+        return worked

@@ -1,0 +1,279 @@
+"""Create, show, pause, resume and cancel backfills. The backfiller beside it works them."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.engine.base.refs import as_id, find_job, in_quotes, nearest
+from horae.engine.definitions.params import Params
+from horae.env import SECOND, Env, Instant
+from horae.errors import BadInput, Conflict, HoraeError, NotFound
+from horae.features.backfills.model.plan import Outline, outline, stretches
+from horae.features.backfills.model.values import (
+    DEFAULT_CONCURRENT,
+    MOST_CONCURRENT,
+    MOST_FIRES,
+    Backfill,
+    BackfillState,
+    Counts,
+)
+from horae.features.backfills.model.view import BackfillPlan, BackfillRunView, BackfillView, show_backfill, show_plan
+from horae.features.backfills.store import backfills as moves
+from horae.features.backfills.store import work as backfill_work
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.instant import format_instant, parse_instant
+from horae.model.base.view import Page
+from horae.model.definitions.job import PRIORITIES, Job
+from horae.store.contract import Store
+from horae.store.definitions import job_reads
+from horae.store.script import Script
+from horae.store.triggers import ledger
+
+AHEAD = 60 * SECOND  # how far `to` may lie ahead, for clocks that differ
+LAST = UUID(int=2**128 - 1)
+FIRST = UUID(int=0)
+_BOUNDS = "`from` is the first instant that counts, `to` the first that does not."
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A backfill as somebody asks for it."""
+
+    job: str
+    since: str
+    until: str
+    trigger: str | None = None
+    max_concurrent: int = DEFAULT_CONCURRENT
+    newest_first: bool = False
+    force: bool = False
+    priority: int | None = None
+    params: bytes | None = None
+
+
+class Backfills:
+    """What can be done with backfills."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        *,
+        wake: Callable[[], object] = lambda: None,
+        cancel: Callable[[int, UUID, str], Awaitable[object]] | None = None,
+        fire_due: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """`wake` is called when there is work, `cancel` with an execution to cancel; `fire_due` lets the scheduler
+        decide what is due, so that the newest fires are in the ledger.
+        """
+        self._env, self._store, self._params = env, store, Params()
+        self._wake, self._cancel, self._fire_due = wake, cancel, fire_due
+
+    async def plan(self, namespace: int, asked: Asked) -> BackfillPlan:
+        """What a backfill would do; nothing is written."""
+        job, backfill, found, already = await self._drafted(namespace, asked, "")
+        return show_plan(backfill, job.name, found, already, _notes(backfill, found, already))
+
+    async def create(self, namespace: int, asked: Asked, caller: str = "") -> BackfillView:
+        """Begin a backfill. Raises BadInput for a range that makes no sense, NotFound, Conflict for a deleted job."""
+        job, backfill, found, already = await self._drafted(namespace, asked, caller)
+        if found.total - already > MOST_FIRES:
+            raise BadInput(
+                f"{found.total - already:,} fires would run; a backfill is about at most {MOST_FIRES:,}.",
+                "Give a shorter range.",
+                field="from",
+            )
+        await self._store.write(lambda: moves.put(backfill))
+        self._wake()
+        return show_backfill(backfill, job.name, _notes(backfill, found, already))
+
+    async def get(self, namespace: int, ref: str | UUID) -> BackfillView:
+        """One backfill."""
+        found = await self._find(namespace, ref)
+        return (await self._shown([found]))[0]
+
+    async def list(
+        self,
+        namespace: int,
+        *,
+        job: str | None = None,
+        state: BackfillState | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[BackfillView]:
+        """Backfills, newest first."""
+        check_limit(limit)
+        of = None if job is None else (await find_job(self._store, namespace, job)).job.id
+        before = LAST if cursor is None else read_cursor(cursor, UUID)
+        found = await self._store.read(lambda: moves.page(namespace, before, of, state, limit + 1))
+        following = make_cursor(found[limit - 1].id) if len(found) > limit else None
+        return Page(items=await self._shown(found[:limit]), next_cursor=following)
+
+    async def runs(
+        self, namespace: int, ref: str | UUID, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[BackfillRunView]:
+        """What a backfill ran, in the order of the fires."""
+        check_limit(limit)
+        backfill = await self._find(namespace, ref)
+        after = (-1, FIRST) if cursor is None else read_cursor(cursor, tuple[int, UUID])
+        found = await self._store.read(lambda: moves.runs(backfill.id, after, limit + 1))
+        following = make_cursor((found[limit - 1].at, found[limit - 1].trigger)) if len(found) > limit else None
+        items = [
+            BackfillRunView(
+                fire_at=format_instant(run.at), trigger=run.name, execution_id=run.execution, forced=run.forced,
+                outcome=run.outcome,
+            )
+            for run in found[:limit]
+        ]  # fmt: skip
+        return Page(items=items, next_cursor=following)
+
+    async def pause(self, namespace: int, ref: str | UUID) -> BackfillView:
+        """Start nothing more until it is resumed; what was started goes on."""
+        return await self._change(namespace, ref, "paused", ["running", "paused"])
+
+    async def resume(self, namespace: int, ref: str | UUID) -> BackfillView:
+        """Go on where it stopped."""
+        return await self._change(namespace, ref, "running", ["paused", "running"])
+
+    async def cancel(self, namespace: int, ref: str | UUID, *, executions: bool = False) -> BackfillView:
+        """Start nothing more, for good. With `executions`, what was started and has not ended is cancelled too."""
+        view = await self._change(namespace, ref, "cancelled", ["running", "paused", "cancelled"])
+        if executions and self._cancel is not None:
+            for _, _, execution in await self._store.read(lambda: moves.live_runs(view.backfill_id)):
+                try:
+                    await self._cancel(namespace, execution, f"backfill {view.backfill_id} was cancelled")
+                except HoraeError:
+                    continue  # it ended meanwhile
+        return view
+
+    # How it is done
+
+    async def _drafted(self, namespace: int, asked: Asked, caller: str) -> tuple[Job, Backfill, Outline, int]:
+        """A backfill that may be made, what it is about, and how much of that ran before."""
+        job = (await find_job(self._store, namespace, asked.job)).job
+        if job.state == "deleted":
+            raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
+        now = self._env.now()
+        since, until = _range(asked, now)
+        backfill = Backfill(
+            id=self._env.new_id(), namespace=namespace, job=job.id, trigger=asked.trigger, since=since, until=until,
+            newest_first=asked.newest_first, force=asked.force, max_concurrent=_concurrent(asked.max_concurrent),
+            priority=_priority(asked.priority), params=self._checked(asked.params, job), created_by=caller,
+            created_at=now,
+        )  # fmt: skip
+        if self._fire_due is not None:
+            await self._fire_due()
+        known_from, found, already = await self._store.read(lambda: _outlined(backfill, job))
+        unknown = 0 if asked.force else found.forgotten
+        counts = Counts(total=found.total, unknown=unknown)
+        made = structs.replace(backfill, counts=counts, first_at=found.first, last_at=found.last, known_from=known_from)
+        return job, made, found, already
+
+    def _checked(self, params: bytes | None, job: Job) -> str | None:
+        if params is None:
+            return None
+        self._params.check(params, job)
+        return params.decode()
+
+    async def _find(self, namespace: int, ref: str | UUID) -> Backfill:
+        id = as_id(ref)
+        found = None if id is None else await self._store.read(lambda: moves.get(id, namespace))
+        if found is None:
+            raise NotFound(f"There is no backfill {str(ref)[:60]}.", "List them with `horae backfills list`.")
+        return found
+
+    async def _shown(self, found: Sequence[Backfill]) -> "list_of[BackfillView]":
+        names = await self._store.read(lambda: job_reads.names_of(sorted({b.job for b in found}))) if found else {}
+        return [show_backfill(backfill, names.get(backfill.job, str(backfill.job))) for backfill in found]
+
+    async def _change(
+        self, namespace: int, ref: str | UUID, state: BackfillState, among: Sequence[BackfillState]
+    ) -> BackfillView:
+        id = (await self._find(namespace, ref)).id
+        before = await self._store.write(lambda: moves.change(id, namespace, state, among))
+        if before is not None and before.state not in among:
+            detail = f"Backfill {id} is {before.state}."
+            raise Conflict(detail, "It has ended; create another one for what is left.")
+        self._wake()
+        return await self.get(namespace, id)
+
+
+list_of = list  # the class has a method of that name
+
+
+def _outlined(backfill: Backfill, job: Job) -> Script[tuple[Instant, Outline, int]]:
+    """From when the ledger knows, what a backfill is about, and how many of its fires ran before."""
+    versions = yield from backfill_work.chosen_versions(backfill)
+    if not versions:
+        raise (yield from _nothing_to_run(backfill, job))
+    known_from = yield from ledger.known_from()
+    reaching = [
+        structs.replace(one.version, through=backfill.until - 1) if one.live and not one.spent else one.version
+        for one in versions
+    ]
+    parts = stretches(reaching, backfill.since, backfill.until, known_from)
+    already = 0
+    for part in parts:
+        already += yield from ledger.count_ran(part.version.id, part.after, part.through)
+    return known_from, outline(parts), already
+
+
+def _nothing_to_run(backfill: Backfill, job: Job) -> Script[HoraeError]:
+    """What to say about a job, or a trigger, without nominal fires."""
+    names = sorted({one.version.name for one in (yield from ledger.versions(backfill.job))})
+    if backfill.trigger is None or not names:
+        remedy = "Only triggers that fire at instants can be backfilled: cron, interval and once."
+        return BadInput(f'Job "{job.name}" has no trigger to backfill.', remedy, field="job")
+    near = nearest(backfill.trigger, names)
+    remedy = f"Did you mean {in_quotes(near)}?" if near else f"It has {in_quotes(names[:5])}."
+    detail = f'Job "{job.name}" has no trigger "{backfill.trigger[:128]}" that fires at instants.'
+    return NotFound(detail, remedy, field="trigger")
+
+
+def _range(asked: Asked, now: Instant) -> tuple[Instant, Instant]:
+    since, until = parse_instant(asked.since, field="from"), parse_instant(asked.until, field="to")
+    if until <= since:
+        detail = f"`to` ({format_instant(until)}) is not after `from` ({format_instant(since)})."
+        raise BadInput(detail, _BOUNDS, field="to")
+    if until > now + AHEAD:
+        detail = f"`to` ({format_instant(until)}) lies ahead: what has not come yet, the triggers will fire themselves."
+        raise BadInput(detail, f"Give a time up to now ({format_instant(now)}).", field="to")
+    if since >= now:
+        raise BadInput(f"`from` ({format_instant(since)}) lies ahead.", _BOUNDS, field="from")
+    return since, min(until, now)
+
+
+def _concurrent(value: int) -> int:
+    if not 1 <= value <= MOST_CONCURRENT:
+        remedy = f"It runs from 1 to {MOST_CONCURRENT}; {DEFAULT_CONCURRENT} by default."
+        raise BadInput(f"maxConcurrent cannot be {value}.", remedy, field="maxConcurrent")
+    return value
+
+
+def _priority(value: int | None) -> int | None:
+    if value is not None and value not in PRIORITIES:
+        raise BadInput(f"priority {value} is out of range.", "Priorities run from 0 to 9.", field="priority")
+    return value
+
+
+def _notes(backfill: Backfill, found: Outline, already: int) -> list[str]:
+    """What somebody should know before this runs."""
+    notes = []
+    if not found.total:
+        notes.append("There is no fire in this range.")
+    if found.before:
+        notes.append(
+            f"{_fires(found.before)} before the trigger was made: computed from its first version that is remembered."
+        )
+    if found.forgotten:
+        kept = format_instant(backfill.known_from)
+        fate = (
+            "run, though they may have run" if backfill.force else "left alone, for they may have run; force runs them"
+        )
+        notes.append(f"The ledger knows from {kept}. {_fires(found.forgotten)} before that: {fate}.")
+    if already:
+        notes.append(f"{_fires(already)} ran before: {'run again' if backfill.force else 'not run again'}.")
+    return notes
+
+
+def _fires(count: int) -> str:
+    return f"{count:,} fire{'' if count == 1 else 's'}"

@@ -1,0 +1,172 @@
+"""Which nominal fires a backfill is about, over the versions of triggers and beyond what the ledger knows."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import chain, islice
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.decisions.count import count_fires
+from horae.model.triggers.decisions.course import Course
+from horae.model.triggers.decisions.decide import latest, upcoming
+from horae.model.triggers.decisions.open_count import count_open
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Trigger
+
+Place = tuple[Instant, str]  # a fire: its instant, and its trigger's name
+Known = Literal["before", "forgotten", "known"]
+
+
+class Version(Struct, frozen=True, kw_only=True):
+    """A version of a trigger: what it is, and which nominal fires were its own, after < fire <= through."""
+
+    id: UUID
+    name: str
+    trigger: Trigger
+    rules: Rules
+    params: str = "{}"  # of the trigger, as JSON
+    after: Instant
+    through: Instant
+    born: Instant = 0  # when its job was made
+    calendar: Calendar | None = None  # what its rules name, as it was at each time
+
+
+class Stretch(Struct, frozen=True):
+    """Nominal fires of one version, after < fire <= through, and what the ledger knows of them.
+
+    Before its first version a trigger fired at no time: there its fires are those the first version would have had.
+    """
+
+    version: Version
+    after: Instant
+    through: Instant
+    known: Known = "known"
+
+    def first(self) -> Instant | None:
+        found = self._next(self.after)
+        return None if found is None or found > self.through else found
+
+    def last(self) -> Instant | None:
+        found = self._previous(self.through + 1)
+        return None if found is None or found <= self.after else found
+
+    def count(self) -> int:
+        v = self.version
+        if v.calendar is None:
+            return count_fires(v.trigger, v.rules, self.after, self.through + 1)
+        return count_open(self._course(v.calendar), self.after, self.through + 1)
+
+    def forwards(self, place: Place | None) -> Iterator[Instant]:
+        """Its fires that follow a place, the oldest first."""
+        v, after = self.version, self.after
+        if place is not None:
+            after = max(after, place[0] - (v.name > place[1]))
+        at = self._next(after)
+        while at is not None and at <= self.through:
+            yield at
+            at = self._next(at)
+
+    def backwards(self, place: Place | None) -> Iterator[Instant]:
+        """Its fires that precede a place, the newest first."""
+        v, before = self.version, self.through + 1
+        if place is not None:
+            before = min(before, place[0] + (v.name < place[1]))
+        at = self._previous(before)
+        while at is not None and at > self.after:
+            yield at
+            at = self._previous(at)
+
+    def _next(self, after: Instant) -> Instant | None:
+        """The first fire strictly after an instant that a calendar lets run."""
+        v = self.version
+        return upcoming(v.trigger, v.rules, after) if v.calendar is None else self._course(v.calendar).next(after)
+
+    def _previous(self, before: Instant) -> Instant | None:
+        """The last fire strictly before an instant that a calendar lets run."""
+        v = self.version
+        return latest(v.trigger, v.rules, before) if v.calendar is None else self._course(v.calendar).previous(before)
+
+    def _course(self, calendar: Calendar) -> Course:
+        """Its fires as the calendar lets them through; of those that are moved together the first of the version."""
+        begun = self.after if self.known == "before" else self.version.after
+        return Course(self.version.trigger, self.version.rules, calendar, begun)
+
+
+def stretches(versions: Iterable[Version], since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:
+    """The stretches of [since, until), in the order of time for each trigger.
+
+    What lies between two versions belongs to none: the trigger was not there.
+    """
+    found: list[Stretch] = []
+    first: set[str] = set()
+    for version in sorted(versions, key=lambda v: (v.name, v.after)):
+        if version.name not in first:
+            first.add(version.name)
+            found += _before(version, since, until, known_from)
+        after, through = max(version.after, since - 1), min(version.through, until - 1)
+        forgotten = min(max(after, known_from - 1), through)
+        found.append(Stretch(version, after, forgotten, "forgotten"))
+        found.append(Stretch(version, max(after, forgotten), through))
+    return [stretch for stretch in found if stretch.after < stretch.through]
+
+
+def _before(first: Version, since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:
+    """What lies before the first version that is remembered.
+
+    Since its job was made there may have been others, which were forgotten with the last of their fires.
+    """
+    through = min(first.after, until - 1)
+    born = max(since - 1, min(first.born, through))
+    forgotten = max(born, min(known_from - 1, through))
+    return [
+        Stretch(first, since - 1, born, "before"),
+        Stretch(first, born, forgotten, "forgotten"),
+        Stretch(first, forgotten, through, "before"),
+    ]
+
+
+def ahead(
+    parts: Sequence[Stretch], place: Place | None, limit: int, *, newest_first: bool = False
+) -> list[tuple[Instant, Stretch]]:
+    """The next fires from a place on, merged over all triggers; equal instants in the order of the triggers' names."""
+    by_name: dict[str, list[Stretch]] = {}
+    for part in parts:
+        by_name.setdefault(part.version.name, []).append(part)
+    lines = [_line(own, place, newest_first) for own in by_name.values()]
+    ordered = merge(*lines, key=lambda fire: (fire[0], fire[1].version.name), reverse=newest_first)
+    return list(islice(ordered, limit))
+
+
+def _line(parts: Sequence[Stretch], place: Place | None, newest_first: bool) -> Iterator[tuple[Instant, Stretch]]:
+    """One trigger's fires; stretches that lie behind the place are not asked."""
+    if newest_first:
+        rest = [part for part in reversed(parts) if place is None or part.after < place[0]]
+        return chain.from_iterable(((at, part) for at in part.backwards(place)) for part in rest)
+    rest = [part for part in parts if place is None or part.through >= place[0]]
+    return chain.from_iterable(((at, part) for at in part.forwards(place)) for part in rest)
+
+
+class Outline(Struct, frozen=True, kw_only=True):
+    """What a backfill would be about."""
+
+    total: int
+    before: int  # of them, before their trigger was made
+    forgotten: int  # of them, no longer in the ledger
+    first: Instant | None
+    last: Instant | None
+
+
+def outline(parts: Sequence[Stretch]) -> Outline:
+    """Count without enumerating: a century of seconds costs no more than its months."""
+    counts = [(part.known, part.count()) for part in parts]
+    return Outline(
+        total=sum(count for _, count in counts),
+        before=sum(count for known, count in counts if known == "before"),
+        forgotten=sum(count for known, count in counts if known == "forgotten"),
+        first=min((at for part in parts if (at := part.first()) is not None), default=None),
+        last=max((at for part in parts if (at := part.last()) is not None), default=None),
+    )

@@ -1,0 +1,115 @@
+"""Backfills as the API shows them."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+from uuid import UUID
+
+from msgspec import Meta, Raw, field
+
+from horae.env import Instant
+from horae.features.backfills.model.plan import Outline
+from horae.features.backfills.model.values import Backfill, BackfillState
+from horae.model.base.instant import format_instant
+from horae.model.base.view import Time, View, shown_time
+
+Order = Literal["oldest", "newest"]
+
+
+class BackfillPlan(View, frozen=True, kw_only=True):
+    """What a backfill would do."""
+
+    job_id: UUID
+    job_name: str
+    trigger: str | None = None
+    since: Time = field(name="from")
+    until: Time = field(name="to")
+    fires: Annotated[int, Meta(description="Nominal fires in the range.")]
+    to_run: Annotated[int, Meta(description="Fires that would run.")]
+    already_ran: Annotated[int, Meta(description="Fires that have an execution; they run again only with force.")]
+    unknown: Annotated[
+        int, Meta(description="Fires that the ledger has forgotten; they run only with force, for they may have run.")
+    ]
+    before_trigger: Annotated[int, Meta(description="Fires before their trigger was made.")]
+    first_fire_at: Time | None = None
+    last_fire_at: Time | None = None
+    known_from: Annotated[Time, Meta(description="From when on the ledger is whole.")] | None = None
+    notes: list[str]
+
+
+class BackfillView(View, frozen=True, kw_only=True):
+    """A backfill and how far it is."""
+
+    backfill_id: UUID
+    job_id: UUID
+    job_name: str
+    trigger: str | None = None
+    since: Time = field(name="from")
+    until: Time = field(name="to")
+    order: Order
+    force: bool
+    max_concurrent: int
+    priority: int | None = None
+    params: Raw | None = None
+    state: BackfillState
+    progress: Annotated[float, Meta(description="Percent of its fires that have ended or were left alone.")]
+    fires: int
+    already_ran: int
+    unknown: int
+    started: int
+    live: int
+    succeeded: int
+    failed: int
+    ended_otherwise: Annotated[int, Meta(description="Cancelled or skipped.")]
+    first_fire_at: Time | None = None
+    last_fire_at: Time | None = None
+    reached: Annotated[Time, Meta(description="The fire it got to.")] | None = None
+    known_from: Time | None = None
+    notes: list[str]
+    created_at: Time
+    created_by: str | None = None
+    completed_at: Time | None = None
+
+
+class BackfillRunView(View, frozen=True, kw_only=True):
+    """One fire that a backfill ran; `forced` says that it had run before."""
+
+    fire_at: Time
+    trigger: str | None = None
+    execution_id: UUID
+    forced: bool
+    outcome: str | None = None
+
+
+def show_plan(backfill: Backfill, job_name: str, found: Outline, already: int, notes: Sequence[str]) -> BackfillPlan:
+    """A backfill that was not made."""
+    unknown = 0 if backfill.force else found.forgotten
+    return BackfillPlan(
+        job_id=backfill.job, job_name=job_name, trigger=backfill.trigger, since=format_instant(backfill.since),
+        until=format_instant(backfill.until), fires=found.total,
+        to_run=found.total if backfill.force else found.total - already - unknown, already_ran=already,
+        unknown=found.forgotten, before_trigger=found.before, first_fire_at=shown_time(found.first),
+        last_fire_at=shown_time(found.last), known_from=_known(backfill.known_from), notes=list(notes),
+    )  # fmt: skip
+
+
+def show_backfill(b: Backfill, job_name: str, notes: Sequence[str] = ()) -> BackfillView:
+    """A backfill as it stands."""
+    c = b.counts
+    over = c.already + c.unknown + c.succeeded + c.failed + c.ended
+    return BackfillView(
+        backfill_id=b.id, job_id=b.job, job_name=job_name, trigger=b.trigger, since=format_instant(b.since),
+        until=format_instant(b.until), order="newest" if b.newest_first else "oldest", force=b.force,
+        max_concurrent=b.max_concurrent, priority=b.priority,
+        params=None if b.params is None else Raw(b.params.encode()),
+        state=b.state, progress=100.0 if b.state == "done" or not c.total else round(100 * over / c.total, 1),
+        fires=c.total, already_ran=c.already, unknown=c.unknown, started=c.started, live=c.live, succeeded=c.succeeded,
+        failed=c.failed, ended_otherwise=c.ended, first_fire_at=shown_time(b.first_at),
+        last_fire_at=shown_time(b.last_at), reached=None if b.at is None else format_instant(b.at[0]),
+        known_from=_known(b.known_from), notes=[*([b.note] if b.note else []), *notes],
+        created_at=format_instant(b.created_at), created_by=b.created_by or None,
+        completed_at=shown_time(b.completed_at),
+    )  # fmt: skip
+
+
+def _known(at: Instant) -> str | None:
+    return format_instant(at) if at else None

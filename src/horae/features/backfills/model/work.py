@@ -1,0 +1,85 @@
+"""What a backfill does with the next fires: which of them it runs, and how the ledger reads afterwards."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.features.backfills.model.plan import Place, Stretch
+from horae.model.triggers.ledger import LedgerRow, cut, row_of
+
+
+class Pick(Struct, frozen=True):
+    """A fire that is to run, and the row that covers it, if any."""
+
+    at: Instant
+    stretch: Stretch
+    row: LedgerRow | None
+
+    @property
+    def forced(self) -> bool:
+        """It ran before: its row stays as it is."""
+        return self.row is not None and self.row.execution is not None
+
+
+class Chosen(Struct, frozen=True):
+    """What of the next fires is to run, how many ran before, and the place that was got to."""
+
+    picks: list[Pick]
+    already: int
+    place: Place | None
+
+
+def choose(
+    fires: Sequence[tuple[Instant, Stretch]], rows: Mapping[UUID, Sequence[LedgerRow]], room: int, *, force: bool
+) -> Chosen:
+    """Take fires in order until there is no room for one that is to run. What has an execution ran before."""
+    picks: list[Pick] = []
+    already = 0
+    place: Place | None = None
+    for at, stretch in fires:
+        row = row_of(rows.get(stretch.version.id, ()), at)
+        if row is not None and row.execution is not None and not force:
+            already += 1
+        elif len(picks) == room:
+            break
+        else:
+            picks.append(Pick(at, stretch, row))
+        place = (at, stretch.version.name)
+    return Chosen(picks, already, place)
+
+
+def rewrite(
+    picks: Sequence[Pick], executions: Sequence[UUID], backfill: UUID, now: Instant
+) -> tuple[list[LedgerRow], list[LedgerRow]]:
+    """The rows that go and those that come when these fires run: each is covered by exactly one row before and after.
+
+    A fire that ran before stays as it is; its further execution is the backfill's to remember.
+    """
+    gone: dict[tuple[UUID, Instant], tuple[LedgerRow, Stretch, list[Instant]]] = {}
+    come: list[LedgerRow] = []
+    for pick, execution in zip(picks, executions, strict=True):
+        if pick.forced:
+            continue
+        if pick.row is not None:
+            key = (pick.row.trigger, pick.row.last)
+            gone.setdefault(key, (pick.row, pick.stretch, []))[2].append(pick.at)
+        come.append(_backfilled(pick, execution, backfill, now))
+    for row, stretch, out in gone.values():
+        come += cut(row, sorted(out), stretch.version.trigger, stretch.version.rules)
+    return [row for row, _, _ in gone.values()], come
+
+
+def _backfilled(pick: Pick, execution: UUID, backfill: UUID, now: Instant) -> LedgerRow:
+    before = {
+        "before": "before the trigger was made",
+        "forgotten": "what became of it is not known any more",
+        "known": "no row said what became of it",
+    }[pick.stretch.known]
+    if pick.row is not None:
+        before = f"was {pick.row.disposition}: {pick.row.cause}"
+    return LedgerRow(
+        trigger=pick.stretch.version.id, first=pick.at, last=pick.at, disposition="backfilled",
+        cause=f"backfill {backfill}; {before}", execution=execution, decided_at=now,
+    )  # fmt: skip

@@ -1,0 +1,175 @@
+"""Backfills as rows: made, listed, paused, resumed and cancelled. What works them stands in `backfill_work`."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.features.backfills.model.values import Backfill, BackfillState, Counts
+from horae.store.base.shelves import Columns, names
+from horae.store.script import Fetch, Insert, Row, Script, Statement
+
+COLUMNS: Columns = (
+    ("id", "uuid"), ("namespace", "int"), ("job", "uuid"), ("trigger_name", "text"), ("from_at", "bigint"),
+    ("to_at", "bigint"), ("newest_first", "bool"), ("force", "bool"), ("max_concurrent", "int"),
+    ("priority", "smallint"), ("params", "text"), ("state", "text"), ("cursor_at", "bigint"), ("cursor_name", "text"),
+    ("total", "bigint"), ("already", "bigint"), ("unknown", "bigint"), ("started", "bigint"), ("succeeded", "bigint"),
+    ("failed", "bigint"), ("ended", "bigint"), ("first_at", "bigint"), ("last_at", "bigint"), ("known_from", "bigint"),
+    ("note", "text"), ("created_by", "text"), ("created_at", "bigint"), ("completed_at", "bigint"),
+)  # fmt: skip
+GET = Statement("backfill", f"SELECT {names(COLUMNS)} FROM backfills WHERE id = $1 AND namespace = $2")
+PAGE = Statement(
+    "backfills",
+    f"SELECT {names(COLUMNS)} FROM backfills WHERE namespace = $1 AND id < $2 AND ($3::uuid IS NULL OR job = $3)"
+    " AND ($4::text IS NULL OR state = $4) ORDER BY id DESC LIMIT $5",
+)
+# Paused ones with nothing under way are nobody's business until they are resumed.
+OPEN = Statement(
+    "open_backfills",
+    "SELECT id, job FROM backfills WHERE completed_at IS NULL"
+    " AND (state <> 'paused' OR started > succeeded + failed + ended) ORDER BY id LIMIT $1",
+)
+LOCK = Statement("lock_backfill", f"SELECT {names(COLUMNS)} FROM backfills WHERE id = $1 AND namespace = $2 FOR UPDATE")
+SET_STATE = Statement("set_backfill_state", "UPDATE backfills SET state = $2, note = $3 WHERE id = $1")
+RUNS = Statement(
+    "backfill_runs",
+    "SELECT r.at, r.trigger_id, g.name, r.execution, r.forced, r.outcome FROM backfill_runs r"
+    " LEFT JOIN triggers g ON g.id = r.trigger_id WHERE r.backfill = $1 AND (r.at, r.trigger_id) > ($2, $3)"
+    " ORDER BY r.at, r.trigger_id LIMIT $4",
+)
+LIVE_RUNS = Statement(
+    "live_backfill_runs",
+    "SELECT trigger_id, at, execution FROM backfill_runs WHERE backfill = $1 AND outcome IS NULL"
+    " ORDER BY at, trigger_id",
+)
+STANDING = Statement(
+    "standing_backfills",
+    "SELECT b.namespace, j.name, b.state, count(*), sum(b.total), sum(b.already), sum(b.unknown), sum(b.started),"
+    " sum(b.succeeded), sum(b.failed), sum(b.ended) FROM backfills b JOIN jobs j ON j.id = b.job"
+    " WHERE b.completed_at IS NULL GROUP BY b.namespace, j.name, b.state"
+    " ORDER BY b.namespace, j.name, b.state LIMIT $1",
+)
+OLD_RUNS = Statement(
+    "expire_backfill_runs",
+    "WITH old AS MATERIALIZED (SELECT r.backfill, r.trigger_id, r.at FROM backfill_runs r"
+    " JOIN backfills b ON b.id = r.backfill WHERE b.completed_at < $1 LIMIT $2)"
+    " DELETE FROM backfill_runs WHERE (backfill, trigger_id, at) IN (SELECT backfill, trigger_id, at FROM old)"
+    " RETURNING 1",
+)
+OLD = Statement(
+    "expire_backfills",
+    "DELETE FROM backfills WHERE completed_at < $1"
+    " AND NOT EXISTS (SELECT 1 FROM backfill_runs r WHERE r.backfill = backfills.id)",
+)
+
+
+class BackfillRun(Struct, frozen=True):
+    """One fire that a backfill ran."""
+
+    at: Instant
+    trigger: UUID
+    name: str | None  # of its trigger, while that is remembered
+    execution: UUID
+    forced: bool
+    outcome: str | None
+
+
+def put(backfill: Backfill) -> Script[None]:
+    """A new backfill; whoever steps next begins it."""
+    yield Insert("backfills", COLUMNS, [to_row(backfill)])
+
+
+def to_row(b: Backfill) -> Row:
+    c = b.counts
+    at, name = b.at or (None, None)
+    return (
+        b.id, b.namespace, b.job, b.trigger, b.since, b.until, b.newest_first, b.force, b.max_concurrent, b.priority,
+        b.params, b.state, at, name, c.total, c.already, c.unknown, c.started, c.succeeded, c.failed, c.ended,
+        b.first_at, b.last_at, b.known_from, b.note, b.created_by, b.created_at, b.completed_at,
+    )  # fmt: skip
+
+
+def read(row: Row) -> Backfill:
+    """A backfill from its columns."""
+    return Backfill(
+        id=row[0], namespace=row[1], job=row[2], trigger=row[3], since=row[4], until=row[5],
+        newest_first=bool(row[6]), force=bool(row[7]), max_concurrent=row[8], priority=row[9], params=row[10],
+        state=row[11], at=None if row[12] is None else (row[12], row[13]),
+        counts=Counts(
+            total=row[14], already=row[15], unknown=row[16], started=row[17], succeeded=row[18], failed=row[19],
+            ended=row[20],
+        ),
+        first_at=row[21], last_at=row[22], known_from=row[23], note=row[24], created_by=row[25], created_at=row[26],
+        completed_at=row[27],
+    )  # fmt: skip
+
+
+def get(id: UUID, namespace: int) -> Script[Backfill | None]:
+    """A backfill as it stands."""
+    rows = yield Fetch(GET, (id, namespace))
+    return read(rows[0]) if rows else None
+
+
+def page(
+    namespace: int, before: UUID, job: UUID | None, state: BackfillState | None, limit: int
+) -> Script[list[Backfill]]:
+    """Backfills made before another, newest first."""
+    rows = yield Fetch(PAGE, (namespace, before, job, state, limit))
+    return [read(row) for row in rows]
+
+
+def unfinished(limit: int) -> Script[list[tuple[UUID, UUID]]]:
+    """Backfills of which something is to be started or to be seen ending, with their jobs."""
+    rows = yield Fetch(OPEN, (limit,))
+    return [(row[0], row[1]) for row in rows]
+
+
+def change(id: UUID, namespace: int, state: BackfillState, among: Sequence[BackfillState]) -> Script[Backfill | None]:
+    """Set a backfill's state if it is in one of these; as it was before, None when there is none."""
+    rows = yield Fetch(LOCK, (id, namespace))
+    if not rows:
+        return None
+    before = read(rows[0])
+    if before.state in among:
+        yield Fetch(SET_STATE, (id, state, ""))
+    return before
+
+
+def runs(id: UUID, after: tuple[Instant, UUID], limit: int) -> Script[list[BackfillRun]]:
+    """What a backfill ran, in the order of the fires."""
+    rows = yield Fetch(RUNS, (id, *after, limit))
+    return [BackfillRun(row[0], row[1], row[2], row[3], bool(row[4]), row[5]) for row in rows]
+
+
+def live_runs(id: UUID) -> Script[list[tuple[UUID, Instant, UUID]]]:
+    """What a backfill started and did not see ending: (trigger, instant, execution)."""
+    rows = yield Fetch(LIVE_RUNS, (id,))
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+class Standing(Struct, frozen=True):
+    """Backfills of one job in one state that are not completed: how many, and how far they are together."""
+
+    namespace: int
+    job: str
+    state: BackfillState
+    backfills: int
+    counts: Counts
+
+
+def standing(most: int) -> Script[list[Standing]]:
+    """Backfills of all namespaces that are not completed, by job and state."""
+    rows = yield Fetch(STANDING, (most,))
+    fields = Counts.__struct_fields__
+    return [
+        Standing(row[0], row[1], row[2], row[3], Counts(**dict(zip(fields, map(int, row[4:]), strict=True))))
+        for row in rows
+    ]
+
+
+def forget(before: Instant, most: int = 1000) -> Script[bool]:
+    """Forget backfills that were completed before an instant; true when there may be more."""
+    gone = yield Fetch(OLD_RUNS, (before, most))
+    yield Fetch(OLD, (before,))
+    return len(gone) == most

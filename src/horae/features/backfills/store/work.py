@@ -1,0 +1,314 @@
+"""Working a backfill: the next fires become executions, each fire once, whichever server comes first.
+
+The backfill's row is locked and its place advanced in the transaction that makes the executions, cuts the ledger's rows
+and remembers the runs. How many may start is what live executions leave of its bound, looked up under that lock.
+"""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.features.backfills.model.plan import Stretch, Version, ahead, stretches
+from horae.features.backfills.model.values import Backfill, Counts
+from horae.features.backfills.model.work import Chosen, Pick, choose, rewrite
+from horae.features.backfills.store.backfills import COLUMNS, live_runs, read
+from horae.model.admission.quota import UNBOUNDED, Bounds
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.executions.deadline import deadline_after
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import Parcel
+from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_blamed, shared
+from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.calendars.resolve import no_such_calendar
+from horae.model.triggers.decisions.decide import cover
+from horae.model.triggers.decisions.params import fill_fire_params, fire_scope
+from horae.model.triggers.decisions.values import previous_fire
+from horae.model.triggers.ledger import LedgerRow
+from horae.store.admission.share_lanes import in_their_lanes
+from horae.store.base.live import live_among
+from horae.store.base.shelves import Columns, names
+from horae.store.executions.entering.placing import place
+from horae.store.executions.entering.submission import NewExecution
+from horae.store.executions.entering.submit import CURRENT
+from horae.store.executions.parcels import put_parcels
+from horae.store.script import Fetch, ForEach, Insert, Lock, Script, Statement
+from horae.store.triggers import calendars, ledger, triggers
+from horae.store.triggers.ledger import Versioned
+from horae.store.triggers.refusals import sift
+from horae.store.triggers.targets import Lead, Target, execution_of, targets
+from horae.store.triggers.triggers import why
+
+LOOK = 500  # fires that one step looks at
+BATCH = 128  # executions that it makes: nobody else writes to SQLite meanwhile
+PAUSED = "the trigger was paused"
+DELETED = "The job was deleted."
+
+TAKE = Statement(
+    "take_backfill",
+    f"SELECT {names(COLUMNS)} FROM backfills WHERE id = $1 AND completed_at IS NULL FOR UPDATE SKIP LOCKED",
+)
+ADVANCE = Statement(
+    "advance_backfill",
+    "UPDATE backfills SET state = $2, cursor_at = $3, cursor_name = $4, already = $5, unknown = $6, started = $7,"
+    " succeeded = $8, failed = $9, ended = $10, note = $11, completed_at = $12 WHERE id = $1",
+)
+ENDED = Statement(
+    "ended_executions",
+    "SELECT given.execution, h.state FROM given JOIN history h ON h.parcel = given.parcel AND h.lo <= given.item"
+    " AND h.hi > given.item",
+)
+SETTLE = Statement(
+    "settle_backfill_runs",
+    "UPDATE backfill_runs SET outcome = given.outcome FROM given WHERE backfill_runs.backfill = $4"
+    " AND backfill_runs.trigger_id = given.trigger_id AND backfill_runs.at = given.at",
+)
+RUNS: Columns = (
+    ("backfill", "uuid"), ("trigger_id", "uuid"), ("at", "bigint"), ("execution", "uuid"), ("forced", "bool"),
+)  # fmt: skip
+
+
+class Worked(Struct, frozen=True):
+    """What a step did: the backfill as it stands, what was made, and whether there is room to go on at once."""
+
+    backfill: Backfill
+    parcels: list[Parcel] = []
+    lanes: dict[int, int] = {}
+    wake_at: Instant | None = None
+    more: bool = False
+
+
+class _Made(Struct, frozen=True):
+    """Executions that a step made."""
+
+    chosen: Chosen
+    parcels: list[Parcel]
+    lanes: dict[int, int]
+    wake_at: Instant | None
+    executions: list[UUID]
+
+
+def work(
+    id: UUID, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int = LOOK, bounds: Bounds = UNBOUNDED
+) -> Script[Worked | None]:
+    """See what has ended, and start what there is room for; None when somebody else works it, or nothing is left.
+
+    One that cannot go on is paused with the reason.
+    """
+    rows = yield Fetch(TAKE, (id,))
+    if not rows:
+        return None
+    before = backfill = read(rows[0])
+    # Two of one job may be about the same rows of the ledger.
+    yield Lock((f"backfills:{backfill.job}",))  # guard: one-backfill-of-a-job
+    counts, live = yield from _settle(backfill)
+    backfill = structs.replace(backfill, counts=counts)
+    if backfill.state == "running":
+        return (yield from _start(before, backfill, live, lead, new_id, now, look, bounds))
+    if backfill.state == "cancelled" and not live:
+        backfill = structs.replace(backfill, completed_at=now)
+    if backfill != before:
+        yield from _advance(backfill)
+    return Worked(backfill)
+
+
+def _settle(backfill: Backfill) -> Script[tuple[Counts, int]]:
+    """Note how executions ended; the counts then, and how many are live."""
+    runs = yield from live_runs(backfill.id)
+    if not runs:
+        return backfill.counts, 0
+    columns: Columns = (("execution", "uuid"), ("parcel", "uuid"), ("item", "int"))
+    probe = [(execution, parcel_of(execution), index_of(execution)) for _, _, execution in runs]
+    live = yield from live_among([execution for execution, *_ in probe])
+    over = [one for one in probe if one[0] not in live]
+    if not over:
+        return backfill.counts, len(live)
+    states: dict[UUID, str] = dict((yield ForEach(ENDED, columns, over)))
+    outcomes = [(trigger, at, states.get(e, "forgotten")) for trigger, at, e in runs if e not in live]
+    given: Columns = (("trigger_id", "uuid"), ("at", "bigint"), ("outcome", "text"))
+    yield ForEach(SETTLE, given, outcomes, (backfill.id,))
+    told = [outcome for _, _, outcome in outcomes]
+    c, good, bad = backfill.counts, told.count("success"), told.count("failed")
+    counts = structs.replace(
+        c, succeeded=c.succeeded + good, failed=c.failed + bad, ended=c.ended + len(told) - good - bad
+    )
+    return counts, len(live)
+
+
+def _start(
+    before: Backfill, backfill: Backfill, live: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int,
+    bounds: Bounds,
+) -> Script[Worked]:  # fmt: skip
+    """Start what there is room for, and say when nothing is left; what a key or a quota stands against waits."""
+    yield ForEach(CURRENT, (("id", "uuid"),), [(backfill.job,)])  # a deletion waits, or is seen
+    target = (yield from targets([backfill.job])).get(backfill.job)
+    if target is None or target.state == "deleted":
+        gone = structs.replace(backfill, state="cancelled", note=DELETED, completed_at=None if live else now)
+        yield from _advance(gone)
+        return Worked(gone)
+    room = backfill.max_concurrent - live  # guard: backfill-counts-live
+    try:
+        parts, pending = yield from _parts(backfill, now)
+        fires = _decided(ahead(parts, backfill.at, look, newest_first=backfill.newest_first), backfill, pending)
+        chosen = (yield from _choose(backfill, fires, min(room, BATCH))) if fires and room > 0 else None
+        with shared(Meter(MOST_STEPS + ITEM_STEPS * BATCH)):
+            wanted = [_execution(backfill, target, pick, lead, new_id, now) for pick in chosen.picks] if chosen else []
+    except Exception as error:
+        stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {why(error)}")
+        yield from _advance(stuck)
+        return Worked(stuck)
+    sifted = yield from sift(wanted, [target.spec] * len(wanted), bounds, new_id, now, replaces=False)
+    if sifted.refused:
+        room = sifted.cut()
+        chosen = (yield from _choose(backfill, fires, room)) if room else None
+        wanted = wanted[:room]
+    made = (yield from _make(backfill, chosen, wanted, new_id, now)) if chosen else None
+    yield from sifted.keep(made.executions if made is not None else [])
+    backfill = _moved_on(backfill, made, pending, sifted.why)
+    if not fires and not pending and not live:
+        backfill = _done(backfill, now)
+    if backfill != before:
+        yield from _advance(backfill)
+    if made is None:
+        return Worked(backfill)
+    more = len(made.chosen.picks) < room
+    return Worked(backfill, made.parcels, made.lanes, made.wake_at, more)
+
+
+def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], list[Version]]]:
+    """The stretches of its triggers that may run, and those versions that have yet to decide some of its fires."""
+    found = yield from chosen_versions(backfill)
+    asleep = {one.version.id for one in found if one.is_asleep(backfill.until)}
+    if asleep:
+        yield from _cover(backfill, asleep, now)
+        found = yield from chosen_versions(backfill)
+    known_from = yield from ledger.known_from()
+    reached = [one.reaching(backfill.until) for one in found]
+    parts = stretches(reached, backfill.since, backfill.until, known_from)
+    runnable = [part for part in parts if backfill.force or part.known != "forgotten"]
+    return runnable, [one.version for one in found if one.is_pending(backfill.until)]
+
+
+def _decided(
+    fires: list[tuple[Instant, Stretch]], backfill: Backfill, pending: Sequence[Version]
+) -> list[tuple[Instant, Stretch]]:
+    """The next fires as far as no trigger has yet to decide others before them: they would be passed over."""
+    if not pending:
+        return fires
+    reached = min(version.through for version in pending)
+    return [] if backfill.newest_first else [(at, stretch) for at, stretch in fires if at <= reached]
+
+
+def chosen_versions(backfill: Backfill) -> Script[list[Versioned]]:
+    """The versions of the triggers that a backfill is about."""
+    found = yield from ledger.versions(backfill.job)
+    chosen = [one for one in found if backfill.trigger in (None, one.version.name)]
+    wanted = {(backfill.namespace, one.version.rules.calendars) for one in chosen if one.version.rules.calendars}
+    if not wanted:
+        return chosen
+    compiled = yield from calendars.compiled(sorted(wanted), backfill.since)
+    return [_by_calendar(one, compiled.get((backfill.namespace, one.version.rules.calendars))) for one in chosen]
+
+
+def _by_calendar(one: Versioned, calendar: Calendar | None) -> Versioned:
+    """A version with the calendar that its rules name. Raises when it is not there."""
+    names = one.version.rules.calendars
+    if names and calendar is None:
+        raise no_such_calendar(" and ".join(names), ())
+    return structs.replace(one, version=structs.replace(one.version, calendar=calendar))
+
+
+def _cover(backfill: Backfill, asleep: set[UUID], now: Instant) -> Script[None]:
+    """Decide what a pause left open, as its end would: then there is a row to cut."""
+    for timer in (yield from triggers.of_job(backfill.job, lock=True)):
+        through = min(backfill.until - 1, now - timer.rules.offset)
+        if timer.id not in asleep or timer.next_fire_at is not None or timer.decided_through >= through:
+            continue
+        runs = cover(timer.trigger, timer.rules, timer.decided_through, through, "skipped-paused", PAUSED)
+        if runs:
+            yield from triggers.put_fires([(timer.id, run, None) for run in runs], now)
+        yield Fetch(triggers.SET_TIMER, (timer.id, None, through))
+
+
+def _choose(backfill: Backfill, fires: Sequence[tuple[Instant, Stretch]], room: int) -> Script[Chosen]:
+    """Which of the next fires are to run, by what the ledger says of them."""
+    rows = yield from _rows(fires)
+    return choose(fires, rows, room, force=backfill.force)
+
+
+def _make(
+    backfill: Backfill, chosen: Chosen, wanted: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
+) -> Script[_Made]:
+    """Executions for the next fires, the ledger's rows of them, and what the backfill remembers."""
+    placed, parcels = place((yield from in_their_lanes(wanted, now)), {}, new_id, now)
+    executions = [mine[0].execution_id for mine in placed]
+    lanes, wake_at = yield from put_parcels(parcels, now)
+    gone, come = rewrite(chosen.picks, executions, backfill.id, now)
+    yield from ledger.exchange_rows(gone, come)
+    runs = [
+        (backfill.id, pick.stretch.version.id, pick.at, execution, pick.forced)
+        for pick, execution in zip(chosen.picks, executions, strict=True)
+    ]
+    if runs:
+        yield Insert("backfill_runs", RUNS, runs)
+    return _Made(chosen, [parcel for parcel, _ in parcels], lanes, wake_at, executions)
+
+
+def _rows(fires: Sequence[tuple[Instant, Stretch]]) -> Script[dict[UUID, list[LedgerRow]]]:
+    """The rows that cover these fires: no more than there are fires."""
+    least: dict[UUID, tuple[Instant, int]] = {}
+    for at, stretch in fires:
+        lowest, count = least.get(stretch.version.id, (at, 0))
+        least[stretch.version.id] = (min(lowest, at), count + 1)
+    found: dict[UUID, list[LedgerRow]] = {}
+    for id in sorted(least):
+        found[id] = yield from ledger.rows_from(id, *least[id])
+    return found
+
+
+def _execution(
+    backfill: Backfill, target: Target, pick: Pick, lead: Lead, new_id: Callable[[], UUID], now: Instant
+) -> NewExecution:
+    """An execution for a fire of the past; its deadline counts from now."""
+    version = pick.stretch.version
+    within = target.spec.within if version.rules.within is None else version.rules.within
+    since = previous_fire(version.trigger, pick.at)
+    extra = Extra(
+        origin="backfill", trigger=version.id, fire_at=pick.at, interval=None if since is None else (since, pick.at),
+        backfill=backfill.id,
+    )  # fmt: skip
+    scope = fire_scope(target.spec.params, version.name, pick.at, since)
+    item = fill_fire_params(msgspec.json.decode(version.params), scope)
+    if backfill.params is not None:
+        item = msgspec.json.encode({**msgspec.json.decode(item), **msgspec.json.decode(backfill.params)})
+    deadline = deadline_after(now, within)
+    one = execution_of(target, extra, lead, item=item, priority=backfill.priority, deadline=deadline, new_id=new_id)
+    refuse_blamed()
+    return one
+
+
+def _moved_on(backfill: Backfill, made: _Made | None, pending: Sequence[Version], refused: str) -> Backfill:
+    names = ", ".join(sorted({version.name for version in pending})[:5])
+    waits = f"It waits until these triggers have decided: {names}." if names else ""
+    backfill = structs.replace(backfill, note=f"It waits: {refused}." if refused else waits)
+    if made is None:
+        return backfill
+    c = backfill.counts
+    counts = structs.replace(c, already=c.already + made.chosen.already, started=c.started + len(made.chosen.picks))
+    return structs.replace(backfill, at=made.chosen.place or backfill.at, counts=counts)
+
+
+def _done(backfill: Backfill, now: Instant) -> Backfill:
+    """What it did not meet had been forgotten by the ledger before it came there."""
+    c = backfill.counts
+    counts = structs.replace(c, unknown=max(0, c.total - c.already - c.started))
+    return structs.replace(backfill, state="done", counts=counts, completed_at=now)
+
+
+def _advance(b: Backfill) -> Script[None]:
+    at, name = b.at or (None, None)
+    c = b.counts
+    ended = (c.already, c.unknown, c.started, c.succeeded, c.failed, c.ended)
+    yield Fetch(ADVANCE, (b.id, b.state, at, name, *ended, b.note, b.completed_at))

@@ -1,0 +1,1 @@
+"""Dead letters: failed executions set aside, grouped, retried, replayed or discarded."""

@@ -1,0 +1,52 @@
+"""What requests may say of dead letters: which, and what becomes of them."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from horae.server.reading.bodies import Body, When
+
+
+class DeadLetterWhich(Body, frozen=True, kw_only=True):
+    """Which dead letters, by what they are; an empty one means all that are open."""
+
+    job: str | None = None
+    queue: str | None = None
+    error_type: str | None = None
+    reason: Annotated[str, Meta(description="Why they ended: retries, permanent, runTimeout...")] | None = None
+    text: Annotated[str, Meta(max_length=256, description="A part of the error's message.")] | None = None
+    since: When | None = None
+    until: When | None = None
+    older_than: Annotated[str, Meta(description="Made longer ago than this, as 7d.")] | None = None
+
+
+class DeadLetterFilter(DeadLetterWhich, frozen=True, kw_only=True):
+    """Which dead letters, and how many of them."""
+
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
+    cursor: Annotated[str, Meta(max_length=512, description="`nextCursor` of the answer before.")] | None = None
+
+
+class DeadLetterChoice(Body, frozen=True, kw_only=True):
+    """Dead letters by id, or all that match a filter."""
+
+    ids: Annotated[list[str], Meta(max_length=1000)] | None = None
+    filter: DeadLetterFilter | None = None
+
+
+class DeadLetterRetry(DeadLetterChoice, frozen=True, kw_only=True):
+    """Dead letters to run again, and what changes about their params."""
+
+    params: Annotated[
+        dict[str, Any] | None, Meta(description="A merge patch: members replace theirs, null takes one away.")
+    ] = None
+
+
+class ReplayBody(Body, frozen=True, kw_only=True):
+    """Dead letters to run again at a pace."""
+
+    filter: DeadLetterWhich
+    rate: Annotated[str, Meta(description='So many in a span, as "10/1s"; as fast as it goes otherwise.')] | None = None
+    params: Annotated[
+        dict[str, Any] | None, Meta(description="A merge patch: members replace theirs, null takes one away.")
+    ] = None

@@ -1,0 +1,1 @@
+"""The commands of dead letters and replays."""

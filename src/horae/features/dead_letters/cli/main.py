@@ -1,0 +1,219 @@
+"""`horae dlq`: executions that failed for good; look at them, retry, replay or discard them, one or many."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from horae.cli.asking import confirm
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+from horae.cli.terminal import echo
+from horae.cli.times import TIME
+from horae.cli.values import params as read_params
+from horae.client.views import Bulk
+from horae.errors import BadInput
+from horae.features.dead_letters.cli.replays import replays, told
+
+
+def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--older-than", metavar="SPAN", help="Only those made longer ago than this, as 7d."),
+        click.option("--until", type=TIME, help="Only those made before."),
+        click.option("--since", type=TIME, help="Only those made since, as 2026-11-15T00:00:00Z."),
+        click.option("--text", metavar="TEXT", help="Only those whose error's message has this in it."),
+        click.option("--reason", metavar="REASON", help="Only those that ended for this reason, as runTimeout."),
+        click.option("--error-type", metavar="TYPE", help="Only those that failed with this error."),
+        click.option("--queue", metavar="QUEUE", help="Only those of this queue."),
+        click.option("--job", metavar="JOB", help="Only those of this job, by name or id."),
+    ):
+        command = option(command)
+    return command
+
+
+def param_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--params", metavar="JSON", help="What changes about their params; null takes one away."),
+        click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter to be changed; repeatable."),
+    ):
+        command = option(command)
+    return command
+
+
+state_option = click.option(
+    "--state", type=click.Choice(["open", "retried", "discarded", "all"]), help="Open ones unless told otherwise."
+)
+
+
+@click.group(cls=Group, examples=("horae dlq list", "horae dlq groups", "horae dlq retry --job daily-report --yes"))
+def dlq() -> None:
+    """Look at dead letters; retry, replay or discard them."""
+
+
+dlq.add_command(replays)
+
+
+@dlq.command("list", examples=("horae dlq list", "horae dlq list --job daily-report -o json"))
+@filter_options
+@state_option
+@page_options
+@remote
+async def list_(api: Api, **filters: Any) -> None:
+    """List dead letters, newest first."""
+    page = await api.client.dlq.list(**filters)
+    columns: list[Column] = [
+        ("EXECUTION", lambda one: one["execution"]["executionId"]),
+        ("JOB", lambda one: one["execution"].get("jobName")),
+        ("FAILED", lambda one: api.out.age(one["execution"].get("completedAt"))),
+        ("ATTEMPTS", lambda one: one["execution"].get("attempt")),
+        ("STATE", "state"),
+        ("STEPS", lambda one: ", ".join(step["step"] for step in one.get("steps", ()))),
+        ("ERROR", lambda one: (one["execution"].get("errorMessage") or "").partition("\n")[0][:80]),
+    ]
+    api.out.list(page.raw, columns, "There are no dead letters.")
+
+
+@dlq.command(examples=("horae dlq groups", "horae dlq groups --since 2026-11-15T00:00:00Z -o json"))
+@filter_options
+@state_option
+@remote
+async def groups(api: Api, **filters: Any) -> None:
+    """Count dead letters by job and error, the largest group first."""
+    found = (await api.client.dlq.groups(**filters)).raw
+    columns: list[Column] = [
+        ("COUNT", "count"),
+        ("JOB", "jobName"),
+        ("ERROR TYPE", "errorType"),
+        ("FIRST", lambda one: api.out.age(one.get("oldestAt"))),
+        ("LAST", lambda one: api.out.age(one.get("newestAt"))),
+        ("EXECUTION", "newestId"),
+        ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
+    ]
+    api.out.list(found, columns, "There are no dead letters.")
+    if not found["complete"]:
+        echo("There are more than were counted: narrow them down with --job or --since.", err=True)
+
+
+@dlq.command(examples=("horae dlq show EXECUTION",))
+@click.argument("execution")
+@remote
+async def show(api: Api, execution: str) -> None:
+    """Show a dead letter with its error."""
+    found = await api.client.dlq.get(execution)
+    if not api.out.is_for_people:
+        return api.out.document(found.raw)
+    shown = {"state": found.state, "retriedAs": found.retried_as, **found.execution.raw}
+    api.out.one(found.raw["execution"] | {n: v for n, v in shown.items() if v is not None}, leave_out=("error",))
+    if found.execution.error and found.execution.error.traceback:
+        echo(f"\n{found.execution.error.traceback.rstrip()}")
+    for one in found.steps:
+        said = "" if one.error is None else f": {one.error.message or one.error.type}"
+        echo(f'Step "{one.step}" failed{said}' + (f" ({one.execution_id})" if one.execution_id else ""))
+    return None
+
+
+@dlq.command(
+    examples=("horae dlq retry EXECUTION", "horae dlq retry --job daily-report --error-type TimeoutError --yes")
+)
+@click.argument("execution", nargs=-1)
+@filter_options
+@click.option("--all", "everything", is_flag=True, help="All open dead letters.")
+@param_options
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@remote
+async def retry(
+    api: Api, execution: tuple[str, ...], everything: bool, yes: bool, param: tuple[str, ...], params: str | None,
+    **filters: Any,
+) -> None:  # fmt: skip
+    """Run dead letters again as new executions, by id or by filter; with other params, if some are given.
+
+    A workflow goes on from what failed: steps that succeeded are taken over.
+    """
+    chosen = _chosen(execution, everything, filters)
+    await _bulk(api, "retry", execution, {**chosen, **_edited(param, params)}, yes)
+
+
+@dlq.command(
+    examples=(
+        "horae dlq replay --job daily-report --rate 10/1s",
+        "horae dlq replay --all --rate 100/1m --param region=eu",
+    )
+)
+@filter_options
+@click.option("--all", "everything", is_flag=True, help="All open dead letters.")
+@click.option("--rate", metavar="RATE", help="So many in a span, as 10/1s; as fast as it goes otherwise.")
+@param_options
+@remote
+async def replay(
+    api: Api, everything: bool, rate: str | None, param: tuple[str, ...], params: str | None, **filters: Any
+) -> None:
+    """Run all that match again, at a pace; the servers go on with it by themselves."""
+    chosen = _chosen((), everything, filters)
+    told(api, await api.client.dlq.replay(rate=rate, **chosen, **_edited(param, params)))
+
+
+@dlq.command(examples=("horae dlq discard EXECUTION", "horae dlq discard --until 2026-11-01T00:00:00Z --yes"))
+@click.argument("execution", nargs=-1)
+@filter_options
+@click.option("--all", "everything", is_flag=True, help="All open dead letters.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@remote
+async def discard(api: Api, execution: tuple[str, ...], everything: bool, yes: bool, **filters: Any) -> None:
+    """Take dead letters off the list, by id or by filter; their history stays."""
+    await _bulk(api, "discard", execution, _chosen(execution, everything, filters), yes)
+
+
+def _edited(param: tuple[str, ...], params: str | None) -> dict[str, Any]:
+    changed = read_params(param, params)
+    return {"params": changed} if changed else {}
+
+
+def _chosen(ids: tuple[str, ...], everything: bool, filters: dict[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in filters.items() if value is not None}
+    if ids and (given or everything):
+        raise BadInput("Ids and a filter cannot be mixed.", "Name the executions, or describe them.")
+    if not ids and not given and not everything:
+        raise BadInput("Nothing says which dead letters.", "Name executions, give a filter such as --job, or --all.")
+    return given
+
+
+async def _bulk(api: Api, verb: str, ids: tuple[str, ...], filters: dict[str, Any], yes: bool) -> None:
+    """Say how many there are, ask, then act on one after the other; what fails again meanwhile is left."""
+    act = api.client.dlq.retry if verb == "retry" else api.client.dlq.discard
+    if ids:
+        return _tell(api, verb, [await act(list(ids), **filters)])
+    count, more = await _count(api, {name: value for name, value in filters.items() if name != "params"})
+    api.out.say(f"{'At least ' if more else ''}{count} dead letter{'' if count == 1 else 's'} match.")
+    if not count:
+        return _tell(api, verb, [])
+    if not yes:
+        confirm(f"{verb.capitalize()} {'them' if count > 1 else 'it'}?")
+    done = [await act(**filters)]
+    while done[-1].more:
+        done.append(await act(**filters, cursor=done[-1].next_cursor))
+    return _tell(api, verb, done)
+
+
+async def _count(api: Api, filters: dict[str, Any]) -> tuple[int, bool]:
+    page = await api.client.dlq.list(limit=1000, **filters)
+    return len(page), page.next_cursor is not None
+
+
+def _tell(api: Api, verb: str, done: list[Bulk]) -> None:
+    made = [id for bulk in done for id in bulk.execution_ids]
+    summary = {
+        "matched": sum(bulk.matched for bulk in done),
+        "done": sum(bulk.done for bulk in done),
+        "skipped": sum(bulk.skipped for bulk in done),
+        "executionIds": made,
+        "notes": [note for bulk in done for note in bulk.notes],
+    }
+    if not api.out.is_for_people:
+        return api.out.document(summary)
+    past = "Retried" if verb == "retry" else "Discarded"
+    skipped = f", passed over {summary['skipped']}" if summary["skipped"] else ""
+    api.out.say(f"{past} {summary['done']}{skipped}.")
+    for line in [*made[:10], *(["..."] if len(made) > 10 else []), *map(str, summary["notes"])]:  # type: ignore[call-overload]
+        api.out.say(line)
+    return None

@@ -1,0 +1,1 @@
+"""Dead letters in groups, their retries, and replays that run many again at a pace."""

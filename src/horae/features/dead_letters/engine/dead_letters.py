@@ -1,0 +1,277 @@
+"""Dead letters: executions that failed for good; looked at, tried again as new ones, or discarded."""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, Unpack
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.engine.base.refs import execution_ref, find_job
+from horae.engine.executions.executions import Executions, start
+from horae.env import Env
+from horae.errors import Conflict, NotFound
+from horae.features.dead_letters.engine.filters import Which, filter_of, place_of, read_which
+from horae.features.dead_letters.engine.groups import MOST_COUNTED, MOST_GROUPED, MOST_GROUPS, gather, show
+from horae.features.dead_letters.engine.retries import Params, Retries, SubmitMany
+from horae.features.dead_letters.model.replay import Letters
+from horae.features.dead_letters.model.view import BulkView, DeadLetterGroups, DeadLetterView, FailedStepView
+from horae.model.base.cursor import check_limit, make_cursor
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.base.show import show_error
+from horae.model.base.view import Page, shown_time
+from horae.model.executions.execution import FAILED, Execution
+from horae.model.executions.execution_view import ExecutionView
+from horae.model.workflows.decisions.flow import StepRow
+from horae.store.contract import Store
+from horae.store.executions.leaving import dead_letters as moves
+from horae.store.executions.reads import execution_lists as lists
+from horae.store.executions.reads import execution_reads as reads
+from horae.store.executions.reads.execution_lists import Mark, Place
+from horae.store.workflows import reads as flow_reads
+from horae.store.workflows import rows as flow_rows
+
+MOST_AT_ONCE = 10_000
+MOST_STEPS = 20  # failed steps that a letter tells of
+BATCH = 256  # letters of a bulk action that are read and submitted together
+
+
+class DeadLetters:
+    """The list of failed executions of a namespace."""
+
+    def __init__(self, env: Env, store: Store, submit: SubmitMany, executions: Executions | None = None) -> None:
+        self._env, self._store, self._retries = env, store, Retries(store, submit)
+        self._executions = executions or Executions(env, store)
+
+    async def get(self, namespace: int, execution: str | UUID) -> DeadLetterView:
+        """One dead letter. Raises NotFound when the execution has not failed."""
+        return await self._shown(namespace, await self._letter(namespace, execution))
+
+    async def retry(
+        self, namespace: int, execution: str | UUID, *, caller: str = "", params: Params = None
+    ) -> DeadLetterView:
+        """Submit it again: a new execution with `retryOf`, the present job version, its params as `params` change them.
+
+        Retrying twice answers with the same new execution: its key says which letter it is for, and the mark follows.
+        """
+        (view,) = await self.retry_each(namespace, [execution], caller=caller, params=params)
+        return view
+
+    async def retry_each(
+        self, namespace: int, executions: Sequence[str | UUID], *, caller: str = "", params: Params = None
+    ) -> "list_of[DeadLetterView]":
+        """Retry these; none when one of them cannot be."""
+        found = [await self._letter(namespace, execution) for execution in executions]
+        marks = await self._marks([f.execution.id for f in found])
+        fresh = [f for f in found if not _is_retried(marks.get(f.execution.id))]
+        for f in fresh:
+            await self._refuse_deleted(namespace, f)
+        for f in fresh:
+            await self._retries.retry(namespace, [f.execution], caller, params)
+        return [await self._shown(namespace, f) for f in found]
+
+    async def discard(self, namespace: int, execution: str | UUID) -> DeadLetterView:
+        """Take it off the open list; it stays readable. Raises Conflict when it has been retried."""
+        (view,) = await self.discard_each(namespace, [execution])
+        return view
+
+    async def discard_each(self, namespace: int, executions: Sequence[str | UUID]) -> "list_of[DeadLetterView]":
+        """Discard these; none when one of them cannot be."""
+        found = [await self._letter(namespace, execution) for execution in executions]
+        for view in [await self._shown(namespace, f) for f in found]:
+            _refuse_retried(view)
+        await self._mark(moves.DISCARDED, [(f.execution.id, None) for f in found])
+        views = [await self._shown(namespace, f) for f in found]
+        for view in views:
+            _refuse_retried(view)
+        return views
+
+    async def retry_many(
+        self,
+        namespace: int,
+        *,
+        limit: int = 1000,
+        cursor: str | None = None,
+        caller: str = "",
+        params: Params = None,
+        **which: Unpack[Which],
+    ) -> BulkView:
+        """Retry open dead letters that match, newest first; those whose job is deleted are skipped."""
+
+        async def act(batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]:
+            return await self._retries.retry_each(namespace, batch, caller, params)
+
+        return await self._bulk(namespace, which, limit, cursor, act)
+
+    async def discard_many(
+        self, namespace: int, *, limit: int = 1000, cursor: str | None = None, **which: Unpack[Which]
+    ) -> BulkView:
+        """Discard open dead letters that match, newest first."""
+
+        async def act(batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]:
+            await self._mark(moves.DISCARDED, [(e.id, None) for e in batch])
+            return [e.id for e in batch], []
+
+        return await self._bulk(namespace, which, limit, cursor, act)
+
+    async def groups(self, namespace: int, *, state: str = "open", **which: Unpack[Which]) -> DeadLetterGroups:
+        """Dead letters counted by job and error type; the newest of each group speaks for it."""
+        letters = await self.read(namespace, which)
+        wanted = filter_of(letters, state)
+        groups, is_all = await gather(self._store, namespace, wanted, _start(letters, None), MOST_GROUPED)
+        until = self._env.now() if letters.until is None else min(letters.until, self._env.now())
+        told = await show(self._store, namespace, groups[:MOST_GROUPS], wanted.mark, letters.since, until)
+        return structs.replace(told, complete=is_all and len(groups) <= MOST_GROUPS)
+
+    async def list(
+        self,
+        namespace: int,
+        *,
+        state: str = "open",
+        limit: int = 50,
+        cursor: str | None = None,
+        **which: Unpack[Which],
+    ) -> Page[DeadLetterView]:
+        """Dead letters, newest first; `state` is open, retried, discarded or all."""
+        check_limit(limit)
+        letters = await self.read(namespace, which)
+        wanted, before = filter_of(letters, state), _start(letters, cursor)
+        found, following = await self._store.read(
+            lambda: lists.read(lists.page(namespace, wanted, before, limit), namespace)
+        )
+        marks = await self._marks([f.execution.id for f in found])
+        views = await self._executions.views(namespace, found)
+        steps = await self._failed_steps([view.execution_id for view in views])
+        items = [_letter(view, marks.get(view.execution_id), steps.get(view.execution_id)) for view in views]
+        return Page(items=items, next_cursor=following and make_cursor(following))
+
+    # How it is done
+
+    async def _letter(self, namespace: int, ref: str | UUID) -> reads.Found:
+        id = execution_ref(ref)
+        found = await self._store.read(lambda: reads.by_id(id, namespace))
+        if found is None:
+            await self._executions.get(namespace, id)  # says whether it never was or has expired
+            raise NotFound(f"There is no execution {id}.", "List dead letters with `horae dlq list`.")
+        if found.execution.state != FAILED:
+            detail = f"Execution {id} is {found.execution.state}, not failed."
+            raise NotFound(detail, "Only failed executions are dead letters; list them with `horae dlq list`.")
+        if found.execution.extra.step is not None:
+            root = await self._root(found.execution)
+            detail = f'Execution {id} is the step "{found.execution.extra.step}" of the workflow {root}.'
+            remedy = f"A failed workflow is one dead letter: `horae dlq retry {root}` goes on from what failed of it."
+            raise NotFound(detail, remedy, workflow=str(root))
+        return found
+
+    async def _root(self, step: Execution) -> UUID:
+        """The outermost workflow that a step belongs to."""
+        parent = step.parent or step.id
+        known = await self._store.read(lambda: flow_rows.flows_of([parent]))
+        return known[parent].flow.root if parent in known else parent
+
+    async def _failed_steps(self, ids: Sequence[UUID]) -> "dict[UUID, list_of[StepRow]]":
+        return await self._store.read(lambda: flow_reads.failed_steps(ids))
+
+    async def _shown(self, namespace: int, found: reads.Found) -> DeadLetterView:
+        (view,) = await self._executions.views(namespace, [found], brief=False)
+        steps = await self._failed_steps([view.execution_id])
+        return _letter(view, await self._mark_of(view.execution_id), steps.get(view.execution_id))
+
+    async def _mark_of(self, id: UUID) -> Mark | None:
+        return (await self._marks([id])).get(id)
+
+    async def _marks(self, ids: Sequence[UUID]) -> dict[UUID, Mark]:
+        spans = [(parcel_of(id), index_of(id), index_of(id) + 1) for id in ids]
+        found = await self._store.read(lambda: lists.marks(spans))
+        return {execution_id(parcel, item): mark for (parcel, item), mark in found.items()}
+
+    async def _mark(self, kind: str, letters: Sequence[tuple[UUID, UUID | None]]) -> None:
+        await self._store.change(lambda now: moves.mark(kind, letters, now))
+
+    async def read(self, namespace: int, which: Which) -> Letters:
+        """A filter as people give it."""
+        return await read_which(self._env, self._store, namespace, which)
+
+    async def count(self, namespace: int, letters: Letters) -> int | None:
+        """How many open ones match; None when there are too many to count."""
+        groups, is_all = await gather(self._store, namespace, filter_of(letters), _start(letters, None), MOST_COUNTED)
+        return sum(group.count for group in groups) if is_all else None
+
+    async def replay(
+        self, namespace: int, letters: Letters, place: Place, limit: int, *, caller: str, params: Params
+    ) -> "tuple[Place | None, tuple[int, int, int], list_of[str]]":
+        """Retry the next letters before a place: where to go on, how many there were, were retried and not, and why."""
+        wanted = filter_of(letters)
+        found, following = await self._store.read(
+            lambda: lists.read(lists.page(namespace, wanted, place, limit), namespace, whole=True)
+        )
+        made, notes = await self._retries.retry_each(namespace, [f.execution for f in found], caller, params)
+        return following, (len(found), len(made), len(found) - len(made)), notes
+
+    async def _bulk(self, namespace: int, which: Which, limit: int, cursor: str | None, act: "Act") -> BulkView:
+        """Walk over open letters from the newest, a batch at a time; where it ended, a later call goes on.
+
+        Never back to the newest: what was just retried may be a dead letter again, and what was skipped still is one.
+        """
+        check_limit(limit, MOST_AT_ONCE)
+        letters = await self.read(namespace, which)
+        wanted = filter_of(letters)
+        place: Place | None = _start(letters, cursor)
+        matched, done, notes = 0, list_of[UUID](), list_of[str]()
+        while place is not None and matched < limit:
+            before, room = place, min(BATCH, limit - matched)
+            found, place = await self._store.read(
+                lambda: lists.read(lists.page(namespace, wanted, before, room), namespace, whole=True)  # noqa: B023
+            )
+            ids, said = await act([f.execution for f in found])
+            matched, done = matched + len(found), done + ids
+            notes += [note for note in said if note not in notes]
+        return BulkView(
+            matched=matched,
+            done=len(done),
+            skipped=matched - len(done),
+            more=place is not None,
+            next_cursor=place and make_cursor(place),
+            execution_ids=done,
+            notes=notes,
+        )
+
+    async def _refuse_deleted(self, namespace: int, found: reads.Found) -> None:
+        job = (await find_job(self._store, namespace, found.execution.job)).job
+        if job.state == "deleted":
+            raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
+
+
+def _start(letters: Letters, cursor: str | None) -> Place:
+    return place_of(letters.until) if cursor is None else start(None, cursor)
+
+
+def _is_retried(mark: Mark | None) -> bool:
+    return mark is not None and mark.kind == moves.RETRIED
+
+
+def _refuse_retried(view: DeadLetterView) -> None:
+    if view.state == "retried":
+        detail = f"Execution {view.execution.execution_id} has been retried as {view.retried_as}."
+        raise Conflict(detail, "It is off the open list already.", retriedAs=str(view.retried_as))
+
+
+list_of = list  # the class has a method of that name
+
+
+class Act(Protocol):
+    """What a bulk action does with a batch: the executions it made or touched, and notes."""
+
+    async def __call__(self, batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]: ...
+
+
+def _letter(view: ExecutionView, mark: Mark | None, rows: Sequence[StepRow] | None) -> DeadLetterView:
+    steps = [
+        FailedStepView(step=row.step, execution_id=row.execution, error=show_error(row.error, brief=True))
+        for row in (rows or ())[:MOST_STEPS]
+    ]
+    if mark is None:
+        return DeadLetterView(execution=view, steps=steps)
+    state: Literal["retried", "discarded"] = "retried" if mark.kind == moves.RETRIED else "discarded"
+    return DeadLetterView(
+        execution=view, state=state, retried_as=mark.execution, marked_at=shown_time(mark.at), steps=steps
+    )

@@ -1,0 +1,71 @@
+"""Which dead letters: a filter as people give it, and as lists go by."""
+
+from typing import TypedDict
+
+from horae.engine.base.refs import find_job, time_bound
+from horae.engine.executions.executions import Bound
+from horae.env import Env, Instant
+from horae.errors import BadInput
+from horae.features.dead_letters.model.replay import Letters
+from horae.model.base.duration import parse_duration
+from horae.model.base.ids import first_id_at
+from horae.model.definitions.reading.values import a_text
+from horae.model.executions.execution import FAILED
+from horae.store.contract import Store
+from horae.store.executions.leaving import dead_letters as moves
+from horae.store.executions.reads.execution_lists import END, FIRST, ExecutionFilter, Place
+
+MARKS = {"open": "", "retried": moves.RETRIED, "discarded": moves.DISCARDED, "all": None}
+
+
+class Which(TypedDict, total=False):
+    """Which dead letters, in words: `since`, `until` and spans for `older_than` are about when they were made."""
+
+    job: str | None
+    queue: str | None
+    error_type: str | None
+    reason: str | None
+    text: str | None
+    since: Bound
+    until: Bound
+    older_than: str | None
+
+
+async def read_which(env: Env, store: Store, namespace: int, which: Which) -> Letters:
+    """The filter that these words make. Raises NotFound for a job that is not there, BadInput for what is no time."""
+    job = which.get("job")
+    until = time_bound(which.get("until"), "until")
+    older = which.get("older_than")
+    if older is not None:
+        until = min(env.now() - parse_duration(older, field="olderThan"), env.now() if until is None else until)
+    return Letters(
+        job=None if job is None else (await find_job(store, namespace, job)).job.id,
+        queue=which.get("queue"),
+        error_type=which.get("error_type"),
+        reason=which.get("reason"),
+        text=a_text(which.get("text") or "", "text", most=256) or None,
+        since=time_bound(which.get("since"), "since"),
+        until=until,
+    )
+
+
+def filter_of(letters: Letters, state: str = "open") -> ExecutionFilter:
+    """How a list finds them; `state` is what was done with them."""
+    if state not in MARKS:
+        raise BadInput(f"{state[:40]!r} is not a state.", f"It is one of: {', '.join(MARKS)}.", field="state")
+    return ExecutionFilter(
+        states=frozenset({FAILED}),
+        job=letters.job,
+        queue=letters.queue,
+        error_type=letters.error_type,
+        reason=letters.reason,
+        text=letters.text,
+        low=FIRST if letters.since is None else first_id_at(letters.since),
+        mark=MARKS[state],
+        letters=True,
+    )
+
+
+def place_of(until: Instant | None) -> Place:
+    """Where a list of them begins that goes backwards from an instant."""
+    return END if until is None else (first_id_at(max(0, until)), 0)

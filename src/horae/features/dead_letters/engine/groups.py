@@ -1,0 +1,88 @@
+"""Dead letters that failed alike: counted by job and error, with their course over time."""
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant
+from horae.features.dead_letters.model.view import DeadLetterGroup, DeadLetterGroups
+from horae.features.dead_letters.store import reads as letter_reads
+from horae.features.dead_letters.store.reads import Letters
+from horae.model.base.ids import execution_id
+from horae.model.base.instant import format_instant
+from horae.store.contract import Store
+from horae.store.executions.reads import execution_reads as reads
+from horae.store.executions.reads.execution_lists import ExecutionFilter, Place
+
+MOST_GROUPED = 20_000  # letters that are looked at for groups
+MOST_COUNTED = 100_000  # for a number
+MOST_GROUPS = 200  # groups that are told, the largest
+COURSE = 24  # spans of a course
+
+
+class Group(Struct):
+    """Dead letters of one job and error."""
+
+    newest: Letters
+    count: int = 0
+    ends: list[tuple[Instant, int]] = []  # when, and how many
+
+
+async def gather(
+    store: Store, namespace: int, wanted: ExecutionFilter, place: Place, most: int
+) -> tuple[list[Group], bool]:
+    """Groups, the largest first, and whether all letters were looked at."""
+    groups: dict[tuple[int, str], Group] = {}
+    left, following = most, place
+    while left > 0:
+        before = following
+        found, after, looked_at = await store.look_up(lambda: letter_reads.some(namespace, wanted, before))  # noqa: B023
+        for one in found:
+            key = one.job.int, one.error_type
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = Group(one)
+            group.count += one.count
+            group.ends.append((one.completed_at, one.count))
+        if after is None:
+            return sorted(groups.values(), key=lambda group: -group.count), True
+        following, left = after, left - looked_at
+    return sorted(groups.values(), key=lambda group: -group.count), False
+
+
+async def show(
+    store: Store, namespace: int, groups: list[Group], mark: str | None, since: Instant | None, until: Instant
+) -> DeadLetterGroups:
+    """Groups as the API tells them, of a window that begins with the oldest unless something else is said."""
+    newest = [group.newest for group in groups]
+    places = await store.read(lambda: letter_reads.newest_items(newest, mark))
+    ids = [None if place is None else (namespace, execution_id(*place)) for place in places]
+    found = await store.read(lambda: reads.by_ids([id for id in ids if id is not None]))
+    begin = min((at for group in groups for at, _ in group.ends), default=until) if since is None else since
+    told = [
+        _told(group, found[id], begin, until)
+        for group, id in zip(groups, ids, strict=True)
+        if id in found  # else it was dealt with just now
+    ]
+    return DeadLetterGroups(items=told, from_=format_instant(begin), to=format_instant(until), complete=True)
+
+
+def _told(group: Group, newest: reads.Found, since: Instant, until: Instant) -> DeadLetterGroup:
+    e = newest.execution
+    return DeadLetterGroup(
+        job_id=e.job,
+        job_name=newest.job_name,
+        error_type=group.newest.error_type,
+        count=group.count,
+        newest_id=e.id,
+        newest_at=format_instant(e.completed_at or e.due_at),
+        oldest_at=format_instant(min(at for at, _ in group.ends)),
+        course=course(group.ends, since, until),
+        error_message=e.error.message if e.error else None,
+    )
+
+
+def course(ends: list[tuple[Instant, int]], since: Instant, until: Instant) -> list[int]:
+    """How many ended in each of so many equal spans of a window; those beside it belong to its first or last."""
+    counts, length = [0] * COURSE, max(SECOND, until - since)
+    for at, count in ends:
+        counts[max(0, min(COURSE - 1, (at - since) * COURSE // length))] += count
+    return counts

@@ -1,0 +1,137 @@
+"""Retrying dead letters: each is submitted again as a new execution, and marked with it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw
+
+from horae.errors import BadInput, Conflict, NotFound, TooLarge
+from horae.model.base.show import RETRY_KEY
+from horae.model.definitions.job import DAY
+from horae.model.documents.merge import merge
+from horae.model.executions.execution import CANCELLED, Execution, Extra, Rerun
+from horae.model.fleet.protocol import Submit
+from horae.model.tenancy.sealed import is_sealed
+from horae.model.workflows.decisions.rerun import FAILED
+from horae.store.contract import Store
+from horae.store.executions.entering.submission import Receipt
+from horae.store.executions.leaving import dead_letters as moves
+from horae.store.executions.reads import execution_reads as reads
+from horae.store.workflows import rows as flow_rows
+
+Params = dict[str, Any] | None  # a merge patch of a letter's params
+KEEP_KEY = 400 * DAY  # a dead letter answers a second retry with the first one's execution for so long
+
+
+class SubmitMany(Protocol):
+    """`Submitter.submit`, all or nothing."""
+
+    async def __call__(
+        self,
+        namespace: int,
+        requests: Sequence[Submit],
+        *,
+        origin: str,
+        caller: str = "",
+        extras: Sequence[Extra] | None = None,
+    ) -> list[Receipt]: ...
+
+
+class Retries:
+    """Submits dead letters again."""
+
+    def __init__(self, store: Store, submit: SubmitMany) -> None:
+        self._store, self._submit = store, submit
+
+    async def retry(
+        self, namespace: int, letters: Sequence[Execution], caller: str, params: Params = None
+    ) -> list[UUID]:
+        """Submit letters again and mark them; the new executions. `params` is what changes about theirs.
+
+        A workflow goes on from what failed, by its present definition.
+        """
+        flows = await self._store.read(lambda: flow_rows.flows_of([letter.id for letter in letters]))
+        extras = {letter.id: _circumstances(letter, is_flow=letter.id in flows) for letter in letters}
+        made: dict[UUID, UUID] = {}
+        left = [(letter, f"{RETRY_KEY}{letter.id}") for letter in letters]
+        while left:
+            requests = [_again(letter, params, key) for letter, key in left]
+            given = [extras[letter.id] for letter, _ in left]
+            receipts = await self._submit(namespace, requests, origin="retry", caller=caller, extras=given)
+            made |= {letter.id: receipt.execution_id for (letter, _), receipt in zip(left, receipts, strict=True)}
+            left = await self._given_up(namespace, left, receipts)
+        marked = [(letter.id, made[letter.id]) for letter in letters]
+        await self._store.change(lambda now: moves.mark(moves.RETRIED, marked, now))
+        return [made[letter.id] for letter in letters]
+
+    async def _given_up(
+        self, namespace: int, asked: Sequence[tuple[Execution, str]], receipts: Sequence[Receipt]
+    ) -> list[tuple[Execution, str]]:
+        """Return the letters whose keys stand for a retry that was cancelled, each with the key of the next retry."""
+        left: list[tuple[Execution, str]] = []
+        for (letter, _), receipt in zip(asked, receipts, strict=True):
+            known = receipt.execution_id
+            found = await self._store.read(lambda: reads.by_id(known, namespace)) if receipt.deduplicated else None  # noqa: B023
+            if found is not None and found.execution.state == CANCELLED:
+                left.append((letter, f"{RETRY_KEY}{letter.id}:{known}"))
+        return left
+
+    async def retry_each(
+        self, namespace: int, letters: Sequence[Execution], caller: str, params: Params = None
+    ) -> tuple[list[UUID], list[str]]:
+        """Retry what can be; where one is refused, the others of its job are tried one by one."""
+        made: list[UUID] = []
+        notes: dict[str, None] = {}
+        waiting = [list(group) for group in _by_job(letters)]
+        while waiting:
+            batch = waiting.pop(0)
+            try:
+                made += await self.retry(namespace, batch, caller, params)
+            except (BadInput, NotFound, Conflict, TooLarge) as error:
+                if len(batch) == 1:
+                    notes[str(error)] = None
+                else:
+                    waiting += [[letter] for letter in batch]
+        return made, list(notes)
+
+
+def _by_job(letters: Iterable[Execution]) -> Iterable[list[Execution]]:
+    groups: dict[UUID, list[Execution]] = {}
+    for letter in letters:
+        groups.setdefault(letter.job, []).append(letter)
+    return groups.values()
+
+
+def _circumstances(letter: Execution, *, is_flow: bool) -> Extra:
+    """It is about the same data, so that jobs that depend on its job go on where its failure left them."""
+    extra = letter.extra
+    return Extra(
+        retry_of=letter.id,
+        rerun=Rerun(of=letter.id, since=FAILED, latest=True) if is_flow else None,
+        tags=extra.tags,
+        interval=extra.interval,
+        upstream=extra.upstream,
+        propagate=extra.propagate,
+    )
+
+
+def _again(letter: Execution, params: Params, key: str) -> Submit:
+    """The same once more, or as it was edited; its key makes a second retry find the first."""
+    return Submit(
+        job=str(letter.job),
+        params=letter.params if params is None else edited(letter.params, params),
+        key=key,
+        key_for=KEEP_KEY,
+        priority=letter.priority,
+        tags=letter.extra.tags,
+    )
+
+
+def edited(params: Raw, patch: dict[str, Any]) -> Raw:
+    """Params with what a merge patch says."""
+    if is_sealed(params):
+        remedy = "Run it again as it is, or submit it anew with all its params."
+        raise BadInput("Its params are sealed, and cannot be changed in part.", remedy, field="params")
+    return Raw(msgspec.json.encode(merge(msgspec.json.decode(params), patch)))

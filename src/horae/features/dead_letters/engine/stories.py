@@ -1,0 +1,45 @@
+"""The story of a failure: a dead letter, the executions that run it again, and the letters that these leave."""
+
+from uuid import UUID
+
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.executions.execution import FAILED, Execution
+from horae.store.contract import Store
+from horae.store.executions.leaving.dead_letters import RETRIED
+from horae.store.executions.reads import execution_lists as lists
+from horae.store.executions.reads import execution_reads as reads
+
+MOST_STEPS = 100  # of one story, back and forth
+
+
+async def letter_of(store: Store, execution: Execution) -> UUID | None:
+    """Return the open letter that a new run of an execution closes; None when nothing of its story is open.
+
+    An execution that was cancelled answers for the letter that it was to run again. A letter that was run again, and
+    failed again, is closed already: the newest one stands for it.
+    """
+    at: Execution | None = execution
+    for _ in range(MOST_STEPS):
+        if at is None or at.extra.step is not None:
+            return None
+        if at.state != FAILED:
+            at = await _read(store, at.namespace, at.extra.retry_of)
+            continue
+        again = await _run_again_as(store, at.id)
+        if again is None:
+            return at.id
+        at = await _read(store, at.namespace, again)
+        if at is None or at.state != FAILED:
+            return None
+    return None
+
+
+async def _read(store: Store, namespace: int, id: UUID | None) -> Execution | None:
+    found = None if id is None else await store.read(lambda: reads.by_id(id, namespace))
+    return None if found is None else found.execution
+
+
+async def _run_again_as(store: Store, id: UUID) -> UUID | None:
+    span = parcel_of(id), index_of(id), index_of(id) + 1
+    mark = (await store.read(lambda: lists.marks([span]))).get(span[:2])
+    return mark.execution if mark is not None and mark.kind == RETRIED else None

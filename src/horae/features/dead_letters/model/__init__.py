@@ -1,0 +1,1 @@
+"""Replays, and dead letters as the API shows them."""

@@ -1,0 +1,58 @@
+"""Replays as the API shows them."""
+
+from collections.abc import Mapping
+from typing import Annotated
+from uuid import UUID
+
+from msgspec import Meta, Raw
+
+from horae.features.dead_letters.model.replay import Replay, ReplayState
+from horae.model.base.view import Time, View, shown_time
+
+
+class LettersView(View, frozen=True, kw_only=True):
+    """Which dead letters a replay is about."""
+
+    job: str | None = None
+    queue: str | None = None
+    error_type: str | None = None
+    reason: str | None = None
+    text: str | None = None
+    since: Time | None = None
+    until: Time | None = None
+
+
+class ReplayView(View, frozen=True, kw_only=True):
+    """A replay of dead letters and how far it is."""
+
+    replay_id: UUID
+    state: ReplayState
+    filter: LettersView
+    rate: str | None = None
+    params: Annotated[Raw, Meta(description="What changes about the params of each.")] | None = None
+    total: Annotated[int, Meta(description="How many matched at first; null when too many to count.")] | None = None
+    matched: Annotated[int, Meta(description="How many were met so far.")]
+    retried: int
+    skipped: Annotated[int, Meta(description="Met and not run: `note` says why.")]
+    note: str
+    next_at: Time | None = None
+    created_by: str
+    created_at: Time
+    completed_at: Time | None = None
+
+
+def show_replay(r: Replay, names: Mapping[UUID, str]) -> ReplayView:
+    """A replay; `names` are those of jobs."""
+    letters = r.letters
+    return ReplayView(
+        replay_id=r.id, state=r.state, rate=None if r.rate is None else str(r.rate),
+        filter=LettersView(
+            job=None if letters.job is None else names.get(letters.job, str(letters.job)), queue=letters.queue,
+            error_type=letters.error_type, reason=letters.reason, text=letters.text, since=shown_time(letters.since),
+            until=shown_time(letters.until),
+        ),
+        params=None if r.params is None else Raw(r.params.encode()), total=r.total, matched=r.matched,
+        retried=r.retried, skipped=r.skipped, note=r.note,
+        next_at=shown_time(r.next_at) if r.state == "running" else None, created_by=r.created_by,
+        created_at=shown_time(r.created_at) or "", completed_at=shown_time(r.completed_at),
+    )  # fmt: skip

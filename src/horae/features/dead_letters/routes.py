@@ -1,0 +1,173 @@
+"""Dead letters: executions that failed after their last try."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, structs
+
+from horae.engine.base.sealed import hidden
+from horae.errors import BadInput, Conflict, Gone, NotFound, OverQuota
+from horae.features.dead_letters.bodies import (
+    DeadLetterChoice,
+    DeadLetterFilter,
+    DeadLetterRetry,
+    DeadLetterWhich,
+    ReplayBody,
+)
+from horae.features.dead_letters.engine.filters import Which
+from horae.features.dead_letters.model.replay import ReplayState
+from horae.features.dead_letters.model.replay_view import ReplayView
+from horae.features.dead_letters.model.view import BulkView, DeadLetterGroups, DeadLetterView
+from horae.model.base.view import Page
+from horae.server.call import Call
+from horae.server.reading.bodies import When
+from horae.server.reading.queries import Paged, Query, Text
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get, post
+
+LetterState = Literal["open", "retried", "discarded", "all"]
+
+
+class DeadLetterList(Paged, frozen=True, kw_only=True):
+    """Which dead letters."""
+
+    job: Text | None = None
+    queue: Text | None = None
+    error_type: Text | None = None
+    reason: Text | None = None
+    text: Annotated[Text, Meta(description="A part of the error's message.")] | None = None
+    since: When | None = None
+    until: When | None = None
+    older_than: Annotated[Text, Meta(description="Made longer ago than this, as 7d.")] | None = None
+    state: LetterState = "open"
+
+
+class DeadLetterGroupsOf(Query, frozen=True, kw_only=True):
+    """Which dead letters to count."""
+
+    job: Text | None = None
+    queue: Text | None = None
+    error_type: Text | None = None
+    reason: Text | None = None
+    text: Text | None = None
+    since: When | None = None
+    until: When | None = None
+    older_than: Text | None = None
+    state: LetterState = "open"
+
+
+class ReplayList(Paged, frozen=True, kw_only=True):
+    """Which replays of dead letters."""
+
+    state: ReplayState | None = None
+
+
+@get(f"{API}/dlq", "dlq.list", Page[DeadLetterView], refuses=(NotFound,))
+async def list_dead_letters(call: Call, query: DeadLetterList) -> Reply:
+    """List dead letters, newest first."""
+    page = await call.node.dead_letters.list(
+        call.namespace, state=query.state, limit=query.limit, cursor=query.cursor, **which(query)
+    )
+    items = [structs.replace(letter, execution=hidden(letter.execution)) for letter in page.items]
+    return ok(structs.replace(page, items=items))
+
+
+@get(f"{API}/dlq/groups", "dlq.groups", DeadLetterGroups, refuses=(NotFound,))
+async def list_groups(call: Call, query: DeadLetterGroupsOf) -> Reply:
+    """Count dead letters by job and error, the largest group first; the newest of each speaks for it."""
+    return ok(await call.node.dead_letters.groups(call.namespace, state=query.state, **which(query)))
+
+
+@get(f"{API}/dlq/{{id}}", "dlq.get", DeadLetterView, refuses=(NotFound, Gone))
+async def get_dead_letter(call: Call) -> Reply:
+    """Read a dead letter."""
+    letter = await call.node.dead_letters.get(call.namespace, call.id())
+    return ok(structs.replace(letter, execution=call.node.seals.shown(call.who, letter.execution)))
+
+
+@post(f"{API}/dlq/retry", "dlq.retry", BulkView, refuses=(NotFound, OverQuota))
+async def retry(call: Call, body: DeadLetterRetry) -> Reply:
+    """Run dead letters again, by id or by filter: each as a new execution with `retryOf`, its `params` over theirs."""
+    letters = call.node.dead_letters
+    if body.ids is not None:
+        done = await letters.retry_each(call.namespace, _ids(body), caller=call.caller, params=body.params)
+        made = [letter.retried_as for letter in done if letter.retried_as]
+        return ok(BulkView(matched=len(done), done=len(made), execution_ids=made))
+    chosen = _filter(body)
+    return ok(
+        await letters.retry_many(
+            call.namespace, limit=chosen.limit, cursor=chosen.cursor, caller=call.caller, params=body.params,
+            **which(chosen),
+        )
+    )  # fmt: skip
+
+
+@post(f"{API}/dlq/discard", "dlq.discard", BulkView, refuses=(NotFound,))
+async def discard(call: Call, body: DeadLetterChoice) -> Reply:
+    """Take dead letters off the list, by id or by filter; their history stays."""
+    letters = call.node.dead_letters
+    if body.ids is not None:
+        done = await letters.discard_each(call.namespace, _ids(body))
+        return ok(BulkView(matched=len(done), done=len(done)))
+    chosen = _filter(body)
+    gone = await letters.discard_many(call.namespace, limit=chosen.limit, cursor=chosen.cursor, **which(chosen))
+    return ok(gone)
+
+
+@post(f"{API}/dlq/replays", "dlq.replay", ReplayView, status=201, refuses=(NotFound,))
+async def create_replay(call: Call, body: ReplayBody) -> Reply:
+    """Run all dead letters again that match now, at a pace; it goes on by itself, whichever server dies."""
+    made = await call.node.replays.create(
+        call.namespace, rate=body.rate, params=body.params, caller=call.caller, **which(body.filter)
+    )
+    return ok(made, 201, location=f"{API}/dlq/replays/{made.replay_id}")
+
+
+@get(f"{API}/dlq/replays", "dlq.replays", Page[ReplayView])
+async def list_replays(call: Call, query: ReplayList) -> Reply:
+    """List replays, newest first."""
+    return ok(await call.node.replays.list(call.namespace, state=query.state, limit=query.limit, cursor=query.cursor))
+
+
+@get(f"{API}/dlq/replays/{{id}}", "dlq.get-replay", ReplayView, refuses=(NotFound,))
+async def get_replay(call: Call) -> Reply:
+    """Read a replay and how far it is."""
+    return ok(await call.node.replays.get(call.namespace, call.id()))
+
+
+@post(f"{API}/dlq/replays/{{id}}/pause", "dlq.pause-replay", ReplayView, refuses=(NotFound, Conflict))
+async def pause_replay(call: Call) -> Reply:
+    """Run nothing more of a replay until it is resumed."""
+    return ok(await call.node.replays.pause(call.namespace, call.id()))
+
+
+@post(f"{API}/dlq/replays/{{id}}/resume", "dlq.resume-replay", ReplayView, refuses=(NotFound, Conflict))
+async def resume_replay(call: Call) -> Reply:
+    """Go on with a replay where it stopped."""
+    return ok(await call.node.replays.resume(call.namespace, call.id()))
+
+
+@post(f"{API}/dlq/replays/{{id}}/cancel", "dlq.cancel-replay", ReplayView, refuses=(NotFound, Conflict))
+async def cancel_replay(call: Call) -> Reply:
+    """Run nothing more of a replay, for good; what was retried stays so."""
+    return ok(await call.node.replays.cancel(call.namespace, call.id()))
+
+
+def which(of: DeadLetterList | DeadLetterGroupsOf | DeadLetterWhich) -> Which:
+    """A filter as the engine takes it."""
+    return Which(
+        job=of.job, queue=of.queue, error_type=of.error_type, reason=of.reason, text=of.text, since=of.since,
+        until=of.until, older_than=of.older_than,
+    )  # fmt: skip
+
+
+def _ids(body: DeadLetterChoice) -> list[str]:
+    if body.filter is not None:
+        raise BadInput("Both ids and filter are given.", "Give one of them.", field="filter")
+    return list(dict.fromkeys(body.ids or ()))
+
+
+def _filter(body: DeadLetterChoice) -> DeadLetterFilter:
+    if body.filter is None:
+        remedy = 'Give {"ids": [...]}, or {"filter": {}} for all of them.'
+        raise BadInput("Nothing says which dead letters are meant.", remedy, field="ids")
+    return body.filter

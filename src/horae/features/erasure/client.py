@@ -1,0 +1,40 @@
+"""`client.erasures`: somebody's data goes, that something ran stays."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from horae.client.encode import given
+from horae.client.transport.calls import Caller, path_of
+from horae.client.views import View
+
+
+class Erasures:
+    """Erases what executions were given, said, returned and left behind."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def create(
+        self,
+        *,
+        job: str | None = None,
+        tag: str | None = None,
+        key: str | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> View:
+        """Erase all that is meant, part by part: how many were looked at and erased, and what was left.
+
+        `live` have not ended yet; what `unread` were given is sealed with a key that the server does not have;
+        `unreadFiles` of the archive are damaged or gone.
+        """
+        where = given(job=job, tag=tag, key=key, params=None if params is None else dict(params))
+        looked_at, erased, cursor = 0, 0, None
+        left: dict[str, list[str]] = {"live": [], "unread": [], "unreadFiles": []}
+        while True:
+            body = {"where": where, **given(cursor=cursor)}
+            done = await self._caller.post(path_of("erasures"), body, timeout=600.0)
+            looked_at, erased = looked_at + done["lookedAt"], erased + done["erased"]
+            left = {why: ids + done[why] for why, ids in left.items()}
+            cursor = done["nextCursor"]
+            if cursor is None:
+                return View.of({"lookedAt": looked_at, "erased": erased, **left})

@@ -1,0 +1,139 @@
+"""Erasing somebody's data: what executions were given, said, returned and left behind, with those that they submitted.
+
+It goes part by part, newest first, so that none takes long; each part that is done is in the audit log.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from uuid import UUID
+
+from msgspec import Raw
+
+from horae.engine.base.refs import find_job, tag_ref
+from horae.engine.base.sealed import Seals
+from horae.engine.executions.executions import Executions, start
+from horae.errors import HoraeError
+from horae.features.archive.engine.reader import ArchiveReader
+from horae.features.erasure import store as erasure
+from horae.features.erasure.model import ErasureView, Which
+from horae.model.base.cursor import check_limit, make_cursor
+from horae.model.base.ids import index_of, instant_of, parcel_of
+from horae.model.executions.execution import FINAL
+from horae.model.executions.execution_view import ExecutionView
+from horae.store.contract import Store
+from horae.store.executions.reads import child_lists
+from horae.store.executions.reads import execution_lists as lists
+from horae.store.executions.reads.execution_lists import END, ExecutionFilter
+from horae.store.executions.reads.execution_reads import Found
+
+MOST_NAMED = 100  # of those that were not erased
+CHILDREN = 500  # that are read together
+
+
+class Erasures:
+    """Finds what is meant and erases it."""
+
+    def __init__(self, store: Store, executions: Executions, seals: Seals, archive: ArchiveReader) -> None:
+        self._store, self._executions, self._seals, self._archive = store, executions, seals, archive
+
+    async def erase(self, namespace: int, which: Which, cursor: str | None, limit: int) -> ErasureView:
+        """Look at so many executions and erase those that are meant. Raises BadInput and NotFound."""
+        which.check()
+        job = None if which.job is None else (await find_job(self._store, namespace, which.job)).job.id
+        wanted = ExecutionFilter(job=job, tag=tag_ref(which.tag))
+        place = start(None, cursor)
+        check_limit(limit)
+        found, following = await self._store.read(
+            lambda: lists.read(lists.page(namespace, wanted, place, limit), namespace, whole=True)
+        )
+        erased, live, unread = set[UUID](), list[UUID](), list[UUID]()
+        for one in found:
+            meant = self._is_meant(one, which)
+            if meant is None:
+                unread.append(one.execution.id)
+            elif meant:
+                done, left = await self._with_children(namespace, [one])
+                erased |= done
+                live += left
+        archived, files = set[UUID](), set[str]()
+        if following is None:
+            in_files = partial(self._is_archived, which, unread)
+            archived = await self._archive.erase(namespace, in_files, files)
+        below, left = await self._below(namespace, erased, archived, files)
+        gone = erased | archived | below
+        live = [one for one in (*live, *left) if one not in gone]  # some went to a file before they could be erased
+        return ErasureView(
+            looked_at=len(found), erased=len(gone), live=live[:MOST_NAMED],
+            unread=unread[:MOST_NAMED], unread_files=sorted(files)[:MOST_NAMED],
+            next_cursor=None if following is None else make_cursor(following),
+        )  # fmt: skip
+
+    def _is_meant(self, found: Found, which: Which) -> bool | None:
+        """Whether an execution is meant; None when its params would tell, and cannot be opened."""
+        execution = found.execution
+        if not which.names(execution.extra):
+            return False
+        if not which.params:
+            return True
+        try:
+            return which.fits(self._seals.open_params(execution.job, execution.params))
+        except HoraeError:
+            return None
+
+    async def _below(
+        self, namespace: int, here: set[UUID], archived: set[UUID], files: set[str]
+    ) -> tuple[set[UUID], list[UUID]]:
+        """Erase what these submitted where it lies elsewhere than they do: which, and what has not ended yet."""
+        erased, live = set[UUID](), list[UUID]()
+        while here or archived:
+            for parent in archived:
+                done, left = await self._with_children(namespace, await self._children(namespace, parent))
+                here = here | done
+                live += left
+            # Files last, and once more for what was erased here: meanwhile it may have gone to one.
+            those = here | archived
+            meant = lambda one: one.execution_id in those or one.parent in those  # noqa: B023, E731
+            found = await self._archive.erase(namespace, meant, files, since=min(map(instant_of, those)))
+            erased |= here | found
+            here, archived = set(), found
+        return erased, live
+
+    def _is_archived(self, which: Which, unread: list[UUID], view: ExecutionView) -> bool:
+        """Whether an execution of the archive is meant; one whose params would tell, but cannot be read, is unread."""
+        if which.job not in (None, view.job_name, str(view.job_id)) or which.key not in (None, view.key):
+            return False
+        tag = tag_ref(which.tag)
+        if tag is not None and (tag[0] not in view.tags or tag[1] not in (None, view.tags[tag[0]])):
+            return False
+        if not which.params:
+            return True
+        try:
+            return isinstance(view.params, Raw) and which.fits(self._seals.open_params(view.job_id, view.params))
+        except HoraeError:
+            unread.append(view.execution_id)
+            return False
+
+    async def _with_children(self, namespace: int, found: Sequence[Found]) -> tuple[set[UUID], list[UUID]]:
+        """Erase these and all below them; which, and what has not ended yet."""
+        erased, live, below = set[UUID](), list[UUID](), list(found)
+        while below:
+            one = below.pop().execution
+            below += await self._children(namespace, one.id)
+            place = parcel_of(one.id), index_of(one.id)
+            if one.state in FINAL and await self._store.write(lambda: erasure.erase(*place)):  # noqa: B023
+                erased.add(one.id)
+            else:
+                live.append(one.id)
+        return erased, live
+
+    async def _children(self, namespace: int, parent: UUID) -> list[Found]:
+        wanted, place = ExecutionFilter(parent=parent), END
+        found: list[Found] = []
+        while True:
+            some, following = await self._store.read(
+                lambda: lists.read(child_lists.page(namespace, wanted, place, CHILDREN), namespace)  # noqa: B023
+            )
+            found += some
+            if following is None:
+                return found
+            place = following

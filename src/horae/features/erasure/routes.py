@@ -1,0 +1,50 @@
+"""Erasures: somebody's data goes, that something ran stays."""
+
+import hashlib
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from horae.errors import NotFound
+from horae.features.erasure.model import ErasureView, Which
+from horae.server.call import Call
+from horae.server.reading.bodies import Body
+from horae.server.reply import Reply, ok
+from horae.server.route import API, post
+
+
+class ErasureWhere(Body, frozen=True, kw_only=True):
+    """Whose data: all that is said must hold, and a tag, a key or params must be among it."""
+
+    job: Annotated[str, Meta(max_length=256, description="Only executions of this job.")] | None = None
+    tag: Annotated[str, Meta(max_length=256, description='"name" or "name=value".')] | None = None
+    key: Annotated[str, Meta(max_length=256, description="The key it was submitted with.")] | None = None
+    params: Annotated[dict[str, Any], Meta(description="What it was given, as far as it matters.")] | None = None
+
+
+class ErasureBody(Body, frozen=True, kw_only=True):
+    """What is to be erased, part by part."""
+
+    where: ErasureWhere
+    cursor: Annotated[str, Meta(max_length=512, description="`nextCursor` of the part before.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000, description="Executions that are looked at in this part.")] = 500
+
+
+@post(f"{API}/erasures", "erasures.create", ErasureView, repeats="by itself", refuses=(NotFound,))
+async def erase(call: Call, body: ErasureBody) -> Reply:
+    """Erase params, results, errors, logs, files, tags and keys of executions that have ended, newest first.
+
+    That they ran, when, and how they ended stays. Executions that these submitted are erased with them. Repeat it with
+    `nextCursor` until there is none; what is erased already is no longer found. The audit log keeps a receipt of each
+    part.
+    """
+    where = body.where
+    which = Which(job=where.job, tag=where.tag, key=where.key, params=where.params or {})
+    done = await call.node.erasures.erase(call.namespace, which, body.cursor, body.limit)
+    # Whose data it was is not said, but can be proved: the receipt has a fingerprint of what was asked.
+    asked = hashlib.sha256(msgspec.json.encode(where)).hexdigest()
+    receipt = {"erased": done.erased, "lookedAt": done.looked_at, "live": len(done.live), "where": f"sha256:{asked}"}
+    detail = msgspec.json.encode(receipt).decode()
+    await call.node.audit_log.note(call.who, call.address, "erasures.receipt", "executions", detail)
+    return ok(done)

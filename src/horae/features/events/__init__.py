@@ -1,0 +1,1 @@
+"""Events from outside: sent by request or webhook, or found in watched folders and buckets."""

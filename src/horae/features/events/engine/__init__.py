@@ -1,0 +1,1 @@
+"""Taking events, webhooks with their secrets, and watching places."""

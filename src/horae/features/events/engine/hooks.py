@@ -1,0 +1,189 @@
+"""Webhooks: made and changed for triggers, and what comes in by them."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Literal
+from uuid import UUID
+
+import structlog
+from msgspec import UNSET, Struct
+
+from horae.engine.base.refs import find_job
+from horae.engine.base.tokens import new_hook_secret, new_hook_token
+from horae.env import Env, Instant, Micros
+from horae.errors import BadInput, BadSignature, HoraeError, NotFound
+from horae.features.events.engine.hook_secrets import HookSecrets
+from horae.features.events.engine.intake import EventIntake
+from horae.features.events.model.delivery import read_delivery
+from horae.features.events.model.notifications import Notice
+from horae.features.events.model.view import Delivered, HookView
+from horae.features.events.store import hooks
+from horae.features.events.store.hooks import Hook, Secret
+from horae.model.base.duration import DAY
+from horae.model.base.instant import format_instant
+from horae.model.base.signature import Signed, verify
+from horae.model.triggers.decisions.external import Event
+from horae.model.triggers.events.values import NewEvent
+from horae.store.contract import Store
+from horae.store.script import Script
+from horae.store.triggers import triggers
+
+OLD_FOR: Micros = DAY  # how long an old secret or URL stays valid beside the new one
+LONGEST_OLD: Micros = 30 * DAY
+Told = Literal["accepted", "repeated", "unsigned", "unknown", "unreadable"]
+log = structlog.get_logger("horae.engine")
+
+
+class _Of(Struct, frozen=True):
+    """A trigger that has a webhook, and its job."""
+
+    job: UUID
+    job_name: str
+    name: str
+    trigger: Event
+
+
+class Hooks:
+    """Makes webhooks, and takes what they bring."""
+
+    def __init__(
+        self, env: Env, store: Store, intake: EventIntake, url: Callable[[], str], secrets: HookSecrets
+    ) -> None:
+        self._env, self._store, self._intake, self._url, self._secrets = env, store, intake, url, secrets
+        self.counts: Counter[Told] = Counter()
+
+    async def make(
+        self, namespace: int, ref: str, name: str, *, secret: str | None = None, new_url: bool = False,
+        old_for: Micros = OLD_FOR,
+    ) -> HookView:  # fmt: skip
+        """Make a trigger's webhook, or give it a new secret; the old one stays valid for a while.
+
+        `new_url` makes a new URL as well; a webhook that verifies nothing always gets one, for its URL is its secret.
+        """
+        of, now = await self._of(namespace, ref, name), self._env.now()
+        text = new_hook_secret() if secret is None else await self._secrets.check(namespace, secret)
+        token, until = new_hook_token(), now + min(old_for, LONGEST_OLD)
+        hook = Hook(
+            hash=_hash(token), namespace=namespace, job=of.job, trigger=of.name, created_at=now,
+            secrets=[Secret(self._secrets.kept(of.job, of.name, text))],
+        )  # fmt: skip
+        anew = new_url or of.trigger.verify == "none"
+        made, rotated = await self._store.write(lambda: _make(hook, until, now, anew=anew))
+        return HookView(
+            job=of.job_name, trigger=of.name, verify=str(of.trigger.verify), created_at=format_instant(now),
+            url=f"{self._url()}/api/v1/hooks/{token}" if made else UNSET,
+            secret=text if of.trigger.verify == "signature" else UNSET,
+            old_until=format_instant(until) if rotated else None,
+            note=_note(of.trigger, made=made),
+        )  # fmt: skip
+
+    async def get(self, namespace: int, ref: str, name: str) -> HookView:
+        """A trigger's webhook without what is told once."""
+        of, now = await self._of(namespace, ref, name), self._env.now()
+        found = await self._store.read(lambda: hooks.of_trigger(of.job, of.name, now))
+        if not found:
+            raise _none(of)
+        newest = found[0]
+        return HookView(
+            job=of.job_name, trigger=of.name, verify=str(of.trigger.verify),
+            created_at=format_instant(newest.created_at),
+            old_until=next((format_instant(hook.until) for hook in found[1:] if hook.until is not None), None),
+        )  # fmt: skip
+
+    async def end(self, namespace: int, ref: str, name: str) -> None:
+        """End a trigger's webhook at once: its URLs lead nowhere."""
+        of, now = await self._of(namespace, ref, name), self._env.now()
+        if not await self._store.write(lambda: hooks.end(of.job, of.name, now)):
+            raise _none(of)
+
+    async def receive(self, token: str, headers: Mapping[bytes, bytes], body: bytes) -> Delivered:
+        """What a webhook brings: verified, read, kept and decided. Whatever is refused changes nothing."""
+        now = self._env.now()
+        found = await self._store.read(lambda: hooks.find(_hash(token), now))  # by hash: no time tells of a near miss
+        if found is None:
+            self.counts["unknown"] += 1
+            raise NotFound("There is no such webhook.", "Check its URL: it may have ended, or its trigger.")
+        hook, trigger = found
+        try:
+            signed = await self._verified(hook, trigger, headers, body, now)
+            told = self._read(hook, trigger, headers, body, signed)
+        except BadSignature as error:
+            self.counts["unsigned"] += 1
+            log.warning("a webhook was refused", trigger=hook.trigger, job=str(hook.job), error=error.detail)
+            raise
+        except HoraeError:
+            self.counts["unreadable"] += 1
+            raise
+        return await self._deliver(hook, trigger, told)
+
+    async def _verified(
+        self, hook: Hook, trigger: Event, headers: Mapping[bytes, bytes], body: bytes, now: Instant
+    ) -> Signed | None:
+        return None if trigger.verify == "none" else verify(headers, body, await self._secrets.of(hook, now), now)
+
+    def _read(
+        self, hook: Hook, trigger: Event, headers: Mapping[bytes, bytes], body: bytes, signed: Signed | None
+    ) -> list[NewEvent] | Notice:
+        scope = "" if trigger.event is not None else f"hook:{hook.job}/{hook.trigger}"
+        return read_delivery(headers, body, signed, name=trigger.event or hook.trigger, scope=scope)
+
+    async def _deliver(self, hook: Hook, trigger: Event, told: list[NewEvent] | Notice) -> Delivered:
+        """With a name, an event is for everybody who listens to it; without, for the webhook's own trigger."""
+        only = None if trigger.event is not None else (hook.job, hook.trigger)
+        if isinstance(told, Notice):
+            log.info("a webhook was told something", trigger=hook.trigger, job=str(hook.job), note=told.note)
+            notice = NewEvent(
+                name=trigger.event or hook.trigger, id=told.id, source=told.source, type=told.type,
+                scope=f"notice:{hook.job}/{hook.trigger}",
+            )  # fmt: skip
+            taken = await self._intake.take(hook.namespace, [notice], only=(hook.job, ""), note=told.note)
+            return Delivered(event_ids=[taken[0].key], fired=0, repeated=taken[0].repeated, note=told.note)
+        taken = await self._intake.take(hook.namespace, told, only=only)
+        repeated = all(event.repeated for event in taken)
+        self.counts["repeated" if repeated else "accepted"] += 1
+        fired = sum(one.execution is not None for event in taken if not event.repeated for one in event.outcomes)
+        note = "This came before: nothing fired again." if repeated else None
+        return Delivered(event_ids=[event.key for event in taken], fired=fired, repeated=repeated, note=note)
+
+    async def _of(self, namespace: int, ref: str, name: str) -> _Of:
+        stored = await find_job(self._store, namespace, ref)
+        timers = await self._store.read(lambda: triggers.of_job(stored.job.id))
+        found = next((timer.trigger for timer in timers if timer.name == name), None)
+        if found is None:
+            known = ", ".join(timer.name for timer in timers) or "none"
+            raise NotFound(f'Job "{stored.job.name}" has no trigger "{name[:128]}".', f"Its triggers: {known}.")
+        if not isinstance(found, Event) or found.verify is None:
+            remedy = 'Give the trigger "webhook": true, or {"verify": "none"} for senders that cannot sign.'
+            raise BadInput(f'Trigger "{name}" has no webhook.', remedy, field="webhook")
+        return _Of(stored.job.id, stored.job.name, name, found)
+
+
+def _make(hook: Hook, until: Instant, now: Instant, *, anew: bool) -> Script[tuple[bool, bool]]:
+    """Whether a new URL was made, and whether something old goes on beside it."""
+    yield from hooks.hold(hook.job, hook.trigger)
+    old = yield from hooks.of_trigger(hook.job, hook.trigger, now)
+    if old and not anew:
+        for one in old:
+            yield from hooks.set_secret(one, hook.secrets[0].text, until, now)
+        return False, True
+    yield from hooks.end(hook.job, hook.trigger, until)
+    yield from hooks.add(hook)
+    return True, bool(old)
+
+
+def _note(trigger: Event, *, made: bool) -> str:
+    if not made:
+        return "The URL stays as it is. The secret is not shown again."
+    if trigger.verify == "none":
+        return "Whoever knows the URL can fire this trigger. It is not shown again."
+    return "URL and secret are not shown again."
+
+
+def _none(of: _Of) -> NotFound:
+    remedy = f"Make one: `horae events hook {of.job_name} {of.name}`."
+    return NotFound(f'Trigger "{of.name}" of job "{of.job_name}" has no webhook yet.', remedy)
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()

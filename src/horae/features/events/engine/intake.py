@@ -1,0 +1,176 @@
+"""Events come in: from the API, from webhooks and from watches. Each is kept, decided and told what it came to."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+from msgspec import UNSET, Raw, structs
+
+from horae.engine.admission.quotas import Quotas
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.base.refs import as_id, in_quotes, nearest
+from horae.engine.batcher import Batcher
+from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.params import Params
+from horae.engine.executions.submit import created
+from horae.env import Env
+from horae.errors import BadInput, Conflict, HoraeError, OverQuota
+from horae.features.events.model.read import MOST_EVENTS
+from horae.features.events.model.view import EventFired, EventPlan, EventSkipped, EventView
+from horae.features.events.store import event_reads, events
+from horae.features.events.store.event_reads import StoredEvent
+from horae.features.events.store.events import Taken
+from horae.features.events.store.listeners import Check
+from horae.model.base.instant import format_instant
+from horae.model.base.show import MOST_SHOWN
+from horae.model.base.view import Page
+from horae.model.definitions.job import Job
+from horae.model.documents.schema import Spent
+from horae.model.triggers.events.values import NewEvent
+from horae.store.contract import Store
+from horae.store.triggers.refusals import Room
+from horae.store.triggers.targets import Target
+
+COSTS = 10  # executions: as much as an event costs a server
+
+
+class EventIntake:
+    """Takes events, and tells what became of them."""
+
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, quotas: Quotas) -> None:
+        self._env, self._store, self._directory, self._hints, self._quotas = env, store, directory, hints, quotas
+        self._params = Params()
+        self._together: dict[int, Batcher[Sequence[NewEvent], list[StoredEvent]]] = {}
+        self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
+
+    def checking(self) -> Check:
+        """What tells why an item cannot be the params of a job's execution, for all items of one transaction."""
+        spent = Spent()
+        return lambda target, item: self.check(target, item, spent)
+
+    def check(self, target: Target, item: bytes, spent: Spent | None = None) -> str | None:
+        """Why an item cannot be the params of a job's execution."""
+        job = Job(
+            id=target.job, namespace=target.namespace, name=target.name, version=target.version, state=target.state,
+            spec=target.spec, created_at=0, updated_at=0,
+        )  # fmt: skip
+        try:
+            self._params.check(item, job, spent)
+        except HoraeError as error:
+            return error.detail
+        return None
+
+    async def send(self, namespace: int, given: Sequence[NewEvent]) -> list[EventView]:
+        """Take events of the API. Raises Conflict when an id came before with another payload."""
+        self._quotas.keep_pace(namespace, COSTS * len(given))
+        try:
+            taken = await self._batcher(namespace).do(given)
+        except events.OtherPayload as other:
+            remedy = "Send a new id for a new event; nothing was kept of this request."
+            told = f'The event "{other.key}" came before with another payload.'
+            raise Conflict(told, remedy, eventId=other.key) from None
+        views = [view_of(event) for event in taken]
+        unheard = {view.name for view in views if not view.fired and not view.skipped and view.note is None}
+        notes = {name: await self._nobody(namespace, name) for name in sorted(unheard)}
+        return [structs.replace(view, note=view.note or notes.get(view.name)) for view in views]
+
+    async def plan(self, namespace: int, event: NewEvent) -> EventPlan:
+        """What an event of the API would come to if it came now; nothing is kept."""
+        lead, id, now = self._directory.lead, self._env.new_id(), self._env.now()
+        told, again = await self._store.read(lambda: events.plan(namespace, event, lead, self.checking(), id, now))
+        note = "This id came before: nothing would fire again." if again else None
+        if not told and note is None:
+            note = await self._nobody(namespace, event.name, "it would be kept and fire nothing")
+        views = [
+            EventSkipped(job=o.job_name, job_id=o.job, trigger=o.trigger, disposition=o.disposition, cause=o.cause)
+            for o in sorted(told, key=lambda o: (o.job_name, o.trigger))
+        ]
+        runs = [] if again else [one for one in views if one.disposition in ("fired", "moved")]
+        skipped = [one for one in views if one not in runs]
+        return EventPlan(name=event.name, fires=runs, skipped=skipped, repeated=again, note=note)
+
+    def _batcher(self, namespace: int) -> Batcher[Sequence[NewEvent], list[StoredEvent]]:
+        """What is sent while a transaction is under way is taken together in the next one."""
+
+        async def run(requests: Sequence[Sequence[NewEvent]]) -> list[list[StoredEvent] | BaseException]:
+            taken = iter(await self.take(namespace, [event for given in requests for event in given], strict=True))
+            return [[next(taken) for _ in given] for given in requests]
+
+        if namespace not in self._together:
+            self._together[namespace] = Batcher(run, most=MOST_EVENTS, size=len, most_size=MOST_EVENTS)
+        return self._together[namespace]
+
+    async def close(self) -> None:
+        """Finish what was sent."""
+        for batcher in self._together.values():
+            await batcher.close()
+
+    async def take(
+        self,
+        namespace: int,
+        given: Sequence[NewEvent],
+        *,
+        only: tuple[UUID, str] | None = None,
+        note: str | None = None,
+        strict: bool = False,
+    ) -> list[StoredEvent]:
+        """Keep and decide events in one transaction; whoever could run what they started is told.
+
+        Where a quota says that what goes over it waits, they wait for room as a request does, and are decided then.
+        """
+        env, lead, check = self._env, self._directory.lead, self.checking()
+
+        async def take(*, patient: bool = True) -> Taken:
+            room = Room(bounds=self._store.bounds, delays=self._directory.delays, patient=patient)
+            return await self._store.change(
+                lambda now: events.take(
+                    namespace, given, lead, check, env.new_id, now, only=only, note=note, strict=strict, room=room
+                )
+            )
+
+        try:
+            done = await self._quotas.patiently((namespace, 0), len(given), take)
+        except OverQuota:
+            done = await take(patient=False)
+        self._store.on_made(done.parcels)
+        now = env.now()
+        told = [created(parcel, now) for parcel in done.parcels[:20]]
+        self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=told))
+        if done.blocked:
+            self.on_blocked()
+        return done.events
+
+    async def list(self, namespace: int, *, name: str | None, limit: int, cursor: str | None) -> Page[EventView]:
+        """Events, newest first; large payloads are left out."""
+        before = None if cursor is None else as_id(cursor)
+        if cursor is not None and before is None:
+            raise BadInput("That is no cursor.", "Send `nextCursor` of the page before.", field="cursor")
+        found = await self._store.read(lambda: event_reads.page(namespace, name, before, limit + 1))
+        items = [view_of(event, payload=True) for event in found[:limit]]
+        return Page(items=items, next_cursor=str(found[limit - 1].id) if len(found) > limit else None)
+
+    async def _nobody(self, namespace: int, name: str, what: str = "it was kept and fired nothing") -> str:
+        """What to say of an event that nobody hears."""
+        heard = await self._store.read(lambda: event_reads.heard_names(namespace))
+        near = nearest(name, heard)
+        hint = f" Did you mean {in_quotes(near)}?" if near else ""
+        return f'No trigger listens to "{name}": {what}.{hint}'
+
+
+def view_of(event: StoredEvent, *, payload: bool = False) -> EventView:
+    """An event as it is shown."""
+    fired, skipped = [], []
+    for one in event.outcomes:
+        told: dict[str, Any] = {"job": one.job_name, "job_id": one.job, "trigger": one.trigger}
+        told |= {"disposition": one.disposition, "cause": one.cause}
+        if one.execution is not None:
+            fired.append(EventFired(execution_id=one.execution, **told))
+        else:
+            skipped.append(EventSkipped(**told))
+    note = "This event came before: nothing fired again." if event.repeated else event.note
+    shown = event.payload if payload and event.payload is not None and len(event.payload) <= MOST_SHOWN else None
+    return EventView(
+        event_id=event.key, name=event.name, source=event.source, type=event.type or None,
+        received_at=format_instant(event.received_at), fired=fired, skipped=skipped, repeated=event.repeated, note=note,
+        payload=UNSET if shown is None else Raw(shown),
+    )  # fmt: skip

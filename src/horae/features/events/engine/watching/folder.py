@@ -1,0 +1,60 @@
+"""Folders: files below a path, listed in another thread, without following links."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import islice
+
+from horae.errors import BadInput
+from horae.features.events.engine.watching.listed import Listed
+
+PAGE = 1000
+
+
+async def pages(path: str, roots: Sequence[str]) -> AsyncIterator[list[Listed]]:
+    """The files below a folder, so many at a time. Raises BadInput when it leads out of the allowed ones."""
+    await asyncio.to_thread(refuse_outside, path, roots)
+    files = _walk(os.fsencode(path))
+    while page := await asyncio.to_thread(lambda: list(islice(files, PAGE))):
+        yield page
+
+
+def refuse_outside(path: str, roots: Sequence[str]) -> None:
+    """A link on the way may lead elsewhere: what counts is where one arrives."""
+    real = os.path.realpath(path)
+    if not any(os.path.commonpath([real, root]) == root for root in map(os.path.realpath, roots)):
+        raise BadInput(f"{path} lies outside of what this server may watch.", "See HORAE_WATCH_ROOTS.")
+
+
+def _walk(root: bytes) -> Iterator[Listed]:
+    """Every regular file; what vanishes on the way is left out. Holds one open folder per level."""
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        try:
+            entries = os.scandir(folder)
+        except FileNotFoundError:
+            if folder == root:
+                raise
+            continue
+        with entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif entry.is_file(follow_symlinks=False) and (listed := _listed(entry, root)) is not None:
+                    yield listed
+
+
+def _listed(entry: "os.DirEntry[bytes]", root: bytes) -> Listed | None:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    raw = os.path.relpath(entry.path, root)
+    return Listed(
+        key=raw.decode(errors="replace"),
+        raw=raw,
+        version=f"{status.st_mtime_ns}-{status.st_size}",
+        size=status.st_size,
+        modified=status.st_mtime_ns // 1000,
+    )

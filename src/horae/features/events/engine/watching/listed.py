@@ -1,0 +1,66 @@
+"""What a listing says of an object, and the event that a version of it is."""
+
+import hashlib
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant
+from horae.features.events.store.watches import Found, Poll
+from horae.model.base.instant import format_instant
+from horae.model.triggers.decisions.external import Watch
+from horae.model.triggers.events.values import MOST_ID, NewEvent, encode_payload
+
+
+class Listed(Struct, frozen=True, kw_only=True):
+    """One version of an object: its key below the watched place, and what tells its versions apart."""
+
+    key: str
+    version: str
+    size: int
+    modified: Instant
+    etag: str | None = None
+    raw: bytes = b""  # the key's own bytes, where they are no text
+
+    @property
+    def digest(self) -> UUID:
+        """What it is remembered by."""
+        whole = hashlib.sha256(self.raw or self.key.encode()).digest() + self.version.encode()
+        return UUID(bytes=hashlib.sha256(whole).digest()[:16])
+
+    def settled(self, place: Watch, now: Instant) -> bool:
+        """Whether it has been as it is for long enough; a time that lies ahead tells nothing."""
+        return not now - place.settle < self.modified <= now
+
+
+def found(listed: Listed, poll: Poll) -> Found:
+    """An object version as it is to be written: what was there before the watch began may be only remembered."""
+    place = poll.place
+    before = listed.modified < poll.since // SECOND * SECOND  # object stores tell whole seconds
+    silent = place.existing == "ignore" and not poll.ready and before
+    return Found(object=listed.digest, event=_event(listed, poll), silent=silent)
+
+
+def _event(listed: Listed, poll: Poll) -> NewEvent:
+    place = poll.place
+    base = place.url if place.url.endswith("/") else f"{place.url}/"
+    payload = {
+        "action": "created",
+        "url": f"{base}{listed.key}",
+        "path": f"{place.path}/{listed.key}" if place.is_folder else None,
+        "bucket": None if place.is_folder else place.bucket,
+        "key": listed.key if place.is_folder else f"{place.prefix}{listed.key}",
+        "size": listed.size,
+        "etag": listed.etag,
+        "version": listed.version,
+        "modified": format_instant(listed.modified),
+    }
+    told = f"{listed.key}#{listed.version}"
+    return NewEvent(
+        name=poll.trigger,
+        payload=encode_payload(payload),
+        id=told if len(told) <= MOST_ID and "\0" not in told else str(listed.digest),
+        source="watch",
+        type="created",
+        scope=f"watch:{poll.watch}",
+    )

@@ -1,0 +1,207 @@
+"""Watch: places are listed when they are due, outside of any transaction, and each object version fires once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+import structlog
+
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.directory import Directory
+from horae.engine.executions.promote import OTHERS
+from horae.engine.executions.submit import created
+from horae.engine.service import Alarm, Wait
+from horae.engine.storage import buckets as bucket
+from horae.env import SECOND, Env, Instant, Micros
+from horae.errors import BadInput, HoraeError, OverQuota, StoreUnavailable
+from horae.features.events.engine.watching import folder
+from horae.features.events.engine.watching.listed import Listed, found
+from horae.features.events.store import watches
+from horae.features.events.store.events import Taken
+from horae.features.events.store.listeners import Check
+from horae.features.events.store.watches import LEASE, Overtaken, Poll
+from horae.model.base.duration import DAY
+from horae.model.triggers.decisions.external import Watch, is_within
+from horae.store.contract import Store
+from horae.store.triggers.refusals import Room
+
+LOOK = 5.0  # seconds between looks that rely on no hint
+AT_ONCE = 8  # places that one server looks at
+BATCH = 500  # object versions that fire in one transaction
+COUNTED_EVERY: Micros = DAY  # how often what is gone is forgotten
+AGAIN: Micros = 60 * SECOND  # until a place that could not be looked at is tried again, at least
+MOST_TOLD = 500
+log = structlog.get_logger("horae.engine")
+
+Pages = AsyncIterator[list[Listed]]
+
+
+class Places:
+    """Which places this server may look at, and how."""
+
+    def __init__(self, roots: Sequence[str] = (), open: bucket.Open = bucket.open_bucket) -> None:
+        self._roots, self._open = tuple(roots), open
+
+    def check(self, place: Watch, field: str = "watch") -> None:
+        """Refuse a place that lies outside of the allowed ones."""
+        if is_within(place.url, self._roots):
+            return
+        allowed = f"It may watch {', '.join(self._roots)}." if self._roots else "It may watch nothing."
+        remedy = f"{allowed} An administrator allows more by HORAE_WATCH_ROOTS, such as /srv/inbox,s3://bucket/inbox."
+        raise BadInput(f"This server may not watch {place.url}.", remedy, field=field)
+
+    def pages(self, place: Watch) -> Pages:
+        """The objects of a place, some at a time."""
+        self.check(place)
+        if place.is_folder:
+            folders = [root.removeprefix("file://") for root in self._roots if root.startswith("file://")]
+            return folder.pages(place.path, folders)
+        return bucket.pages(place, self._open)
+
+
+class Watcher:
+    """Looks at watched places; several servers share the work, and one that dies leaves it to the others."""
+
+    name = "watcher"
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        clock: ClockWatch,
+        check: Check,
+        places: Places,
+    ) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._clock, self._check, self.places = clock, check, places
+        self._looking: set[asyncio.Task[None]] = set()
+        self._next: Instant | None = None
+        self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint.fire_at is not None and (self._next is None or hint.fire_at < self._next):
+            self._next = hint.fire_at
+            self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Begin to look at what is due; a look that ends rings for the next. With nothing to watch it only reads."""
+        free = AT_ONCE - len(self._looking)
+        if not self._clock.trusted or not free:
+            return LOOK
+        self._next = await self._store.read(watches.next_due)
+        if self._next is None or self._next > self._env.now():
+            return self._wait(self._next)
+        for poll in await self._store.change(lambda now: watches.due(free, now)):
+            task = asyncio.create_task(self._look(poll), name=f"horae-watch-{poll.watch}")
+            self._looking.add(task)
+            task.add_done_callback(self._done)
+        self._next = await self._store.read(watches.next_due)
+        return max(OTHERS, self._wait(self._next))
+
+    def _wait(self, instant: Instant | None) -> Wait:
+        return LOOK if instant is None else min(LOOK, max(0.0, (instant - self._env.now()) / SECOND))
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self._looking.discard(task)
+        self.alarm.ring()
+
+    async def settle(self) -> None:
+        """Wait for the looks that are under way."""
+        await asyncio.gather(*self._looking)
+
+    async def stop(self) -> None:
+        """Leave off; what was found is written or will be found again."""
+        for task in self._looking:
+            task.cancel()
+        await asyncio.gather(*self._looking, return_exceptions=True)
+
+    async def _look(self, poll: Poll) -> None:
+        """One look, whatever becomes of it; what cannot be looked at is told and tried again."""
+        try:
+            await Look(poll, self._env, self._store, self._write).run(self.places.pages(poll.place))
+        except Overtaken:
+            log.info("another server looks at this place", watch=poll.place.url)
+        except StoreUnavailable as error:
+            log.warning("a look was broken off", watch=poll.place.url, error=error.detail)
+        except OverQuota as error:
+            log.info("what was found waits for room", watch=poll.place.url, error=error.detail)
+            await self._fail(poll, error.detail, poll.place.interval)
+        except Exception as error:
+            reason = str(error) if isinstance(error, HoraeError) else f"{type(error).__name__}: {error}"
+            log.warning("a place cannot be watched", watch=poll.place.url, error=reason[:MOST_TOLD])
+            await self._fail(poll, reason.partition("\n")[0][:MOST_TOLD])
+
+    async def _fail(self, poll: Poll, reason: str, wait: Micros | None = None) -> None:
+        pause = max(poll.place.interval, AGAIN) if wait is None else wait
+        try:
+            await self._store.change(lambda now: watches.fail(poll, reason, now + pause))
+        except StoreUnavailable as error:
+            log.warning("a look was broken off", watch=poll.place.url, error=error.detail)
+
+    async def _write(self, poll: Poll, listed: Sequence[Listed]) -> None:
+        """Fire some object versions that were not remembered a moment ago."""
+        given = [found(one, poll) for one in listed]
+        new_id, lead = self._env.new_id, self._directory.lead
+        room = Room(bounds=self._store.bounds, delays=self._directory.delays, patient=True)
+        try:
+            done: Taken = await self._store.change(
+                lambda now: watches.saw(poll, given, lead, self._check, new_id, now, room)
+            )
+        except OverQuota:
+            if len(listed) == 1:
+                raise
+            for one in listed:  # as many as there is room for
+                await self._write(poll, [one])
+            return
+        self._store.on_made(done.parcels)
+        now = self._env.now()
+        events = [created(parcel, now) for parcel in done.parcels[:20]]
+        self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
+        if done.blocked:
+            self.on_blocked()
+
+
+class Look:
+    """One look at a place: page by page, so that its memory does not grow with the place."""
+
+    def __init__(
+        self, poll: Poll, env: Env, store: Store, write: Callable[[Poll, Sequence[Listed]], Awaitable[None]]
+    ) -> None:
+        self._poll, self._env, self._store, self._write = poll, env, store, write
+        self._renewed = poll.began_at
+        self._counts = poll.ready and poll.began_at - poll.counted_at >= COUNTED_EVERY
+
+    async def run(self, pages: Pages) -> None:
+        objects = 0
+        async for page in pages:
+            objects += len(page)
+            await self._page(page)
+        if self._counts:
+            while await self._store.write(lambda: watches.forget(self._poll, 1000)):
+                await self._env.clock.sleep(0)
+        await self._finish(objects)
+
+    async def _page(self, page: Sequence[Listed]) -> None:
+        """Fire what is new of a page; go on holding the place."""
+        poll, now = self._poll, self._env.now()
+        whole = {one.digest: one for one in page if one.settled(poll.place, now)}
+        known = await self._store.read(lambda: watches.remembered(poll.watch, list(whole)))
+        new = [one for digest, one in whole.items() if digest not in known]
+        for at in range(0, len(new), BATCH):
+            await self._write(poll, new[at : at + BATCH])
+        if self._counts and known:
+            await self._store.change(lambda now: watches.still_there(poll, list(known), now))
+        elif now - self._renewed > LEASE // 3:
+            await self._store.change(lambda now: watches.renew(poll, now))
+            self._renewed = now
+
+    async def _finish(self, objects: int) -> None:
+        poll = self._poll
+        counted_at = poll.counted_at if poll.ready and not self._counts else poll.began_at
+        next_at = max(self._env.now(), poll.began_at + poll.place.interval)
+        if not await self._store.write(lambda: watches.finish(poll, objects, counted_at, next_at)):
+            raise Overtaken

@@ -1,0 +1,75 @@
+"""Webhooks: made for triggers by who may, and called by anybody who knows the URL and can sign."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from horae.errors import BadInput, BadSignature, NotFound, TooLarge
+from horae.features.events.model.view import Delivered, HookView
+from horae.model.base.duration import parse_duration
+from horae.model.triggers.events.values import MOST_PAYLOAD
+from horae.server.call import Call
+from horae.server.reading.bodies import Body, Duration
+from horae.server.reply import Reply, encode, nothing, ok
+from horae.server.route import API, delete, get, post
+
+
+class HookBody(Body, frozen=True, kw_only=True):
+    """How to make a webhook; every field may be left out."""
+
+    secret: Annotated[str, Meta(max_length=256, description="What is signed with, or one is made.")] | None = None
+    new_url: Annotated[bool, Meta(description="Make a new URL beside the old one.")] = False
+    old_for: Annotated[Duration, Meta(description="How long the old secret or URL stays valid.")] = "1d"
+
+
+_PATH = f"{API}/jobs/{{ref}}/triggers/{{name}}/webhook"
+_SIGNED = {
+    "webhook-id": "Standard Webhooks: the message's id, the same when it is sent again.",
+    "webhook-timestamp": "Standard Webhooks: when it was signed, in seconds since 1970; five minutes are allowed.",
+    "webhook-signature": "Standard Webhooks: `v1,` and the signature; several with spaces between.",
+    "X-Hub-Signature-256": "GitHub's signature of the body, instead of these three.",
+}
+
+
+@get(_PATH, "hooks.get", HookView, refuses=(NotFound,))
+async def get_hook(call: Call) -> Reply:
+    """Read a trigger's webhook; its URL and its secret were told when they were made."""
+    return ok(await call.node.hooks.get(call.namespace, call.path("ref"), call.path("name")))
+
+
+@post(_PATH, "hooks.make", HookView, status=201, refuses=(NotFound,))
+async def make(call: Call, body: HookBody) -> Reply:
+    """Make a trigger's webhook, or give it a new secret; the old one stays valid for `oldFor`.
+
+    URL and secret are told this once. `newUrl` makes a new URL too; where nothing is verified the URL is the secret,
+    and is always new.
+    """
+    view = await call.node.hooks.make(
+        call.namespace, call.path("ref"), call.path("name"), secret=body.secret, new_url=body.new_url,
+        old_for=parse_duration(body.old_for, field="oldFor"),
+    )  # fmt: skip
+    reply = ok(view, 201)
+    reply.kept = encode(msgspec.structs.replace(view, url=msgspec.UNSET, secret=msgspec.UNSET))
+    return reply
+
+
+@delete(_PATH, "hooks.end", refuses=(NotFound,))
+async def end(call: Call) -> Reply:
+    """End a trigger's webhook at once."""
+    await call.node.hooks.end(call.namespace, call.path("ref"), call.path("name"))
+    return nothing()
+
+
+@post(
+    f"{API}/hooks/{{token}}", "hooks.receive", {202: Delivered, 200: Delivered}, repeats="by itself", headers=_SIGNED,
+    limit=2 * MOST_PAYLOAD, refuses=(NotFound, BadSignature, BadInput, TooLarge),
+)  # fmt: skip
+async def receive(call: Call) -> Reply:
+    """Call a webhook: any JSON, or what S3, MinIO or Google Cloud Storage send.
+
+    The token in the URL is the credential, the signature the proof. A message that came before is answered 200 with
+    `repeated` and fires nothing; a signature that is wrong or older than five minutes is refused.
+    """
+    done = await call.node.hooks.receive(call.path("token"), call.headers, call.body)
+    return ok(done, 200 if done.repeated else 202)

@@ -1,0 +1,88 @@
+"""What a webhook's body says: object stores' notifications as one event each, any other JSON as one event."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+
+from horae.errors import BadInput
+from horae.features.events.model.notifications import Notice, Told, read_notification
+from horae.model.base.signature import Signed
+from horae.model.executions.parcel import is_deep
+from horae.model.triggers.events.values import NewEvent, encode_payload
+
+Headers = Mapping[bytes, bytes]
+
+_FORM = b"application/x-www-form-urlencoded"
+_TYPES = (b"x-github-event", b"x-gitea-event", b"x-gitlab-event", b"ce-type")
+_REMEDY = "Send one JSON document; GitHub's forms are read as well."
+
+
+def read_delivery(
+    headers: Headers, body: bytes, signed: Signed | None, *, name: str, scope: str
+) -> list[NewEvent] | Notice:
+    """The events that a body tells of. Raises BadInput when it is not JSON.
+
+    An object store's have the object version's id. Any other has that of its signature; without one, the sender's own
+    id or none: then the same body is a new event each time.
+    """
+    content = _content(headers, body)
+    told = read_notification(content)
+    if isinstance(told, Notice):
+        return told
+    if told is not None:
+        return [_event(one, name, scope) for one in told]
+    id = signed.id if signed is not None else _sent_id(headers)
+    kind = _type(headers, content)
+    return [NewEvent(name=name, payload=encode_payload(content), id=id, source="webhook", type=kind, scope=scope)]
+
+
+def _event(told: Told, name: str, scope: str) -> NewEvent:
+    payload = encode_payload(told.payload)
+    return NewEvent(name=name, payload=payload, id=told.id, source=told.source, type=told.type, scope=scope)
+
+
+def _content(headers: Headers, body: bytes) -> Any:
+    if not body.strip():
+        return None
+    if headers.get(b"content-type", b"").startswith(_FORM) and not body.lstrip().startswith((b"{", b"[")):
+        body = _form(body)  # curl calls everything a form
+    try:
+        content = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise BadInput(f"The body is not valid JSON: {error}.", _REMEDY) from None
+    except (UnicodeDecodeError, RecursionError):
+        raise BadInput("The body is not UTF-8, or nested too deep.", _REMEDY) from None
+    if is_deep(content):
+        raise BadInput("The body is nested too deep.", "Flatten it.")
+    return content
+
+
+def _form(body: bytes) -> bytes:
+    """GitHub's form has its JSON in `payload`."""
+    try:
+        found = parse_qs(body, max_num_fields=10).get(b"payload")
+    except ValueError:
+        found = None
+    if not found:
+        raise BadInput("The form has no payload.", _REMEDY)
+    return found[0]
+
+
+def _sent_id(headers: Headers) -> str | None:
+    """An id that the sender gave, as far as it can be believed: what nobody signed, nobody vouches for."""
+    for header in (b"webhook-id", b"svix-id", b"x-github-delivery", b"ce-id"):
+        if text := headers.get(header, b"").decode("latin-1"):
+            return text if len(text) <= 256 and text.isprintable() else hashlib.sha256(text.encode()).hexdigest()
+    return None
+
+
+def _type(headers: Headers, content: Any) -> str:
+    """What the sender calls this kind of event."""
+    for header in _TYPES:
+        if text := headers.get(header, b"").decode("latin-1"):
+            return text[:256]
+    kind = content.get("type") if isinstance(content, dict) else None
+    return kind.replace("\0", "")[:256] if isinstance(kind, str) else ""

@@ -1,0 +1,46 @@
+"""Events as the API spells them."""
+
+from typing import Any
+
+from horae.errors import BadInput
+from horae.model.definitions.reading.values import a_list, a_text, an_object, refuse_unknown, shallow
+from horae.model.triggers.events.values import EVENT_NAME, MOST_ID, NewEvent, encode_payload
+
+_EXAMPLE = 'Send {"name": "upload", "payload": {"key": "a.csv"}}; "id" makes a repetition known.'
+_FIELDS = ("name", "payload", "id")
+MOST_EVENTS = 1000  # in one request
+
+
+def event_name(value: Any, field: str) -> str:
+    """The name of an event: dots, colons and slashes may group names."""
+    text = a_text(value, field, most=1000, least=1)
+    if not EVENT_NAME.fullmatch(text):
+        rule = "Use 1 to 128 letters, digits, dots, colons, slashes, dashes and underscores."
+        raise BadInput(f"{text[:60]!r} is not a name of an event.", rule, field=field)
+    return text
+
+
+def read_events(value: Any) -> list[NewEvent]:
+    """Read many events at once; what is wrong with one is told with its place."""
+    given = an_object(value, "body", _EXAMPLE)
+    refuse_unknown(given, ("events",), "This request")
+    listed = a_list(given["events"], "events", _EXAMPLE, MOST_EVENTS)
+    if not listed:
+        raise BadInput("There are no events.", _EXAMPLE, field="events")
+    return [read_event(one, f"events[{i}]") for i, one in enumerate(listed)]
+
+
+def read_event(value: Any, field: str = "") -> NewEvent:
+    """Read an event as the API spells it, or refuse it; `field` names its place among others."""
+    prefix = f"{field}." if field else ""
+    given = an_object(value, field or "body", _EXAMPLE)
+    shallow(given, field or "body")
+    refuse_unknown(given, _FIELDS, "An event", prefix)
+    if given.get("name") is None:
+        raise BadInput("An event needs a name.", _EXAMPLE, field=f"{prefix}name")
+    id = given.get("id")
+    return NewEvent(
+        name=event_name(given["name"], f"{prefix}name"),
+        payload=encode_payload(given.get("payload"), f"{prefix}payload"),
+        id=None if id is None else a_text(id, f"{prefix}id", most=MOST_ID, least=1),
+    )

@@ -1,0 +1,86 @@
+"""Events: sent by anybody who may, kept, and told what they came to."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from horae.errors import BadInput, Conflict
+from horae.features.events.model.read import read_event, read_events
+from horae.features.events.model.view import EventPlan, EventsTaken, EventView
+from horae.model.base.view import Page
+from horae.model.triggers.events.values import MOST_ID, NewEvent, with_id
+from horae.server.call import Call
+from horae.server.reading.bodies import Body, Key
+from horae.server.reading.queries import DryRun, Paged, Text
+from horae.server.reading.reading import LARGE_LIMIT
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get, post
+
+
+class EventList(Paged, frozen=True, kw_only=True):
+    """Which events."""
+
+    name: Annotated[Text, Meta(description="Only events of this name.")] | None = None
+
+
+class EventBody(Body, frozen=True, kw_only=True):
+    """An event: its name, what it says, and an id by which it is known when it comes again."""
+
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$")]
+    payload: Annotated[Any, Meta(description="Any JSON; filters and params see it as `event.payload`.")] = None
+    id: Key | None = None
+
+
+class ManyEvents(Body, frozen=True, kw_only=True):
+    """Many events, taken together or not at all."""
+
+    events: Annotated[list[EventBody], Meta(min_length=1, max_length=1000)]
+
+
+@post(
+    f"{API}/events", "events.send", {202: (EventView, EventsTaken), 200: (EventView, EventsTaken, EventPlan)},
+    takes=(EventBody, ManyEvents), limit=LARGE_LIMIT, repeats="by itself", refuses=(Conflict,),
+)  # fmt: skip
+async def send(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
+    """Send an event, or many, to all triggers that listen to its name.
+
+    It is kept, and what it starts is on disk, when this answers 202. The same `id` again answers 200 with what came of
+    it then and starts nothing; without one the Idempotency-Key is the id. Nobody listening is no error: `note` says so.
+    With `dryRun`, one event is decided at every trigger and not kept (200): what would fire, what not and why.
+    """
+    if query.dry_run:
+        return ok(await call.node.intake.plan(call.namespace, _alone(body)))
+    if "events" in body:
+        given = read_events(body)
+        views = await call.node.intake.send(call.namespace, _known(call, given))
+        answer = EventsTaken(
+            items=views,
+            fired=sum(len(view.fired) for view in views if not view.repeated),
+            repeated=sum(view.repeated for view in views),
+        )
+        return ok(answer, 200 if answer.repeated == len(views) else 202)
+    (view,) = await call.node.intake.send(call.namespace, _known(call, [read_event(body)]))
+    return ok(view, 200 if view.repeated else 202)
+
+
+def _alone(body: dict[str, Any]) -> NewEvent:
+    if "events" in body:
+        raise BadInput("A dry run looks at one event.", "Send them one by one.", field="events")
+    return read_event(body)
+
+
+def _known(call: Call, given: list[NewEvent]) -> list[NewEvent]:
+    """A request that is repeated with its Idempotency-Key is the same events again."""
+    key = call.idempotency_key()
+    if key is None:
+        return given
+    if len(key) > MOST_ID - 8:
+        raise BadInput("The Idempotency-Key is too long for an event.", "Use a UUID.", field="Idempotency-Key")
+    return [with_id(event, key if len(given) == 1 else f"{key}:{i}") for i, event in enumerate(given)]
+
+
+@get(f"{API}/events", "events.list", Page[EventView])
+async def list_events(call: Call, query: EventList) -> Reply:
+    """List events, newest first, each with what it fired and why others did not; large payloads are left out."""
+    page = await call.node.intake.list(call.namespace, name=query.name, limit=query.limit, cursor=query.cursor)
+    return ok(page)

@@ -1,0 +1,241 @@
+"""Events: kept, and decided at every trigger that listens, in one transaction.
+
+Order: the events' keys first, sorted; an event that came before is answered as then. Then the listeners' jobs, so that
+neither an edit nor a deletion comes between, and of the timers those that count or must not overlap.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.features.events.store.event_reads import Outcome, StoredEvent, known_events
+from horae.features.events.store.listeners import (
+    Check,
+    Decided,
+    Listener,
+    decide_at,
+    hold_counts,
+    hold_jobs,
+    keep_newest,
+    look_at_counts,
+    read_calendars,
+    read_choices,
+    read_listener,
+    write_fires,
+)
+from horae.model.executions.parcel import Parcel
+from horae.model.expressions.meter import ITEM_STEPS, Meter, shared
+from horae.model.triggers.decisions.external import Event
+from horae.model.triggers.events.values import NewEvent, event_scope
+from horae.store.base.shelves import Columns
+from horae.store.script import Again, ForEach, Insert, Script, Statement
+from horae.store.triggers.refusals import ALL_ROOM, Room
+from horae.store.triggers.targets import COLUMNS, JOINED, Lead
+from horae.store.triggers.triggers import COUNT, TIMER
+from horae.store.workflows.waits import lay_down
+
+EVENTS: Columns = (
+    ("id", "uuid"), ("namespace", "int"), ("within", "text"), ("key", "text"), ("name", "text"), ("type", "text"),
+    ("source", "text"), ("payload", "text"), ("note", "text"), ("received_at", "bigint"),
+)  # fmt: skip
+BY_NAME: Columns = (("namespace", "int"), ("event", "text"))
+LISTENING_JOBS = Statement(
+    "listening_jobs",
+    "SELECT DISTINCT g.job FROM given JOIN triggers g ON g.namespace = given.namespace AND g.event = given.event"
+    " AND g.state <> 'ended'",
+)
+_TRIGGERS = f"JOIN timers t ON t.trigger_id = g.id JOIN jobs j ON j.id = g.job {JOINED} WHERE j.state <> 'deleted'"
+LISTENERS = Statement(
+    "listeners",
+    f"SELECT {TIMER}, {COLUMNS}, g.event FROM given JOIN triggers g ON g.namespace = given.namespace"
+    f" AND g.event = given.event AND g.state <> 'ended' {_TRIGGERS}",
+)
+NAMED_LISTENERS = Statement(
+    "named_listeners",
+    f"SELECT {TIMER}, {COLUMNS}, g.event FROM given JOIN triggers g ON g.job = given.job AND g.name = given.name"
+    f" AND g.state <> 'ended' {_TRIGGERS}",
+)
+
+
+class OtherPayload(Exception):
+    """An event came before under the same id, and said something else."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+class Taken(Struct, frozen=True):
+    """What became of events, in their order; the parcels written; lanes and timers to hint."""
+
+    events: list[StoredEvent]
+    parcels: list[Parcel]
+    lanes: dict[int, int]
+    wake_at: Instant | None
+    blocked: bool = False  # something waits for its turn
+
+
+def take(
+    namespace: int,
+    events: Sequence[NewEvent],
+    lead: Lead,
+    check: Check,
+    new_id: Callable[[], UUID],
+    now: Instant,
+    *,
+    only: tuple[UUID, str] | None = None,
+    note: str | None = None,
+    strict: bool = False,
+    room: Room = ALL_ROOM,
+) -> Script[Taken]:
+    """Keep events and decide each at every trigger that listens to its name, or at `only` this trigger of a job.
+
+    An event that came before is answered as then, and fires nothing; with `strict`, one that says something else now
+    raises OtherPayload, and nothing is kept of any. One that nobody hears is kept all the same. Who is patient about
+    `room` has OverQuota raised instead of what would wait for it; then nothing is kept either.
+    """
+    ids = [new_id() for _ in events]
+    fresh = yield from _keep(namespace, events, ids, note, now)
+    new = [(id, event) for id, event in zip(ids, events, strict=True) if id in fresh]
+    listeners = yield from _listeners(namespace, {event.name for _, event in new}, only) if new else _nobody()
+    yield from read_calendars(listeners, now)
+    decided = keep_newest(_decide(new, listeners, only is not None, lead, check, now))
+    done = yield from write_fires(decided, new_id, now, room)
+    outcomes = _outcomes(done.decided, done.executions)
+    heard = yield from _tell_workflows(namespace, new, now) if only is None else _unheard()
+    told = yield from _answers(namespace, events, ids, fresh, outcomes, note, now)
+    for event, stored in zip(events, told, strict=True):
+        if strict and stored.repeated and stored.payload != event.payload:
+            raise OtherPayload(stored.key)
+    return Taken(told, done.parcels, done.lanes, now if heard else done.wake_at, done.blocked)
+
+
+def plan(
+    namespace: int, event: NewEvent, lead: Lead, check: Check, id: UUID, now: Instant
+) -> Script[tuple[list[Outcome], bool]]:
+    """What would become of an event that came now, and whether its id came before. Nothing is kept and nothing held.
+
+    What it would meet beyond its triggers, a quota or a unique job's key, is not looked at.
+    """
+    again = (yield from known_events(namespace, [(event.within, event.id)])) if event.id else {}
+    rows = yield ForEach(LISTENERS, BY_NAME, [(namespace, event.name)])
+    listeners = [read_listener(row) for row in sorted(rows, key=lambda row: row[0])]
+    yield from read_choices(listeners)
+    yield from look_at_counts([one for one in listeners if one.counts])
+    yield from read_calendars(listeners, now)
+    decided = _decide([(id, event)], listeners, False, lead, check, now)
+    return _outcomes(decided, {}).get(id, []), bool(again)
+
+
+def _nobody() -> Script[list[Listener]]:
+    return []
+    yield
+
+
+def _tell_workflows(namespace: int, new: Sequence[tuple[UUID, NewEvent]], now: Instant) -> Script[bool]:
+    """Steps of workflows that listen hear of events, too."""
+    if not new:
+        return False
+    told = ((id, event.name, event_scope(event, event.id or str(id), now)) for id, event in new)
+    return (yield from lay_down(namespace, told, now))
+
+
+def _unheard() -> Script[bool]:
+    return False
+    yield
+
+
+def _keep(
+    namespace: int, events: Sequence[NewEvent], ids: Sequence[UUID], note: str | None, now: Instant
+) -> Script[set[UUID]]:
+    """Write events, sorted by their keys; which of them are new."""
+    rows = [
+        (id, namespace, e.within, e.id or str(id), e.name, e.type, e.source, e.payload.decode(), note, now)
+        for id, e in zip(ids, events, strict=True)
+    ]
+    rows.sort(key=lambda row: (row[2], row[3]))  # guard: events-in-order
+    kept = yield Insert("events", EVENTS, rows, conflict="ON CONFLICT DO NOTHING", returning="id")
+    return {row[0] for row in kept}
+
+
+def _listeners(namespace: int, names: Iterable[str], only: tuple[UUID, str] | None) -> Script[list[Listener]]:
+    """Who listens, held until the commit."""
+    if only is None:
+        given = [(namespace, name) for name in sorted(names)]
+        found = yield ForEach(LISTENING_JOBS, BY_NAME, given)
+        yield from hold_jobs({row[0] for row in found})
+        rows = yield ForEach(LISTENERS, BY_NAME, given)
+        held = {row[0] for row in found}
+        rows = [row for row in rows if row[COUNT] in held]
+    else:
+        yield from hold_jobs({only[0]})
+        rows = yield ForEach(NAMED_LISTENERS, (("job", "uuid"), ("name", "text")), [only])
+    listeners = [read_listener(row) for row in sorted(rows, key=lambda row: row[0])]
+    yield from read_choices(listeners)
+    yield from hold_counts([one for one in listeners if one.counts])
+    return listeners
+
+
+def _decide(
+    events: Sequence[tuple[UUID, NewEvent]],
+    listeners: Sequence[Listener],
+    alone: bool,
+    lead: Lead,
+    check: Check,
+    now: Instant,
+) -> list[Decided]:
+    by_name: dict[str | None, list[Listener]] = {}
+    for one in listeners:
+        trigger = one.timer.trigger
+        by_name.setdefault(trigger.event if isinstance(trigger, Event) else None, []).append(one)
+    decided: list[Decided] = []
+    meter = Meter()
+    for id, event in events:
+        hearing = listeners if alone else by_name.get(event.name, [])
+        if hearing:
+            told = event.id or str(id)
+            scope = {"event": event_scope(event, told, now)}
+            meter.grant(ITEM_STEPS * len(hearing))
+            with shared(meter):
+                decided += [decide_at(one, id, told, scope, lead, check, now) for one in hearing]
+    return decided
+
+
+def _outcomes(decided: Sequence[Decided], executions: dict[tuple[UUID, UUID], UUID]) -> dict[UUID, list[Outcome]]:
+    told: dict[UUID, list[Outcome]] = {}
+    for d in decided:
+        timer, target = d.listener.timer, d.listener.target
+        told.setdefault(d.event, []).append(
+            Outcome(
+                job=target.job, job_name=target.name, trigger=timer.name, disposition=d.verdict.disposition,
+                cause=d.verdict.cause, execution=executions.get((timer.id, d.event)),
+            )
+        )  # fmt: skip
+    return told
+
+
+def _answers(
+    namespace: int,
+    events: Sequence[NewEvent],
+    ids: Sequence[UUID],
+    fresh: set[UUID],
+    outcomes: dict[UUID, list[Outcome]],
+    note: str | None,
+    now: Instant,
+) -> Script[list[StoredEvent]]:
+    """What each event came to, in the order they were given."""
+    again = sorted({(e.within, e.id or "") for id, e in zip(ids, events, strict=True) if id not in fresh})
+    known = (yield from known_events(namespace, again)) if again else {}
+    if len(known) < len(again):  # forgotten meanwhile: it may be new now
+        raise Again
+    return [
+        StoredEvent(
+            id=id, key=e.id or str(id), name=e.name, type=e.type, source=e.source, payload=e.payload, received_at=now,
+            outcomes=outcomes.get(id, []), note=note,
+        )
+        if id in fresh
+        else known[e.within, e.id or ""]
+        for id, e in zip(ids, events, strict=True)
+    ]  # fmt: skip

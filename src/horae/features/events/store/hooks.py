@@ -1,0 +1,120 @@
+"""Webhooks: the URLs at which others fire a trigger. A token is kept as its hash; secrets sealed, for they verify.
+
+A webhook belongs to a trigger's name, so that it outlives the trigger's versions.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.triggers.decisions.external import Event
+from horae.model.triggers.decisions.values import Trigger
+from horae.store.script import Fetch, Lock, Row, Script, Statement
+
+_HOOK = "h.hash, h.namespace, h.job, h.trigger, h.secrets, h.created_at, h.until"
+FIND = Statement(
+    "find_hook",
+    f"SELECT {_HOOK}, g.definition FROM hooks h JOIN jobs j ON j.id = h.job JOIN triggers g ON g.job = h.job"
+    " AND g.name = h.trigger AND g.state <> 'ended' WHERE h.hash = $1 AND (h.until IS NULL OR h.until > $2)"
+    " AND j.state <> 'deleted'",
+)
+OF_TRIGGER = Statement(
+    "hooks_of_trigger",
+    f"SELECT {_HOOK} FROM hooks h WHERE h.job = $1 AND h.trigger = $2 AND (h.until IS NULL OR h.until > $3)"
+    " ORDER BY h.created_at DESC, h.hash",
+)
+ADD = Statement(
+    "add_hook",
+    "INSERT INTO hooks (hash, namespace, job, trigger, secrets, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+)
+SET_SECRETS = Statement("set_hook_secrets", "UPDATE hooks SET secrets = $2 WHERE hash = $1")
+SOME = Statement("some_hooks", f"SELECT {_HOOK} FROM hooks h WHERE h.hash > $1 ORDER BY h.hash LIMIT $2")
+REPLACE = Statement(
+    "replace_hook_secrets", "UPDATE hooks SET secrets = $3 WHERE hash = $1 AND secrets = $2 RETURNING hash"
+)
+END = Statement(
+    "end_hooks",
+    "UPDATE hooks SET until = $3 WHERE job = $1 AND trigger = $2 AND (until IS NULL OR until > $3) RETURNING hash",
+)
+MOST_SECRETS = 4  # valid at a time
+
+
+class Secret(Struct, frozen=True, array_like=True):
+    """What a sender signs with, until when it is valid."""
+
+    text: str  # as it is kept: sealed, a reference to a secret, or itself where there is no master key
+    until: Instant | None = None
+
+
+class Hook(Struct, frozen=True, kw_only=True):
+    """A webhook as stored."""
+
+    hash: bytes
+    namespace: int
+    job: UUID
+    trigger: str
+    secrets: list[Secret]
+    created_at: Instant
+    until: Instant | None = None
+
+    def valid_secrets(self, now: Instant) -> list[str]:
+        return [secret.text for secret in self.secrets if secret.until is None or now < secret.until]
+
+
+def find(hash: bytes, now: Instant) -> Script[tuple[Hook, Event] | None]:
+    """The webhook of a token with its trigger as it is now; None when either has ended."""
+    rows = yield Fetch(FIND, (hash, now))
+    if not rows:
+        return None
+    trigger = msgspec.json.decode(rows[0][7], type=Trigger)
+    return (_hook(rows[0]), trigger) if isinstance(trigger, Event) and trigger.verify is not None else None
+
+
+def hold(job: UUID, trigger: str) -> Script[None]:
+    """Whoever makes or changes a trigger's webhooks holds this."""
+    yield Lock((f"hook:{job}:{trigger}",))
+
+
+def of_trigger(job: UUID, trigger: str, now: Instant) -> Script[list[Hook]]:
+    """The webhooks of a trigger that are valid, newest first."""
+    rows = yield Fetch(OF_TRIGGER, (job, trigger, now))
+    return [_hook(row) for row in rows]
+
+
+def add(hook: Hook) -> Script[None]:
+    secrets = msgspec.json.encode(hook.secrets).decode()
+    yield Fetch(ADD, (hook.hash, hook.namespace, hook.job, hook.trigger, secrets, hook.created_at))
+
+
+def set_secret(hook: Hook, text: str, old_until: Instant, now: Instant) -> Script[None]:
+    """A new secret takes the place of the old ones, which stay valid until an instant."""
+    old = [Secret(s.text, old_until if s.until is None else min(s.until, old_until)) for s in hook.secrets]
+    kept = [s for s in old if s.until is not None and s.until > now and s.text != text]
+    secrets: Sequence[Secret] = [Secret(text), *kept][:MOST_SECRETS]
+    yield Fetch(SET_SECRETS, (hook.hash, msgspec.json.encode(secrets).decode()))
+
+
+def some_after(hash: bytes, limit: int) -> Script[list[Hook]]:
+    """Webhooks of everybody, in the order of their hashes, after one of them."""
+    return [_hook(row) for row in (yield Fetch(SOME, (hash, limit)))]
+
+
+def replace_secrets(hook: Hook, secrets: Sequence[Secret]) -> Script[bool]:
+    """Keep the same secrets otherwise; false when somebody changed them meanwhile."""
+    before, after = (msgspec.json.encode(kept).decode() for kept in (hook.secrets, list(secrets)))
+    return bool((yield Fetch(REPLACE, (hook.hash, before, after))))
+
+
+def end(job: UUID, trigger: str, until: Instant) -> Script[int]:
+    """Let a trigger's webhooks end at an instant; how many there were."""
+    return len((yield Fetch(END, (job, trigger, until))))
+
+
+def _hook(row: Row) -> Hook:
+    return Hook(
+        hash=bytes(row[0]), namespace=row[1], job=row[2], trigger=row[3],
+        secrets=msgspec.json.decode(row[4], type=list[Secret]), created_at=row[5], until=row[6],
+    )  # fmt: skip

@@ -1,0 +1,313 @@
+"""Listeners: triggers that something outside fires, as they stand while a batch of events is decided at them."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.errors import Costly
+from horae.model.executions.deadline import deadline_after
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import Parcel
+from horae.model.expressions.meter import refuse_blamed
+from horae.model.expressions.template import TemplateError
+from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.decisions.external import Event, Watch
+from horae.model.triggers.events.decide import OUTRUN, Listening, Verdict, decide_event
+from horae.model.triggers.events.params import fill_params
+from horae.store.admission.share_lanes import in_their_lanes
+from horae.store.base.live import live_among
+from horae.store.base.shelves import Columns
+from horae.store.executions.entering.placing import place
+from horae.store.executions.entering.submission import NewExecution
+from horae.store.executions.parcels import put_parcels
+from horae.store.script import ForEach, Insert, Row, Script, Statement
+from horae.store.triggers import calendars, turns
+from horae.store.triggers.delays import Delays, delay_of
+from horae.store.triggers.dependencies.arrivals import arrive
+from horae.store.triggers.dependencies.dependents import lock_around
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.refusals import ALL_ROOM, Room, Sifted, sift
+from horae.store.triggers.targets import Lead, Target, arm_of, execution_of, read_target, with_choices
+from horae.store.triggers.triggers import COUNT, Timer, read_timer, why
+from horae.store.triggers.turns import Turn, turn_key
+
+EVENT_FIRES: Columns = (
+    ("trigger_id", "uuid"), ("event", "uuid"), ("job", "uuid"), ("at", "bigint"), ("disposition", "text"),
+    ("cause", "text"), ("execution", "uuid"),
+)  # fmt: skip
+# Held until the commit: an edit or a deletion waits for it, or has come first and is seen by the next statement.
+HOLD_JOBS = Statement("hold_jobs", "SELECT j.id FROM given JOIN jobs j ON j.id = given.job FOR KEY SHARE OF j")
+_COUNTS = "SELECT t.trigger_id, t.fired, t.last_execution FROM given JOIN timers t ON t.trigger_id = given.trigger_id"
+HOLD_TIMERS = Statement("hold_timers", f"{_COUNTS} FOR UPDATE OF t")
+LOOK_AT_TIMERS = Statement("look_at_timers", _COUNTS)
+COUNT_FIRES = Statement(
+    "count_event_fires",
+    "UPDATE timers SET fired = timers.fired + given.fired, last_execution = given.last_execution FROM given"
+    " WHERE timers.trigger_id = given.trigger_id",
+)
+MOST_TOLD = 500  # characters of why
+
+Check = Callable[[Target, bytes], str | None]  # why an item cannot be the params of a job's execution
+
+
+class Listener(Struct, kw_only=True):
+    """A trigger that hears an event, as it stands while a batch of them is decided."""
+
+    timer: Timer
+    target: Target
+    fired: int
+    calendar: Calendar | None = None
+    turn: Turn = Turn()
+    fires: int = 0  # of this batch
+    last: UUID | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether what it fires depends on what it fired before."""
+        return self.timer.rules.overlap != "allow" or self.timer.rules.max_fires is not None
+
+    @property
+    def key(self) -> str | None:
+        """Where its executions wait for each other, if they do."""
+        return turn_key(self.target.job, self.timer.name) if self.timer.rules.overlap in turns.KEYED else None
+
+    @property
+    def replaces(self) -> bool:
+        """Whether what it fires takes the place of what waits."""
+        return self.timer.rules.overlap in ("queueOne", "cancelOther")
+
+    def listening(self) -> Listening:
+        trigger, paused = self.timer.trigger, ""
+        if self.target.state == "paused" or self.timer.state == "paused":
+            paused = "job" if self.target.state == "paused" else "trigger"
+        return Listening(
+            rules=self.timer.rules, filter=trigger.filter if isinstance(trigger, Event | Watch) else None,
+            paused=paused, fired=self.fired + self.fires, busy=self.turn.busy, waiting=self.turn.waiting,
+            calendar=self.calendar,
+        )  # fmt: skip
+
+
+class Decided(Struct, frozen=True):
+    """An event at a listener."""
+
+    event: UUID
+    listener: Listener
+    verdict: Verdict
+    wanted: NewExecution | None = None
+
+
+def read_listener(row: Row) -> Listener:
+    """A listener from the columns of its timer, and of its target after them."""
+    timer = read_timer(row)
+    return Listener(timer=timer, target=read_target(row, COUNT), fired=timer.fired)
+
+
+def read_choices(listeners: Sequence[Listener]) -> Script[None]:
+    """Tell those whose jobs have a rollout which versions are chosen from."""
+    if any(one.target.rolling is not None for one in listeners):
+        known = yield from with_choices({one.target.job: one.target for one in listeners})
+        for one in listeners:
+            one.target = known[one.target.job]
+
+
+def hold_jobs(jobs: Iterable[UUID]) -> Script[None]:
+    """Keep jobs as they are until the commit."""
+    given = [(job,) for job in sorted(jobs)]
+    if given:
+        yield ForEach(HOLD_JOBS, (("job", "uuid"),), given)
+
+
+def read_calendars(listeners: Sequence[Listener], now: Instant) -> Script[None]:
+    """Tell those that go by calendars what must be open."""
+    going = [one for one in listeners if one.timer.rules.calendars]
+    if not going:
+        return
+    known = yield from calendars.compiled(sorted({_wanted(one) for one in going}), now)
+    for one in going:
+        one.calendar = known.get(_wanted(one))
+
+
+def _wanted(listener: Listener) -> calendars.Wanted:
+    return listener.target.namespace, listener.timer.rules.calendars
+
+
+def hold_counts(listeners: Sequence[Listener]) -> Script[None]:
+    """Lock the timers of those that count, and read what they count under the lock."""
+    if not listeners:
+        return
+    yield from _read_counts(HOLD_TIMERS, listeners)
+    yield from _take_turns({one.key: one for one in listeners if one.key is not None})
+
+
+def look_at_counts(listeners: Sequence[Listener]) -> Script[None]:
+    """What those that count stand at, without holding anything: a moment later it may be otherwise."""
+    if not listeners:
+        return
+    yield from _read_counts(LOOK_AT_TIMERS, listeners)
+    keyed = {one.key: one for one in listeners if one.key is not None}
+    for key, turn in (yield from turns.look(keyed, hold=False)).items():
+        keyed[key].turn = turn if turn.busy else keyed[key].turn
+
+
+def _read_counts(ask: Statement, listeners: Sequence[Listener]) -> Script[None]:
+    given = [(one.timer.id,) for one in sorted(listeners, key=lambda one: one.timer.id)]
+    rows = yield ForEach(ask, (("trigger_id", "uuid"),), given)
+    counts = {row[0]: (row[1], row[2]) for row in rows}
+    alive = yield from live_among({id for _, id in counts.values() if id is not None})
+    for one in listeners:
+        one.fired, one.last = counts.get(one.timer.id, (one.fired, None))
+        one.turn = Turn(busy=one.last in alive)
+
+
+def _take_turns(keyed: dict[str, Listener]) -> Script[None]:
+    """How the keys of these stand; an execution that runs without a turn, from before there were any, is given it."""
+    standing = yield from turns.look(keyed)
+    unruly = {key: one.last for key, one in keyed.items() if one.last and one.turn.busy and standing[key].is_free}
+    standing |= yield from turns.adopt(unruly)
+    for key, one in keyed.items():
+        one.turn = standing[key]
+
+
+def decide_at(
+    listener: Listener, id: UUID, told: str, scope: dict[str, Any], lead: Lead, check: Check, now: Instant
+) -> Decided:
+    """Decide one event at one listener, and make its execution; one that cannot be decided keeps nobody else back."""
+    try:
+        verdict = decide_event(listener.listening(), scope, now)
+    except Exception as error:
+        return Decided(id, listener, Verdict("skipped-trouble", why(error)))
+    if not verdict.runs:
+        return Decided(id, listener, verdict)
+    try:
+        item = fill_params(listener.timer.params, scope)
+    except TemplateError as error:
+        return Decided(id, listener, Verdict("skipped-params", str(error)[:MOST_TOLD]))
+    target = arm_of(listener.target, item, {}, lambda: id)
+    refusal = check(target, item)
+    if refusal is not None:
+        return Decided(id, listener, Verdict("skipped-params", refusal[:MOST_TOLD]))
+    extra = Extra(origin="event", trigger=listener.timer.id, event=told)
+    within = target.spec.within if listener.timer.rules.within is None else listener.timer.rules.within
+    deadline = deadline_after(verdict.due or now, within)
+    wanted = execution_of(target, extra, lead, due_at=verdict.due or 0, item=item, deadline=deadline)
+    try:
+        refuse_blamed()
+    except Costly as error:
+        return Decided(id, listener, Verdict("skipped-params", error.detail[:MOST_TOLD]))
+    key, turn = listener.key, listener.turn
+    if key is not None:
+        wanted = turns.gate(wanted, key, turn)
+    listener.fires += 1
+    listener.turn = Turn(busy=True, waiting=turn.waiting + (not turn.is_free))
+    return Decided(id, listener, verdict, wanted)
+
+
+def keep_newest(decided: Sequence[Decided]) -> list[Decided]:
+    """Of events that came together and would wait where only the newest does, the others do not fire."""
+    kept: list[Decided] = []
+    seen: set[UUID] = set()
+    for d in reversed(decided):
+        listener = d.listener
+        if d.wanted is not None and listener.replaces and turns.will_wait(d.wanted):
+            if listener.timer.id in seen:
+                listener.fires -= 1
+                d = Decided(d.event, listener, OUTRUN)
+            seen.add(listener.timer.id)
+        kept.append(d)
+    return kept[::-1]
+
+
+class Written(Struct, frozen=True):
+    """What was written of decided events."""
+
+    executions: dict[tuple[UUID, UUID], UUID]  # (trigger, event) -> execution
+    parcels: list[Parcel]
+    lanes: dict[int, int]
+    wake_at: Instant | None
+    blocked: bool = False  # something waits for its turn
+    decided: Sequence[Decided] = ()  # as it came to be
+
+
+def write_fires(
+    decided: Sequence[Decided], new_id: Callable[[], UUID], now: Instant, room: Room = ALL_ROOM
+) -> Script[Written]:
+    """Executions of what fired, and the ledger of all that was decided.
+
+    What there is no `room` for does not run.
+    """
+    decided, sifted = yield from _sift(decided, room, new_id, now)
+    fired = [(d, d.wanted) for d in decided if d.wanted is not None]
+    asked = yield from in_their_lanes([wanted for _, wanted in fired], now)
+    placed, parcels = place(asked, {}, new_id, now)
+    free = [(parcel, ahead) for parcel, ahead in parcels if not turns.is_gated(parcel)]
+    done = Started()
+    if free:
+        done.lanes, done.wake_at = yield from put_parcels(free, now)
+    if any(d.listener.key is not None for d, _ in fired):
+        yield from _settle([parcel for parcel, _ in parcels], [d.listener for d, _ in fired], new_id, now, done)
+    executions: dict[tuple[UUID, UUID], UUID] = {}
+    for (d, _), receipts in zip(fired, placed, strict=True):
+        executions[d.listener.timer.id, d.event] = d.listener.last = receipts[0].execution_id
+    seen: Counter[UUID] = Counter()
+    rows = []
+    for d in decided:
+        id = d.listener.timer.id
+        at = now + seen[id]  # a microsecond apart, so that a list of fires can be read in parts
+        seen[id] += 1
+        execution = executions.get((id, d.event))
+        rows.append((id, d.event, d.listener.target.job, at, d.verdict.disposition, d.verdict.cause, execution))
+    if rows:
+        yield Insert("event_fires", EVENT_FIRES, rows)
+    yield from sifted.keep([receipts[0].execution_id for receipts in placed])
+    yield from sifted.settle(new_id, now)
+    counting = {d.listener.timer.id: d.listener for d, _ in fired if d.listener.counts}
+    columns: Columns = (("trigger_id", "uuid"), ("fired", "int"), ("last_execution", "uuid"))
+    if counting:
+        yield ForEach(COUNT_FIRES, columns, [(id, one.fires, one.last) for id, one in sorted(counting.items())])
+    blocked = len(free) < len(parcels)
+    return Written(executions, [parcel for parcel, _ in parcels], done.lanes, done.next, blocked, decided)
+
+
+def _sift(
+    decided: Sequence[Decided], room: Room, new_id: Callable[[], UUID], now: Instant
+) -> Script[tuple[Sequence[Decided], Sifted]]:
+    """What was decided, with what a key or a quota stands against told as refused, and what is delayed as that."""
+    decided = [_delayed(d, room.delays) for d in decided] if room.delays else decided
+    fired = [(d, d.wanted) for d in decided if d.wanted is not None]
+    specs = [d.listener.target.spec for d, _ in fired]
+    sifted = yield from sift([wanted for _, wanted in fired], specs, room.bounds, new_id, now)
+    waits = next((one.waits for one in sifted.refused.values() if one.waits is not None), None)
+    if room.patient and waits is not None:
+        raise waits
+    if not sifted.refused:
+        return decided, sifted
+    told: list[Decided] = []
+    place = 0
+    for d in decided:
+        refusal = sifted.refused.get(place) if d.wanted is not None else None
+        place += d.wanted is not None
+        if refusal is not None:
+            d.listener.fires -= 1
+            d = Decided(d.event, d.listener, Verdict(refusal.disposition, refusal.cause[:MOST_TOLD]))
+        told.append(d)
+    return told, sifted
+
+
+def _delayed(d: Decided, delays: Delays) -> Decided:
+    delay = delay_of(delays, d.wanted.envelope) if d.wanted is not None and d.verdict.disposition == "fired" else None
+    return d if delay is None else Decided(d.event, d.listener, Verdict("fired", delay), d.wanted)
+
+
+def _settle(
+    parcels: Sequence[Parcel], fired: Sequence[Listener], new_id: Callable[[], UUID], now: Instant, done: Started
+) -> Script[None]:
+    """Let those wait whose turn it is not; what waited in their place has ended, which dependents hear of."""
+    replacing = {one.key for one in fired if one.key is not None and one.replaces}
+    over = yield from turns.settle(parcels, replacing, now)
+    if over:
+        yield from lock_around({one.job for one in over})
+        yield from arrive(over, new_id, now, done)

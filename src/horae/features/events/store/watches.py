@@ -1,0 +1,208 @@
+"""Watches: places that are looked at again and again, each version of each object fired once.
+
+Who looks takes the watch's row for a while and lists outside of any transaction. What it found it writes only while the
+row still carries the instant at which it began: of two that look, or of one that was frozen meanwhile, one writes. An
+object version that is remembered fires nothing, whoever finds it.
+"""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import SECOND, Instant, Micros
+from horae.features.events.store.events import Taken, take
+from horae.features.events.store.listeners import Check, hold_jobs
+from horae.model.triggers.decisions.external import Watch
+from horae.model.triggers.decisions.values import Trigger
+from horae.model.triggers.events.values import NewEvent
+from horae.store.base.shelves import Columns
+from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
+from horae.store.triggers.refusals import ALL_ROOM, Room
+from horae.store.triggers.targets import Lead
+
+DUE = Statement(
+    "due_watches",
+    "SELECT w.id, w.trigger_id, w.job, w.namespace, g.name, g.definition, w.began_at, w.ready, w.counted_at"
+    " FROM watches w JOIN triggers g ON g.id = w.trigger_id JOIN jobs j ON j.id = w.job WHERE w.next_poll_at <= $1"
+    " AND g.state = 'active' AND j.state = 'active' ORDER BY w.next_poll_at LIMIT $2 FOR UPDATE OF w SKIP LOCKED",
+)
+TAKE = Statement(
+    "take_watches",
+    "UPDATE watches SET polled_at = given.polled_at, next_poll_at = given.next_poll_at FROM given"
+    " WHERE watches.id = given.id",
+)
+NEXT = Statement(
+    "next_watch",
+    "SELECT min(w.next_poll_at) FROM watches w JOIN triggers g ON g.id = w.trigger_id JOIN jobs j ON j.id = w.job"
+    " WHERE g.state = 'active' AND j.state = 'active'",
+)
+# What is paused or deleted meanwhile is not written either: it is found again when it goes on.
+HOLD = Statement(
+    "hold_watch",
+    "SELECT w.polled_at FROM watches w JOIN triggers g ON g.id = w.trigger_id JOIN jobs j ON j.id = w.job"
+    " WHERE w.id = $1 AND g.state = 'active' AND j.state = 'active' FOR UPDATE OF w",
+)
+REMEMBERED = Statement(
+    "remembered_objects",
+    "SELECT o.object FROM given JOIN watched o ON o.watch = given.watch AND o.object = given.object",
+)
+SEEN = Statement(
+    "seen_objects",
+    "UPDATE watched SET seen_at = given.seen_at FROM given WHERE watched.watch = given.watch"
+    " AND watched.object = given.object",
+)
+RENEW = Statement("renew_watch", "UPDATE watches SET next_poll_at = $3 WHERE id = $1 AND polled_at = $2 RETURNING id")
+FINISH = Statement(
+    "finish_watch",
+    "UPDATE watches SET next_poll_at = $3, objects = $4, counted_at = $5, ready = true, trouble = NULL"
+    " WHERE id = $1 AND polled_at = $2 RETURNING trigger_id",
+)
+FAIL = Statement(
+    "fail_watch",
+    "UPDATE watches SET next_poll_at = $3, trouble = $4 WHERE id = $1 AND polled_at = $2 RETURNING trigger_id",
+)
+# Where every trigger says why it does not fire; it is written when that changes.
+TELL = Statement("tell_trouble", "UPDATE timers SET trouble = $2 WHERE trigger_id = $1")
+UNTELL = Statement("untell_trouble", "UPDATE timers SET trouble = NULL WHERE trigger_id = $1 AND trouble IS NOT NULL")
+FORGET = Statement(
+    "forget_objects",
+    "WITH gone AS MATERIALIZED (SELECT object FROM watched WHERE watch = $1 AND seen_at < $2 LIMIT $3)"
+    " DELETE FROM watched WHERE watch = $1 AND object IN (SELECT object FROM gone) RETURNING 1",
+)
+TROUBLED = Statement("troubled_watches", "SELECT count(*) FROM watches WHERE trouble IS NOT NULL")
+WATCHED: Columns = (("watch", "uuid"), ("object", "uuid"), ("seen_at", "bigint"))
+LEASE: Micros = 60 * SECOND  # how long a look may be silent before another takes its place
+
+
+class Poll(Struct, frozen=True, kw_only=True):
+    """One look at a watched place; `began_at` is the fence."""
+
+    watch: UUID
+    job: UUID
+    namespace: int
+    trigger: str
+    place: Watch
+    since: Instant  # when the watch began
+    ready: bool  # what was there in the beginning is known
+    counted_at: Instant
+    began_at: Instant
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """An object version: what it is remembered by, the event it is, and whether it is only remembered."""
+
+    object: UUID
+    event: NewEvent
+    silent: bool = False
+
+
+class Overtaken(Exception):
+    """Somebody else looks at this place now, or nobody is to; what was found here is for them to find."""
+
+
+def due(limit: int, now: Instant) -> Script[list[Poll]]:
+    """Take watches that are due; nobody else looks at them for a while."""
+    rows = yield Fetch(DUE, (now, limit))
+    polls = [_poll(row, now) for row in rows]
+    columns: Columns = (("id", "uuid"), ("polled_at", "bigint"), ("next_poll_at", "bigint"))
+    if polls:
+        yield ForEach(TAKE, columns, [(poll.watch, now, now + LEASE) for poll in polls])
+    return polls
+
+
+def _poll(row: Row, now: Instant) -> Poll:
+    place = msgspec.json.decode(row[5], type=Trigger)
+    if not isinstance(place, Watch):
+        raise TypeError(f"trigger {row[1]} is no watch")
+    return Poll(
+        watch=row[0], job=row[2], namespace=row[3], trigger=row[4], place=place, since=row[6], ready=row[7],
+        counted_at=row[8], began_at=now,
+    )  # fmt: skip
+
+
+def next_due() -> Script[Instant | None]:
+    """When the earliest watch is due."""
+    rows = yield Fetch(NEXT)
+    value: Instant | None = rows[0][0]
+    return value
+
+
+def remembered(watch: UUID, objects: Sequence[UUID]) -> Script[set[UUID]]:
+    """Which of these object versions have been seen before."""
+    columns: Columns = (("watch", "uuid"), ("object", "uuid"))
+    rows = yield ForEach(REMEMBERED, columns, [(watch, object) for object in objects])
+    return {row[0] for row in rows}
+
+
+def saw(
+    poll: Poll,
+    found: Sequence[Found],
+    lead: Lead,
+    check: Check,
+    new_id: Callable[[], UUID],
+    now: Instant,
+    room: Room = ALL_ROOM,
+) -> Script[Taken]:
+    """Remember object versions, and fire those that nobody remembered. Raises Overtaken, and OverQuota as `take`."""
+    yield from hold_jobs({poll.job})  # before the watch, as an edit of the job does
+    yield from _hold(poll)
+    rows = [(poll.watch, one.object, now) for one in sorted(found, key=lambda one: one.object)]
+    new = yield Insert("watched", WATCHED, rows, conflict="ON CONFLICT DO NOTHING", returning="object")
+    fresh = {row[0] for row in new}
+    events = [one.event for one in found if one.object in fresh and not one.silent]
+    yield Fetch(RENEW, (poll.watch, poll.began_at, now + LEASE))
+    if not events:
+        return Taken([], [], {}, None)
+    only = poll.job, poll.trigger
+    return (yield from take(poll.namespace, events, lead, check, new_id, now, only=only, room=room))
+
+
+def _hold(poll: Poll) -> Script[None]:
+    rows = yield Fetch(HOLD, (poll.watch,))
+    if not rows or rows[0][0] != poll.began_at:  # guard: look-not-overtaken
+        raise Overtaken
+
+
+def still_there(poll: Poll, objects: Sequence[UUID], now: Instant) -> Script[None]:
+    """Note that remembered object versions are there, for `forget`. Raises Overtaken."""
+    yield from _hold(poll)
+    columns: Columns = WATCHED
+    yield ForEach(SEEN, columns, [(poll.watch, object, now) for object in sorted(objects)])
+    yield Fetch(RENEW, (poll.watch, poll.began_at, now + LEASE))
+
+
+def renew(poll: Poll, now: Instant) -> Script[None]:
+    """Go on looking. Raises Overtaken."""
+    if not (yield Fetch(RENEW, (poll.watch, poll.began_at, now + LEASE))):
+        raise Overtaken
+
+
+def forget(poll: Poll, most: int) -> Script[bool]:
+    """Forget object versions that were not seen since this look began; true when there may be more."""
+    yield from _hold(poll)
+    return len((yield Fetch(FORGET, (poll.watch, poll.began_at, most)))) == most
+
+
+def finish(poll: Poll, objects: int, counted_at: Instant, next_poll_at: Instant) -> Script[bool]:
+    """A look has seen everything; false when somebody else looks now."""
+    row = (poll.watch, poll.began_at, next_poll_at, objects, counted_at)
+    rows = yield Fetch(FINISH, row)
+    for (trigger_id,) in rows:
+        yield Fetch(UNTELL, (trigger_id,))
+    return bool(rows)
+
+
+def fail(poll: Poll, reason: str, next_poll_at: Instant) -> Script[bool]:
+    """A look came to nothing; the reason is told until one succeeds."""
+    rows = yield Fetch(FAIL, (poll.watch, poll.began_at, next_poll_at, reason))
+    for (trigger_id,) in rows:
+        yield Fetch(TELL, (trigger_id, f"{poll.place.url} cannot be watched: {reason}"))
+    return bool(rows)
+
+
+def troubled() -> Script[int]:
+    """How many watches cannot be looked at."""
+    rows = yield Fetch(TROUBLED)
+    return int(rows[0][0])

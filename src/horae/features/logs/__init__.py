@@ -1,0 +1,1 @@
+"""Logs of executions: reading, following and searching them. Writing them is the kernel's."""

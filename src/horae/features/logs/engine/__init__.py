@@ -1,0 +1,1 @@
+"""Reading and searching log lines, by windows of time."""

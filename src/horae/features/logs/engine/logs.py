@@ -1,0 +1,170 @@
+"""What executions wrote, by windows: from a line on, before one, the last ones, or only those that match."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Protocol
+from uuid import UUID
+
+from msgspec import Meta, Struct
+
+from horae.errors import BadInput
+from horae.features.logs import store as log_reads
+from horae.features.logs.engine.windows import START, Filter, Line, Span, backward, forward, open_lines
+from horae.features.logs.store import Place
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.instant import format_instant
+from horae.model.executions.execution import FINAL, Execution
+from horae.model.executions.execution_view import CutView, LogLineView, LogPage
+from horae.model.executions.output.log_level import LEVELS, Level, level_of, levels_from
+from horae.model.expressions.patterns import search_for
+from horae.store.contract import Store
+from horae.store.executions import log_lines
+from horae.store.executions.reads.execution_reads import Found
+
+MOST_LINES = 10_000  # in one page
+TOGETHER, BYTES_TOGETHER = 5_000, 1024 * 1024  # lines of a text that are made at a time
+Count = Annotated[int, Meta(ge=0, lt=2**31)]
+
+
+class Finder(Protocol):
+    """Who knows executions."""
+
+    async def find(self, namespace: int, ref: str | UUID) -> Found: ...
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Which lines: of an attempt, with a text in them, at least of a level."""
+
+    attempt: int | None = None
+    grep: str | None = None
+    level: Level | None = None
+
+    @property
+    def filter(self) -> Filter | None:
+        """Whether a line is wanted; None when all are."""
+        if self.attempt is not None and not 0 <= self.attempt < 2**31:
+            raise BadInput(f"attempt cannot be {self.attempt}.", "Attempts count from 1.", field="attempt")
+        if self.level is not None and self.level not in LEVELS:
+            raise BadInput(f"{self.level!r} is not a level.", f"It is one of: {', '.join(LEVELS)}.", field="level")
+        matches = None if self.grep is None else search_for(self.grep)
+        levels = None if self.level is None else levels_from(self.level)
+        if matches is None and levels is None:
+            return None
+        return lambda stream, text: (
+            (matches is None or matches(text)) and (levels is None or level_of(stream, text) in levels)
+        )
+
+
+ALL = Wanted()
+
+
+class ExecutionLogs:
+    """Reads the logs of executions."""
+
+    def __init__(self, store: Store, executions: Finder, *, most: int = log_lines.MOST) -> None:
+        """`most` bytes are kept of one execution's lines."""
+        self._store, self._executions, self._most = store, executions, most
+
+    async def read(
+        self,
+        namespace: int,
+        execution: str | UUID,
+        wanted: Wanted = ALL,
+        *,
+        cursor: str | None = None,
+        tail: int | None = None,
+        after: int | None = None,
+        before: int | None = None,
+        limit: int = 1000,
+    ) -> LogPage:
+        """Lines in order: from the beginning, after a cursor or a number, before a number, or the last `tail`.
+
+        Numbers count from 1 through all attempts and never change. A page of long lines or of a search may be short,
+        that of a search even empty, while `more` says that there is more.
+        """
+        place = START if cursor is None else read_cursor(cursor, tuple[Count, Count])
+        check_limit(limit, MOST_LINES)
+        if tail is not None and not 0 <= tail <= MOST_LINES:
+            raise BadInput(f"tail cannot be {tail}.", f"It runs from 0 to {MOST_LINES}.", field="tail")
+        if sum(given is not None for given in (cursor, after, before)) > 1:
+            remedy = "Use one of cursor, after and before."
+            raise BadInput("A page cannot begin at several places.", remedy, field="cursor")
+        filter = wanted.filter
+        e = (await self._executions.find(namespace, execution)).execution
+        is_tail = tail is not None and cursor is None and after is None and before is None
+        most = tail if is_tail and tail is not None else limit
+        span = Span(id=e.id, attempt=wanted.attempt, filter=filter, limit=most)
+        if before is not None:
+            window = await backward(self._store, span, await self._place(e, before), (e.attempt, 0))
+        elif is_tail:
+            window = await backward(self._store, span, None, (e.attempt, 0))
+        else:
+            start = place if after is None else await self._place(e, after + 1)
+            window = await forward(self._store, span, start)
+        extent = await self._store.read(lambda: log_reads.extent(e.id))
+        return LogPage(
+            items=list(map(_view, window.lines)),
+            next_cursor=make_cursor(window.following),
+            ended=e.state in FINAL,
+            more=window.more,
+            lines=extent.lines,
+            from_=window.first,
+            to=window.last,
+            truncated=self._cut(extent),
+            open=list(map(_view, open_lines(extent.open, wanted.attempt, filter))),
+        )
+
+    async def text(
+        self,
+        namespace: int,
+        execution: str | UUID,
+        wanted: Wanted = ALL,
+        *,
+        times: bool = False,
+    ) -> AsyncIterator[bytes]:
+        """All lines as one text, piece by piece; each with its time before it if so asked."""
+        filter = wanted.filter
+        e = (await self._executions.find(namespace, execution)).execution
+        return self._pieces(e, wanted, filter, times)
+
+    async def _pieces(self, e: Execution, wanted: Wanted, filter: Filter | None, times: bool) -> AsyncIterator[bytes]:
+        place, more = START, True
+        span = Span(id=e.id, attempt=wanted.attempt, filter=filter, limit=TOGETHER, bytes=BYTES_TOGETHER)
+        while more:
+            window = await forward(self._store, span, place)
+            place, more = window.following, window.more
+            if window.lines:
+                yield _text(window.lines, times)
+        extent = await self._store.read(lambda: log_reads.extent(e.id))
+        if open := open_lines(extent.open, wanted.attempt, filter):
+            yield _text(open, times)
+        cut = self._cut(extent)
+        if cut is not None and cut.ends:
+            yield f"{cut.notice}\n".encode()
+
+    def _cut(self, extent: log_reads.Extent) -> CutView | None:
+        """What is not there of a log, in words; a worker that leaves lines out says so where they would be, too."""
+        said: list[str] = []
+        if extent.left_lines:
+            said.append(
+                f"{extent.left_lines} lines ({extent.left_bytes} bytes) were left out: an attempt wrote too much."
+            )
+        if ends := extent.upto >= self._most:
+            said.append(f"The log ends here: {self._most} bytes are kept of an execution's lines, and it wrote more.")
+        if not said:
+            return None
+        return CutView(lines=extent.left_lines, bytes=extent.left_bytes, ends=ends, notice=" ".join(said))
+
+    async def _place(self, e: Execution, number: int) -> Place:
+        return await self._store.read(lambda: log_reads.place_of(e.id, number))
+
+
+def _text(lines: Sequence[Line], times: bool) -> bytes:
+    return "".join(f"{format_instant(at)} {text}\n" if times else f"{text}\n" for *_, at, _, text in lines).encode()
+
+
+def _view(line: Line) -> LogLineView:
+    number, attempt, seq, at, stream, text = line
+    level = level_of(stream, text)
+    return LogLineView(
+        number=number, attempt=attempt, seq=seq, at=format_instant(at), stream=stream, level=level, text=text
+    )

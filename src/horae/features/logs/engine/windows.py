@@ -1,0 +1,178 @@
+"""Windows of a log: lines from a place on, or before one, as many as fit. Pieces are unpacked one after another."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count, islice
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.features.logs import store as log_reads
+from horae.features.logs.store import FEW, MANY, Piece, Place
+from horae.model.executions.output.log_chunk import LINE, times_of, unpack_lines
+from horae.store.contract import Store
+
+MOST_SEARCHED = 100_000  # lines that are looked at for one window, however few match
+MOST_BYTES_SEARCHED = 16 * 1024 * 1024
+MOST_BYTES = 8 * 1024 * 1024  # of the lines of one window: a page of 500 of the longest lines of a bundled worker
+READ_TOGETHER = 4 * 1024 * 1024  # bytes of pieces, packed
+LONG = 128 * 1024  # bytes of a piece whose unpacking takes so long that others wait for the loop
+START: Place = (0, 0)
+Line = tuple[int, int, int, Instant, str, str]  # number, attempt, seq, at, stream, text
+Filter = Callable[[str, str], bool]  # of stream and text
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """Which lines are wanted of an execution's: of an attempt, that pass a filter; how many, and how long together."""
+
+    id: UUID
+    attempt: int | None = None
+    filter: Filter | None = None
+    limit: int
+    bytes: int = MOST_BYTES
+
+
+class Part(Struct):
+    """The wanted lines of a piece; the numbers of the first and last that were looked at, and how long all were."""
+
+    lines: list[Line]
+    first: int
+    last: int
+    size: int
+
+
+class Window(Struct):
+    """Lines that were found, the places they lie between, and whether there are more beyond."""
+
+    lines: list[Line]
+    first: int = 0  # numbers of the lines that were looked at
+    last: int = 0
+    following: Place = START
+    more: bool = False
+    bytes: int = 0  # of the lines that were found
+    looked: int = 0  # lines, and bytes, that were looked at
+    searched: int = 0
+    is_full: bool = False
+
+    def fit(self, lines: Sequence[Line], span: Span) -> int:
+        """How many of these, in the order they come, can be added; one always can."""
+        room, fitting = span.limit - len(self.lines), 0
+        for line in islice(lines, room):
+            size = len(line[5]) + LINE
+            if self.bytes + size > span.bytes and (fitting or self.lines):
+                break
+            self.bytes += size
+            fitting += 1
+        return fitting
+
+    def note(self, part: Part) -> None:
+        """A part was looked at."""
+        self.looked += part.last - part.first + 1
+        self.searched += part.size
+
+    def is_enough(self, span: Span) -> bool:
+        """Whether it is full, or so much was looked at that others are to have their turn."""
+        is_full = self.is_full or len(self.lines) >= span.limit
+        return is_full or self.looked >= MOST_SEARCHED or self.searched >= MOST_BYTES_SEARCHED
+
+
+async def forward(store: Store, span: Span, place: Place) -> Window:
+    """Lines from a place on."""
+    found, many = Window([], following=max(place, (span.attempt or 0, 0)), more=True), FEW
+    while not found.is_enough(span):
+        start = found.following
+        pieces = await store.read(partial(log_reads.after, span.id, span.attempt, start, many))
+        for piece in pieces:
+            part = await _part(piece, span.filter, low=start)
+            fitting = found.fit(part.lines, span)
+            if fitting < len(part.lines):
+                part.lines = part.lines[:fitting]
+                part.last = part.lines[-1][0] if fitting else part.first - 1
+                found.is_full = True
+            if part.last >= part.first:
+                found.first, found.last = found.first or part.first, part.last
+                found.following = (piece.attempt, part.last - piece.base)
+            found.lines += part.lines
+            found.note(part)
+            if found.is_enough(span):
+                return found
+        if len(pieces) < many:
+            found.more = False
+            return found
+        many = _together(pieces)
+    return found
+
+
+async def backward(store: Store, span: Span, place: Place | None, newest: Place) -> Window:
+    """The last lines before a place, or the last of all; `newest` is what follows when there are none."""
+    found, many, end = Window([], following=place or newest, more=True), FEW, place
+    while not found.is_enough(span):
+        pieces = await store.read(partial(log_reads.before, span.id, span.attempt, end, many))
+        for piece in reversed(pieces):
+            part = await _part(piece, span.filter, high=place)
+            fitting = found.fit(part.lines[::-1], span)
+            if not found.last:
+                found.last, found.following = part.last, (piece.attempt, part.last - piece.base)
+            if fitting < len(part.lines):
+                part.lines = part.lines[len(part.lines) - fitting :]
+                part.first = part.lines[0][0] if fitting else part.last + 1
+                found.is_full = True
+            if part.last >= part.first:
+                found.first = part.first
+            found.lines[:0] = part.lines
+            found.note(part)
+            if found.is_enough(span):
+                return found
+        if len(pieces) < many:
+            found.more = False
+            return found
+        end, many = (pieces[0].attempt, pieces[0].seq), _together(pieces)
+    return found
+
+
+def _together(pieces: Sequence[Piece]) -> int:
+    """How many pieces to read next, by how large those before were."""
+    largest = max(len(piece.lines) for piece in pieces)
+    return max(1, min(MANY, READ_TOGETHER // max(1, largest)))
+
+
+def open_lines(piece: Piece | None, attempt: int | None, filter: Filter | None) -> list[Line]:
+    """The wanted ones of the lines that have no end yet."""
+    if piece is None or attempt not in (None, piece.attempt):
+        return []
+    columns = unpack_lines(piece.lines)
+    rows = zip(count(piece.seq), times_of(columns), columns.streams, columns.texts, strict=False)
+    return [
+        (piece.base + seq + 1, piece.attempt, seq, at, stream, text)
+        for seq, at, stream, text in rows
+        if filter is None or filter(stream, text)
+    ]
+
+
+async def _part(piece: Piece, filter: Filter | None, low: Place = START, high: Place | None = None) -> Part:
+    """The wanted lines of a piece within bounds.
+
+    A search takes a thread of its own: it is long, and others wait for the loop.
+    """
+    if filter is None and len(piece.lines) < LONG:
+        return _select(piece, None, low, high)
+    return await asyncio.to_thread(_select, piece, filter, low, high)
+
+
+def _select(piece: Piece, filter: Filter | None, low: Place, high: Place | None) -> Part:
+    columns = unpack_lines(piece.lines)
+    begin = max(0, low[1] - piece.seq) if piece.attempt == low[0] else 0
+    end = piece.count
+    if high is not None and piece.attempt == high[0]:
+        end = min(end, high[1] - piece.seq)
+    times = times_of(columns)
+    number = piece.base + piece.seq + 1
+    rows = zip(range(number, number + piece.count), times, columns.streams, columns.texts, strict=True)
+    lines = [
+        (n, piece.attempt, n - piece.base - 1, at, stream, text)
+        for n, at, stream, text in islice(rows, begin, end)
+        if filter is None or filter(stream, text)
+    ]
+    return Part(lines, number + begin, number + end - 1, sum(map(len, columns.texts)))

@@ -1,0 +1,117 @@
+"""Log lines of an execution: pieces around a place, and where a line's number is.
+
+Pieces come as they are stored: whoever asked unpacks them, away from the store.
+"""
+
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.model.base.ids import index_of, parcel_of
+from horae.store.script import Fetch, Row, Script, Statement
+
+_COLUMNS = "SELECT attempt, seq, count, base, lines FROM logs WHERE parcel = $1 AND item = $2 AND count > 0"
+# A piece that begins before the place may end after it.
+BEGIN = Statement(
+    "logs_begin",
+    "SELECT seq, count FROM logs WHERE parcel = $1 AND item = $2 AND attempt = $3 AND seq <= $4 AND count > 0"
+    " ORDER BY seq DESC LIMIT 1",
+)
+FROM = Statement(
+    "logs_from", f"{_COLUMNS} AND (attempt, seq) >= ($3, $4) AND attempt <= $5 ORDER BY attempt, seq LIMIT $6"
+)
+LAST = Statement(
+    "logs_last",
+    f"{_COLUMNS} AND attempt >= $3 AND (attempt, seq) < ($4, $5) ORDER BY attempt DESC, seq DESC LIMIT $6",
+)
+NEWEST = Statement(
+    "logs_newest",
+    "SELECT attempt, seq, count, base, upto FROM logs WHERE parcel = $1 AND item = $2 AND attempt <= $3"
+    " ORDER BY attempt DESC, seq DESC LIMIT 1",
+)
+OPEN = Statement(
+    "logs_open", "SELECT lines FROM logs WHERE parcel = $1 AND item = $2 AND attempt = $3 AND seq = $4 AND count = 0"
+)
+CUT = Statement(
+    "logs_cut",
+    "SELECT CAST(sum(left_lines) AS bigint), CAST(sum(left_bytes) AS bigint) FROM logs"
+    " WHERE parcel = $1 AND item = $2 AND left_lines IS NOT NULL",
+)
+ANY_ATTEMPT = 2**31 - 1
+ANY_SEQ = 2**31 - 1
+FEW, MANY = 4, 32  # pieces that are read together, first and then
+
+Place = tuple[int, int]  # attempt, seq
+
+
+class Piece(Struct, frozen=True):
+    """Consecutive lines of one attempt, packed."""
+
+    attempt: int
+    seq: int
+    count: int
+    base: int
+    lines: bytes
+
+
+class Extent(Struct, frozen=True):
+    """How much there is: lines written, the bytes that count, what workers left out, and what has no end yet."""
+
+    lines: int = 0
+    upto: int = 0
+    left_lines: int = 0
+    left_bytes: int = 0
+    open: Piece | None = None  # of the newest attempt
+
+
+def extent(id: UUID) -> Script[Extent]:
+    """How many lines an execution has, and how many it lacks."""
+    place = parcel_of(id), index_of(id)
+    rows = yield Fetch(NEWEST, (*place, ANY_ATTEMPT))
+    if not rows:
+        return Extent()
+    attempt, seq, count, base, upto = rows[0]
+    ((lines, size),) = yield Fetch(CUT, place)
+    found = [] if count else (yield Fetch(OPEN, (*place, attempt, seq)))
+    open = Piece(attempt, seq, 0, base, bytes(found[0][0])) if found else None
+    return Extent(base + seq + count, upto, int(lines or 0), int(size or 0), open)
+
+
+def place_of(id: UUID, number: int) -> Script[Place]:
+    """Where the line of a number is, or would be; numbers count from 1 through all attempts."""
+    parcel, item, wanted = parcel_of(id), index_of(id), number - 1
+    low, high, found = 0, ANY_ATTEMPT, (0, max(0, wanted))
+    while low <= high:
+        middle = high if high == ANY_ATTEMPT else (low + high) // 2  # most have one attempt
+        rows = yield Fetch(NEWEST, (parcel, item, middle))
+        if not rows:
+            low = middle + 1
+            continue
+        attempt, _, _, base, _ = rows[0]
+        if base <= wanted:
+            found, low = (attempt, wanted - base), middle + 1
+        else:
+            high = attempt - 1
+    return found
+
+
+def after(id: UUID, attempt: int | None, place: Place, most: int) -> Script[list[Piece]]:
+    """Up to so many pieces in order, the first of which holds `place` or what comes next; of one attempt, or of all."""
+    parcel, item, newest = parcel_of(id), index_of(id), ANY_ATTEMPT if attempt is None else attempt
+    attempt, first = place
+    for seq, count in (yield Fetch(BEGIN, (parcel, item, *place))):
+        first = seq if seq + count > first else first
+    rows = yield Fetch(FROM, (parcel, item, attempt, first, newest, most))
+    return [_piece(row) for row in rows]
+
+
+def before(id: UUID, attempt: int | None, place: Place | None, most: int) -> Script[list[Piece]]:
+    """Up to so many pieces that begin before a place, or the last of all, in order; of one attempt, or of all."""
+    low, high = (0, ANY_ATTEMPT) if attempt is None else (attempt, attempt)
+    end = (high, ANY_SEQ) if place is None else min(place, (high, ANY_SEQ))
+    rows = yield Fetch(LAST, (parcel_of(id), index_of(id), low, *end, most))
+    return [_piece(row) for row in reversed(rows)]
+
+
+def _piece(row: Row) -> Piece:
+    return Piece(row[0], row[1], row[2], row[3], bytes(row[4]))

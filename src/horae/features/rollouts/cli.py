@@ -1,0 +1,135 @@
+"""`horae jobs rollout`: shares of new executions for other versions of a job; compared, promoted or aborted."""
+
+from typing import Any
+
+import click
+
+from horae.cli.definitions.definition import definition_options, read_definition, speaking_flags
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, remote
+from horae.errors import BadInput
+from horae.features.rollouts.client import Rollout
+
+
+@click.group(
+    "rollout",
+    cls=Group,
+    examples=(
+        "horae jobs rollout start report --command 'python report2.py' --share 10%",
+        "horae jobs rollout show report",
+        "horae jobs rollout promote report",
+    ),
+)
+def rollout() -> None:
+    """Try another version of a job on a share of its new executions; compare, promote or abort it."""
+
+
+@rollout.command(
+    examples=(
+        "horae jobs rollout start report --version 7 --share 10% --abort-above 5%",
+        "horae jobs rollout start report --command 'python report2.py' --share 10% --by '${params.customer}'",
+        "horae jobs rollout start report --weight 6=50 --weight 7=50",
+    )
+)
+@click.argument("job")
+@click.option("--version", type=int, metavar="N", help="The version to try; or say by options what it is to be.")
+@click.option("--share", metavar="PERCENT", help="How many of the new executions run it, as 10%.")
+@click.option("--weight", multiple=True, metavar="N=WEIGHT", help="The weight of a version, instead; repeatable.")
+@click.option("--by", metavar="KEY", help="Equal keys keep to one version, as '${params.customer}'.")
+@click.option("--abort-above", metavar="PERCENT", help="Abort it when more attempts of another version fail.")
+@click.option("--minimum", type=click.IntRange(1), metavar="N", help="Attempts before it is judged; 20 otherwise.")
+@definition_options
+@remote
+async def start(
+    api: Api,
+    job: str,
+    version: int | None,
+    share: str | None,
+    weight: tuple[str, ...],
+    by: str | None,
+    abort_above: str | None,
+    minimum: int | None,
+    **options: Any,
+) -> None:
+    """Send a share of new executions to another version; or change the share of the rollout that is on."""
+    change = read_definition(None, options) or None
+    with speaking_flags(options):
+        begun = await api.client.rollouts.start(
+            job, version=version, change=change, share=share, versions=_weights(weight), by=by,
+            abort_above=abort_above, minimum=minimum,
+        )  # fmt: skip
+    _told(api, begun, f"A rollout of {begun.job} is on: {_shares(begun)}.")
+
+
+def _weights(given: tuple[str, ...]) -> dict[int, float] | None:
+    found: dict[int, float] = {}
+    for text in given:
+        version, _, weight = text.partition("=")
+        try:
+            found[int(version)] = float(weight)
+        except ValueError:
+            raise BadInput(f"--weight {text!r} is not a version and its weight.", "Write --weight 7=10.") from None
+    return found or None
+
+
+@rollout.command(examples=("horae jobs rollout show report", "horae jobs rollout show report -o json"))
+@click.argument("job")
+@remote
+async def show(api: Api, job: str) -> None:
+    """Compare the versions of a rollout: failures, and how long executions take."""
+    found = await api.client.rollouts.get(job)
+    if not api.out.is_for_people:
+        return api.out.document(found.raw)
+    columns: list[Column] = [
+        ("VERSION", lambda one: f"{one['version']}{' (present)' if one['current'] else ''}"),
+        ("SHARE", lambda one: f"{one['share']:g} %"),
+        ("SUCCEEDED", "succeeded"),
+        ("FAILED", "failed"),
+        ("RETRIED", "retried"),
+        ("FAILURE RATE", lambda one: "" if one["failureRate"] is None else f"{one['failureRate']:g} %"),
+        ("P50", "p50"),
+        ("P95", "p95"),
+        ("P99", "p99"),
+    ]
+    api.out.list({"items": found.versions}, columns, "")
+    cause = f" {found.cause}" if found.cause else ""
+    return api.out.say(f"It is {found.state}, since {api.out.age(found.raw['changedAt'])}.{cause}")
+
+
+@rollout.command(examples=("horae jobs rollout promote report", "horae jobs rollout promote report --version 7"))
+@click.argument("job")
+@click.option("--version", type=int, metavar="N", help="Which, if several are tried.")
+@remote
+async def promote(api: Api, job: str, version: int | None) -> None:
+    """Make the version that is tried the present one, for all new executions."""
+    done = await api.client.rollouts.promote(job, version)
+    now = next((one["version"] for one in done.versions if one["current"]), None)
+    _told(api, done, f"{done.job} is at the version that was tried{'' if now is None else f', {now}'}.")
+
+
+@rollout.command(examples=("horae jobs rollout abort report --reason 'it is slow'",))
+@click.argument("job")
+@click.option("--reason", metavar="TEXT", help="Why; it is kept with the rollout.")
+@remote
+async def abort(api: Api, job: str, reason: str | None) -> None:
+    """Let all new executions run the present version."""
+    done = await api.client.rollouts.abort(job, reason=reason)
+    _told(api, done, f"The rollout of {done.job} is aborted: all new executions run the present version.")
+
+
+def tell_rollout(api: Api, found: Rollout) -> None:
+    """Mention a rollout that is on, where a job is shown."""
+    if found.state == "on":
+        api.out.say(f"A rollout is on: {_shares(found)}. `horae jobs rollout show {found.job}` compares them.")
+
+
+def _shares(begun: Rollout) -> str:
+    return ", ".join(f"version {one['version']} {one['share']:g} %" for one in begun.versions)
+
+
+def _told(api: Api, found: Rollout, sentence: str) -> None:
+    if api.out.is_for_people:
+        api.out.say(sentence)
+    else:
+        api.out.document(found.raw)

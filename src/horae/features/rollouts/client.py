@@ -1,0 +1,62 @@
+"""`client.rollouts`: shares of a job's new executions for other versions of it."""
+
+from datetime import datetime
+from typing import Any
+
+from horae.client.encode import given
+from horae.client.transport.calls import Caller, path_of
+from horae.client.views import View
+
+
+class Rollout(View, frozen=True, kw_only=True):
+    """A job's newest rollout; `versions` are documents with each one's share and what was counted of it."""
+
+    job_id: str
+    job: str
+    state: str
+    since: datetime
+    cause: str = ""
+    versions: list[dict[str, Any]]
+
+
+class Rollouts:
+    """Begin, compare, promote and abort rollouts. `ref` is a job's name or id."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def get(self, ref: str) -> Rollout:
+        """A job's newest rollout, whether it is on or not."""
+        return Rollout.of(await self._caller.get(path_of("jobs", ref, "rollout")))
+
+    async def start(
+        self,
+        ref: str,
+        *,
+        version: int | None = None,
+        change: dict[str, Any] | None = None,
+        share: str | float | None = None,
+        versions: dict[int, float] | None = None,
+        by: str | None = None,
+        abort_above: str | float | None = None,
+        minimum: int | None = None,
+        if_match: str | None = None,
+    ) -> Rollout:
+        """Send a `share` of new executions to a `version`, or to one that a `change` makes; or weights to `versions`.
+
+        `by` is a key, as "${params.customer}": equal keys keep to one version. A rollout that is on gets other shares.
+        """
+        weights = None if versions is None else {str(version): weight for version, weight in versions.items()}
+        body = given(
+            version=version, change=change, share=share, versions=weights, by=by, abort_above=abort_above,
+            minimum=minimum,
+        )  # fmt: skip
+        return Rollout.of(await self._caller.edit("PUT", path_of("jobs", ref, "rollout"), body, if_match))
+
+    async def promote(self, ref: str, version: int | None = None) -> Rollout:
+        """Make a version that is tried the present one."""
+        return Rollout.of(await self._caller.post(path_of("jobs", ref, "rollout", "promote"), given(version=version)))
+
+    async def abort(self, ref: str, *, reason: str | None = None) -> Rollout:
+        """Let all new executions run the present version."""
+        return Rollout.of(await self._caller.post(path_of("jobs", ref, "rollout", "abort"), given(reason=reason)))

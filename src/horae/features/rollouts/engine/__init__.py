@@ -1,0 +1,1 @@
+"""Starting, judging and ending rollouts, and choosing the version of an execution."""

@@ -1,0 +1,41 @@
+"""Changes of rollouts as scripts: each is one transaction, and raises to leave nothing of it behind."""
+
+from typing import Any
+
+from horae.engine.definitions.job_changes import Draft, rolling
+from horae.env import Instant
+from horae.features.rollouts.model.read import read_plan
+from horae.features.rollouts.model.values import Rollout
+from horae.features.rollouts.store import rollouts
+from horae.model.definitions.job import Job
+from horae.store.admission import lanes
+from horae.store.definitions import jobs
+from horae.store.definitions.jobs import StoredJob
+from horae.store.script import Script
+
+
+def start(
+    before: StoredJob, given: dict[str, Any], draft: Draft | None, by: str, now: Instant
+) -> Script[Rollout | None]:
+    """Begin a rollout, or change the shares of the one that is on; None when the job is no longer what it was.
+
+    What is drafted becomes a version of the job, though not its present one. Raises Conflict when another is on.
+    """
+    job = before.job
+    if (yield from rollouts.hold(job.id, job.namespace)) != (job.version, job.state):
+        return None
+    candidate = None
+    if draft is not None:
+        if (yield from jobs.rolling(job.id)) is not None:
+            raise rolling(job)
+        queue, lane = yield from lanes.ensure_lane(job.namespace, draft.spec.queue, draft.spec.lane_needs, "", now)
+        candidate = (yield from jobs.newest(job.id)) + 1
+        yield from jobs.put_version(job.id, candidate, draft.spec, queue.id, lane.id, now)
+    return (yield from rollouts.begin(job.id, read_plan(given, job.version, candidate), by, now))
+
+
+def abort(job: Job, number: int | None, cause: str, by: str, now: Instant) -> Script[Rollout | None]:
+    """End a rollout, of this number or whichever is on; None when it is not on any more."""
+    if (yield from rollouts.hold(job.id, job.namespace)) is None:
+        return None
+    return (yield from rollouts.end(job.id, number, "aborted", cause, by, now))

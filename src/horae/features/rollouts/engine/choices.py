@@ -1,0 +1,40 @@
+"""Which version of a job a submission runs while a rollout is on."""
+
+from collections.abc import Mapping
+
+from msgspec import structs
+
+from horae.env import Env
+from horae.features.rollouts.model.values import Choice
+from horae.features.rollouts.store import rollouts
+from horae.store.contract import Store
+from horae.store.definitions.jobs import StoredJob
+
+
+async def with_choice(store: Store, stored: StoredJob) -> StoredJob:
+    """A job with the versions that its rollout chooses from; one that has ended meanwhile chooses nothing."""
+    job = stored.job
+    found = (await store.read(lambda: rollouts.on([job.id]))).get(job.id)
+    if found is None:
+        return stored
+    rollout, arms = found
+    versions = {
+        version: structs.replace(
+            stored,
+            job=structs.replace(job, version=version, spec=arm.spec),
+            queue=arm.queue,
+            lane=arm.lane,
+            rolling=rollout.number,
+            chosen=rollout.since,
+        )
+        for version, arm in arms.items()
+    }
+    choice = Choice(rollout=rollout, current=job.version, arms=versions)
+    return structs.replace(stored, rolling=rollout.number, choice=choice)
+
+
+def arm_of(stored: StoredJob, item: bytes, tags: Mapping[str, str], env: Env) -> StoredJob:
+    """The version that an execution runs: the present one, unless a rollout chooses another."""
+    if stored.choice is None:
+        return stored
+    return stored.choice.of(stored.job.spec, item, tags, env.new_id) or stored

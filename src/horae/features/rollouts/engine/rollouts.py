@@ -1,0 +1,209 @@
+"""Rollouts: shares of a job's new executions go to other versions of it; counted, compared, promoted or aborted.
+
+What reports tell is added up in memory and given to the store once a second, outside of their transactions. What a
+server had not given yet is lost with it, and only makes a bound slower to notice.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.base.refs import find_job
+from horae.engine.definitions.job_changes import Adoption, Draft, rolling
+from horae.engine.definitions.job_lists import no_such_version
+from horae.engine.definitions.jobs import TRIES, Jobs
+from horae.engine.definitions.permits import check_changes
+from horae.engine.service import Alarm, Wait
+from horae.env import Env
+from horae.errors import BadInput, Busy, Conflict, NotFound, StoreUnavailable
+from horae.features.rollouts.engine.changes import abort, start
+from horae.features.rollouts.model.read import read_body, read_plan
+from horae.features.rollouts.model.values import Rollout, Trial, judge, others
+from horae.features.rollouts.model.view import RolloutView, show_rollout
+from horae.features.rollouts.store import rollouts
+from horae.model.base.event import Event
+from horae.model.definitions.job import Job
+from horae.model.definitions.reading.values import a_text
+from horae.model.workflows.decisions.values import Workflow
+from horae.store.contract import Store
+from horae.store.definitions.jobs import StoredJob
+
+PACE = 1.0  # seconds between two countings
+IDLE = 60.0
+MOST_REASON = 256
+log = structlog.get_logger("horae.engine")
+
+
+class Rollouts:
+    """What can be done with rollouts, and the counting. A `ref` is a job's name or id."""
+
+    name = "rollouts"
+
+    def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, jobs: Jobs) -> None:
+        self._env, self._store, self._node, self._hints, self._jobs = env, store, node, hints, jobs
+        self._trials: list[Trial] = []
+        self._count_at = 0.0
+        self.alarm = Alarm()
+
+    async def get(self, namespace: int, ref: str) -> RolloutView:
+        """A job's newest rollout, whether it is on or not. Raises NotFound."""
+        job = (await find_job(self._store, namespace, ref)).job
+        rollout = await self._store.read(lambda: rollouts.newest(job.id))
+        if rollout is None:
+            raise none_on(job, f'Job "{job.name}" never had a rollout.')
+        return await self._shown(job, rollout)
+
+    async def put(self, namespace: int, ref: str, body: Any, *, by: str, if_match: int | None = None) -> RolloutView:
+        """Send shares of new executions to versions of a job: begin a rollout, or change the one that is on.
+
+        With `change`, a version is made of that, which is not the present one. Raises BadInput, NotFound, Conflict.
+        """
+        given = read_body(body)
+        for _ in range(TRIES):
+            draft: Draft | None = None
+            if "change" in given:
+                before, draft = await self._candidate(namespace, ref, given["change"], if_match)
+            else:
+                before = await self._jobs.present(namespace, ref, if_match)
+                await self._check_versions(before.job, read_plan(given, before.job.version, None).shares)
+            _refuse_workflow(before.job)
+            made = await self._store.change(lambda now: start(before, given, draft, by, now))  # noqa: B023
+            if made is not None:
+                self._tell(before.job, made)
+                return await self.get(namespace, str(before.job.id))
+        raise _too_busy(ref)
+
+    async def promote(
+        self, namespace: int, ref: str, version: int | None = None, *, by: str, if_match: int | None = None
+    ) -> RolloutView:
+        """Make a version of the rollout the present one, and end it; the only other one, unless it is named."""
+        for _ in range(TRIES):
+            before, rollout = await self._on(namespace, ref, if_match)
+            chosen = _promoted(before.job, rollout, version)
+            spec = next(v.spec for v in await self._store.versions(before.job.id) if v.version == chosen)
+            if await self._jobs.adopt(before, spec, Adoption(version=chosen, number=rollout.number, by=by)):
+                self._hear(before.job, "promoted")
+                return await self.get(namespace, str(before.job.id))
+        raise _too_busy(ref)
+
+    async def abort(
+        self, namespace: int, ref: str, *, by: str, reason: str = "", if_match: int | None = None
+    ) -> RolloutView:
+        """End a rollout: all new executions run the present version."""
+        cause = a_text(reason, "reason", most=MOST_REASON)
+        before, _ = await self._on(namespace, ref, if_match)
+        if not await self._abort(before, None, cause, by):
+            raise none_on(before.job)
+        return await self.get(namespace, str(before.job.id))
+
+    def add(self, trials: Sequence[Trial]) -> None:
+        """Attempts of executions that a rollout chose ended."""
+        self._trials += trials
+        self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Count what ended, and judge the rollouts of which something failed."""
+        left = self._count_at - self._env.clock.monotonic()
+        if not self._trials or left > 0:
+            return left if self._trials else IDLE
+        self._count_at = self._env.clock.monotonic() + PACE
+        trials, self._trials = self._trials, []
+        try:
+            await self._store.write(lambda: rollouts.count(self._node, trials))
+        except StoreUnavailable as error:
+            if not error.fields.get("unknown"):
+                self._trials = [*trials, *self._trials]
+            raise
+        for job in sorted({one.job for one in trials if one.outcome != "success"}):
+            await self._judge(job)
+        return PACE
+
+    async def _judge(self, id: UUID) -> None:
+        """Abort a rollout whose bound is exceeded."""
+        rollout = await self._store.read(lambda: rollouts.newest(id))
+        if rollout is None or rollout.state != "on" or rollout.plan.abort_above is None:
+            return
+        stored = await self._store.read(lambda: rollouts.job(id))
+        if stored is None or stored.job.state == "deleted":
+            return
+        tallies = await self._store.read(lambda: rollouts.tallies(id, rollout.since))
+        cause = judge(rollout.plan, stored.job.version, tallies)
+        if cause is not None:
+            await self._abort(stored, rollout.number, cause, "")
+
+    async def _abort(self, before: StoredJob, number: int | None, cause: str, by: str) -> bool:
+        ended = await self._store.change(lambda now: abort(before.job, number, cause, by, now))
+        if ended is not None:
+            self._tell(before.job, ended)
+        return ended is not None
+
+    async def _on(self, namespace: int, ref: str, if_match: int | None) -> tuple[StoredJob, Rollout]:
+        before = await self._jobs.present(namespace, ref, if_match)
+        rollout = await self._store.read(lambda: rollouts.newest(before.job.id))
+        if rollout is None or rollout.state != "on":
+            raise none_on(before.job)
+        return before, rollout
+
+    async def _candidate(self, namespace: int, ref: str, change: Any, if_match: int | None) -> tuple[StoredJob, Draft]:
+        """A version that is made to be tried."""
+        before, draft = await self._jobs.candidate(namespace, ref, change, if_match)
+        if before.rolling is not None:
+            raise rolling(before.job)
+        if draft.spec.name != before.job.name:
+            raise BadInput("A rollout cannot rename a job.", "Rename it by an edit, before or after.", field="change")
+        if draft.spec == before.job.spec:
+            raise BadInput("This change changes nothing.", "Say what the new version is to be.", field="change")
+        return before, draft
+
+    async def _check_versions(self, job: Job, wanted: dict[int, float]) -> None:
+        known = await self._store.versions(job.id)
+        for version in sorted(wanted.keys() - {one.version for one in known}):
+            raise no_such_version(job.name, version, known)
+        check_changes((job.spec, one.spec) for one in known if one.version in wanted)
+
+    async def _shown(self, job: Job, rollout: Rollout) -> RolloutView:
+        tallies = await self._store.read(lambda: rollouts.tallies(rollout.job, rollout.since))
+        return show_rollout(rollout, job.name, job.version, tallies)
+
+    def _tell(self, job: Job, rollout: Rollout) -> None:
+        self._jobs.changed(job)
+        self._hear(job, rollout.state)
+        tell = log.warning if rollout.state == "aborted" else log.info
+        tell(f"rollout is {rollout.state}", job=job.name, cause=rollout.cause, by=rollout.by)
+
+    def _hear(self, job: Job, state: str) -> None:
+        self._hints.tell(Hint(events=[Event("rollout", job.id, state, job.namespace, self._env.now(), job.id)]))
+
+
+def _refuse_workflow(job: Job) -> None:
+    """The jobs that a workflow keeps for its steps change with it: one version of it is present at a time."""
+    if isinstance(job.spec.task, Workflow):
+        remedy = (
+            "Try another version of the jobs that its steps run: each workflow keeps to what was chosen at its begin."
+        )
+        raise Conflict(f'"{job.name}" is a workflow: two versions of it cannot run side by side.', remedy)
+
+
+def _promoted(job: Job, rollout: Rollout, version: int | None) -> int:
+    """Which version becomes the present one."""
+    tried = others(rollout.plan, job.version)
+    told = ", ".join(map(str, tried))
+    if version is None:
+        if len(tried) != 1:
+            raise BadInput("The rollout tries several versions.", f"Say which: {told}.", field="version")
+        return next(iter(tried))
+    if version not in tried:
+        raise BadInput(f"The rollout does not try version {version}.", f"It tries: {told}.", field="version")
+    return version
+
+
+def none_on(job: Job, said: str = "") -> NotFound:
+    remedy = f"Begin one: `horae jobs rollout start {job.name} --version N --share 10%`."
+    return NotFound(said or f'No rollout of job "{job.name}" is on.', remedy)
+
+
+def _too_busy(ref: str) -> Busy:
+    return Busy(f'Job "{ref}" was changed again and again meanwhile.')

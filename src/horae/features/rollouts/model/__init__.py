@@ -1,0 +1,1 @@
+"""Rollouts: values, their spelling and pure decisions."""

@@ -1,0 +1,92 @@
+"""Rollouts as the API shows them: each version's share, and what became of its executions."""
+
+from collections.abc import Mapping
+from typing import Annotated
+from uuid import UUID
+
+from msgspec import Meta
+
+from horae.features.rollouts.model.values import Rollout, RolloutState, Tally
+from horae.model.base.duration import format_duration
+from horae.model.base.instant import format_instant
+from horae.model.base.view import Time, View
+
+
+class ArmView(View, frozen=True, kw_only=True):
+    """A version that a rollout chooses, and what was counted of it since the rollout began."""
+
+    version: int
+    current: bool
+    share: Annotated[float, Meta(description="Percent of new executions.")]
+    succeeded: int
+    failed: Annotated[int, Meta(description="Executions that failed for good.")]
+    retried: Annotated[int, Meta(description="Attempts that failed and were followed by another.")]
+    failure_rate: Annotated[float | None, Meta(description="Percent of attempts that failed.")]
+    p50: str | None
+    p95: str | None
+    p99: str | None
+
+
+class RolloutView(View, frozen=True, kw_only=True):
+    """A job's newest rollout. What was counted is at most a few seconds behind; durations are those of successes."""
+
+    job_id: UUID
+    job: str
+    state: RolloutState
+    since: Time
+    changed_at: Time
+    changed_by: str | None
+    cause: str
+    by: str | None
+    abort_above: float | None
+    minimum: int
+    versions: list[ArmView]
+
+
+def show_rollout(rollout: Rollout, job: str, current: int, tallies: Mapping[int, Tally]) -> RolloutView:
+    """A rollout for people, its newest version first."""
+    plan = rollout.plan
+    percents = plan.percents()
+    return RolloutView(
+        job_id=rollout.job,
+        job=job,
+        state=rollout.state,
+        since=format_instant(rollout.since),
+        changed_at=format_instant(rollout.changed_at),
+        changed_by=rollout.by or None,
+        cause=rollout.cause,
+        by=plan.by or None,
+        abort_above=plan.abort_above,
+        minimum=plan.minimum,
+        versions=[
+            _arm(version, version == current, percents[version], tallies.get(version, Tally()))
+            for version in sorted(plan.shares, reverse=True)
+        ],
+    )
+
+
+def _arm(version: int, current: bool, share: float, tally: Tally) -> ArmView:
+    rate = tally.failure_rate
+    return ArmView(
+        version=version,
+        current=current,
+        share=share,
+        succeeded=tally.count("success"),
+        failed=tally.count("failed"),
+        retried=tally.count("retried"),
+        failure_rate=None if rate is None else round(rate, 2),
+        p50=_took(tally, 50),
+        p95=_took(tally, 95),
+        p99=_took(tally, 99),
+    )
+
+
+def _took(tally: Tally, percent: int) -> str | None:
+    span = tally.percentile(percent)
+    return None if span is None else format_duration(_rounded(span))
+
+
+def _rounded(span: int) -> int:
+    """To three digits: it is known no better."""
+    unit = int(10 ** max(0, len(str(span)) - 3))
+    return round(span / unit) * unit

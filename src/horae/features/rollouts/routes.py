@@ -1,0 +1,42 @@
+"""Rollouts: shares of a job's new executions for other versions of it, compared, promoted or aborted."""
+
+from typing import Any
+
+from horae.errors import Conflict, NotFound, Stale
+from horae.features.rollouts.bodies import AbortRollout, PromoteRollout, RolloutBody
+from horae.features.rollouts.model.view import RolloutView
+from horae.server.call import Call
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get, post, put
+from horae.server.routes.definitions.jobs import IF_MATCH
+
+REFUSES = (NotFound, Conflict, Stale)
+
+
+@get(f"{API}/jobs/{{ref}}/rollout", "rollouts.get", RolloutView, refuses=(NotFound,))
+async def get_rollout(call: Call) -> Reply:
+    """Read a job's newest rollout: shares, failure rates and durations of its versions."""
+    return ok(await call.node.rollouts.get(call.namespace, call.path("ref")))
+
+
+@put(f"{API}/jobs/{{ref}}/rollout", "rollouts.put", RolloutView, takes=RolloutBody, headers=IF_MATCH, refuses=REFUSES)
+async def put_rollout(call: Call, body: dict[str, Any]) -> Reply:
+    """Send shares of new executions to versions of a job; or change the shares of the rollout that is on."""
+    ref, if_match = call.path("ref"), call.if_match()
+    return ok(await call.node.rollouts.put(call.namespace, ref, body, by=call.caller, if_match=if_match))
+
+
+@post(f"{API}/jobs/{{ref}}/rollout/promote", "rollouts.promote", RolloutView, headers=IF_MATCH, refuses=REFUSES)
+async def promote(call: Call, body: PromoteRollout) -> Reply:
+    """Make a version of the rollout the present one, and end the rollout."""
+    ref, if_match = call.path("ref"), call.if_match()
+    done = await call.node.rollouts.promote(call.namespace, ref, body.version, by=call.caller, if_match=if_match)
+    return ok(done)
+
+
+@post(f"{API}/jobs/{{ref}}/rollout/abort", "rollouts.abort", RolloutView, headers=IF_MATCH, refuses=REFUSES)
+async def abort(call: Call, body: AbortRollout) -> Reply:
+    """End a rollout: all new executions run the present version."""
+    ref, if_match = call.path("ref"), call.if_match()
+    done = await call.node.rollouts.abort(call.namespace, ref, by=call.caller, reason=body.reason, if_match=if_match)
+    return ok(done)

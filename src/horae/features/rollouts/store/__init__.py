@@ -1,0 +1,1 @@
+"""The tables and scripts of rollouts."""

@@ -1,0 +1,1 @@
+"""The commands `overview` and `statistics`."""

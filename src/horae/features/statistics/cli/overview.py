@@ -1,0 +1,56 @@
+"""`horae overview`: a namespace at a glance."""
+
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Command
+from horae.cli.output import Column
+from horae.cli.remote import Api, remote
+from horae.cli.times import TIME
+from horae.features.statistics.cli.statistics import seconds
+
+
+@click.command(
+    cls=Command, examples=("horae overview", "horae overview --from 2026-11-15T00:00:00Z", "horae overview -o json")
+)
+@click.option("--from", "since", type=TIME, help="What ended not before this; an hour ago otherwise.")
+@click.option("--to", "until", type=TIME, help="What ended before this; now otherwise.")
+@remote
+async def overview(api: Api, since: str | None, until: str | None) -> None:
+    """Show what happens in a namespace, and what did."""
+    found = await api.client.overview(since, until)
+    if not api.out.is_for_people:
+        return api.out.document(found.raw)
+    fleet = found.workers
+    api.out.say(f"Now:     {_told(found.counts)}")
+    api.out.say(f"Ended:   {_told(found.ended)}")
+    api.out.say(f"Workers: {_told({name: fleet[name] for name in ('active', 'draining', 'lost')})}")
+    api.out.say(f"Slots:   {fleet['busy']} of {fleet['slots']} busy")
+    queues: list[Column] = [
+        ("QUEUE", "queue"),
+        ("QUEUED", "queued"),
+        ("RUNNING", "running"),
+        ("OLDEST", lambda one: seconds(one["oldestSeconds"])),
+        ("HELD", lambda one: "yes" if one["held"] else ""),
+    ]
+    _table(api, found.queues, queues)
+    running: list[Column] = [
+        ("RUNNING SINCE", lambda one: api.out.age(one["startedAt"])),
+        ("JOB", "jobName"),
+        ("PROGRESS", "progress"),
+        ("WORKER", "workerId"),
+        ("EXECUTION", "executionId"),
+    ]
+    _table(api, found.running, running)
+    return None
+
+
+def _told(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def _table(api: Api, rows: list[dict[str, Any]], columns: list[Column]) -> None:
+    if rows:
+        api.out.say("")
+        api.out.table(rows, columns)

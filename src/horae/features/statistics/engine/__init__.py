@@ -1,0 +1,1 @@
+"""Adding up outcomes beside the hot path, and reading them as overviews."""

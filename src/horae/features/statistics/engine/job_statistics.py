@@ -1,0 +1,170 @@
+"""Statistics of jobs: what became of their executions and how long they took, from what is kept beside history."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.engine.base.refs import find_job
+from horae.engine.triggers.coming import count
+from horae.env import SECOND, Env, Instant
+from horae.errors import BadInput
+from horae.features.statistics.engine.overview import window
+from horae.features.statistics.model.view import (
+    DaysView,
+    DayView,
+    JobPointView,
+    JobStatisticsView,
+    JobTotalsView,
+    ListedJobView,
+    RecentView,
+)
+from horae.features.statistics.store import reads as statistics_reads
+from horae.features.statistics.store.reads import Recent, in_seconds
+from horae.model.base.days import begin_of_day, day_at, days_between
+from horae.model.base.instant import format_instant, parse_instant
+from horae.model.definitions.job_view import JobView
+from horae.model.executions.tally import (
+    DAY,
+    HOUR,
+    JOB_SPANS,
+    KEPT,
+    Counts,
+    JobTally,
+    begin_of,
+    points,
+    span_for,
+    step_of,
+)
+from horae.store.contract import Store
+
+WEEK = 7 * DAY
+MOST_DAYS = 400
+SECONDS = 0.5  # of counting what is to come
+
+
+class JobStatistics:
+    """What can be asked about how jobs fare. A `ref` is a job's name or id."""
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+
+    async def listed(self, jobs: Sequence[JobView]) -> list[ListedJobView]:
+        """Jobs of a list, each with its newest executions and what became of those of the last seven days."""
+        ids = [job.job_id for job in jobs]
+        since = self._env.now() - WEEK * SECOND
+        tallies = await self._store.read(lambda: statistics_reads.of_jobs(ids, since))
+        recent = await self._store.look_up(lambda: statistics_reads.recent_of(ids))
+        return [
+            ListedJobView(**structs.asdict(job), statistics=_in_list(tallies[job.job_id], recent[job.job_id]))
+            for job in jobs
+        ]
+
+    async def of(self, namespace: int, ref: str, since: str | None = None, until: str | None = None) -> JobTotalsView:
+        """What became of a job's executions in a window, by default the last seven days."""
+        job = (await find_job(self._store, namespace, ref)).job.id
+        now = self._env.now()
+        begin, end = window(now, since, until, WEEK, KEPT[DAY] * SECOND)
+        step = step_of(begin, end, HOUR)
+        span = span_for(step, begin, now, JOB_SPANS)
+        step = max(step, span)
+        low = begin_of(begin, step)
+        happened = await self._store.read(lambda: statistics_reads.of_job(job, span, low, end, step))
+        total = JobTally()
+        for tally in happened.values():
+            total.join(tally)
+        p50, p95, p99 = total.durations.percentiles((0.5, 0.95, 0.99))
+        wait_p50, wait_p95 = total.waits.percentiles((0.5, 0.95))
+        return JobTotalsView(
+            from_=format_instant(begin), to=format_instant(end), step=step, executions=total.ended,
+            **total.outcomes, success_rate=total.success_rate, retry_rate=total.retry_rate,
+            p50=in_seconds(p50), p95=in_seconds(p95), p99=in_seconds(p99), mean=in_seconds(_mean(total)),
+            wait_p50=in_seconds(wait_p50), wait_p95=in_seconds(wait_p95),
+            series=[_point(at, happened.get(at)) for at in points(begin, end, step)],
+        )  # fmt: skip
+
+    async def days(
+        self, namespace: int, ref: str, since: str | None = None, until: str | None = None, zone: str = "UTC"
+    ) -> DaysView:
+        """Each day of a time zone: how executions ended on it, and what is to come. By default a year back."""
+        job = (await find_job(self._store, namespace, ref)).job.id
+        now = self._env.now()
+        today = day_at(zone, now)
+        first = today - timedelta(days=365) if since is None else a_day(zone, since, "from")
+        last = today + timedelta(days=14) if until is None else a_day(zone, until, "to")
+        if not 0 <= (last - first).days < MOST_DAYS:
+            raise BadInput(
+                f"From {first} to {last} are not 1 to {MOST_DAYS} days.", "Give a shorter window.", field="to"
+            )
+        days = days_between(zone, first, last)
+        ended = await self._ended(job, zone, first, min(last, today), now)
+        coming = await self._ahead(namespace, job, zone, max(first, today), last) if last >= today else {}
+        return DaysView(timezone=zone, days=[_day_view(day, ended.get(day), coming.get(day, 0)) for day in days])
+
+    async def _ended(self, job: UUID, zone: str, first: date, last: date, now: Instant) -> dict[date, Counts]:
+        """By the hour as long as hours are kept, before that by the days of UTC."""
+        found: dict[date, Counts] = {}
+        begin, end = begin_of_day(zone, first), begin_of_day(zone, last + timedelta(days=1))
+        hours_since = begin_of(now - KEPT[HOUR] * SECOND, DAY) + DAY * SECOND
+        parts = ((DAY, begin_of(begin, DAY), min(end, hours_since)), (HOUR, max(begin, hours_since), end))
+        for span, low, high in parts:
+            if low >= high:
+                continue
+            counted = await self._store.read(lambda: statistics_reads.counts_of_job(job, span, low, high))  # noqa: B023
+            for at, counts in counted.items():
+                day = day_at("UTC" if span == DAY else zone, at)
+                found.setdefault(day, Counts()).join(counts)
+        return found
+
+    async def _ahead(self, namespace: int, job: UUID, zone: str, first: date, last: date) -> dict[date, int]:
+        days = days_between(zone, first, last + timedelta(days=1))
+        edges = [begin_of_day(zone, day) for day in days]
+        ahead = await count(self._store, self._env, namespace, job, edges, SECONDS)
+        return dict(zip(days, ahead.counts, strict=False))
+
+
+def a_day(zone: str, text: str, field: str) -> date:
+    """A day as it is written, or the day of an instant."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return day_at(zone, parse_instant(text, field=field))
+
+
+def _mean(tally: JobTally) -> float | None:
+    """From the histogram: what no worker was busy with has a duration, too."""
+    total = tally.durations.total
+    return tally.durations.sum / total if total else None
+
+
+def _in_list(tally: JobTally, recent: Sequence[Recent]) -> JobStatisticsView:
+    p50, p95 = tally.durations.percentiles((0.5, 0.95))
+    return JobStatisticsView(
+        recent=[
+            RecentView(execution_id=one.id, status=one.state, seconds=in_seconds(one.took), at=format_instant(one.at))
+            for one in recent
+        ],
+        success_rate=tally.success_rate, p50=in_seconds(p50), p95=in_seconds(p95), executions=tally.ended,
+    )  # fmt: skip
+
+
+def _point(at: Instant, tally: JobTally | None) -> JobPointView:
+    if tally is None:
+        return JobPointView(at=format_instant(at))
+    p50, p95 = tally.durations.percentiles((0.5, 0.95))
+    wait_p50, wait_p95 = tally.waits.percentiles((0.5, 0.95))
+    return JobPointView(
+        at=format_instant(at), success=tally.success, failed=tally.failed, cancelled=tally.cancelled,
+        skipped=tally.skipped, retried=tally.retried, p50=in_seconds(p50), p95=in_seconds(p95),
+        wait_p50=in_seconds(wait_p50), wait_p95=in_seconds(wait_p95),
+    )  # fmt: skip
+
+
+def _day_view(day: date, counts: Counts | None, coming: int) -> DayView:
+    if counts is None:
+        return DayView(day=day.isoformat(), coming=coming)
+    return DayView(
+        day=day.isoformat(), success=counts.success, failed=counts.failed, cancelled=counts.cancelled,
+        skipped=counts.skipped, coming=coming,
+    )  # fmt: skip

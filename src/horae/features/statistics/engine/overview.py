@@ -1,0 +1,153 @@
+"""Overview: a namespace at a glance. Everything it shows is kept or counted beside; nothing is read of history."""
+
+from horae.engine.base.gauges import Gauges
+from horae.engine.base.refs import time_bound
+from horae.engine.definitions.directory import Directory
+from horae.engine.fleet.workers import Workers
+from horae.engine.triggers.coming import STEP, Coming
+from horae.env import SECOND, Env, Instant
+from horae.errors import BadInput
+from horae.features.statistics.model.overview_view import (
+    ComingView,
+    DialView,
+    FleetView,
+    LiveView,
+    OverviewView,
+    PastView,
+    PointView,
+    QueueLoadView,
+    RunningView,
+)
+from horae.features.statistics.model.view import EndedView
+from horae.features.statistics.store import reads as statistics_reads
+from horae.features.statistics.store.reads import in_seconds
+from horae.model.base.instant import format_instant
+from horae.model.base.view import shown_time
+from horae.model.executions.tally import (
+    DAY,
+    HOUR,
+    NAMESPACE_SPANS,
+    TEN_MINUTES,
+    Counts,
+    NamespaceTally,
+    begin_of,
+    points,
+    span_for,
+    step_of,
+)
+from horae.store.contract import Store
+from horae.store.executions.reads import live_reads
+from horae.store.executions.reads.live_reads import Live, Longest
+
+FURTHEST = 31 * DAY * SECOND
+MOST_QUEUES = 50
+HALF_HOURS = 24
+
+
+class Overview:
+    """What happens in a namespace, and what did."""
+
+    def __init__(
+        self, env: Env, store: Store, directory: Directory, gauges: Gauges, coming: Coming, workers: Workers
+    ) -> None:
+        self._env, self._store, self._directory = env, store, directory
+        self._gauges, self._coming, self._workers = gauges, coming, workers
+
+    async def show(self, namespace: int, since: str | None = None, until: str | None = None) -> OverviewView:
+        """A namespace now, and what happened in a window, which is the last hour unless another is given."""
+        now = self._env.now()
+        begin, end = window(now, since, until, HOUR, FURTHEST)
+        step = step_of(begin, end)
+        span = span_for(step, begin, now, NAMESPACE_SPANS)
+        low = begin_of(begin, step)
+        happened = await self._store.read(lambda: statistics_reads.of_namespace(namespace, span, low, end, step))
+        live = await self._gauges.of(namespace)
+        longest = await self._store.read(lambda: live_reads.longest(namespace))
+        total = Counts()
+        for tally in happened.values():
+            Counts.join(total, tally)
+        return OverviewView(
+            at=format_instant(now), from_=format_instant(begin), to=format_instant(end), step=step,
+            counts=LiveView(running=live.running, queued=live.queued, waiting=live.waiting, retrying=live.retrying),
+            ended=EndedView(**total.outcomes),
+            series=[_point(at, happened.get(at)) for at in points(begin, end, step)],
+            queues=self._queues(namespace, live, now), workers=await self._fleet(namespace),
+            running=[_running(one) for one in longest], dial=await self._dial(namespace, now),
+        )  # fmt: skip
+
+    def _queues(self, namespace: int, live: Live, now: Instant) -> list[QueueLoadView]:
+        """The fullest first; those where nothing stands by name."""
+        shown = [
+            QueueLoadView(
+                queue=queue.name, queued=load.queued, running=load.running, oldest_at=shown_time(load.oldest),
+                oldest_seconds=None if load.oldest is None else in_seconds(max(0, now - load.oldest)),
+                held=queue.id in self._directory.held,
+            )
+            for queue in self._directory.queues.values()
+            if queue.namespace == namespace
+            for load in [live.queues.get(queue.id) or live_reads.QueueLoad()]
+        ]  # fmt: skip
+        return sorted(shown, key=lambda one: (-one.queued, -one.running, one.queue))[:MOST_QUEUES]
+
+    async def _fleet(self, namespace: int) -> FleetView:
+        fleet = await self._workers.fleet(namespace)
+        how = fleet.by_status
+        return FleetView(
+            active=how.get("live", 0) + how.get("late", 0), draining=how.get("draining", 0), lost=how.get("lost", 0),
+            slots=fleet.slots.all, busy=fleet.slots.busy,
+        )  # fmt: skip
+
+    async def _dial(self, namespace: int, now: Instant) -> DialView:
+        last = begin_of(now, STEP)
+        first = last - (HALF_HOURS - 1) * STEP * SECOND
+        past = await self._store.read(
+            lambda: statistics_reads.counts_of_namespace(namespace, TEN_MINUTES, first, last + STEP * SECOND, STEP)
+        )
+        ahead = await self._coming.of(namespace)
+        return DialView(
+            step=STEP,
+            past=[_past(at, past.get(at)) for at in range(first, last + 1, STEP * SECOND)],
+            coming=[ComingView(at=format_instant(at), fires=fires, more=more) for at, fires, more in ahead.spans],
+        )
+
+
+def window(now: Instant, since: str | None, until: str | None, usual: int, furthest: int) -> tuple[Instant, Instant]:
+    """The window that was asked for, or the last so many seconds. Raises BadInput for one that is none."""
+    end = time_bound(until, "to")
+    end = now if end is None else min(end, now)
+    begin = time_bound(since, "from")
+    begin = end - usual * SECOND if begin is None else begin
+    if begin >= end:
+        raise BadInput("to is not after from.", "Give a window of the past: an earlier from, a later to.", field="to")
+    if begin < now - furthest:
+        days = furthest // (DAY * SECOND)
+        raise BadInput(f"from is more than {days} days ago.", "Give a later instant.", field="from")
+    return begin, end
+
+
+def _point(at: Instant, tally: NamespaceTally | None) -> PointView:
+    if tally is None:
+        return PointView(at=format_instant(at))
+    wait_p50, wait_p95 = tally.waits.percentiles((0.5, 0.95))
+    return PointView(
+        at=format_instant(at), success=tally.success, failed=tally.failed, cancelled=tally.cancelled,
+        skipped=tally.skipped, retried=tally.retried, lag_p50=in_seconds(tally.lags.percentile(0.5)),
+        lag_max=in_seconds(tally.lag_max), wait_p50=in_seconds(wait_p50), wait_p95=in_seconds(wait_p95),
+        queued=tally.queued,
+    )  # fmt: skip
+
+
+def _past(at: Instant, tally: Counts | None) -> PastView:
+    if tally is None:
+        return PastView(at=format_instant(at))
+    return PastView(
+        at=format_instant(at), success=tally.success, failed=tally.failed, cancelled=tally.cancelled,
+        skipped=tally.skipped,
+    )  # fmt: skip
+
+
+def _running(one: Longest) -> RunningView:
+    return RunningView(
+        execution_id=one.id, job_id=one.job, job_name=one.job_name, started_at=format_instant(one.started_at),
+        progress=one.percent, message=one.message or None, worker_id=one.worker,
+    )  # fmt: skip

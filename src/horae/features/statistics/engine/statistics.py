@@ -1,0 +1,244 @@
+"""Statistics: each server adds up in memory, per job and per namespace, and writes its own rows every five seconds.
+
+What happens all day is counted once, by minute; hours and days are added up from that and written with it, in one
+transaction: either all of them know of an end, or none does, and then a recount finds it (recount.py).
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from horae.engine.service import Alarm, Wait
+from horae.env import Env, Instant
+from horae.errors import StoreUnavailable
+from horae.features.rollouts.model.values import Trial
+from horae.features.statistics.engine.tallies import Tallies
+from horae.features.statistics.store import statistics
+from horae.model.admission.circuit import Attempted
+from horae.model.base.event import Event, missed
+from horae.model.base.ids import execution_id
+from horae.model.executions.parcel import Parcel
+from horae.model.executions.tally import JOB_SPANS, NAMESPACE_SPANS, Counts, JobTally, NamespaceTally
+from horae.store.contract import Store
+from horae.store.executions.leaving.effects import Effects
+from horae.store.executions.told import Ended
+from horae.store.script import Script
+
+FLUSH = 5.0
+MOST_TOLD, FEW_TOLD = 1000, 20  # events of one kind in a batch
+MINUTE = 60_000_000
+FARTHEST = 60 * MINUTE  # a report may come late
+TELLING = ("success", "failed")  # how long the others took tells nothing of a job
+
+
+class Statistics:
+    """Counts what executions came to, beside the hot transactions; at most a flush behind."""
+
+    name = "statistics"
+
+    def __init__(self, env: Env, store: Store, node: UUID) -> None:
+        self._env, self._store, self._node = env, store, node
+        self._jobs: dict[tuple[UUID, int], JobTally] = {}  # by minute: since the last flush
+        self._minutes: dict[tuple[UUID, int], JobTally] = {}  # the same, in wider spans already and not written
+        self._namespaces: dict[tuple[int, int], NamespaceTally] = {}
+        self._unowned: list[tuple[UUID, int, JobTally]] = []  # of jobs whose namespace nobody told
+        self._job_spans = Tallies(JOB_SPANS, JobTally, statistics.put_jobs, env.new_id)
+        self._namespace_spans = Tallies(NAMESPACE_SPANS, NamespaceTally, statistics.put_namespaces, env.new_id)
+        self.totals: dict[str, int] = {"success": 0, "failed": 0, "cancelled": 0, "skipped": 0, "retried": 0, "lost": 0}
+        self._failed: set[UUID] = set()
+        self.on_failed: Callable[[], object] = lambda: None  # told when an execution has failed
+        self.on_attempted: Callable[[Sequence[Attempted]], object] = lambda attempted: None
+        self.on_trials: Callable[[Sequence[Trial]], object] = lambda trials: None  # told of what rollouts chose
+        self.listened: Callable[[], bool] = lambda: False  # whether anybody here wants to know each event
+        self.on_effects: Callable[[Effects], object] = lambda effects: None  # told of all that is counted
+        self.on_ended: Callable[[Sequence[Ended]], object] | None = None  # told of what is over, if anybody traces it
+        self._writing = asyncio.Lock()
+        self.alarm = Alarm()
+
+    def take_failed(self) -> set[UUID]:
+        """The jobs of which something failed since this was last asked."""
+        failed, self._failed = self._failed, set()
+        return failed
+
+    def add(self, effects: Effects) -> None:
+        """Count what a batch of reports did; circuits are told of attempts of their jobs."""
+        if effects.trials:
+            self.on_trials(effects.trials)
+        if effects.attempted:
+            self.on_attempted(effects.attempted)
+        now = self._env.now()
+        minute = now // MINUTE
+        for ended in effects.ended:
+            self._ended(ended, _minute_of(ended, now))
+        for again in effects.repeats:
+            self._of_job(again.job, again.namespace, minute).add(again.what, again.count)
+            self.totals[again.what] += again.count
+        for waited in effects.waited:
+            self._of_namespace(waited.namespace, minute).waits.add(waited.micros, waited.count)
+            self._of_job(waited.job, waited.namespace, minute).waits.add(waited.micros, waited.count)
+        if self._failed:
+            self.on_failed()
+        if self.on_ended is not None:
+            self.on_ended(effects.ended)
+        self.on_effects(effects)
+
+    def _ended(self, ended: Ended, minute: int) -> None:
+        count, state = ended.hi - ended.lo, ended.state
+        job = self._of_job(ended.job, ended.namespace, minute)
+        if state == "success":
+            job.success += count
+            job.busy += ended.busy
+        else:
+            job.add(state, count, ended.busy)
+        if state == "failed":
+            self._failed.add(ended.job)
+            job.steps_failed += count if ended.step else 0
+        if ended.spans and state in TELLING:
+            job.took(ended.spans, count)
+        if ended.waited is not None:
+            self._of_namespace(ended.namespace, minute).waits.add(ended.waited, count)
+            job.waits.add(ended.waited, count)
+        self.totals[state] += count
+
+    def cancelled(self, job: UUID, count: int) -> None:
+        """Count what was cancelled before it ran."""
+        if count:
+            self._of_job(job, 0, self._env.now() // MINUTE).add("cancelled", count)
+            self.totals["cancelled"] += count
+
+    def fired(self, parcels: Sequence[Parcel], now: Instant) -> None:
+        """Count how late fires came."""
+        for parcel in parcels:
+            lag = max(0, now - parcel.envelope.due_at)
+            self._of_namespace(parcel.envelope.namespace, now // MINUTE).lagged(lag, len(parcel))
+
+    def sampled(self, queued: Mapping[int, int], now: Instant) -> None:
+        """So many executions stand in the queues of each namespace now."""
+        for namespace, count in queued.items():
+            tally = self._of_namespace(namespace, now // MINUTE)
+            tally.queued = max(count, tally.queued or 0)
+
+    def _of_job(self, job: UUID, namespace: int, minute: int) -> JobTally:
+        found = self._jobs.get((job, minute))
+        if found is None:
+            found = self._jobs[job, minute] = JobTally()
+        found.namespace = found.namespace or namespace
+        return found
+
+    def _of_namespace(self, namespace: int, minute: int) -> NamespaceTally:
+        found = self._namespaces.get((namespace, minute))
+        if found is None:
+            found = self._namespaces[namespace, minute] = NamespaceTally()
+        return found
+
+    def events(self, effects: Effects) -> list[Event]:
+        """What listeners are told of a batch: all of it where somebody listens here, else enough for other servers."""
+        now, most = self._env.now(), MOST_TOLD if self.listened() else FEW_TOLD
+        told = [
+            *(
+                Event("execution", execution_id(m.parcel, m.lo), m.state, m.namespace, now, m.job, m.hi - m.lo)
+                for moved in (effects.ended, effects.moved, effects.started)
+                for m in moved[:most]
+            ),
+            *(
+                Event("log", execution_id(n.parcel, n.lo), "running", n.namespace, now, n.job)
+                for n in effects.logged[:most]
+            ),
+            *(
+                Event("step", s.execution, s.state, s.namespace, now, s.job, step=s.step)
+                for s in effects.stepped[:most]
+            ),
+        ]
+        whole = (effects.ended, effects.moved, effects.started, effects.logged, effects.stepped)
+        if any(len(some) > most for some in whole):
+            told += [missed(at, now) for at in {one.namespace for some in whole for one in some[most:]}]
+        return told
+
+    async def step(self) -> Wait:
+        """Write what was added up; whoever wants to read it has it written before."""
+        async with self._writing:
+            await self._gather()
+            await self._write()
+            now = self._env.now()
+            await self._namespace_spans.flush(self._store, now)
+            await self._job_spans.flush(self._store, now)
+        return FLUSH
+
+    async def close(self) -> None:
+        """Write all that is left."""
+        await self.step()
+        while self._namespace_spans.is_behind or self._job_spans.is_behind:
+            await self.step()
+
+    async def _gather(self) -> None:
+        """Add what happened since the last flush to what is to be written."""
+        counts, self._jobs = self._jobs, {}
+        for key, happened in counts.items():
+            if key in self._minutes:
+                self._minutes[key].join(happened)
+            else:
+                self._minutes[key] = happened
+        self._widen(counts)
+        await self._own()
+        taken, self._namespaces = self._namespaces, {}
+        for (namespace, minute), tally in taken.items():
+            self._namespace_spans.add(namespace, minute * MINUTE, tally)
+
+    async def _write(self) -> None:
+        """Write the minutes and what they changed of wider spans, as far as one transaction takes it."""
+        minutes, wide, jobs = self._minutes, self._namespace_spans.some(), self._job_spans.some()
+
+        def script() -> Script[None]:
+            if minutes:
+                yield from statistics.add(self._node, minutes)
+            yield from self._namespace_spans.put(wide)
+            yield from self._job_spans.put(jobs)
+
+        if not minutes and not wide[1] and not jobs[1]:
+            return
+        try:
+            await self._store.write(script)
+        except StoreUnavailable as error:
+            if error.fields.get("unknown"):  # minutes are added to, so they are not written twice
+                self._minutes = {}
+            raise
+        self._minutes = {}
+        self._namespace_spans.wrote(wide)
+        self._job_spans.wrote(jobs)
+
+    def recounted(self, jobs: Mapping[UUID, Counts]) -> None:
+        """Look at jobs whose ends another server had heard of, which is gone."""
+        failed = {job for job, counts in jobs.items() if counts.failed}
+        self._failed |= failed
+        if failed:
+            self.on_failed()
+
+    def _widen(self, counts: Mapping[tuple[UUID, int], JobTally]) -> None:
+        """Add what was counted of minutes to what is wider: hours and days of the job, and all of its namespace.
+
+        A namespace counts a workflow that failed once: the steps that it failed by are left out.
+        """
+        for (job, minute), happened in counts.items():
+            self._job_spans.add(job, minute * MINUTE, happened)
+            if happened.namespace:
+                total = self._of_namespace(happened.namespace, minute)
+                Counts.join(total, happened)
+                total.failed -= happened.steps_failed
+            else:
+                self._unowned.append((job, minute, happened))
+
+    async def _own(self) -> None:
+        """Find whose jobs they are of which something was cancelled."""
+        if not self._unowned:
+            return
+        jobs = {job for job, _, _ in self._unowned}
+        owners = await self._store.read(lambda: statistics.namespaces_of(jobs))
+        unowned, self._unowned = self._unowned, []
+        for job, minute, happened in unowned:
+            if job in owners:
+                Counts.join(self._of_namespace(owners[job], minute), happened)
+
+
+def _minute_of(ended: Ended, now: Instant) -> int:
+    """The minute in which history says that something ended, which no worker's clock puts far away."""
+    return max(now - FARTHEST, min(ended.at or now, now)) // MINUTE

@@ -1,0 +1,93 @@
+"""Tallies of wider spans, as one writer remembers them: added to in memory, written whole, a bounded number at a time.
+
+A row belongs to its writer alone. When there is more to remember than there is room for, what is written is forgotten,
+and what is counted from then on has rows of another writer. What waits to be written stays with the writer it began
+with: its row may be there already, and a second one would count the same again.
+"""
+
+from collections.abc import Callable, Hashable
+from itertools import islice
+from typing import Generic, TypeVar
+from uuid import UUID
+
+from horae.env import SECOND, Instant
+from horae.model.executions.tally import Counts, begin_of
+from horae.store.contract import Store
+from horae.store.script import Script
+
+MOST_REMEMBERED = 50_000
+IN_ONE = 500  # rows of a transaction: nobody waits long for SQLite's writer
+AT_ONCE = 5_000  # rows of a flush
+
+Of = TypeVar("Of", bound=Hashable)
+Tally = TypeVar("Tally", bound=Counts)
+Key = tuple[Of, int, Instant]
+Some = tuple[UUID, list[tuple[Key[Of], Tally]]]
+
+
+class Tallies(Generic[Of, Tally]):
+    """What happened to each of many, by spans of several lengths."""
+
+    def __init__(
+        self,
+        spans: tuple[int, ...],
+        make: Callable[[], Tally],
+        put: "Callable[[UUID, list[tuple[Key[Of], Tally]]], Script[None]]",
+        new_id: Callable[[], UUID],
+        room: int = MOST_REMEMBERED,
+    ) -> None:
+        self._spans, self._make, self._put, self._new_id, self._room = spans, make, put, new_id, room
+        self._writer = new_id()
+        self._known: dict[Key[Of], tuple[UUID, Tally]] = {}
+        self._unwritten: dict[Key[Of], None] = {}  # in the order in which they changed first
+
+    def add(self, of: Of, at: Instant, happened: Tally) -> None:
+        """Count what happened within a minute."""
+        for span in self._spans:
+            key = of, span, begin_of(at, span)
+            known = self._known.get(key)
+            if known is None:
+                known = self._known[key] = self._writer, self._make()
+            known[1].join(happened)
+            self._unwritten[key] = None
+
+    @property
+    def is_behind(self) -> bool:
+        return bool(self._unwritten)
+
+    async def flush(self, store: Store, now: Instant) -> None:
+        """Write what changed, at most so much: the rest comes with the next flush."""
+        for _ in range(0, AT_ONCE, IN_ONE):
+            if not self._unwritten:
+                break
+            some = self.some()
+            await store.write(lambda: self.put(some))  # noqa: B023
+            self.wrote(some)
+        self._forget(now)
+
+    def some(self) -> "Some[Of, Tally]":
+        """What was changed first, of one writer, as much as a transaction takes."""
+        keys = list(islice(self._unwritten, IN_ONE))
+        writer = self._known[keys[0]][0] if keys else self._writer
+        return writer, [(key, known) for key in keys for whose, known in [self._known[key]] if whose == writer]
+
+    def put(self, some: "Some[Of, Tally]") -> Script[None]:
+        """Write rows as they stand now."""
+        if some[1]:
+            yield from self._put(*some)
+
+    def wrote(self, some: "Some[Of, Tally]") -> None:
+        """These are written."""
+        for key, _ in some[1]:
+            self._unwritten.pop(key, None)
+
+    def _forget(self, now: Instant) -> None:
+        """Let go of spans that are over; of all that is written, when they are too many."""
+        full = len(self._known) > self._room
+        self._known = {
+            key: known
+            for key, known in self._known.items()
+            if key in self._unwritten or (not full and key[2] + key[1] * SECOND > now - key[1] * SECOND)
+        }
+        if full:
+            self._writer = self._new_id()

@@ -1,0 +1,1 @@
+"""Statistics as the API shows them."""

@@ -1,0 +1,134 @@
+"""Statistics as the API shows them: times as numbers of seconds, shares from 0 to 1, null where nothing was."""
+
+from typing import Annotated
+from uuid import UUID
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from horae.model.base.view import Status, Time, View
+from horae.model.definitions.job_view import JobView
+from horae.model.executions.execution_view import IntervalView
+
+Seconds = Annotated[float, Meta(description="Seconds.")]
+Share = Annotated[float, Meta(description="From 0 to 1.")]
+
+
+class EndedView(View, frozen=True, kw_only=True):
+    """How executions ended, and attempts that did not end them: tried again, or lost with their worker."""
+
+    success: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    skipped: int = 0
+    retried: int = 0
+    lost: int = 0
+
+
+class RecentView(View, frozen=True, kw_only=True):
+    """An execution that has ended."""
+
+    execution_id: UUID
+    status: Status
+    seconds: Seconds | None
+    at: Time
+
+
+class JobStatisticsView(View, frozen=True, kw_only=True):
+    """A job in a list: its newest executions, newest last, and what became of those of the last seven days."""
+
+    recent: list[RecentView]
+    success_rate: Share | None
+    p50: Seconds | None
+    p95: Seconds | None
+    executions: int
+
+
+class ListedJobView(JobView, frozen=True, kw_only=True):
+    """A job, with its statistics if they were asked for."""
+
+    statistics: JobStatisticsView | UnsetType = UNSET
+
+
+class JobPointView(View, frozen=True, kw_only=True):
+    """What became of a job's executions within one step of time."""
+
+    at: Time
+    success: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    skipped: int = 0
+    retried: int = 0
+    p50: Seconds | None = None
+    p95: Seconds | None = None
+    wait_p50: Seconds | None = None
+    wait_p95: Seconds | None = None
+
+
+class JobTotalsView(View, frozen=True, kw_only=True):
+    """What became of a job's executions that ended in a window, and how long they took; `step` is one point's seconds.
+
+    `successRate` is of those that succeeded or failed; `retryRate` is how often they were tried again, per execution.
+    """
+
+    from_: Time = field(name="from")
+    to: Time
+    step: int
+    executions: int
+    success: int
+    failed: int
+    cancelled: int
+    skipped: int
+    retried: int
+    lost: int
+    success_rate: Share | None
+    retry_rate: float | None
+    p50: Seconds | None
+    p95: Seconds | None
+    p99: Seconds | None
+    mean: Seconds | None
+    wait_p50: Seconds | None  # from the queue to the start
+    wait_p95: Seconds | None
+    series: list[JobPointView]
+
+
+class DayView(View, frozen=True, kw_only=True):
+    """One day: how executions ended on it, and fires that are to come."""
+
+    day: str
+    success: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    skipped: int = 0
+    coming: int = 0
+
+
+class DaysView(View, frozen=True, kw_only=True):
+    """Days in a time zone, oldest first."""
+
+    timezone: str
+    days: list[DayView]
+
+
+class GridItemView(View, frozen=True, kw_only=True):
+    """An execution and how its steps stand; a step that it does not have is left out.
+
+    `at` is when it was due, `interval` the data that it is about, if it says so.
+    """
+
+    execution_id: UUID
+    status: Status
+    at: Time
+    interval: IntervalView | None = None
+    seconds: Seconds | None
+    steps: dict[str, str]
+
+
+class GridView(View, frozen=True, kw_only=True):
+    """Executions of a job, newest first, by the steps of its workflow; of a plain job `steps` is empty.
+
+    By `interval`, the executions of a page are in the order of the data that they are about, the latest first.
+    """
+
+    steps: list[str]
+    items: list[GridItemView]
+    next_cursor: str | None = None

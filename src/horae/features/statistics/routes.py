@@ -1,0 +1,57 @@
+"""Statistics of jobs: totals and percentiles, days, and the grid of executions by steps."""
+
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from horae.engine.workflows.grid import GridOrder
+from horae.errors import BadInput, NotFound
+from horae.features.statistics.model.view import DaysView, GridView, JobTotalsView
+from horae.server.call import Call
+from horae.server.reading.queries import Paged, Query, Text, Window
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get
+
+
+class Days(Query, frozen=True, kw_only=True):
+    """Which days, of which time zone: at most 400."""
+
+    from_: Annotated[Text, Meta(description="The first day, as 2026-11-15, or the day of an instant.")] | None = field(
+        default=None, name="from"
+    )
+    to: Annotated[Text, Meta(description="The last day.")] | None = None
+    timezone: Annotated[Text, Meta(description='An IANA name such as "Europe/Paris".')] = "UTC"
+
+
+JOB = f"{API}/jobs/{{ref}}"
+
+
+@get(f"{JOB}/statistics", "jobs.statistics", JobTotalsView, refuses=(NotFound, BadInput))
+async def statistics(call: Call, query: Window) -> Reply:
+    """What became of a job's executions in a window, by default the last seven days, and how long they took."""
+    return ok(await call.node.job_statistics.of(call.namespace, call.path("ref"), query.from_, query.to))
+
+
+@get(f"{JOB}/days", "jobs.days", DaysView, refuses=(NotFound, BadInput))
+async def days(call: Call, query: Days) -> Reply:
+    """How a job's executions ended on each day, and how many fires are to come; by default a year back, two weeks on.
+
+    Days of UTC stand for those of the time zone where they are more than 100 days ago.
+    """
+    view = await call.node.job_statistics.days(call.namespace, call.path("ref"), query.from_, query.to, query.timezone)
+    return ok(view)
+
+
+class Gridded(Paged, frozen=True, kw_only=True):
+    """A page of executions, and in which order they stand in it."""
+
+    by: Annotated[GridOrder, Meta(description="run: the newest first; interval: by the data they are about.")] = "run"
+
+
+@get(f"{JOB}/grid", "jobs.grid", GridView, refuses=(NotFound, BadInput))
+async def grid(call: Call, query: Gridded) -> Reply:
+    """A job's executions, newest first, and how the steps of each stand if it is a workflow."""
+    page = await call.node.grid.page(
+        call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor, by=query.by
+    )
+    return ok(page)

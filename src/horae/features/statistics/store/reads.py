@@ -1,0 +1,138 @@
+"""Statistics, read: the rows of all writers, added up by the points of a window."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant, Micros
+from horae.model.base.ids import execution_id
+from horae.model.executions.settle import timing_of
+from horae.model.executions.tally import DAY, Counts, JobTally, NamespaceTally, begin_of, most
+from horae.store.base.shelves import Columns
+from horae.store.script import Fetch, ForEach, Row, Script, Statement
+
+_COUNTS = "success, failed, cancelled, skipped, retried, lost, busy_micros"
+_WINDOW = "span = $2 AND at >= $3 AND at < $4"
+OF_NAMESPACE = Statement(
+    "spans_of_namespace",
+    f"SELECT at, {_COUNTS}, lags, lag_max, waits, queued FROM namespace_spans WHERE namespace = $1 AND {_WINDOW}",
+)
+COUNTS_OF_NAMESPACE = Statement(
+    "counts_of_namespace", f"SELECT at, {_COUNTS} FROM namespace_spans WHERE namespace = $1 AND {_WINDOW}"
+)
+OF_JOB = Statement(
+    "spans_of_job", f"SELECT at, {_COUNTS}, durations, waits FROM job_spans WHERE job = $1 AND {_WINDOW}"
+)
+COUNTS_OF_JOB = Statement("counts_of_job", f"SELECT at, {_COUNTS} FROM job_spans WHERE job = $1 AND {_WINDOW}")
+OF_JOBS = Statement(
+    "spans_of_jobs",
+    f"SELECT s.job, {', '.join(f's.{name}' for name in _COUNTS.split(', '))}, s.durations FROM given"
+    f" JOIN job_spans s ON s.job = given.job AND s.span = {DAY} AND s.at >= given.since",
+)
+SINCE: Columns = (("job", "uuid"), ("since", "bigint"))
+MOST_RECENT = 20
+RECENT = Statement(
+    "recent_of_jobs",
+    "SELECT h.* FROM given CROSS JOIN LATERAL (SELECT job, parcel, lo, hi, state, started_at, completed_at, timings"
+    f" FROM history WHERE job = given.job ORDER BY parcel DESC LIMIT {MOST_RECENT}) AS h",
+)
+T = TypeVar("T", bound=Counts)
+
+
+class Recent(Struct, frozen=True):
+    """An execution that has ended."""
+
+    id: UUID
+    state: str
+    took: Micros | None
+    at: Instant
+
+
+def _add(tally: Counts, row: Sequence[int]) -> None:
+    tally.join(Counts(*row))
+
+
+def _by_point(rows: Sequence[Row], step: int, make: Callable[[], T]) -> dict[Instant, tuple[T, list[Row]]]:
+    points: dict[Instant, tuple[T, list[Row]]] = {}
+    for row in rows:
+        at = begin_of(row[0], step)
+        if at not in points:
+            points[at] = make(), []
+        _add(points[at][0], row[1:8])
+        points[at][1].append(row[8:])
+    return points
+
+
+def of_namespace(
+    namespace: int, span: int, since: Instant, until: Instant, step: int
+) -> Script[dict[Instant, NamespaceTally]]:
+    """What happened in a namespace by points of so many seconds; nothing where nothing did."""
+    rows = yield Fetch(OF_NAMESPACE, (namespace, span, since, until))
+    found: dict[Instant, NamespaceTally] = {}
+    for at, (tally, rest) in _by_point(rows, step, NamespaceTally).items():
+        for lags, lag_max, waits, queued in rest:
+            tally.lags.take_in(lags)
+            tally.waits.take_in(waits)
+            tally.lag_max = most(tally.lag_max, lag_max)
+            tally.queued = most(tally.queued, queued)
+        found[at] = tally
+    return found
+
+
+def counts_of_namespace(
+    namespace: int, span: int, since: Instant, until: Instant, step: int
+) -> Script[dict[Instant, Counts]]:
+    """The same without lags and waits."""
+    rows = yield Fetch(COUNTS_OF_NAMESPACE, (namespace, span, since, until))
+    return {at: tally for at, (tally, _) in _by_point(rows, step, Counts).items()}
+
+
+def of_job(job: UUID, span: int, since: Instant, until: Instant, step: int) -> Script[dict[Instant, JobTally]]:
+    """What became of a job's executions by points of so many seconds; nothing where none ended."""
+    rows = yield Fetch(OF_JOB, (job, span, since, until))
+    found: dict[Instant, JobTally] = {}
+    for at, (tally, rest) in _by_point(rows, step, JobTally).items():
+        for durations, waits in rest:
+            tally.durations.take_in(durations)
+            tally.waits.take_in(waits)
+        found[at] = tally
+    return found
+
+
+def counts_of_job(job: UUID, span: int, since: Instant, until: Instant) -> Script[dict[Instant, Counts]]:
+    """The same without durations and waits, by the spans as they are kept."""
+    rows = yield Fetch(COUNTS_OF_JOB, (job, span, since, until))
+    return {at: tally for at, (tally, _) in _by_point(rows, span, Counts).items()}
+
+
+def of_jobs(jobs: Sequence[UUID], since: Instant) -> Script[dict[UUID, JobTally]]:
+    """What became of the executions of many jobs since the day of an instant."""
+    found = {job: JobTally() for job in jobs}
+    rows = yield ForEach(OF_JOBS, SINCE, [(job, begin_of(since, DAY)) for job in found])
+    for job, *counted, durations in rows:
+        _add(found[job], counted)
+        found[job].durations.take_in(durations)
+    return found
+
+
+def recent_of(jobs: Sequence[UUID]) -> Script[dict[UUID, list[Recent]]]:
+    """The newest executions that have ended of each of these jobs, newest last."""
+    found: dict[UUID, list[Recent]] = {job: [] for job in jobs}
+    rows = yield ForEach(RECENT, (("job", "uuid"),), [(job,) for job in found])
+    newest_first = sorted(rows, key=lambda row: (row[1], row[2]), reverse=True)
+    for job, parcel, lo, hi, state, first, last, timings in newest_first:
+        room = MOST_RECENT - len(found[job])
+        for item in range(hi - 1, max(lo, hi - room) - 1, -1):
+            start, end = timing_of(timings, item - lo, first, last)
+            took = None if start is None else max(0, end - start)
+            found[job].append(Recent(execution_id(parcel, item), state, took, end))
+    for recent in found.values():
+        recent.reverse()
+    return found
+
+
+def in_seconds(micros: float | None) -> float | None:
+    """As the API shows lengths of time in statistics."""
+    return None if micros is None else round(micros / SECOND, 6)

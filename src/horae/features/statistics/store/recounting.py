@@ -1,0 +1,126 @@
+"""Recounting: what a server that was killed had counted and not written is found again in history.
+
+Statistics are added up beside the transactions that end executions, so a server that is killed takes a few seconds of
+them along. Its row among the servers stays behind and says when that was.
+"""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant
+from horae.features.statistics.store import statistics
+from horae.model.admission.keys import CHILD
+from horae.model.executions.tally import (
+    HOUR,
+    JOB_SPANS,
+    NAMESPACE_SPANS,
+    Counts,
+    JobTally,
+    Minute,
+    NamespaceTally,
+    begin_of,
+    missing,
+)
+from horae.store.script import Fetch, Script, Statement
+
+MINUTE = 60 * SECOND
+LOST = Statement(
+    "lost_servers", "SELECT id, last_seen FROM servers WHERE id <> $1 AND last_seen <= $2 ORDER BY last_seen"
+)
+TAKE = Statement("take_lost_server", "DELETE FROM servers WHERE id = $1 AND last_seen = $2 RETURNING id")
+_ENDED = (
+    f"SELECT job, namespace, completed_at / {MINUTE} AS minute, state, sum(hi - lo),"
+    f" sum(CASE WHEN (flags & {CHILD}) <> 0 THEN hi - lo ELSE 0 END) FROM history"
+    " WHERE completed_at >= $1 AND completed_at < $2{} GROUP BY job, namespace, completed_at / {}, state"
+)
+ENDED = {
+    "postgresql": Statement("ended_within", _ENDED.format("", MINUTE)),
+    "sqlite": Statement("ended_within", _ENDED.format(" AND rowid > $3", MINUTE)),
+}
+NEWEST = Statement("newest_row_of_history", "SELECT max(rowid) FROM history")
+AT_ROW = Statement(
+    "row_of_history", "SELECT rowid, completed_at FROM history WHERE rowid <= $1 ORDER BY rowid DESC LIMIT 1"
+)
+KNOWN = Statement(
+    "known_of_minutes",
+    "SELECT job, minute, sum(success), sum(failed), sum(cancelled), sum(skipped) FROM job_minutes"
+    " WHERE minute >= $1 AND minute < $2 GROUP BY job, minute",
+)
+
+
+class Lost(Struct, frozen=True):
+    """A server that is gone without a word."""
+
+    id: UUID
+    last_seen: Instant
+
+
+def lost_servers(me: UUID, silent_since: Instant) -> Script[list[Lost]]:
+    """Servers other than this one that were not seen since an instant."""
+    return [Lost(*row) for row in (yield Fetch(LOST, (me, silent_since)))]
+
+
+def ended_within(dialect: str, since: Instant, until: Instant) -> Script[dict[Minute, JobTally]]:
+    """What ended in a window of whole minutes, by job and minute, as history has it."""
+    after = () if dialect == "postgresql" else ((yield from _row_before(since)),)
+    found: dict[Minute, JobTally] = {}
+    for job, namespace, minute, state, count, steps in (yield Fetch(ENDED[dialect], (since, until, *after))):
+        tally = found.setdefault((job, minute), JobTally(namespace=namespace))
+        tally.add(state, int(count))
+        tally.steps_failed += int(steps) if state == "failed" else 0
+    return found
+
+
+def _row_before(since: Instant) -> Script[int]:
+    """A row of SQLite's history after which everything lies that ended since an instant: rows come in that order."""
+    newest = (yield Fetch(NEWEST))[0][0] or 0
+    stride = 1000
+    while stride < newest:
+        row = yield Fetch(AT_ROW, (newest - stride,))
+        if row and row[0][1] < since - HOUR * SECOND:
+            return int(row[0][0])
+        stride *= 4
+    return 0
+
+
+def settle(
+    lost: Lost, found: Mapping[Minute, JobTally], since: Instant, until: Instant, writer: UUID
+) -> Script[dict[UUID, Counts] | None]:
+    """Write what is missing of a window, and forget the server; tell it by job, or None when somebody else has done it.
+
+    One transaction: it is counted once, whoever looks and whoever is killed meanwhile.
+    """
+    if not (yield Fetch(TAKE, (lost.id, lost.last_seen))):
+        return None
+    rows = yield Fetch(KNOWN, (since // MINUTE, until // MINUTE))
+    known = {(job, minute): Counts(*map(int, counts)) for job, minute, *counts in rows}
+    lacking = missing(found, known)
+    jobs: dict[UUID, Counts] = {}
+    if lacking:
+        yield from statistics.add(writer, lacking)
+        yield from statistics.put_jobs(writer, list(_wider_jobs(lacking).items()))
+        yield from statistics.put_namespaces(writer, list(_wider_namespaces(lacking).items()))
+    for (job, _), tally in lacking.items():
+        jobs.setdefault(job, Counts()).join(tally)
+    return jobs
+
+
+def _wider_jobs(lacking: Mapping[Minute, JobTally]) -> dict[statistics.JobKey, JobTally]:
+    wider: dict[statistics.JobKey, JobTally] = {}
+    for (job, minute), tally in lacking.items():
+        for span in JOB_SPANS:
+            wider.setdefault((job, span, begin_of(minute * MINUTE, span)), JobTally()).join(tally)
+    return wider
+
+
+def _wider_namespaces(lacking: Mapping[Minute, JobTally]) -> dict[statistics.NamespaceKey, NamespaceTally]:
+    wider: dict[statistics.NamespaceKey, NamespaceTally] = {}
+    for (_, minute), tally in lacking.items():
+        for span in NAMESPACE_SPANS:
+            key = tally.namespace, span, begin_of(minute * MINUTE, span)
+            total = wider.setdefault(key, NamespaceTally())
+            Counts.join(total, tally)
+            total.failed -= tally.steps_failed
+    return wider

@@ -1,0 +1,1 @@
+"""Templates: jobs made from one definition with parameters, changed together."""

@@ -1,0 +1,1 @@
+"""Writing templates, and changing the jobs made from them."""

@@ -1,0 +1,69 @@
+"""Changes of templates as scripts: with all jobs that were made from one, in one transaction, or not at all."""
+
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from horae.engine.definitions import job_changes
+from horae.engine.definitions.job_changes import Draft, NewId
+from horae.env import Instant
+from horae.features.templates.model.values import Body, JobTemplate
+from horae.features.templates.store import templates
+from horae.store.definitions.jobs import StoredJob
+from horae.store.script import Lock, Script
+from horae.store.triggers import calendars
+from horae.store.triggers.dependencies.starts import Started
+
+Seen = Collection[tuple[UUID, int]]  # jobs that were made from a template, and their versions
+
+
+class Moved(Exception):
+    """A job was changed since the change of its template was made out: make it out again."""
+
+
+def create(id: UUID, namespace: int, name: str, body: Body, now: Instant) -> Script[bool]:
+    """A new template; false when its name is taken."""
+    yield Lock((_lock(namespace),))
+    return (yield from templates.add(id, namespace, name, body, now))
+
+
+def change(
+    before: JobTemplate,
+    body: Body,
+    seen: Seen,
+    edits: Sequence[tuple[StoredJob, Draft]],
+    new_id: NewId,
+    now: Instant,
+    done: Started,
+) -> Script[None]:
+    """The next version of a template, and of all jobs that it changes. Raises Moved, or what refuses one of them."""
+    going = any(when.rules.calendars for _, draft in edits for when in draft.whens)
+    yield Lock((_lock(before.namespace), *((calendars.lock_name(before.namespace),) if going else ())))
+    yield from _check(before, seen)  # guard: template-unchanged
+    yield from templates.change(before.id, before.version + 1, body, now)
+    for job, draft in edits:
+        if not (yield from job_changes.edit(job, draft, new_id, now, done=done)):
+            raise Moved
+
+
+def delete(before: JobTemplate, now: Instant) -> Script[list[str]]:
+    """Delete a template that nothing is made from; else the names of what is. Raises Moved."""
+    yield Lock((_lock(before.namespace),))
+    if (yield from templates.present(before.id)) != before.version:
+        raise Moved
+    users = yield from templates.users(before.id)
+    if not users:
+        yield from templates.delete(before.id, now)
+    return [one.job.name for one in users]
+
+
+def _check(before: JobTemplate, seen: Seen) -> Script[None]:
+    if (yield from templates.present(before.id)) != before.version:
+        raise Moved
+    users = yield from templates.users(before.id)
+    if {(one.job.id, one.job.version) for one in users} != set(seen):
+        raise Moved
+
+
+def _lock(namespace: int) -> str:
+    """What whoever makes a job from a template holds, too."""
+    return f"dependencies:{namespace}"

@@ -1,0 +1,205 @@
+"""Templates of jobs and workflows: a change of one changes what was made from it, in the same transaction."""
+
+from typing import Any, Literal
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.engine.base.refs import in_quotes, nearest
+from horae.engine.definitions.job_changes import Draft
+from horae.engine.definitions.jobs import TRIES, Jobs
+from horae.engine.definitions.permits import check_template
+from horae.env import Env
+from horae.errors import Busy, Conflict, HoraeError, NotFound, Stale
+from horae.features.templates.engine import changes
+from horae.features.templates.engine.courses import drafts_together, used_first
+from horae.features.templates.model.read import read_template
+from horae.features.templates.model.values import Body, JobTemplate
+from horae.features.templates.model.view import AffectedView, TemplateView, show_template
+from horae.features.templates.store import templates
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.view import Page
+from horae.model.definitions.reading.diff import differences
+from horae.model.definitions.reading.write import render_definition
+from horae.store.contract import Store
+from horae.store.definitions.jobs import StoredJob
+from horae.store.triggers.dependencies.starts import Started
+
+MOST_NAMED = 20  # jobs that a refusal names
+Change = Literal["created", "changed", "unchanged"]
+
+
+class _Course(Struct, frozen=True):
+    """What a change of a template does to the jobs that were made from it."""
+
+    seen: frozenset[tuple[UUID, int]] = frozenset()
+    edits: tuple[tuple[StoredJob, Draft], ...] = ()
+    affected: tuple[AffectedView, ...] = ()
+
+
+class Templates:
+    """What can be done with templates, by their names."""
+
+    def __init__(self, env: Env, store: Store, jobs: Jobs) -> None:
+        self._env, self._store, self._jobs = env, store, jobs
+
+    async def create(self, namespace: int, body: Any) -> TemplateView:
+        """Create a template. Raises BadInput, Conflict."""
+        name, said = read_template("", body)
+        check_template(name, said.job)
+        id = self._env.new_id()
+        await self._check_whole(namespace, name, said)
+        if not await self._store.change(lambda now: changes.create(id, namespace, name, said, now)):
+            raise Conflict(f'A template named "{name}" exists.', f"Change it: `horae templates put {name} -f FILE`.")
+        return await self.get(namespace, name)
+
+    async def get(self, namespace: int, name: str) -> TemplateView:
+        """A template, and what was made from it. Raises NotFound."""
+        found = await self._find(namespace, name)
+        users = await self._store.read(lambda: templates.users(found.id))
+        return structs.replace(show_template(found), jobs=sorted(one.job.name for one in users))
+
+    async def list(self, namespace: int, *, limit: int = 50, cursor: str | None = None) -> Page[TemplateView]:
+        """Templates by name."""
+        after, most = "" if cursor is None else read_cursor(cursor, str), check_limit(limit)
+        found = await self._store.read(lambda: templates.page(namespace, after, most + 1))
+        more = make_cursor(found[most - 1].name) if len(found) > most else None
+        return Page(items=[show_template(one) for one in found[:most]], next_cursor=more)
+
+    async def versions(self, namespace: int, name: str) -> "list_of[TemplateView]":
+        """All versions of a template, newest first. Raises NotFound."""
+        found = await self._find(namespace, name)
+        return [show_template(one) for one in await self._store.read(lambda: templates.versions(found.id))]
+
+    async def put(
+        self, namespace: int, name: str, body: Any, *, if_match: int | None = None, dry_run: bool = False
+    ) -> tuple[TemplateView, Change]:
+        """Make the template of this name be as the body says, and all jobs that were made from it as it makes them.
+
+        With `dry_run`, only tell what that would change. Raises BadInput, Stale, and Conflict when one of the jobs
+        could not be made any more: then nothing changes.
+        """
+        name, said = read_template(name, body)
+        check_template(name, said.job)
+        for _ in range(TRIES):
+            before = await self._store.read(lambda: templates.named(namespace, name))
+            _match(before, name, if_match)
+            if before is None:
+                await self._check_whole(namespace, name, said)
+                if dry_run:
+                    return _imagined(self._drawn(namespace, name, said)), "created"
+                return await self.create(namespace, {**_document(said), "name": name}), "created"
+            if before.body == said:
+                return await self.get(namespace, name), "unchanged"
+            after = structs.replace(before, version=before.version + 1, body=said)
+            course = await self._course(after)
+            if dry_run:
+                return structs.replace(_imagined(after), affected=list(course.affected)), "changed"
+            _refuse_broken(name, course)
+            if await self._change(before, said, course):
+                shown = await self.get(namespace, name)
+                return structs.replace(shown, affected=list(course.affected)), "changed"
+        raise Busy(f'Template "{name}", or what was made from it, was changed again and again meanwhile.')
+
+    async def delete(self, namespace: int, name: str, *, if_match: int | None = None) -> None:
+        """Delete a template that no job is made from. Raises NotFound, Stale, Conflict."""
+        for _ in range(TRIES):
+            before = await self._find(namespace, name)
+            _match(before, name, if_match)
+            try:
+                users = await self._store.change(lambda now: changes.delete(before, now))  # noqa: B023
+            except changes.Moved:
+                continue
+            if users:
+                told = in_words(users)
+                remedy = 'Delete these jobs, or make them stand alone: PATCH {"template": null}.'
+                raise Conflict(f'Jobs are made from template "{name}": {told}.', remedy, jobs=users)
+            return
+        raise Busy(f'Template "{name}" was changed again and again meanwhile.')
+
+    async def _change(self, before: JobTemplate, said: Body, course: _Course) -> bool:
+        done = Started()
+        try:
+            await self._store.change(
+                lambda now: changes.change(before, said, course.seen, course.edits, self._env.new_id, now, done)
+            )
+        except changes.Moved:
+            return False
+        self._store.on_started(done)
+        for job, _ in course.edits:
+            self._jobs.changed(job.job)
+        return True
+
+    async def _course(self, after: JobTemplate) -> _Course:
+        """What becomes of all that was made from a template."""
+        users = await self._store.read(lambda: templates.users(after.id))
+        drafts = await drafts_together(self._jobs, after, users)
+        edits, affected = [], []
+        for user in users:
+            job, draft = user.job, drafts[user.job.id]
+            if isinstance(draft, HoraeError):
+                affected.append(AffectedView(job_id=job.id, job=job.name, changes=[], error=draft.detail))
+            elif draft.spec != job.spec:
+                edits.append((user, draft))
+                told = differences(render_definition(job.spec), render_definition(draft.spec))
+                affected.append(AffectedView(job_id=job.id, job=job.name, changes=told))
+        last = {id: at for at, id in enumerate(used_first(drafts))}
+        edits.sort(key=lambda one: -last[one[0].job.id])  # each before what it runs
+        affected.sort(key=lambda one: one.job)
+        return _Course(frozenset((one.job.id, one.job.version) for one in users), tuple(edits), tuple(affected))
+
+    async def _check_whole(self, namespace: int, name: str, said: Body) -> None:
+        """Refuse a template that makes no job: by its defaults, if all of its parameters have one."""
+        if len(said.defaults) == len(said.parameters):
+            await self._jobs.check(namespace, self._drawn(namespace, name, said))
+
+    def _drawn(self, namespace: int, name: str, said: Body) -> JobTemplate:
+        now = self._env.now()
+        id = UUID(int=0)
+        return JobTemplate(id=id, namespace=namespace, name=name, version=1, body=said, created_at=now, updated_at=now)
+
+    async def _find(self, namespace: int, name: str) -> JobTemplate:
+        found = await self._store.read(lambda: templates.named(namespace, name))
+        if found is None:
+            known = await self._store.read(lambda: templates.page(namespace, "", 1000))
+            near = nearest(name, [one.name for one in known])
+            remedy = f"Did you mean {in_quotes(near)}?" if near else "List templates with `horae templates list`."
+            raise NotFound(f'There is no template named "{name[:128]}".', remedy)
+        return found
+
+
+list_of = list  # the class has a method of that name
+
+
+def _match(before: JobTemplate | None, name: str, if_match: int | None) -> None:
+    version = None if before is None else before.version
+    if if_match is not None and if_match != version:
+        stands = "does not exist" if version is None else f"is at version {version}, not {if_match}"
+        remedy = "Read it again and repeat the change if it still makes sense."
+        raise Stale(f'Template "{name}" {stands}.', remedy, version=version)
+
+
+def _refuse_broken(name: str, course: _Course) -> None:
+    broken = [one for one in course.affected if one.error is not None]
+    if broken:
+        first = broken[0]
+        others = f" {len(broken) - 1} others neither." if len(broken) > 1 else ""
+        raise Conflict(
+            f'Job "{first.job}" could not be made from template "{name}" any more: {first.error}{others}',
+            "Change these jobs first, or the template in another way. Nothing was changed.",
+            jobs=[one.job for one in broken[:MOST_NAMED]],
+        )
+
+
+def in_words(names: list_of[str]) -> str:
+    """Names, the first of them."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(f'"{name}"' for name in names[:MOST_NAMED]) + more
+
+
+def _imagined(template: JobTemplate) -> TemplateView:
+    return structs.replace(show_template(template), dry_run=True)
+
+
+def _document(said: Body) -> dict[str, Any]:
+    return {"description": said.description, "parameters": said.parameters, "job": said.job}

@@ -1,0 +1,1 @@
+"""Templates: values and their spelling."""

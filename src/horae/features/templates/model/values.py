@@ -1,0 +1,180 @@
+"""Templates of jobs and workflows: a definition with parameters, filled in once, when a job is made from it.
+
+`${with.region}` is filled in then; whatever speaks of anything else (`${params.day}`, a shell's `${HOME}`) stays as it
+is for the time it runs. A text that is one such expression becomes its value, whatever its type. A command's text is
+split into words before they are filled in, and a shell line is not filled in at all.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.errors import BadInput
+from horae.model.definitions.made import Made
+from horae.model.definitions.reading.patch import merge_definition
+from horae.model.documents.schema import check_schema
+from horae.model.expressions.meter import current, defining
+from horae.model.expressions.template import Expression, TemplateError, as_text, expression_end, paid
+
+SCOPE = frozenset({"with"})
+_SPEAKS = re.compile(r"(?<![\w.\"'])with\s*[.\[]")
+_COMMAND = re.compile(r"\.command(\.argv)?$")
+_SHELL = re.compile(r"\.command\.shell$")
+_DATA = re.compile(r"\.(params|env|http|tags|schema|schedule|triggers|with)(\.|\[|$)")  # of the job's own
+_PLACE = re.compile("\0([0-9]+)\0")
+_NAMED = re.compile(r"(?<![\w.\"'])with\s*(?:\.\s*(\w+)|\[\s*[\"']([^\"']+)[\"']\s*\])")
+
+
+class Body(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a template says: its parameters, each with a JSON schema, and the definition that they fill."""
+
+    job: dict[str, Any]
+    description: str = ""
+    parameters: dict[str, dict[str, Any]] = {}
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of all values together; what has no default must be given."""
+        required = [name for name, schema in self.parameters.items() if "default" not in schema]
+        return {
+            "type": "object", "properties": self.parameters, "required": required, "additionalProperties": False,
+        }  # fmt: skip
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        return {name: schema["default"] for name, schema in self.parameters.items() if "default" in schema}
+
+
+class JobTemplate(Struct, frozen=True, kw_only=True):
+    """A named template with its present version."""
+
+    id: UUID
+    namespace: int
+    name: str
+    version: int
+    body: Body
+    created_at: Instant
+    updated_at: Instant
+
+    def fill(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The definition with these values, those of defaults included. Raises BadInput."""
+        problem = check_schema(self.body.schema, "parameters").problem(values)
+        if problem is not None:
+            where = ".".join(["with", *problem.path])
+            remedy = (
+                f"Its parameters: {', '.join(self.body.parameters) or 'none'}. See `horae templates show {self.name}`."
+            )
+            raise BadInput(f'Template "{self.name}": {where}: {problem.message}.', remedy, field=where)
+        with defining():
+            filled: dict[str, Any] = filled_in(self.body.job, {**self.body.defaults, **values}, "job")
+        return filled
+
+    def derive(self, name: str, values: dict[str, Any], own: dict[str, Any]) -> tuple[dict[str, Any], Made]:
+        """The whole definition of a job, and what it was made from."""
+        whole = merge_definition(self.fill(values), {field: value for field, value in own.items() if field != "name"})
+        return {**whole, "name": name}, Made(template=self.id, name=self.name, values=values, own=own)
+
+
+def filled_in(value: Any, values: dict[str, Any], field: str) -> Any:
+    """A JSON value with every `${with...}` in its texts filled in."""
+    if isinstance(value, str):
+        return _words(value, values, field) if _is_command(value, field) else _text(value, values, field)
+    if isinstance(value, dict):
+        return {key: filled_in(member, values, f"{field}.{key}") for key, member in value.items()}
+    if isinstance(value, list):
+        return [filled_in(element, values, f"{field}[{i}]") for i, element in enumerate(value)]
+    return value
+
+
+def _text(text: str, values: dict[str, Any], field: str) -> Any:
+    pieces: list[str] = []
+    at = 0
+    for start, end in _expressions(text):
+        found = _value(text[start + 2 : end], values, field)
+        if (start, end) == (0, len(text) - 1):
+            return found
+        pieces += [text[at:start], as_text(found)]
+        at = end + 1
+    return "".join([*pieces, text[at:]])
+
+
+def _is_command(text: str, field: str) -> bool:
+    """Whether a text is a command's words with something to fill in, and not one expression for all of it."""
+    spots = list(_expressions(text)) if _COMMAND.search(field) and not _DATA.search(field) else []
+    return bool(spots) and spots[0] != (0, len(text) - 1)
+
+
+def _words(text: str, values: dict[str, Any], field: str) -> list[str]:
+    """A command's words, each filled in by itself: what is filled in makes no new ones."""
+    found: list[str] = []
+    pieces, at = [], 0
+    for start, end in _expressions(text):
+        pieces += [text[at:start], f"\0{len(found)}\0"]
+        found.append(as_text(_value(text[start + 2 : end], values, field)))
+        at = end + 1
+    try:
+        words = shlex.split("".join([*pieces, text[at:]]))
+    except ValueError as error:
+        remedy = 'Close the quotation, or give a list: ["echo", "it\'s"].'
+        raise BadInput(f"{field} cannot be split into words: {error}.", remedy, field=field) from None
+    return [_PLACE.sub(lambda place: found[int(place[1])], word) for word in words]
+
+
+def _expressions(text: str) -> Iterator[tuple[int, int]]:
+    """Where expressions begin and end that speak of a template's parameters."""
+    at = 0
+    while (start := text.find("${", at)) >= 0:
+        at = start + 2
+        end = expression_end(text, at)
+        escaped = start > 0 and text[start - 1] == "$"
+        if not escaped and end >= 0 and _SPEAKS.search(text[at:end]):
+            yield start, end
+            at = end + 1
+
+
+def _value(source: str, values: dict[str, Any], field: str) -> Any:
+    try:
+        return paid(Expression(source, field, SCOPE).value({"with": values}), current())
+    except TemplateError as error:
+        remedy = "Give the parameter that it speaks of, or a default for it."
+        raise BadInput(f"{error}.", remedy, field=field) from None
+
+
+def check_expressions(value: Any, known: dict[str, Any], field: str = "job") -> None:
+    """Refuse expressions that no values could fill: wrong ones, and those of parameters that are not there."""
+    if isinstance(value, dict):
+        for key, member in value.items():
+            check_expressions(member, known, f"{field}.{key}")
+    elif isinstance(value, list):
+        for i, element in enumerate(value):
+            check_expressions(element, known, f"{field}[{i}]")
+    elif isinstance(value, str):
+        for start, end in _expressions(value):
+            if _SHELL.search(field) and not _DATA.search(field):
+                raise BadInput(
+                    f"Nothing is filled into a shell line, and {value[start : end + 1]} stands in this one.",
+                    'Hand it over in the environment, "env": {"REGION": "${with.region}"}, and write "$REGION" with its'
+                    " quotes; or run a program without a shell, by a list of arguments.",
+                    field=field,
+                )
+            source = value[start + 2 : end]
+            Expression(source, field, SCOPE)
+            for name in (first or second for first, second in _NAMED.findall(source)):
+                if name not in known:
+                    told = ", ".join(known) or "none"
+                    raise BadInput(
+                        f"${{{source.strip()}}} speaks of a parameter that is not there: {name!r}.",
+                        f"The template's parameters: {told}.",
+                        field=field,
+                    )
+
+
+def source_of(name: str, made: Made) -> dict[str, Any]:
+    """What the user said about a job that was made from a template."""
+    values = {"with": made.values} if made.values else {}
+    return {"name": name, "template": made.name, **values, **{k: v for k, v in made.own.items() if k != "name"}}

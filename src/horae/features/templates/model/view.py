@@ -1,0 +1,54 @@
+"""Templates as the API shows them, and what a change of one does to the jobs that were made from it."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from msgspec import Meta
+
+from horae.features.templates.model.values import JobTemplate
+from horae.model.base.instant import format_instant
+from horae.model.base.view import Time, View
+from horae.model.definitions.reading.diff import Difference
+
+
+class AffectedView(View, frozen=True, kw_only=True):
+    """A job that a change of its template changes, and how; or why it cannot be made any more."""
+
+    job_id: UUID
+    job: str
+    changes: list[Difference]
+    error: str | None = None
+
+
+class TemplateView(View, frozen=True, kw_only=True):
+    """A template: its parameters, the definition that they fill, and the jobs that were made from it."""
+
+    template_id: UUID
+    name: str
+    version: int
+    created_at: Time
+    updated_at: Time
+    description: str
+    parameters: Annotated[
+        dict[str, Any], Meta(description="A JSON schema for each; one with a default may be left out.")
+    ]
+    job: dict[str, Any]
+    jobs: Annotated[list[str], Meta(description="The jobs that were made from it; in lists it is empty.")]
+    affected: Annotated[list[AffectedView], Meta(description="What a change of it changed, or would change.")]
+    dry_run: bool = False
+
+
+def show_template(template: JobTemplate) -> TemplateView:
+    """A template for people."""
+    return TemplateView(
+        template_id=template.id,
+        name=template.name,
+        version=template.version,
+        created_at=format_instant(template.created_at),
+        updated_at=format_instant(template.updated_at),
+        description=template.body.description,
+        parameters=template.body.parameters,
+        job=template.body.job,
+        jobs=[],
+        affected=[],
+    )

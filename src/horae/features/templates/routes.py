@@ -1,0 +1,90 @@
+"""Templates of jobs and workflows: definitions with parameters, and the jobs that are made from them."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from horae.errors import Conflict, NotFound, Stale
+from horae.features.templates.model.view import TemplateView
+from horae.model.base.view import Page, Whole
+from horae.server.call import Call
+from horae.server.reading.bodies import Body, Name
+from horae.server.reading.queries import Paged, Query
+from horae.server.reply import Reply, nothing, ok
+from horae.server.route import API, delete, get, post, put
+
+IF_MATCH = {"If-Match": "The ETag of the template as it was read: refused when somebody changed it meanwhile."}
+Parameters = Annotated[dict[str, Any], Meta(description='A JSON schema for each: {"region": {"type": "string"}}.')]
+Filled = Annotated[
+    dict[str, Any], Meta(description="A job's definition without its name, with `${with.region}` in texts.")
+]
+
+
+class TemplateBody(Body, frozen=True, kw_only=True):
+    """What a template says."""
+
+    kind: str | None = None
+    name: Name | None = None
+    description: str | None = None
+    parameters: Parameters | None = None
+    job: Filled
+
+
+class NewTemplate(TemplateBody, frozen=True, kw_only=True):
+    """A template, by name."""
+
+    name: Name
+
+
+class PutTemplate(Query, frozen=True, kw_only=True):
+    """Whether it is done, or only told."""
+
+    dry_run: Annotated[bool, Meta(description="Change nothing; tell what would change.")] = False
+
+
+def _shown(template: TemplateView, status: int = 200) -> Reply:
+    location = f"{API}/templates/{template.name}" if status == 201 else None
+    return ok(template, status, location=location, version=template.version)
+
+
+@post(f"{API}/templates", "templates.create", TemplateView, status=201, takes=NewTemplate, refuses=(Conflict,))
+async def create(call: Call, body: dict[str, Any]) -> Reply:
+    """Create a template."""
+    return _shown(await call.node.templates.create(call.namespace, body), 201)
+
+
+@get(f"{API}/templates", "templates.list", Page[TemplateView])
+async def list_templates(call: Call, query: Paged) -> Reply:
+    """List templates by name."""
+    return ok(await call.node.templates.list(call.namespace, limit=query.limit, cursor=query.cursor))
+
+
+@get(f"{API}/templates/{{name}}", "templates.get", TemplateView, refuses=(NotFound,))
+async def get_template(call: Call) -> Reply:
+    """Read a template, and which jobs were made from it."""
+    return _shown(await call.node.templates.get(call.namespace, call.path("name")))
+
+
+@put(
+    f"{API}/templates/{{name}}", "templates.put", {200: TemplateView, 201: TemplateView}, takes=TemplateBody,
+    headers=IF_MATCH, refuses=(Stale, Conflict),
+)  # fmt: skip
+async def put_template(call: Call, body: dict[str, Any], query: PutTemplate) -> Reply:
+    """Create a template, or change it with all jobs that were made from it, all or none; `affected` tells which."""
+    view, change = await call.node.templates.put(
+        call.namespace, call.path("name"), body, if_match=call.if_match(), dry_run=query.dry_run
+    )
+    return _shown(view, 201 if change == "created" and not query.dry_run else 200)
+
+
+@delete(f"{API}/templates/{{name}}", "templates.delete", headers=IF_MATCH, refuses=(NotFound, Conflict, Stale))
+async def delete_template(call: Call) -> Reply:
+    """Delete a template that no job is made from."""
+    await call.node.templates.delete(call.namespace, call.path("name"), if_match=call.if_match())
+    return nothing()
+
+
+@get(f"{API}/templates/{{name}}/versions", "templates.versions", Whole[TemplateView], refuses=(NotFound,))
+async def versions(call: Call) -> Reply:
+    """List a template's versions, newest first."""
+    return ok(Whole(items=await call.node.templates.versions(call.namespace, call.path("name"))))

@@ -1,0 +1,117 @@
+"""Templates of jobs, and the jobs that were made from them.
+
+Whoever changes a template, or makes a job from one, holds the lock of the namespace's dependencies: so what was read
+under it is still true when it is written, and a change finds all that it affects.
+"""
+
+from uuid import UUID
+
+import msgspec
+
+from horae.env import Instant
+from horae.features.templates.model.values import Body, JobTemplate
+from horae.model.definitions.made import Made
+from horae.store.definitions.jobs import FROM, JOB, StoredJob, stored
+from horae.store.script import Fetch, Insert, Row, Script, Statement
+
+COLUMNS = "t.id, t.namespace, t.name, t.version, v.body, t.created_at, t.updated_at"
+JOINED = "FROM templates t JOIN template_versions v ON v.template = t.id AND v.version = t.version"
+NAMED = Statement(
+    "template", f"SELECT {COLUMNS} {JOINED} WHERE t.namespace = $1 AND t.name = $2 AND t.deleted_at IS NULL"
+)
+PAGE = Statement(
+    "template_page",
+    f"SELECT {COLUMNS} {JOINED} WHERE t.namespace = $1 AND t.name > $2 AND t.deleted_at IS NULL"
+    " ORDER BY t.name LIMIT $3",
+)
+VERSIONS = Statement(
+    "template_versions",
+    "SELECT t.id, t.namespace, t.name, v.version, v.body, t.created_at, v.created_at FROM templates t"
+    " JOIN template_versions v ON v.template = t.id WHERE t.id = $1 ORDER BY v.version DESC",
+)
+PRESENT = Statement("template_version", "SELECT version FROM templates WHERE id = $1 AND deleted_at IS NULL")
+ADD = Statement(
+    "add_template",
+    "INSERT INTO templates (id, namespace, name, version, created_at, updated_at) VALUES ($1, $2, $3, 1, $4, $4)"
+    " ON CONFLICT DO NOTHING RETURNING id",
+)
+CHANGE = Statement("change_template", "UPDATE templates SET version = $2, updated_at = $3 WHERE id = $1")
+DELETE = Statement("delete_template", "UPDATE templates SET deleted_at = $2, updated_at = $2 WHERE id = $1")
+ADD_VERSION = Statement(
+    "add_template_version",
+    "INSERT INTO template_versions (template, version, body, created_at) VALUES ($1, $2, $3, $4)",
+)
+USERS = Statement(
+    "jobs_of_template",
+    f"SELECT {JOB} {FROM} JOIN template_jobs u ON u.job = j.id WHERE u.template = $1 AND j.state <> 'deleted'"
+    " ORDER BY j.id",
+)
+FORGET = Statement("forget_template_job", "DELETE FROM template_jobs WHERE job = $1")
+
+_read_body = msgspec.json.Decoder(Body).decode
+
+
+def _template(row: Row) -> JobTemplate:
+    return JobTemplate(
+        id=row[0], namespace=row[1], name=row[2], version=row[3], body=_read_body(row[4]), created_at=row[5],
+        updated_at=row[6],
+    )  # fmt: skip
+
+
+def named(namespace: int, name: str) -> Script[JobTemplate | None]:
+    """The template that bears a name now."""
+    rows = yield Fetch(NAMED, (namespace, name))
+    return _template(rows[0]) if rows else None
+
+
+def page(namespace: int, after: str, limit: int) -> Script[list[JobTemplate]]:
+    """Templates in the order of their names."""
+    return [_template(row) for row in (yield Fetch(PAGE, (namespace, after, limit)))]
+
+
+def versions(id: UUID) -> Script[list[JobTemplate]]:
+    """All versions of a template, newest first."""
+    return [_template(row) for row in (yield Fetch(VERSIONS, (id,)))]
+
+
+def present(id: UUID) -> Script[int | None]:
+    """A template's present version; None when it is deleted."""
+    rows = yield Fetch(PRESENT, (id,))
+    return int(rows[0][0]) if rows else None
+
+
+def add(id: UUID, namespace: int, name: str, body: Body, now: Instant) -> Script[bool]:
+    """A template at its first version; false when its name is taken."""
+    if not (yield Fetch(ADD, (id, namespace, name, now))):
+        return False
+    yield Fetch(ADD_VERSION, (id, 1, _text(body), now))
+    return True
+
+
+def change(id: UUID, version: int, body: Body, now: Instant) -> Script[None]:
+    """The next version of a template."""
+    yield Fetch(ADD_VERSION, (id, version, _text(body), now))
+    yield Fetch(CHANGE, (id, version, now))
+
+
+def delete(id: UUID, now: Instant) -> Script[None]:
+    """Free a template's name; its versions stay."""
+    yield Fetch(DELETE, (id, now))
+
+
+def _text(body: Body) -> str:
+    return msgspec.json.encode(body).decode()
+
+
+def users(id: UUID) -> Script[list[StoredJob]]:
+    """The jobs that were made from a template, by id."""
+    return [stored(row) for row in (yield Fetch(USERS, (id,)))]
+
+
+def use(job: UUID, before: Made | None, after: Made | None) -> Script[None]:
+    """Note which template a job is made from now."""
+    if (before and before.template) == (after and after.template):
+        return
+    yield Fetch(FORGET, (job,))
+    if after is not None:
+        yield Insert("template_jobs", (("job", "uuid"), ("template", "uuid")), [(job, after.template)])

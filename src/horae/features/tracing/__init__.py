@@ -1,0 +1,1 @@
+"""Traces: spans of submissions, executions and workflows, exported by OpenTelemetry."""

@@ -1,0 +1,114 @@
+"""Spans by OpenTelemetry: its SDK batches them and sends them over OTLP/HTTP, beside everything else.
+
+Where to, and all else that its SDK knows, is set by the usual OTEL_* variables; a setting of ours names the place, too.
+The SDK is an extra: `pip install horae[otel]`.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from threading import Thread
+
+import structlog
+
+from horae.errors import BadInput
+from horae.features.tracing.engine.spans import Span
+from horae.model.base.trace import TraceContext
+
+PLACES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+ROOM = 2048  # spans that wait to be sent, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise
+CLOSING = 2.0  # seconds that what is left has to be sent
+log = structlog.get_logger("horae.engine")
+
+
+def open_sink(endpoint: str, service: str, environ: Mapping[str, str]) -> "OtelSink | None":
+    """Where spans go, if somebody is to be told; raises BadInput when that is set here and cannot be.
+
+    The variables may be meant for others: without the SDK they only get a line in the log.
+    """
+    if not wanted(endpoint, environ):
+        return None
+    try:
+        return OtelSink(endpoint, environ.get("OTEL_SERVICE_NAME") or service)
+    except ImportError:
+        remedy = "Install it with `pip install horae[otel]`, or take otlp_endpoint away."
+        if endpoint:
+            raise BadInput(
+                "otlp_endpoint is set, but OpenTelemetry's SDK is missing.", remedy, field="otlp_endpoint"
+            ) from None
+        log.warning("no traces: OpenTelemetry's SDK is missing", remedy="pip install horae[otel]")
+        return None
+
+
+def wanted(endpoint: str, environ: Mapping[str, str]) -> bool:
+    """Whether spans are to be told."""
+    if environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none":
+        return False
+    return bool(endpoint) or any(environ.get(place) for place in PLACES)
+
+
+class OtelSink:
+    """Hands spans to the SDK's batches. What these have no room for is dropped here, before it costs anything."""
+
+    def __init__(self, endpoint: str, service: str) -> None:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.sdk.trace.sampling import Decision
+        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+        from horae.features.tracing.engine import readable
+        from horae.version import __version__
+
+        exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces") if endpoint else OTLPSpanExporter()
+        resource = Resource.create({"service.name": service, "service.version": __version__})
+        self._scope = InstrumentationScope("horae", __version__)
+        self._yes = Decision.RECORD_AND_SAMPLE
+        self._exporter = readable.Counting(exporter)
+        self._processor = BatchSpanProcessor(self._exporter)
+        self._readable, self._context = readable.readable, readable.context
+        self._room = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE") or ROOM)
+        self._recorded = self._dropped = 0
+        self.provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self.provider.add_span_processor(self._processor)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return {"sent": self._exporter.sent, "failed": self._exporter.failed, "dropped": self._dropped}
+
+    def samples(self, trace_id: str, given: TraceContext | None = None) -> bool:
+        from opentelemetry.trace import NonRecordingSpan, set_span_in_context
+
+        parent = None if given is None else set_span_in_context(NonRecordingSpan(self._context(given)))
+        return self.provider.sampler.should_sample(parent, int(trace_id, 16), "horae").decision is self._yes
+
+    def record(self, span: Span) -> None:
+        if self._recorded - self._exporter.sent - self._exporter.failed >= self._room:
+            if not self._dropped:
+                log.warning("spans are dropped: whoever collects them is away or too slow", room=self._room)
+            self._dropped += 1
+            return
+        self._recorded += 1
+        self._processor.on_end(self._readable(span, self.provider.resource, self._scope))
+
+    def serve_users(self) -> None:
+        from opentelemetry import trace
+
+        if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+            trace.set_tracer_provider(self.provider)
+
+    async def close(self) -> None:
+        """Whoever cannot be reached is not waited for longer than this; a thread that still tries ends with us."""
+        sent = asyncio.Event()
+        told = asyncio.get_running_loop().call_soon_threadsafe
+
+        def finish() -> None:
+            self.provider.shutdown()
+            with suppress(RuntimeError):  # nobody waits any longer
+                told(sent.set)
+
+        Thread(target=finish, name="horae-traces", daemon=True).start()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(sent.wait(), CLOSING)

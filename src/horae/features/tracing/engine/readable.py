@@ -1,0 +1,80 @@
+"""Spans as OpenTelemetry's SDK takes them; imported only where that is there and wanted."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import structs
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
+
+from horae.features.tracing.engine.spans import Kind, Span
+from horae.model.base.trace import TraceContext
+from horae.model.fleet.protocol import Failure
+
+TO_OTEL = 1000  # its times are nanoseconds, ours microseconds
+MOST_SAID, MOST_TOLD = 200, 8_000  # characters of an error: in a span's status, and as its exception
+SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+KINDS: Mapping[Kind, SpanKind] = {
+    "producer": SpanKind.PRODUCER,
+    "consumer": SpanKind.CONSUMER,
+    "internal": SpanKind.INTERNAL,
+}
+
+
+def readable(span: Span, resource: Resource, scope: InstrumentationScope) -> ReadableSpan:
+    """A span as exporters read it."""
+    error = span.error
+    return ReadableSpan(
+        name=span.name,
+        context=context(span.context),
+        parent=None if span.parent is None else context(structs.replace(span.context, span_id=span.parent)),
+        resource=resource,
+        attributes=span.attributes,
+        kind=KINDS[span.kind],
+        instrumentation_scope=scope,
+        status=Status() if error is None else Status(StatusCode.ERROR, f"{error.type}: {error.message}"[:MOST_SAID]),
+        events=() if error is None else (_exception(error, span.end * TO_OTEL),),
+        start_time=span.start * TO_OTEL,
+        end_time=span.end * TO_OTEL,
+    )
+
+
+def context(of: TraceContext) -> SpanContext:
+    """Where a span stands."""
+    state = TraceState.from_header([of.state]) if of.state else None
+    return SpanContext(int(of.trace_id, 16), int(of.span_id, 16), True, SAMPLED, state)
+
+
+def _exception(error: Failure, at: int) -> Event:
+    """A failure as OpenTelemetry's conventions tell of exceptions; of a long traceback, its end says the most."""
+    told = {"exception.type": error.type, "exception.message": error.message[:MOST_TOLD]}
+    if error.traceback:
+        told["exception.stacktrace"] = error.traceback[-MOST_TOLD:]
+    return Event("exception", told, at)
+
+
+class Counting(SpanExporter):
+    """An exporter that says how many spans it is through with, and of how many of them nobody heard."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+        self.sent = self.failed = 0  # written by the SDK's thread alone
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = SpanExportResult.FAILURE
+        try:
+            result = self._exporter.export(spans)
+            return result
+        finally:
+            if result is SpanExportResult.SUCCESS:
+                self.sent += len(spans)
+            else:
+                self.failed += len(spans)
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)

@@ -1,0 +1,183 @@
+"""Spans of executions: submitted, queued, begun as a workflow. Those of attempts are the worker's."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.env import Env, Instant
+from horae.model.base.ids import execution_id
+from horae.model.base.trace import TraceContext, checked_state, read_trace, root_of, span_of
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import Parcel, extras_of
+from horae.model.executions.slice import Running
+from horae.model.fleet.protocol import Failure, Submit
+from horae.store.executions.told import FlowEnd
+
+Kind = Literal["producer", "consumer", "internal"]
+Attributes = Mapping[str, str | int]
+Made = tuple[Instant, Instant]  # when an execution was due, and when it was made
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """Something that took its time, after the fact."""
+
+    name: str
+    kind: Kind
+    context: TraceContext
+    parent: str | None  # the id of a span of the same trace
+    start: Instant
+    end: Instant
+    attributes: Attributes
+    error: Failure | None = None
+
+
+class Sink(Protocol):
+    """Where spans go."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many were sent, failed to be, and were dropped because too many wait."""
+        ...
+
+    def samples(self, trace_id: str, given: TraceContext | None = None) -> bool:
+        """Whether a trace is told of that begins here, or that was given by somebody who tells of it."""
+        ...
+
+    def record(self, span: Span) -> None:
+        """Tell of a span, soon; never waits."""
+        ...
+
+    def serve_users(self) -> None:
+        """Spans of users' own code go the same way, unless they have seen to that themselves."""
+        ...
+
+    async def close(self) -> None:
+        """Tell of what is left."""
+        ...
+
+
+class Submitting(Struct, frozen=True):
+    """A request on its way."""
+
+    context: TraceContext
+    parent: str | None
+    start: Instant
+
+
+class Tracing:
+    """What a server tells."""
+
+    def __init__(self, env: Env, sink: Sink) -> None:
+        self._env, self.sink = env, sink
+
+    def root(self, id: UUID) -> TraceContext:
+        """The trace of what nobody else began one for."""
+        root = root_of(id)
+        return root if self.sink.samples(root.trace_id) else structs.replace(root, sampled=False)
+
+    def submitting(self, requests: Sequence[Submit]) -> Submitting | None:
+        """A request begins; None when whoever sent it said that its trace is not told of.
+
+        Where that is not followed, what is asked for is in the trace all the same, and nobody tells of it.
+        """
+        first = requests[0] if requests else None
+        given = None if first is None else read_trace(first.trace, checked_state(first.trace_state))
+        if given is not None and not given.sampled:
+            return None
+        if given is not None and not self.sink.samples(given.trace_id, given):
+            return Submitting(structs.replace(given, sampled=False), None, self._env.now())
+        new = self.root(self._env.new_id())
+        if given is None:
+            return Submitting(new, None, self._env.now())
+        return Submitting(structs.replace(given, span_id=new.span_id), given.span_id, self._env.now())
+
+    def submitted(
+        self, one: Submitting, job: str, count: int, executions: Sequence[UUID], error: BaseException | None
+    ) -> None:
+        """It is answered."""
+        if not one.context.sampled:
+            return
+        told: dict[str, str | int] = {"horae.job": job, "horae.executions": count}
+        if len(executions) == 1:
+            told["horae.execution_id"] = str(executions[0])
+        self.sink.record(
+            Span(
+                name=f"submit {job}", kind="producer", context=one.context, parent=one.parent, start=one.start,
+                end=self._env.now(), attributes=told, error=None if error is None else _failure(error),
+            )
+        )  # fmt: skip
+
+    def granted(self, slice: Running, parcel: Parcel, job: str) -> list[Extra]:
+        """A worker gets these: what belongs to its items, each with its trace; and how long they stood in the queue."""
+        extras = []
+        for item, extra in enumerate(extras_of(parcel.extras, slice.lo, slice.hi), slice.lo):
+            execution = execution_id(parcel.id, item)
+            made = parcel.envelope.due_at, parcel.submitted_at
+            context = self.context(extra, execution, job, made, first=slice.attempt == 1)
+            extras.append(extra if extra.trace else structs.replace(extra, trace=context.header))
+            self.waited(context, execution, slice.attempt, job, slice.queued_at, slice.granted_at)
+        return extras
+
+    def context(self, extra: Extra, execution: UUID, job: str, made: Made, *, first: bool) -> TraceContext:
+        """Where an execution stands. One that nobody traced begins a trace, of which is told when it `first` starts.
+
+        Its beginning is as long as it was made late.
+        """
+        given = read_trace(extra.trace, extra.trace_state)
+        if given is not None:
+            return given
+        root = self.root(execution)
+        if first and root.sampled:
+            told = {"horae.job": job, "horae.execution_id": str(execution), "horae.origin": extra.origin or "submit"}
+            self.sink.record(
+                Span(
+                    name=f"{extra.origin or 'submit'} {job}", kind="producer", context=root, parent=None,
+                    start=min(made), end=made[1], attributes=told,
+                )
+            )  # fmt: skip
+        return root
+
+    def waited(
+        self, context: TraceContext, execution: UUID, attempt: int, job: str, since: Instant, until: Instant
+    ) -> None:
+        """An attempt stood in the queue."""
+        if not context.sampled:
+            return
+        self.sink.record(
+            Span(
+                name=f"queue {job}", kind="internal",
+                context=structs.replace(context, span_id=span_of("queue", execution, attempt)),
+                parent=context.span_id, start=since, end=max(since, until),
+                attributes={"horae.job": job, "horae.execution_id": str(execution), "horae.attempt": attempt},
+            )
+        )  # fmt: skip
+
+    def within(self, extra: Extra, execution: UUID, attempt: int) -> str:
+        """What the steps of a workflow follow from: its own span, which is told when it has ended."""
+        own = read_trace(extra.trace, extra.trace_state) or self.root(execution)
+        return (
+            structs.replace(own, span_id=span_of("attempt", execution, attempt)).header if own.sampled else own.header
+        )
+
+    def flowed(self, context: TraceContext, execution: UUID, job: str, outcome: str, flow: FlowEnd) -> None:
+        """A workflow is over, which began in this context."""
+        if not context.sampled:
+            return
+        told: dict[str, str | int] = {
+            "horae.job": job, "horae.execution_id": str(execution), "horae.attempt": flow.attempt,
+            "horae.outcome": outcome,
+        }  # fmt: skip
+        self.sink.record(
+            Span(
+                name=f"run {job}", kind="internal",
+                context=structs.replace(context, span_id=span_of("attempt", execution, flow.attempt)),
+                parent=context.span_id, start=flow.began_at, end=max(flow.began_at, flow.ended_at), attributes=told,
+                error=flow.error,
+            )
+        )  # fmt: skip
+
+
+def _failure(error: BaseException) -> Failure:
+    return Failure(type=type(error).__name__, message=str(error))

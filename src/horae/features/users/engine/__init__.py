@@ -1,0 +1,1 @@
+"""Users, passwords, sessions of browsers, and signing in by OIDC."""

@@ -1,0 +1,243 @@
+"""OpenID Connect: people sign in at an identity provider, whose groups say what they may do here.
+
+The authorization code flow with PKCE, state and nonce. Nothing is kept of what was begun: nonce and verifier follow
+from the state by a secret that the servers share, so that any of them can finish it, and nobody fills the store by
+beginning. A cookie ties it to the browser that began. authlib is an extra: `pip install horae[oidc]`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from horae.engine.base.tokens import digest_of, new_cookie
+from horae.engine.settings import OidcSettings
+from horae.engine.tenancy.keys import SignedIn
+from horae.env import SECOND, Env, Micros
+from horae.errors import Busy, Forbidden, Unauthorized
+from horae.features.users.engine.oidc_flow import Flow
+from horae.features.users.engine.sign_ins import SignIns
+from horae.features.users.model import NAME, Mapped, Member
+from horae.features.users.store import users as people
+from horae.outbound.allow import Allowed
+from horae.outbound.fetch import Answer, Outbound
+from horae.store.admission import quotas
+from horae.store.contract import Store
+
+CALLBACK = "/api/v1/sign-in/oidc/callback"
+FLOW_LIFE: Micros = 600 * SECOND
+BELIEVED = 600.0  # seconds that the provider's document and keys are kept
+WITHIN = 15.0  # seconds for one answer
+LEEWAY = 60  # seconds that clocks may differ
+SAFE = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519")
+
+log = structlog.get_logger("horae.engine")
+
+
+class Begun(Struct, frozen=True):
+    """Where to send a browser, and what its cookie must say when it comes back."""
+
+    url: str
+    state: str
+
+
+class Discovery(Struct, frozen=True):
+    """What a provider says of itself."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
+
+
+class Tokens(Struct, frozen=True):
+    """What a code is exchanged for."""
+
+    id_token: str
+    access_token: str = ""
+
+
+class Oidc:
+    """One provider."""
+
+    def __init__(
+        self, env: Env, store: Store, sign_ins: SignIns, settings: OidcSettings, secret: Callable[[], bytes]
+    ) -> None:
+        """`secret` is what the servers of a store share."""
+        self._env, self._store, self._sign_ins, self._settings = env, store, sign_ins, settings
+        self._secret = secret
+        self._outbound = Outbound(Allowed.read(settings.allow))
+        self._document: tuple[Discovery, Any, float] | None = None  # with its keys, and until when it is believed
+        self._reading = asyncio.Lock()
+
+    @property
+    def name(self) -> str:
+        """The provider, for people."""
+        return urlsplit(self._settings.issuer).hostname or self._settings.issuer
+
+    async def begin(self, here: str) -> Begun:
+        """Send a browser to the provider; `here` is this server's URL."""
+        from authlib.oauth2.rfc7636 import create_s256_code_challenge
+
+        document, _ = await self._provider()
+        flow = Flow.begin(self._secret(), new_cookie()[0], self._env.now() + FLOW_LIFE)
+        asked = {
+            "response_type": "code",
+            "client_id": self._settings.client_id,
+            "redirect_uri": self._redirect(here),
+            "scope": self._settings.scopes,
+            "state": flow.state,
+            "nonce": flow.nonce,
+            "code_challenge": create_s256_code_challenge(flow.verifier),
+            "code_challenge_method": "S256",
+        }
+        joint = "&" if "?" in document.authorization_endpoint else "?"
+        return Begun(f"{document.authorization_endpoint}{joint}{urlencode(asked)}", flow.state)
+
+    async def finish(self, code: str, state: str, here: str) -> SignedIn:
+        """Exchange what a browser came back with for a session."""
+        flow, now = Flow.read(self._secret(), state), self._env.now()
+        if flow is None or now >= flow.until:
+            raise Unauthorized("This sign-in was not begun here, or too long ago.", "Begin again.")
+        tokens = await self._exchange(code, flow.verifier, here)
+        claims = await self._claims(tokens, flow.nonce)
+        if not await self._store.write(lambda: people.use_flow(digest_of(state), flow.until, now)):
+            raise Unauthorized("This sign-in has been finished already.", "Begin again.")
+        return await self._admit(claims)
+
+    async def close(self) -> None:
+        await self._outbound.close()
+
+    async def _admit(self, claims: dict[str, Any]) -> SignedIn:
+        """A session for whom the claims are of, for what their groups stand for."""
+        name = str(claims.get(self._settings.name_claim) or claims.get("email") or claims["sub"])
+        if not NAME.fullmatch(name):
+            raise Forbidden(f"The provider calls you {name[:60]!r}, which is no name here.", "Set oidc_name_claim.")
+        members = await self._members(claims.get(self._settings.groups_claim))
+        if members:  # who may nothing here takes no name either
+            await self._check_known(name, str(claims["sub"]))
+        return await self._sign_ins.open(name, members, members)
+
+    async def _check_known(self, name: str, subject: str) -> None:
+        """A name belongs to who had it first: at many providers people choose their own, and it is in the audit log."""
+        now = self._env.now()
+        await self._store.write(lambda: people.add(name, None, None, now, subject))
+        known = await self._store.read(lambda: people.one(name))
+        if known is None:
+            raise Forbidden(f'There is a user whose name is "{name}" but for its case.', "Ask an administrator.")
+        if not known[0].is_active:
+            raise Forbidden(f'"{name}" is not let in any more.', "Ask an administrator.")
+        remedy = f"Let an administrator delete that user first: horae users delete {name}"
+        if known[1] is not None:
+            raise Forbidden(f'"{name}" signs in with a password here.', remedy)
+        if known[0].subject != subject:
+            raise Forbidden(f'"{name}" is somebody else at the identity provider.', remedy)
+
+    async def _members(self, groups: Any) -> tuple[Member, ...]:
+        """What somebody's groups stand for: of several in one namespace, the first that the setting names."""
+        mine = {groups} if isinstance(groups, str) else set(groups or ())
+        mapped: dict[str, Mapped] = {}
+        for group, what in self._settings.roles.items():
+            if group in mine or group == "*":
+                mapped.setdefault(what.namespace, what)
+        members = []
+        for name, what in sorted(mapped.items()):
+            id = await self._store.read(lambda: quotas.namespace_named(name))  # noqa: B023
+            if id is not None:
+                members.append(Member(namespace=id, namespace_name=name, role=what.role, permissions=what.permissions))
+        return tuple(members)
+
+    async def _exchange(self, code: str, verifier: str, here: str) -> Tokens:
+        from httpx2 import BasicAuth, Request
+
+        document, _ = await self._provider()
+        settings = self._settings
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": self._redirect(here),
+            "code_verifier": verifier,
+            "client_id": settings.client_id,
+        }
+        headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+        if settings.client_secret and "client_secret_basic" in document.token_endpoint_auth_methods_supported:
+            signed = next(
+                BasicAuth(settings.client_id, settings.client_secret).auth_flow(
+                    Request("POST", document.token_endpoint)
+                )
+            )
+            headers["authorization"] = signed.headers["authorization"]
+        elif settings.client_secret:
+            form["client_secret"] = settings.client_secret
+        answer = await self._ask("POST", document.token_endpoint, headers, urlencode(form).encode())
+        if answer.status != 200:
+            log.warning("the identity provider did not exchange a code", status=answer.status)
+            raise Unauthorized("The identity provider did not confirm this sign-in.", "Begin again.")
+        tokens: Tokens = _read(answer, Tokens)
+        return tokens
+
+    async def _claims(self, tokens: Tokens, nonce: str) -> dict[str, Any]:
+        """What the provider says, if it is the provider that says it, to us, now."""
+        from authlib.oidc.core import CodeIDToken
+        from joserfc import jwt
+        from joserfc.errors import JoseError
+
+        document, keys = await self._provider()
+        try:
+            try:
+                token = jwt.decode(tokens.id_token, keys, algorithms=SAFE)
+            except (JoseError, ValueError):
+                document, keys = await self._provider(anew=True)  # keys are changed now and then
+                token = jwt.decode(tokens.id_token, keys, algorithms=SAFE)
+            wanted = {
+                "iss": {"essential": True, "value": document.issuer},
+                "aud": {"essential": True, "value": self._settings.client_id},
+            }
+            params = {"nonce": nonce, "client_id": self._settings.client_id, "access_token": tokens.access_token}
+            claims = CodeIDToken(token.claims, token.header, wanted, params)
+            claims.validate(now=self._env.now() // SECOND, leeway=LEEWAY)
+        except (JoseError, ValueError, KeyError, TypeError) as error:
+            log.warning("an identity token was refused", error=str(error))
+            raise Unauthorized("The identity provider's answer cannot be trusted.", "Begin again.") from None
+        return dict(claims)
+
+    async def _provider(self, *, anew: bool = False) -> tuple[Discovery, Any]:
+        """The provider's document and its keys."""
+        from joserfc.jwk import KeySet
+
+        async with self._reading:
+            known, now = self._document, self._env.clock.monotonic()
+            if known is not None and not anew and now < known[2]:
+                return known[0], known[1]
+            where = f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration"
+            document = _read(await self._ask("GET", where), Discovery)
+            if document.issuer.rstrip("/") != self._settings.issuer.rstrip("/"):
+                raise Busy(f"{where} is of another issuer: {document.issuer}.", "Set oidc_issuer to that.")
+            keys = KeySet.import_key_set(_read(await self._ask("GET", document.jwks_uri), dict))
+            self._document = (document, keys, now + BELIEVED)
+            return document, keys
+
+    async def _ask(self, method: str, url: str, headers: dict[str, str] | None = None, content: bytes = b"") -> Answer:
+        try:
+            return await self._outbound.fetch(
+                method, url, headers=headers, content=content, most=1 << 20, within=WITHIN
+            )
+        except Exception as error:
+            log.warning("the identity provider does not answer", url=url, error=str(error))
+            raise Busy("The identity provider does not answer.", "Try again in a while.") from None
+
+    def _redirect(self, here: str) -> str:
+        return self._settings.redirect or here.rstrip("/") + CALLBACK
+
+
+def _read(answer: Answer, kind: type[Any]) -> Any:
+    try:
+        return msgspec.json.decode(answer.body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        log.warning("the identity provider's answer cannot be read", url=answer.url, error=str(error))
+        raise Busy("The identity provider's answer cannot be read.", "Check oidc_issuer.") from None

@@ -1,0 +1,161 @@
+"""Signing in: a password or an identity provider opens a browser's session, which ends by itself.
+
+A session ends when its browser was not seen for a while, and in any case after some days. Its cookie reads `u_` and 256
+random bits; the store keeps a hash. What changes about a user is believed within `CACHED` seconds on every server.
+"""
+
+from contextlib import suppress
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from horae.engine.base.tokens import digest_of, new_cookie
+from horae.engine.tenancy.keys import CACHED, MOST_CACHED, NOTED_EVERY, PERSONAL, SignedIn
+from horae.engine.tenancy.throttle import Throttle, Trickle, neighbourhood
+from horae.env import Env, Instant, Micros
+from horae.errors import Forbidden, NotFound, StoreUnavailable, TooOften, Unauthorized
+from horae.features.users.engine.passwords import Passwords
+from horae.features.users.model import LONGEST, Member, User, home_of, principal_of
+from horae.features.users.store import users as people
+from horae.model.tenancy.principal import Principal
+from horae.store.admission import quotas
+from horae.store.contract import Store
+
+FREE_OF_PLACE, FREE_OF_ADDRESS = 5, 20  # wrong guesses for a name from one network, or from an address, without a wait
+FREE_OF_NAME, PACE_OF_NAME = 100, 60.0  # wrong guesses for a name from anywhere, and then one in so many seconds
+NETWORK = 24  # bits of an IPv4 address that people near each other share
+MOST_PLACES = 10_000  # networks that people signed in from, which are remembered
+
+
+class Known(Struct, frozen=True):
+    """A session that was looked up."""
+
+    who: Principal
+    ends_at: Instant
+    until: float  # believed so long
+
+
+class SignIns:
+    """Opens sessions, knows whose they are, and ends them."""
+
+    def __init__(self, env: Env, store: Store, passwords: Passwords, idle: Micros, life: Micros) -> None:
+        self._env, self._store, self._passwords = env, store, passwords
+        self._idle, self._life = idle, life
+        self._places, self._addresses = Throttle(env, FREE_OF_PLACE), Throttle(env, FREE_OF_ADDRESS)
+        self._names = Trickle(env, FREE_OF_NAME, PACE_OF_NAME)
+        self._been: dict[tuple[str, str], None] = {}  # who signed in from which network, the latest last
+        self._known: dict[bytes, Known] = {}
+        self._members: dict[str, tuple[Member, ...]] = {}  # of these, by their CSRF tokens
+
+    async def with_password(self, name: str, password: str, address: str) -> SignedIn:
+        """Open a session for who knows the password; who guesses is slowed down."""
+        found = await self.prove(name, password, address)
+        if found is None:
+            raise Unauthorized("The name or the password is wrong.", "Try again, or ask an administrator for another.")
+        if found[1] is not None and self._passwords.is_old(found[1]):
+            kept = await self._passwords.hash(password)
+            await self._store.write(lambda: people.keep_password(name, kept))
+        return await self.open(name, found[0].members, None, neighbourhood(address, NETWORK))
+
+    async def prove(self, name: str, password: str, address: str) -> tuple[User, str | None] | None:
+        """Return the user of this name who knows the password and is let in, with its hash. Raises TooOften.
+
+        Guesses are counted by name and network, so that nobody keeps others out from elsewhere. All networks together
+        guess a name at a slow pace, which holds for those only from which its user has not signed in before.
+        """
+        where, network = neighbourhood(address), neighbourhood(address, NETWORK)
+        place = f"{network} {name}"
+        is_known = self._names.wait(name) > 0 and await self._has_been(name, network)
+        # From here to the count nothing is awaited: guesses that come together do not pass together.
+        wait = max(self._places.wait(place), self._addresses.wait(where), 0 if is_known else self._names.wait(name))
+        if wait:
+            raise TooOften("Too many wrong passwords.", f"Try again in {wait:.0f} seconds.", retryAfter=int(wait) + 1)
+        self._places.guess(place)
+        self._names.guess(name)
+        self._addresses.guess(where)
+        found = await self._store.read(lambda: people.one(name))
+        is_right = len(password) <= LONGEST and await self._passwords.is_right(found[1] if found else None, password)
+        if found is None or not is_right or not found[0].is_active:
+            return None
+        self._places.right(place)
+        self._names.take_back(name)
+        self._addresses.take_back(where)
+        self._been.pop((name, network), None)
+        self._been[name, network] = None
+        if len(self._been) > MOST_PLACES:
+            del self._been[next(iter(self._been))]
+        return found
+
+    async def _has_been(self, name: str, network: str) -> bool:
+        """Return whether somebody signed in from a network before, here or, if they still are, at another server."""
+        now = self._env.now()
+        if (name, network) in self._been:
+            return True
+        return await self._store.read(lambda: people.is_signed_in_from(name, network, now))
+
+    async def open(
+        self, name: str, members: tuple[Member, ...], said: tuple[Member, ...] | None, network: str | None = None
+    ) -> SignedIn:
+        """Open a session for somebody who has shown who they are; `said` is what an identity provider says of them."""
+        home = home_of(members)
+        if home is None:
+            raise Forbidden(
+                f'"{name}" may not use anything yet.',
+                f"Let an administrator run: horae users grant {name} --role viewer",
+            )
+        cookie, csrf = new_cookie()
+        text, now = PERSONAL + cookie, self._env.now()
+        until = now + self._life
+        await self._store.write(lambda: people.sign_in(digest_of(text), name, csrf, until, now, said, network))
+        return SignedIn(text, until, principal_of(name, home, csrf))
+
+    async def check(self, text: str) -> Principal | None:
+        """Who signed in with this cookie; None when nobody is."""
+        digest = digest_of(text)
+        known = self._known.get(digest)
+        if known is None or known.until <= self._env.clock.monotonic():
+            known = await self._look(digest)
+        return known.who if known is not None and self._env.now() < known.ends_at else None
+
+    async def _look(self, digest: bytes) -> Known | None:
+        now = self._env.now()
+        found = await self._store.read(lambda: people.signed_in(digest))
+        home = None if found is None else home_of(found.members)
+        if found is None or home is None or now >= min(found.until, found.seen_at + self._idle):
+            self._known.pop(digest, None)
+            return None
+        who = principal_of(found.user, home, found.csrf)
+        known = Known(who, found.until, self._env.clock.monotonic() + CACHED)
+        if len(self._known) >= MOST_CACHED:
+            self.forget()
+        self._known[digest], self._members[found.csrf] = known, found.members
+        if found.seen_at <= now - NOTED_EVERY:
+            with suppress(StoreUnavailable):  # a store that only reads still lets people in
+                await self._store.write(lambda: people.see(digest, now, now - NOTED_EVERY))
+        return known
+
+    async def in_namespace(self, who: Principal, name: str) -> Principal:
+        """The same person in another of their namespaces."""
+        members = self._members.get(who.csrf or "", ())
+        member = next((member for member in members if member.namespace_name == name), None)
+        if member is not None:
+            return principal_of(who.name, member, who.csrf or "")
+        found = await self._store.read(lambda: quotas.namespace_named(name)) if who.may("installation") else None
+        if found is None:
+            raise NotFound(f'No namespace "{name[:128]}" for you.', "Choose one of those that GET /api/v1/me names.")
+        return replace(who, namespace=found, namespace_name=name)
+
+    def namespaces(self, who: Principal) -> tuple[str, ...]:
+        """Those that somebody who was just looked up may choose from."""
+        return tuple(member.namespace_name for member in self._members.get(who.csrf or "", ()))
+
+    async def sign_out(self, text: str) -> None:
+        """End a session."""
+        digest = digest_of(text)
+        self._known.pop(digest, None)
+        await self._store.write(lambda: people.end(digest))
+
+    def forget(self) -> None:
+        """Look everybody up anew: something about somebody has changed."""
+        self._known.clear()
+        self._members.clear()

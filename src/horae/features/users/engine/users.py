@@ -1,0 +1,136 @@
+"""People: users and what they may do in which namespaces."""
+
+from horae.env import Env
+from horae.errors import BadInput, Conflict, Forbidden, NotFound
+from horae.features.users.engine.passwords import Passwords
+from horae.features.users.engine.sign_ins import SignIns
+from horae.features.users.model import Member, User, check_name, check_password
+from horae.features.users.store import users as people
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE, NESTED, PERMISSIONS, Principal, refuse_more
+from horae.store.contract import Store
+
+NOT_HERE = "`horae users list` shows who there is."
+
+
+class People:
+    """Makes, changes and forgets users. Those who administer the installation see all, others those of a namespace."""
+
+    def __init__(self, env: Env, store: Store, passwords: Passwords, sign_ins: SignIns) -> None:
+        self._env, self._store, self._passwords, self._sign_ins = env, store, passwords, sign_ins
+
+    async def list(self, who: Principal, after: str = "", limit: int = 100) -> list[User]:
+        """Users in the order of their names."""
+        namespace = None if who.may("installation") else who.namespace
+        return await self._store.read(lambda: people.page(namespace, after, limit))
+
+    async def get(self, who: Principal, name: str) -> User:
+        """A user as somebody may see it."""
+        found = await self._store.read(lambda: people.one(name))
+        if found is None:
+            raise _unknown(name)
+        user = found[0]
+        if who.may("installation"):
+            return user
+        mine = tuple(member for member in user.members if member.namespace == who.namespace)
+        if not mine:
+            raise _unknown(name)
+        return User(
+            name=user.name, is_active=user.is_active, has_password=user.has_password, created_at=user.created_at,
+            signed_in_at=user.signed_in_at, members=mine,
+        )  # fmt: skip
+
+    async def create(self, name: str, password: str | None, member: Member | None, who: Principal) -> User:
+        """A new user, with a password unless an identity provider knows one."""
+        check_name(name)
+        _check_own(name, who)
+        kept = None if password is None else await self._passwords.hash(check_password(name, password))
+        _check_grant(member, who)
+        now = self._env.now()
+        if not await self._store.write(lambda: people.add(name, kept, member, now)):
+            raise Conflict(
+                f'There is a user "{name}", in this case or another.', "Choose another name, or change that one."
+            )
+        return await self.get(who, name)
+
+    async def join(self, name: str, member: Member, who: Principal) -> User:
+        """Make somebody something in a namespace. Who is in none of one's own is there for the installation only.
+
+        Else an administrator of one namespace could draw others into it, where requests then go that choose none.
+        """
+        _check_grant(member, who)
+        await self._refuse_more(name, who)
+        await self._store.write(lambda: people.join(name, member))
+        self._sign_ins.forget()
+        return await self.get(who, name)
+
+    async def leave(self, name: str, who: Principal) -> None:
+        """Take somebody out of a namespace."""
+        await self._refuse_more(name, who)
+        if not await self._store.write(lambda: people.leave(name, who.namespace)):
+            raise _unknown(name)
+        self._sign_ins.forget()
+
+    async def _refuse_more(self, name: str, who: Principal) -> None:
+        """Nobody takes from somebody what they do not have themselves. Raises NotFound, Forbidden."""
+        user = await self.get(who, name)
+        for member in user.members:
+            if member.namespace == who.namespace:
+                refuse_more(who, member.permissions)
+
+    async def set_password(self, name: str, password: str, keep: bytes = b"") -> None:
+        """Give somebody another password; their browsers are signed out, but for one."""
+        kept = await self._passwords.hash(check_password(name, password))
+        if not await self._store.write(lambda: people.set_password(name, kept, keep)):
+            raise _unknown(name)
+        self._sign_ins.forget()
+
+    async def change_password(self, who: Principal, current: str, password: str, keep: bytes, address: str) -> None:
+        """Change one's own password, which takes the present one; who guesses that is slowed down, too."""
+        if who.kind != "user":
+            raise BadInput("Only people have passwords.", "Sign in with yours first.")
+        if await self._sign_ins.prove(who.name, current, address) is None:
+            raise Forbidden("The present password is another one.", "Send it as `current`.")
+        await self.set_password(who.name, password, keep)
+
+    async def set_active(self, name: str, active: bool) -> None:
+        """Let somebody in, or no more."""
+        if not await self._store.write(lambda: people.set_active(name, active)):
+            raise _unknown(name)
+        self._sign_ins.forget()
+
+    async def delete(self, name: str) -> None:
+        """Forget a user; what they did stays in the audit log."""
+        if not await self._store.write(lambda: people.delete(name)):
+            raise _unknown(name)
+        self._sign_ins.forget()
+
+
+def _check_own(name: str, who: Principal) -> None:
+    """Names are of the whole installation. Who administers one namespace gives only names that are its own, so that
+    none that is taken tells of somebody elsewhere.
+    """
+    own = f"@{who.namespace_name}"
+    if not who.may("installation") and not name.endswith(own):
+        remedy = f"Call them NAME{own}; who has the permission `installation` gives any name."
+        raise BadInput(f"People whom this namespace lets in have a name that ends with {own}.", remedy, field="name")
+
+
+def _check_grant(member: Member | None, who: Principal) -> None:
+    """Nobody grants what they do not have."""
+    if member is None:
+        return
+    if member.role not in NESTED:
+        raise BadInput(f"People are {', '.join(NESTED)}; workers have keys.", "Choose one of these.", field="role")
+    for permission in member.permissions:
+        if permission not in PERMISSIONS:
+            remedy = f"There are {', '.join(PERMISSIONS)}."
+            raise BadInput(f"{permission!r} is no permission.", remedy, field="permissions")
+        if not who.may(permission):
+            raise Forbidden(f'You do not have the permission "{permission}".', "Let somebody grant it who has it.")
+    if "installation" in member.permissions and member.namespace != DEFAULT_NAMESPACE:
+        remedy = "Grant it in the namespace default."
+        raise BadInput('The permission "installation" is of the namespace default.', remedy, field="permissions")
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(f'No user "{name[:128]}".', NOT_HERE)

@@ -1,0 +1,129 @@
+"""Users: people, and what they may do in which namespaces."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from horae.errors import BadInput, Conflict, Forbidden, NotFound
+from horae.features.users.model import Member, User
+from horae.model.base.instant import format_instant
+from horae.model.base.view import Page, Time, View, shown_time
+from horae.server.call import Call
+from horae.server.reading.bodies import Body
+from horae.server.reading.queries import Paged
+from horae.server.reply import Reply, nothing, ok
+from horae.server.route import API, delete, get, patch, post, put
+
+UserName = Annotated[str, Meta(min_length=1, max_length=128)]
+UserPassword = Annotated[str, Meta(min_length=1, max_length=1024)]
+
+
+class MemberView(View, frozen=True, kw_only=True):
+    """What somebody may do in a namespace."""
+
+    namespace: str
+    role: str
+    permissions: tuple[str, ...] = ()
+
+
+class UserView(View, frozen=True, kw_only=True):
+    """A person."""
+
+    name: str
+    active: bool
+    password: Annotated[bool, Meta(description="Whether there is one; else an identity provider knows them.")]
+    created_at: Time
+    signed_in_at: Time | None = None
+    members: list[MemberView]
+
+    @classmethod
+    def of(cls, user: User) -> "UserView":
+        members = [
+            MemberView(namespace=member.namespace_name, role=member.role, permissions=member.permissions)
+            for member in user.members
+        ]
+        return cls(
+            name=user.name, active=user.is_active, password=user.has_password, members=members,
+            created_at=format_instant(user.created_at), signed_in_at=shown_time(user.signed_in_at),
+        )  # fmt: skip
+
+
+class MemberBody(Body, frozen=True, kw_only=True):
+    """What somebody shall be in this namespace."""
+
+    role: Annotated[str, Meta(description="viewer, operator, editor or admin.")]
+    permissions: Annotated[tuple[str, ...], Meta(max_length=10, description="Beyond the role, one by one.")] = ()
+
+
+class UserBody(MemberBody, frozen=True, kw_only=True):
+    """A person to be let in, and what they shall be in this namespace."""
+
+    name: UserName
+    password: UserPassword
+
+
+class UserEdit(Body, frozen=True, kw_only=True):
+    """What changes about a person."""
+
+    password: UserPassword | None = None
+    active: bool | None = None
+
+
+@get(f"{API}/users", "users.list", Page[UserView])
+async def list_users(call: Call, query: Paged) -> Reply:
+    """List people in the order of their names; who administers one namespace sees those of it."""
+    found = await call.node.people.list(call.who, query.cursor or "", query.limit + 1)
+    items = [UserView.of(user) for user in found[: query.limit]]
+    return ok(Page(items=items, next_cursor=items[-1].name if len(found) > query.limit else None))
+
+
+@post(f"{API}/users", "users.create", UserView, status=201, refuses=(Conflict, Forbidden))
+async def create(call: Call, body: UserBody) -> Reply:
+    """Let somebody in, with a password, and make them something in this namespace."""
+    user = await call.node.people.create(body.name, body.password, _member(call, body), call.who)
+    return ok(UserView.of(user), 201, location=f"{API}/users/{user.name}")
+
+
+@get(f"{API}/users/{{name}}", "users.get", UserView, refuses=(NotFound,))
+async def read(call: Call) -> Reply:
+    """Read a person."""
+    return ok(UserView.of(await call.node.people.get(call.who, call.path("name"))))
+
+
+@patch(f"{API}/users/{{name}}", "users.edit", UserView, refuses=(NotFound,))
+async def edit(call: Call, body: UserEdit) -> Reply:
+    """Give somebody another password, or let them in or not; both end their sessions."""
+    name = call.path("name")
+    if body.password is None and body.active is None:
+        raise BadInput("Nothing is to be changed.", "Send `password`, `active` or both.")
+    if body.password is not None:
+        await call.node.people.set_password(name, body.password)
+    if body.active is not None:
+        await call.node.people.set_active(name, body.active)
+    return ok(UserView.of(await call.node.people.get(call.who, name)))
+
+
+@delete(f"{API}/users/{{name}}", "users.delete", refuses=(NotFound,))
+async def remove(call: Call) -> Reply:
+    """Forget a person; what they did stays in the audit log."""
+    await call.node.people.delete(call.path("name"))
+    return nothing()
+
+
+@put(f"{API}/users/{{name}}/member", "users.grant", UserView, refuses=(NotFound, Forbidden))
+async def grant(call: Call, body: MemberBody) -> Reply:
+    """Make somebody something in this namespace."""
+    return ok(UserView.of(await call.node.people.join(call.path("name"), _member(call, body), call.who)))
+
+
+@delete(f"{API}/users/{{name}}/member", "users.revoke", refuses=(NotFound,))
+async def revoke(call: Call) -> Reply:
+    """Take somebody out of this namespace."""
+    await call.node.people.leave(call.path("name"), call.who)
+    return nothing()
+
+
+def _member(call: Call, body: Any) -> Member:
+    return Member(
+        namespace=call.namespace, namespace_name=call.who.namespace_name, role=body.role, permissions=body.permissions
+    )

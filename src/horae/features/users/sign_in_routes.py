@@ -1,0 +1,128 @@
+"""How people sign in: with a password, or at an identity provider."""
+
+import hmac
+from typing import Annotated
+from urllib.parse import quote
+
+from msgspec import Meta
+
+from horae.engine.base.tokens import digest_of
+from horae.engine.tenancy.keys import SignedIn
+from horae.env import SECOND
+from horae.errors import Forbidden, HoraeError, NotFound, TooOften, Unauthorized
+from horae.model.base.view import View
+from horae.server.auth import cookie_of, refuse_forms, set_cookie
+from horae.server.call import Call
+from horae.server.failed import failed
+from horae.server.reading.bodies import Body
+from horae.server.reading.queries import Query, Text
+from horae.server.reading.reading import SMALL_LIMIT
+from horae.server.reply import UNCACHED, Reply, nothing, ok
+from horae.server.route import API, get, post
+from horae.server.routes.tenancy.me import Me
+
+FLOW = "horae_oidc"
+FLOW_SECONDS = 600
+
+
+class Ways(View, frozen=True, kw_only=True):
+    """How people can sign in here."""
+
+    password: bool
+    oidc: Annotated[str | None, Meta(description="The identity provider's name.")] = None
+
+
+class PasswordBody(Body, frozen=True, kw_only=True):
+    """Who one is, and what only one knows."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=128)]
+    password: Annotated[str, Meta(min_length=1, max_length=1024)]
+
+
+class NewPasswordBody(Body, frozen=True, kw_only=True):
+    """One's present password, and the next."""
+
+    current: Annotated[str, Meta(min_length=1, max_length=1024)]
+    password: Annotated[str, Meta(min_length=1, max_length=1024)]
+
+
+class CameBack(Query, frozen=True, kw_only=True, rename=None, forbid_unknown_fields=False):
+    """What a browser brings back from an identity provider, as OAuth spells it; each provider adds some of its own."""
+
+    state: Text = ""
+    code: Annotated[str, Meta(max_length=4096)] = ""
+    error: Text | None = None
+    error_description: Annotated[str, Meta(max_length=1024)] | None = None
+
+
+@get(f"{API}/sign-in", "me.ways", Ways)
+async def ways(call: Call) -> Reply:
+    """Tell how people can sign in."""
+    return ok(Ways(password=True, oidc=None if call.node.oidc is None else call.node.oidc.name))
+
+
+@post(
+    f"{API}/sign-in/password", "me.sign-in-with-password", Me, repeats="by itself", limit=SMALL_LIMIT,
+    refuses=(Unauthorized, Forbidden, TooOften),
+)  # fmt: skip
+async def with_password(call: Call, body: PasswordBody) -> Reply:
+    """Sign a browser in with a name and a password; wrong ones are looked at more and more slowly."""
+    refuse_forms(call.headers)
+    try:
+        signed = await call.node.sign_ins.with_password(body.name, body.password, call.address)
+    except HoraeError as error:
+        await failed(call, error, body.name)
+        raise
+    await call.node.audit_log.note(signed.who, call.address, call.route.name)
+    reply = ok(Me.of(signed.who))
+    reply.headers = (UNCACHED, _cookie(call, signed))
+    return reply
+
+
+@post(f"{API}/me/password", "me.password", status=204, repeats="by itself", refuses=(Forbidden, TooOften))
+async def change_password(call: Call, body: NewPasswordBody) -> Reply:
+    """Change one's own password; one's other browsers are signed out."""
+    keep = digest_of(cookie_of(call.headers) or "")
+    await call.node.people.change_password(call.who, body.current, body.password, keep, call.address)
+    return nothing()
+
+
+@get(f"{API}/sign-in/oidc", "me.oidc", {302: None}, refuses=(NotFound,))
+async def begin(call: Call) -> Reply:
+    """Send a browser to the identity provider."""
+    if call.node.oidc is None:
+        raise NotFound("There is no identity provider here.", "Set oidc_issuer and oidc_client_id.")
+    begun = await call.node.oidc.begin(call.here)
+    return _go(begun.url, _flow(begun.state, FLOW_SECONDS, call))
+
+
+@get(f"{API}/sign-in/oidc/callback", "me.oidc-callback", {302: None}, refuses=(NotFound, Unauthorized, Forbidden))
+async def finish(call: Call, query: CameBack) -> Reply:
+    """Take a browser back from the identity provider, signed in."""
+    if call.node.oidc is None:
+        raise NotFound("There is no identity provider here.", "Set oidc_issuer and oidc_client_id.")
+    try:
+        begun = cookie_of(call.headers, FLOW)
+        if not begun or not hmac.compare_digest(begun.encode(), query.state.encode()):
+            raise Unauthorized("This sign-in was begun in another browser.", "Begin again in this one.")
+        if query.error is not None:
+            raise Unauthorized(f"The identity provider said: {query.error_description or query.error}", "Begin again.")
+        signed = await call.node.oidc.finish(query.code, query.state, call.here)
+    except HoraeError as error:
+        await failed(call, error)
+        return _go(f"/#problem={quote(str(error))}", _flow("", 0, call))
+    await call.node.audit_log.note(signed.who, call.address, call.route.name)
+    return _go("/", _flow("", 0, call), _cookie(call, signed))
+
+
+def _cookie(call: Call, signed: SignedIn) -> tuple[bytes, bytes]:
+    seconds = (signed.until - call.node.env.now()) // SECOND
+    return set_cookie(signed.cookie, seconds, secure=call.secure)
+
+
+def _flow(state: str, seconds: int, call: Call) -> tuple[bytes, bytes]:
+    return set_cookie(state, seconds, secure=call.secure, name=FLOW, path=f"{API}/sign-in")
+
+
+def _go(url: str, *headers: tuple[bytes, bytes]) -> Reply:
+    return Reply(302, b"", headers=((b"location", url.encode()), UNCACHED, *headers))

@@ -1,0 +1,224 @@
+"""People: users, what they are in which namespaces, and the browsers they signed in with."""
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.features.users.model import Member, User
+from horae.store.script import Fetch, Row, Script, Statement
+from horae.store.tenancy.keys import REVOKE_TOKENS
+
+_USER = "name, active, password IS NOT NULL, created_at, signed_in_at, subject"
+ONE = Statement("user", f"SELECT {_USER}, password FROM users WHERE name = $1")
+PAGE = Statement("users", f"SELECT {_USER} FROM users WHERE name > $1 ORDER BY name LIMIT $2")
+PAGE_OF = Statement(
+    "users_of_namespace",
+    "SELECT u.name, u.active, u.password IS NOT NULL, u.created_at, u.signed_in_at, u.subject FROM members m"
+    " JOIN users u ON u.name = m.user_name WHERE m.namespace = $1 AND m.user_name > $2 ORDER BY m.user_name LIMIT $3",
+)
+ADD = Statement(
+    "add_user",
+    "INSERT INTO users (name, password, created_at, subject)"
+    " SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS BIGINT), CAST($4 AS TEXT)"
+    " WHERE NOT EXISTS (SELECT 1 FROM users u WHERE lower(u.name) = lower($1)) ON CONFLICT DO NOTHING RETURNING name",
+)
+SET_PASSWORD = Statement("set_password", "UPDATE users SET password = $2 WHERE name = $1 RETURNING name")
+SET_ACTIVE = Statement("set_user_active", "UPDATE users SET active = $2 WHERE name = $1 RETURNING name")
+SEEN = Statement("user_signed_in", "UPDATE users SET signed_in_at = $2 WHERE name = $1")
+DELETE = Statement("delete_user", "DELETE FROM users WHERE name = $1 RETURNING name")
+MEMBERS = Statement(
+    "members_of_user",
+    "SELECT m.namespace, n.name, m.role, m.permissions FROM members m JOIN namespaces n ON n.id = m.namespace"
+    " WHERE m.user_name = $1 ORDER BY n.name",
+)
+ALIVE = Statement("namespace_of_member", "SELECT id FROM namespaces WHERE id = $1 AND state <> 'deleted'")
+JOIN = Statement(
+    "join_namespace",
+    "INSERT INTO members (user_name, namespace, role, permissions) VALUES ($1, $2, $3, $4)"
+    " ON CONFLICT (user_name, namespace) DO UPDATE SET role = excluded.role, permissions = excluded.permissions",
+)
+LEAVE = Statement("leave_namespace", "DELETE FROM members WHERE user_name = $1 AND namespace = $2 RETURNING user_name")
+LEAVE_ALL = Statement("leave_namespaces", "DELETE FROM members WHERE user_name = $1")
+ADD_SIGN_IN = Statement(
+    "add_sign_in",
+    "INSERT INTO sign_ins (hash, user_name, csrf, created_at, seen_at, until, members, network)"
+    " VALUES ($1, $2, $3, $4, $4, $5, $6, $7)",
+)
+OLD = Statement("old_sign_ins", "DELETE FROM sign_ins WHERE until <= $1")
+SIGN_IN = Statement("sign_in_of", "SELECT user_name, csrf, seen_at, until, members FROM sign_ins WHERE hash = $1")
+SEE = Statement("see_sign_in", "UPDATE sign_ins SET seen_at = $2 WHERE hash = $1 AND seen_at <= $3")
+FROM_NETWORK = Statement(
+    "sign_ins_from", "SELECT 1 FROM sign_ins WHERE user_name = $1 AND network = $2 AND until > $3 LIMIT 1"
+)
+END = Statement("end_sign_in", "DELETE FROM sign_ins WHERE hash = $1")
+END_ALL = Statement("end_sign_ins", "DELETE FROM sign_ins WHERE user_name = $1 AND hash <> $2")
+OLD_FLOWS = Statement("old_oidc_flows", "DELETE FROM oidc_flows WHERE until <= $1")
+USE_FLOW = Statement(
+    "use_oidc_flow", "INSERT INTO oidc_flows (state, until) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING state"
+)
+
+_permissions = msgspec.json.Decoder(tuple[str, ...]).decode
+_members = msgspec.json.Decoder(tuple[Member, ...]).decode
+
+
+class SignIn(Struct, frozen=True, kw_only=True):
+    """A browser that somebody signed in with."""
+
+    hash: bytes
+    user: str
+    csrf: str
+    seen_at: Instant
+    until: Instant
+    members: tuple[Member, ...]
+
+
+def one(name: str) -> Script[tuple[User, str | None] | None]:
+    """A user and the hash of the password."""
+    rows = yield Fetch(ONE, (name,))
+    if not rows:
+        return None
+    members = yield from members_of(name)
+    return _user(rows[0], members), rows[0][6]
+
+
+def members_of(name: str) -> Script[tuple[Member, ...]]:
+    """What somebody is in which namespaces."""
+    return tuple(_member(row) for row in (yield Fetch(MEMBERS, (name,))))
+
+
+def page(namespace: int | None, after: str, limit: int) -> Script[list[User]]:
+    """Users in the order of their names: all, or those of a namespace."""
+    rows = yield Fetch(PAGE, (after, limit)) if namespace is None else Fetch(PAGE_OF, (namespace, after, limit))
+    users = []
+    for row in rows:
+        members = yield from members_of(row[0])
+        users.append(_user(row, tuple(m for m in members if namespace in (None, m.namespace))))
+    return users
+
+
+def add(
+    name: str, password: str | None, member: Member | None, now: Instant, subject: str | None = None
+) -> Script[bool]:
+    """A new user, perhaps one whom an identity provider knows; false when the name is taken, in whatever case."""
+    if not (yield Fetch(ADD, (name, password, now, subject))):
+        return False
+    if member is not None:
+        yield from join(name, member)
+    return True
+
+
+def join(name: str, member: Member) -> Script[None]:
+    """Make somebody something in a namespace."""
+    yield Fetch(JOIN, (name, member.namespace, member.role, msgspec.json.encode(member.permissions).decode()))
+
+
+def leave(name: str, namespace: int) -> Script[bool]:
+    """Take somebody out of a namespace."""
+    return bool((yield Fetch(LEAVE, (name, namespace))))
+
+
+def set_password(name: str, password: str, keep: bytes) -> Script[bool]:
+    """Another password; what somebody signed in with before ends, but for one browser."""
+    if not (yield Fetch(SET_PASSWORD, (name, password))):
+        return False
+    yield Fetch(END_ALL, (name, keep))
+    return True
+
+
+def keep_password(name: str, password: str) -> Script[None]:
+    """The same password, hashed anew."""
+    yield Fetch(SET_PASSWORD, (name, password))
+
+
+def set_active(name: str, active: bool) -> Script[bool]:
+    """Let somebody in, or no more: then what they signed in with ends."""
+    if not (yield Fetch(SET_ACTIVE, (name, active))):
+        return False
+    if not active:
+        yield from _let_go(name)
+    return True
+
+
+def delete(name: str) -> Script[bool]:
+    """Forget a user."""
+    if not (yield Fetch(DELETE, (name,))):
+        return False
+    yield Fetch(LEAVE_ALL, (name,))
+    yield from _let_go(name)
+    return True
+
+
+def _let_go(name: str) -> Script[None]:
+    """What somebody signed in with ends, and what they made that nobody has used yet."""
+    yield Fetch(END_ALL, (name, b""))
+    yield Fetch(REVOKE_TOKENS, (f"user:{name}",))
+
+
+def sign_in(
+    hash: bytes,
+    name: str,
+    csrf: str,
+    until: Instant,
+    now: Instant,
+    said: tuple[Member, ...] | None,
+    network: str | None = None,
+) -> Script[None]:
+    """Keep a browser that somebody signed in with, and forget those whose time is over."""
+    yield Fetch(OLD, (now,))
+    yield Fetch(SEEN, (name, now))
+    members = None if said is None else msgspec.json.encode(said).decode()
+    yield Fetch(ADD_SIGN_IN, (hash, name, csrf, now, until, members, network))
+
+
+def is_signed_in_from(name: str, network: str, now: Instant) -> Script[bool]:
+    """Return whether a browser of somebody that signed in from this network is still signed in."""
+    rows = yield Fetch(FROM_NETWORK, (name, network, now))
+    return bool(rows)
+
+
+def signed_in(hash: bytes) -> Script[SignIn | None]:
+    """The browser of a cookie; None when it is unknown, or its user may not come in any more."""
+    rows = yield Fetch(SIGN_IN, (hash,))
+    if not rows:
+        return None
+    name, csrf, seen_at, until, said = rows[0]
+    users = yield Fetch(ONE, (name,))
+    if not users or not users[0][1]:
+        return None
+    members = (yield from members_of(name)) if said is None else (yield from _still_there(_members(said)))
+    return SignIn(hash=hash, user=name, csrf=csrf, seen_at=seen_at, until=until, members=members)
+
+
+def _still_there(members: tuple[Member, ...]) -> Script[tuple[Member, ...]]:
+    """Those of namespaces that were not deleted since somebody signed in."""
+    alive = set[int]()
+    for member in members:
+        alive |= {row[0] for row in (yield Fetch(ALIVE, (member.namespace,)))}
+    return tuple(member for member in members if member.namespace in alive)
+
+
+def see(hash: bytes, now: Instant, unless_since: Instant) -> Script[None]:
+    """Note that a browser was there, unless that was noted since."""
+    yield Fetch(SEE, (hash, now, unless_since))
+
+
+def end(hash: bytes) -> Script[None]:
+    """Forget a browser."""
+    yield Fetch(END, (hash,))
+
+
+def use_flow(state: bytes, until: Instant, now: Instant) -> Script[bool]:
+    """Use up a sign-in at an identity provider; false when it was used before."""
+    yield Fetch(OLD_FLOWS, (now,))
+    return bool((yield Fetch(USE_FLOW, (state, until))))
+
+
+def _user(row: Row, members: tuple[Member, ...]) -> User:
+    return User(
+        name=row[0], is_active=bool(row[1]), has_password=bool(row[2]), created_at=row[3], signed_in_at=row[4],
+        subject=row[5], members=members,
+    )  # fmt: skip
+
+
+def _member(row: Row) -> Member:
+    return Member(namespace=row[0], namespace_name=row[1], role=row[2], permissions=_permissions(row[3]))

@@ -1,0 +1,139 @@
+"""Circuit breakers: a job that fails too often is left alone for a while, and tried again with care.
+
+A circuit is closed while all is well, open after too many failures, and half-open when its time is over: then a few
+probes run, and decide which of the two it is next. A job has one circuit, or one for each value of a key. Attempts are
+counted, those of retries too; a lost worker is nobody's failure.
+"""
+
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant, Micros
+from horae.model.base.duration import MINUTE, format_duration
+from horae.model.base.instant import format_instant
+
+CircuitState = Literal["closed", "open", "half-open"]
+BUCKETS = 30  # a window is counted in so many parts
+NOBODY = ""  # who changed a circuit by no hand
+
+
+class Circuit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """When a job's circuit opens and closes: by the share of attempts that failed within a window."""
+
+    failures: int = 50  # percent
+    window: Micros = MINUTE
+    minimum: int = 10  # attempts in the window, before which nothing is decided
+    open_for: Micros = 30 * SECOND
+    probes: int = 1  # that run while it is half-open, and must all succeed
+    key: str | None = None  # a template: each value has a circuit of its own
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """How one circuit stands. `era` grows with every change: what was counted before it counts no more."""
+
+    job: UUID
+    key: str = ""
+    state: CircuitState = "closed"
+    era: int = 0
+    since: Instant = 0
+    until: Instant | None = None  # when an open one is tried again; None: when somebody says so
+    forced: bool = False  # by hand: nothing that is counted changes it
+    cause: str = ""
+    by: str = NOBODY
+    probes: tuple[UUID, ...] = ()  # executions that may run while it is half-open
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether executions wait before it."""
+        return self.state != "closed"
+
+
+class Counted(Struct, frozen=True):
+    """Attempts that ended."""
+
+    ok: int = 0
+    failed: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.ok + self.failed
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.failed / self.total if self.total else 0.0
+
+
+class Attempted(Struct, frozen=True):
+    """Attempts of items of a parcel that ended well or failed."""
+
+    parcel: UUID
+    job: UUID
+    ok: int
+    failed: int
+
+
+class Change(Struct, frozen=True):
+    """What a circuit changes to, and why."""
+
+    state: CircuitState
+    cause: str
+    until: Instant | None = None
+
+
+def judge(circuit: Circuit, standing: Standing, counted: Counted, now: Instant) -> Change | None:
+    """What becomes of a circuit by what was counted in its window since its last change; None: nothing."""
+    if standing.forced or standing.state == "open":
+        return None
+    if standing.state == "half-open":
+        if counted.failed:
+            return Change("open", "A probe failed.", now + circuit.open_for)
+        if counted.ok >= circuit.probes:
+            return Change("closed", f"{_probes(circuit.probes)} succeeded.")
+        return None
+    if counted.total < circuit.minimum or counted.percent < circuit.failures:
+        return None
+    cause = f"{counted.failed} of {counted.total} attempts failed within {format_duration(circuit.window)}."
+    return Change("open", cause, now + circuit.open_for)
+
+
+def _probes(count: int) -> str:
+    return "A probe" if count == 1 else f"{count} probes"
+
+
+def is_due(standing: Standing, now: Instant) -> bool:
+    """Whether an open circuit is to be tried again."""
+    return standing.state == "open" and standing.until is not None and standing.until <= now
+
+
+def bucket_of(circuit: Circuit, now: Instant) -> Instant:
+    """The part of the window that an attempt is counted in: the instant it begins."""
+    width = max(SECOND, circuit.window // BUCKETS)
+    return now - now % width
+
+
+def gate_of(job: UUID, key: str) -> str:
+    """The gate at which executions wait for a circuit."""
+    return f"circuit:{job}:{key}"
+
+
+def read_gate(gate: str) -> tuple[UUID, str]:
+    """The job and the key of a circuit's gate."""
+    _, job, key = gate.split(":", 2)
+    return UUID(job), key
+
+
+def why_shut(standing: Standing, job: str) -> str:
+    """Why executions wait before a circuit, for people."""
+    of = f' for "{standing.key}"' if standing.key else ""
+    by = " by hand" if standing.forced else ""
+    state = "open" if standing.state == "open" else "half-open: a few executions try whether it works again"
+    until = f" until {format_instant(standing.until)}" if standing.until is not None else ""
+    return f'The circuit of "{job}"{of} is {state}{by}{until}: {standing.cause or "no reason was given."}'
+
+
+def delayed(standing: Standing) -> str:
+    """What the ledger says of a fire whose execution waits before a circuit."""
+    until = f" until {format_instant(standing.until)}" if standing.until is not None else ""
+    return f"delayed: its circuit is {standing.state}{until}"

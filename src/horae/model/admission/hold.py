@@ -1,0 +1,135 @@
+"""Holds: while one lasts, nothing of a queue, or of a whole namespace, is started.
+
+One that is opened by hand has an end; a maintenance window follows a calendar, which says when starts are held.
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant, Micros
+from horae.errors import BadInput
+from horae.model.base.duration import DAY, format_duration
+from horae.model.base.instant import format_instant
+from horae.model.triggers.calendars.compiled import LAST, Calendar
+
+LONGEST: Micros = 30 * DAY  # a hold that is opened by hand
+FARTHEST: Micros = 366 * DAY  # ahead that it may begin
+NEVER: Instant = 1 << 62
+AT_ONCE: Instant = 0  # whatever the clocks of other servers say
+
+HoldState = Literal["planned", "open", "ended"]
+
+
+class Hold(Struct, frozen=True, kw_only=True):
+    """What keeps a queue, or every queue of a namespace, from starting anything.
+
+    Of a window, `from_at` and `until_at` are its present or next opening.
+    """
+
+    id: UUID
+    namespace: int
+    queue: int | None = None
+    calendar: str | None = None
+    from_at: Instant = AT_ONCE
+    until_at: Instant | None
+    drain: bool = False
+    reason: str = ""
+    created_at: Instant
+    created_by: str = ""
+    ended_at: Instant | None = None
+    ended_by: str | None = None
+
+    def state(self, now: Instant) -> HoldState:
+        """A hold lasts until somebody has ended it: its time alone does not."""
+        if self.ended_at is not None:
+            return "ended"
+        return "open" if self.from_at <= now else "planned"
+
+    @property
+    def is_pause(self) -> bool:
+        """Whether it lasts until somebody resumes the queue."""
+        return self.calendar is None and self.until_at is None
+
+    def is_about(self, namespace: int, queue: int) -> bool:
+        return self.namespace == namespace and self.queue in (None, queue)
+
+
+def span_of(now: Instant, begin: Instant | None, end: Instant | None, length: Micros | None) -> tuple[Instant, Instant]:
+    """From when and until when a hold lasts that is to begin then, or at once, and has an end or a length."""
+    if (end is None) == (length is None):
+        said = "neither for nor until" if end is None else "both for and until"
+        raise BadInput(f"A hold with {said} is not clear.", 'Say how long it lasts, as "for": "30m".', field="for")
+    start = now if begin is None else begin
+    stop = start + length if length is not None else end or 0
+    if begin is not None and begin > now + FARTHEST:
+        raise BadInput("It would begin in more than a year.", "Attach a calendar as a window instead.", field="from")
+    if stop <= start:
+        detail = f"It would end at {format_instant(stop)}, not after it begins ({format_instant(start)})."
+        raise BadInput(detail, "Let it end after it begins.", field="until" if length is None else "for")
+    if stop <= now:
+        raise BadInput(f"It would have ended at {format_instant(stop)}.", "Let it end later than now.", field="until")
+    if stop - start > LONGEST:
+        detail = (
+            f"It would last {format_duration((stop - start) // DAY * DAY)}; {format_duration(LONGEST)} is the most."
+        )
+        remedy = "Hold for less and again, or attach a calendar as a window."
+        raise BadInput(detail, remedy, field="until" if length is None else "for")
+    return AT_ONCE if begin is None or begin <= now else begin, stop
+
+
+def next_opening(calendar: Calendar, now: Instant) -> tuple[Instant, Instant | None]:
+    """When a window begins and ends that lasts now or comes next; (NEVER, None) when none does."""
+    opening = next(calendar.openings(now, LAST), None)
+    if opening is None:
+        return NEVER, None
+    return opening.start, None if opening.end >= LAST else opening.end
+
+
+def check_window(name: str, calendar: Calendar, now: Instant) -> tuple[Instant, Instant | None]:
+    """The window's present or next opening. Refuses a calendar that never opens again, or then never closes."""
+    begin, end = next_opening(calendar, now)
+    if begin == NEVER:
+        remedy = "A window holds starts while its calendar is open: name one that opens."
+        raise BadInput(f'Calendar "{name}" is not open any more: the window would never hold anything.', remedy)
+    if end is None:
+        when = "now" if begin <= now else f"at {format_instant(begin)}"
+        remedy = "A window holds starts while its calendar is open: name one that closes, as nights or a date."
+        raise BadInput(f'Calendar "{name}" opens {when} and never closes: nothing would ever start again.', remedy)
+    return AT_ONCE if begin <= now else begin, end
+
+
+def longest(holds: Iterable[Hold], namespace: int, queue: int, now: Instant) -> Hold | None:
+    """Of the holds that keep a queue from starting anything now, the one that ends last."""
+    open_now = [hold for hold in holds if hold.is_about(namespace, queue) and hold.state(now) == "open"]
+    return max(open_now, key=lambda hold: hold.until_at or NEVER, default=None)
+
+
+def next_change(holds: Iterable[Hold], now: Instant) -> Instant | None:
+    """When the next hold begins or ends."""
+    edges = [edge for hold in holds for edge in (hold.from_at, hold.until_at) if edge is not None]
+    return min((edge for edge in edges if now < edge < NEVER), default=None)
+
+
+def why_held(hold: Hold, queue: str) -> str:
+    """What keeps an execution queued, until when, and what to do about it."""
+    whose = f'The queue "{queue}" is' if hold.queue is not None else "All queues are"
+    name = queue if hold.queue is not None else "--all"
+    if hold.is_pause:
+        cause = f" ({hold.reason})" if hold.reason else ""
+        return f"{whose} paused{cause}; `horae queues resume {name}` lets it go on."
+    if hold.calendar is not None:
+        cause = f'by the maintenance window "{hold.calendar}"' + (f" ({hold.reason})" if hold.reason else "")
+        remedy = f"`horae queues window {name} --calendar {hold.calendar} --remove` ends it"
+    else:
+        cause = f"({hold.reason})" if hold.reason else "by hand"
+        remedy = f"`horae queues release {name}` ends it now"
+    return f"{whose} held {until_text(hold)} {cause}; {remedy}."
+
+
+def until_text(hold: Hold) -> str:
+    if hold.is_pause:
+        return "until it is resumed"
+    return "until it is released" if hold.until_at is None else f"until {format_instant(hold.until_at)}"

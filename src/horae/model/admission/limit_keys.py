@@ -1,0 +1,89 @@
+"""The keys of an execution: what its job's templates of limits and of a sequence come to for its params and tags."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, structs
+
+from horae.errors import BadInput
+from horae.model.admission.keys import Keys, encode_keys, keys_of
+from horae.model.admission.limits import KeyedBy, plain_param, value_of, with_own
+from horae.model.base.naming import MOST_KEY, fill, scope_of
+from horae.model.definitions.job import Spec
+
+UNFILLED = ""  # the value of a key that nobody could be told is wrong
+
+
+def is_keyed(spec: Spec) -> bool:
+    """Whether executions of a job stand under keys of their own."""
+    return bool(spec.limits or spec.sequence or spec.concurrency is not None or spec.rate is not None)
+
+
+def envelope_keys(
+    base: str | None, job: UUID, spec: Spec, item: bytes, tags: Mapping[str, str], *, lenient: bool = False
+) -> str | None:
+    """An envelope's keys with those of the job's limits.
+
+    A key that cannot be filled in is refused. One who is `lenient` has nobody to refuse: its executions share one key.
+    """
+    keys = _keys(job, spec, item, tags, lenient=lenient)
+    mine = structs.replace(keys_of(base), limits=keys.limits, rated=keys.rated, sequence=keys.sequence)
+    return encode_keys(mine)
+
+
+def _keys(job: UUID, spec: Spec, item: bytes, tags: Mapping[str, str], *, lenient: bool) -> Keys:
+    params: Mapping[str, object] | None = None
+
+    def value(template: str, field: str) -> str:
+        nonlocal params
+        name = plain_param(template)
+        if name is not None:
+            params = (msgspec.json.decode(item) or {}) if params is None else params
+            plain = value_of(params, name) if name in params else value_of(spec.params, name)
+            if plain is not None and len(plain) <= MOST_KEY and "\0" not in plain:
+                return plain
+        try:
+            return fill(template, scope_of(spec, item, tags), field)
+        except BadInput:
+            if not lenient:
+                raise
+            return UNFILLED
+
+    return KeyedBy(job, with_own(spec.limits, spec.concurrency, spec.rate), spec.sequence).keys(value)
+
+
+def common_keys(base: str | None, job: UUID, spec: Spec, items: Sequence[bytes], tags: Mapping[str, str]) -> str | None:
+    """The keys of many items if they are all the same; None otherwise."""
+    found: str | None = None
+    for item in items[:1] if _are_alike(spec, items) else items:
+        keys = envelope_keys(base, job, spec, item, tags)
+        if found is None:
+            found = keys
+        elif keys != found:
+            return None
+    return found
+
+
+def _are_alike(spec: Spec, items: Sequence[bytes]) -> bool:
+    """Whether items name the same in all params that the keys of their job are; all are read at once.
+
+    Where keys are more than params, or params more than texts and numbers, nothing is said, and each is looked at.
+    """
+    templates = [template for template in (*(one.key for one in spec.limits), spec.sequence) if "${" in template]
+    names = tuple(name for template in templates if (name := plain_param(template)) is not None)
+    if len(names) < len(templates):
+        return False
+    try:
+        return len(set(_decoder(names)(b"[%b]" % b",".join(items)))) == 1
+    except (ValueError, RecursionError):
+        return False
+
+
+@lru_cache(maxsize=256)
+def _decoder(names: tuple[str, ...]) -> Callable[[bytes], list[Struct]]:
+    """Reads some params of many items, and passes over the others."""
+    fields = [(f"param_{i}", str | int, msgspec.field(name=name)) for i, name in enumerate(names)]
+    some = msgspec.defstruct("SomeParams", fields, frozen=True)
+    return msgspec.json.Decoder(list[some]).decode  # type: ignore[valid-type]

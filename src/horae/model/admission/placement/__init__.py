@@ -1,0 +1,1 @@
+"""What decides where work may start: affinity, reservations, preemption and fetching ahead."""

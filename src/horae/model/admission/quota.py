@@ -1,0 +1,200 @@
+"""Quotas: what a namespace may have queued, run and use up, and how many may stand in a queue.
+
+How much is queued is counted where a submission is accepted, under a lock: it is never exceeded. What is used up in a
+day is known from statistics, which are at most some seconds behind.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant
+from horae.errors import OverQuota
+from horae.model.admission.limits import Limit
+from horae.model.admission.rate import Rate
+from horae.model.base.duration import DAY
+from horae.model.definitions.reading.values import a_number, an_int, an_object, one_of, refuse_unknown
+
+Over = Literal["refuse", "wait"]
+OVERS: tuple[Over, ...] = ("refuse", "wait")
+MOST = 10**15
+FIELDS = {
+    "queued": "queued",
+    "running": "running",
+    "executionsPerDay": "executions_per_day",
+    "workerSecondsPerDay": "worker_seconds_per_day",
+    "storedBytesPerDay": "stored_bytes_per_day",
+    "submissionsPerSecond": "submissions_per_second",
+    "startsPerSecond": "starts_per_second",
+    "over": "over",
+}
+_EXAMPLE = (
+    'Send an object such as {"queued": 100000, "executionsPerDay": 1000000}; null or nothing stands for no bound.'
+)
+
+
+class Quota(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a namespace may have and use; None is without a bound."""
+
+    queued: int | None = None
+    running: int | None = None
+    executions_per_day: int | None = None
+    worker_seconds_per_day: int | None = None
+    stored_bytes_per_day: int | None = None
+    submissions_per_second: float | None = None
+    starts_per_second: float | None = None
+    over: Over = "refuse"
+
+    @property
+    def rate(self) -> Rate | None:
+        """How fast executions may be submitted: as many at once as in a second."""
+        return _each_second(self.submissions_per_second)
+
+    @property
+    def limit(self) -> Limit:
+        """How many executions may run at once, and how fast they may start."""
+        return Limit(concurrency=self.running, rate=_each_second(self.starts_per_second))
+
+
+def _each_second(count: float | None) -> Rate | None:
+    """So many a second, evenly, and as many at once."""
+    return None if count is None else Rate(1, max(1, round(SECOND / count)), max(1, int(count)))
+
+
+class Use(Struct):
+    """What a namespace used in a day."""
+
+    executions: int = 0
+    busy: int = 0  # microseconds of workers
+    stored: int = 0  # bytes of params and results
+    refused: int = 0  # executions that a quota refused
+
+    def __bool__(self) -> bool:
+        return bool(self.executions or self.busy or self.stored or self.refused)
+
+    def join(self, other: "Use") -> None:
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def read_quota(body: Any) -> Quota:
+    """A quota as users write it."""
+    given = an_object(body, "body", _EXAMPLE)
+    refuse_unknown(given, FIELDS, "A quota")
+    read: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is not None and name == "over":
+            read[name] = one_of(value, name, OVERS)
+        elif value is not None and name.endswith("PerSecond"):
+            read[FIELDS[name]] = a_number(value, name, 0.01, 1_000_000)
+        elif value is not None:
+            read[FIELDS[name]] = an_int(value, name, 1 if name == "running" else 0, MOST)
+    return Quota(**read)
+
+
+def show_quota(quota: Quota) -> dict[str, Any]:
+    """A quota as it could be written, bounds that are not there included."""
+    return {name: getattr(quota, field) for name, field in FIELDS.items()}
+
+
+def day_of(now: Instant) -> int:
+    """The day, in UTC, by which use is counted."""
+    return now // DAY
+
+
+def spent(quota: Quota, use: Use) -> str | None:
+    """Which quota of the day is used up, in words."""
+    bounds = (
+        (quota.executions_per_day, use.executions, "executionsPerDay", "executions"),
+        (quota.worker_seconds_per_day, use.busy // SECOND, "workerSecondsPerDay", "seconds of workers"),
+        (quota.stored_bytes_per_day, use.stored, "storedBytesPerDay", "bytes"),
+    )
+    for bound, used, name, what in bounds:
+        if bound is not None and used >= bound:
+            return f"{name}: {used:,} of {bound:,} {what} are used up today"
+    return None
+
+
+def over_day(reason: str, now: Instant) -> OverQuota:
+    """What a request is refused with when a quota of the day is used up."""
+    left = (DAY - now % DAY) // SECOND + 1
+    return OverQuota(
+        f"The namespace is over its quota {reason}.",
+        "It begins anew at midnight UTC; an administrator can raise it with `horae namespaces quota`.",
+        retryAfter=left, quota=reason.partition(":")[0],
+    )  # fmt: skip
+
+
+class Bounds(Struct, frozen=True):
+    """What this server knows of quotas: of namespaces, of queues, and which are used up today, in words."""
+
+    quotas: Mapping[int, Quota] = {}
+    queues: Mapping[int, tuple[str, int]] = {}  # name and how many may stand there
+    spent: Mapping[int, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.quotas or self.queues)
+
+    def lets_wait(self, namespace: int, refusal: OverQuota) -> bool:
+        """Whether the quota says that what it refuses waits; a queue that is full lets nobody."""
+        quota = self.quotas.get(namespace)
+        return quota is not None and quota.over == "wait" and refusal.fields.get("quota") != "maxQueued"
+
+    def touch(self, namespace: int, queue: int) -> bool:
+        """Whether something of these is bounded."""
+        return namespace in self.quotas or queue in self.queues
+
+
+UNBOUNDED = Bounds()
+
+
+class Room(Struct):
+    """How many more executions may be accepted in a transaction, by what bounds them."""
+
+    bounds: Bounds
+    now: Instant
+    queues: dict[int, int] = {}  # room in queues
+    namespaces: dict[int, int] = {}  # room in namespaces
+    paces: dict[int, int] = {}  # of namespaces with a rate of submissions
+    paced: set[int] = set()  # whose pace has changed
+
+    def take(self, namespace: int, queue: int, count: int) -> OverQuota | None:
+        """Take room for so many, or tell what is in the way."""
+        if namespace in self.bounds.spent:
+            return over_day(self.bounds.spent[namespace], self.now)
+        if self.queues.get(queue, count) < count:
+            name, most = self.bounds.queues[queue]
+            return _full(f'The queue "{name}" takes {most:,} executions (maxQueued)', self.queues[queue], count, most)
+        if self.namespaces.get(namespace, count) < count:
+            most = self.bounds.quotas[namespace].queued or 0
+            return _full(f"The namespace may have {most:,} queued (queued)", self.namespaces[namespace], count, most)
+        for rooms, key in ((self.queues, queue), (self.namespaces, namespace)):
+            if key in rooms:
+                rooms[key] -= count
+        return None
+
+    def pace(self, namespace: int, count: int) -> OverQuota | None:
+        """Take room for so many submissions at once, or tell when there is."""
+        quota = self.bounds.quotas.get(namespace)
+        rate = None if quota is None else quota.rate
+        if rate is None:
+            return None
+        pace = self.paces.get(namespace, 0)
+        if rate.room(pace, self.now) < min(count, rate.burst):
+            wait = max(0, rate.opens_at(pace, min(count, rate.burst)) - self.now)
+            told = quota.submissions_per_second if quota is not None else 0
+            return OverQuota(
+                f"The namespace may submit {told:g} executions a second (submissionsPerSecond).",
+                "Submit more slowly, or many in one request.",
+                retryAfter=-(-wait // SECOND) or 1, quota="submissionsPerSecond",
+            )  # fmt: skip
+        self.paces[namespace] = rate.after(pace, count, self.now)
+        self.paced.add(namespace)
+        return None
+
+
+def _full(what: str, room: int, count: int, most: int) -> OverQuota:
+    left = f"there is room for {max(0, room):,}, and this asks for {count:,}"
+    remedy = "Try again when some have begun." if count <= most else "Ask for fewer at a time."
+    return OverQuota(f"{what}; {left}.", remedy, retryAfter=1, quota="maxQueued" if "queue " in what else "queued")

@@ -1,0 +1,1 @@
+"""Readers of the fields of limits, policies, placement, queues and circuit breakers."""

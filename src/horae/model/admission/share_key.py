@@ -1,0 +1,137 @@
+"""Whose share of a fair queue an execution uses: its job's, its caller's, or what a template names."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from horae.errors import BadInput
+from horae.model.admission.policy import Policy
+from horae.model.definitions.job import Spec
+from horae.model.expressions.template import TemplateError, as_text, compile_template, render_small
+
+KNOWN = frozenset({"params", "job", "tags"})
+MOST_SHARE = 256  # characters
+_PARAM = re.compile(r"\$\{\s*params\.([A-Za-z_]\w*)\s*\}")
+_REMEDY = 'Write "job", "caller", or a template as "${params.customer}".'
+_decode = msgspec.json.Decoder().decode
+
+Params = Mapping[str, Any]
+Reader = Callable[[Spec, Params, Mapping[str, str], str], str]  # (spec, params, tags, caller) -> share
+
+
+def check_by(value: Any, field: str) -> str:
+    """What a fair queue divides by, or why it cannot."""
+    if value == "namespace":
+        remedy = (
+            'A worker serves one namespace, so its queues have no others to share with; divide by "${params.tenant}".'
+        )
+        raise BadInput("A queue belongs to one namespace and cannot be divided by it.", remedy, field=field)
+    if not isinstance(value, str) or (value not in ("job", "caller") and "${" not in value):
+        raise BadInput(f"{field} does not tell executions apart.", _REMEDY, field=field)
+    if len(value) > 1024:
+        raise BadInput(f"{field} has {len(value)} characters.", "At most 1024 are allowed.", field=field)
+    compile_template(value, field, KNOWN)
+    return value
+
+
+def share_of(policy: Policy, spec: Spec, item: bytes, tags: Mapping[str, str], caller: str) -> str:
+    """The share that an execution with these params uses. Raises BadInput when the template cannot be filled."""
+    share = _reader(policy.by)(spec, _decode(item) or {}, tags, caller)
+    if len(share) > MOST_SHARE or "\0" in share:
+        detail = f'The share that the queue\'s "{policy.by}" names has {len(share)} characters, or one that is no text.'
+        raise BadInput(detail, f"At most {MOST_SHARE} are allowed.", field="params")
+    return share
+
+
+def shares_of(
+    policy: Policy, spec: Spec, items: Sequence[bytes], tags: Mapping[str, str], caller: str
+) -> tuple[list[str], dict[int, BadInput]]:
+    """The shares of many items at once, and what is wrong with those that have none.
+
+    Where a param tells, nothing else of the items is read, and all of them at once.
+    """
+    if policy.by in ("job", "caller"):
+        return [share_of(policy, spec, b"{}", tags, caller)] * len(items), {}
+    one = _PARAM.fullmatch(policy.by)
+    named = None if one is None else _named_in(one[1], items)
+    if named is not None:
+        return named, {}
+    found: list[str] = []
+    wrong: dict[int, BadInput] = {}
+    for i, item in enumerate(items):
+        try:
+            found.append(share_of(policy, spec, item, tags, caller))
+        except BadInput as error:
+            wrong[i] = error
+            found.append("")
+    return found, wrong
+
+
+def _named_in(param: str, items: Sequence[bytes]) -> list[str] | None:
+    """The shares of items that all name them in a param, as a text; None when some do not."""
+    try:
+        found = [one.value for one in _param_decoder(param)(b"[%b]" % b",".join(items))]
+    except (ValueError, RecursionError):
+        return None
+    return found if all(len(share) <= MOST_SHARE and "\0" not in share for share in set(found)) else None
+
+
+@lru_cache(maxsize=256)
+def _param_decoder(name: str) -> Callable[[bytes], Any]:
+    """Reads one param of many items, and passes over the others."""
+    fields: list[Any] = [("value", str, msgspec.field(name=name))]
+    return msgspec.json.Decoder(list[msgspec.defstruct("OneParam", fields)]).decode  # type: ignore[misc]
+
+
+def share_or_none(policy: Policy, spec: Spec, item: bytes, tags: Mapping[str, str]) -> str:
+    """The share of what nobody can be told about: where the template cannot be filled, the nameless one."""
+    try:
+        return share_of(policy, spec, item, tags, "")
+    except BadInput:
+        return ""
+
+
+@lru_cache(maxsize=256)
+def _reader(by: str) -> Reader:
+    if by == "job":
+        return lambda spec, params, tags, caller: spec.name
+    if by == "caller":
+        return lambda spec, params, tags, caller: caller[:MOST_SHARE]
+    one = _PARAM.fullmatch(by)
+    return _param_reader(one[1], by) if one else _template_reader(by)
+
+
+def _param_reader(name: str, by: str) -> Reader:
+    """The common case needs no evaluation: a param by its name."""
+
+    def read(spec: Spec, params: Params, tags: Mapping[str, str], caller: str) -> str:
+        value = params.get(name, spec.params.get(name, _NOTHING))
+        if value is _NOTHING:
+            raise _unfilled(by, f"there is no {name!r}")
+        return value if isinstance(value, str) else as_text(value)
+
+    return read
+
+
+def _template_reader(by: str) -> Reader:
+    template = compile_template(by, "by", KNOWN)
+
+    def read(spec: Spec, params: Params, tags: Mapping[str, str], caller: str) -> str:
+        scope = {"params": {**spec.params, **params}, "job": {"name": spec.name}, "tags": {**spec.tags, **tags}}
+        try:
+            return render_small(template, scope)
+        except TemplateError as error:
+            raise _unfilled(by, str(error)) from None
+
+    return read
+
+
+_NOTHING = object()
+
+
+def _unfilled(by: str, why: str) -> BadInput:
+    remedy = f'The queue is divided by "{by}": give what that speaks of, or change the queue\'s policy.'
+    return BadInput(f"The share of this execution cannot be told: {why}.", remedy, field="params")

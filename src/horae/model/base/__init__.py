@@ -1,0 +1,1 @@
+"""Small values and helpers that every noun uses: ids, instants, durations, paths, pages."""

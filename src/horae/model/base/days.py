@@ -1,0 +1,24 @@
+"""Days as they are in a time zone: some have 23 hours, some 25."""
+
+from datetime import UTC, date, datetime, time, timedelta
+
+from horae.env import SECOND, Instant
+from horae.model.triggers.cron.zone import load
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def day_at(zone: str, at: Instant) -> date:
+    """The day that it is in a zone at an instant. Raises BadInput for a zone that is none."""
+    return (_EPOCH + timedelta(seconds=at // SECOND)).astimezone(load(zone)).date()
+
+
+def begin_of_day(zone: str, day: date) -> Instant:
+    """The first instant of a day in a zone."""
+    wall = datetime.combine(day, time(), tzinfo=load(zone))
+    return int((wall - _EPOCH) / timedelta(seconds=1)) * SECOND
+
+
+def days_between(zone: str, first: date, last: date) -> list[date]:
+    """All days from one to another, both included."""
+    return [first + timedelta(days=n) for n in range((last - first).days + 1)]

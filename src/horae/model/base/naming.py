@@ -1,0 +1,46 @@
+"""Keys by template: a text with expressions that names what an execution shares with others.
+
+`"${params.customer}"` is filled from what one execution is about. What cannot be filled refuses the submission: a key
+that is wrong would let through what it is there to hold back.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from horae.errors import BadInput, Costly
+from horae.model.definitions.job import Spec
+from horae.model.expressions.meter import blame
+from horae.model.expressions.template import Scope, TemplateError, TooCostly, compile_template, render_small
+
+KNOWN = frozenset({"params", "job", "tags"})
+MOST_KEY = 512  # characters of a key that was filled in
+
+
+def scope_of(spec: Spec, item: bytes, tags: Mapping[str, str]) -> Scope:
+    """What expressions of keys speak of: the params with the job's own beneath, the job's name, the tags."""
+    params = {**spec.params, **(msgspec.json.decode(item) or {})}
+    return {"params": params, "job": {"name": spec.name}, "tags": {**spec.tags, **tags}}
+
+
+def fill(template: str, scope: Scope, field: str) -> str:
+    """The key that a template names; one that cannot be filled is refused, by its name."""
+    if "${" not in template:
+        return template
+    try:
+        key = render_small(compile_template(template, field, KNOWN), scope)
+    except (TooCostly, Costly) as error:
+        remedy = f'The job\'s {field} is "{template}": make it simpler, or give smaller params.'
+        told = f"The key of {field} cannot be filled in: {error.detail if isinstance(error, Costly) else f'{error}.'}"
+        blame(told, own=isinstance(error, Costly) or error.is_own)
+        raise Costly(told, remedy, field=field) from None
+    except TemplateError as error:
+        remedy = f'The job\'s {field} is "{template}": give the params or tags that it speaks of.'
+        raise BadInput(f"The key of {field} cannot be filled in: {error}.", remedy, field=field) from None
+    if len(key) > MOST_KEY or "\0" in key:
+        raise BadInput(
+            f"The key of {field} has {len(key)} characters, or one that is not text.",
+            f'The job\'s {field} is "{template}": at most {MOST_KEY} characters are allowed.',
+            field=field,
+        )
+    return key

@@ -1,0 +1,1 @@
+"""Jobs: the definition, its versions, retries and timeouts."""

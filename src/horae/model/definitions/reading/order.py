@@ -1,0 +1,71 @@
+"""The order in which definitions that name each other are applied: what others need comes first.
+
+Definitions are taken as they were sent, before anybody judged them, so any part may be of any type.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from horae.errors import BadInput
+from horae.model.triggers.calendars.spelling import references_in
+
+Document = dict[str, Any]
+
+
+def order_of_jobs(documents: Sequence[Document]) -> list[int]:
+    """Return the positions of jobs, each behind the jobs that it depends on or runs."""
+    return _order(documents, needed_by, "jobs", "These jobs depend on each other in a circle")
+
+
+def order_of_calendars(documents: Sequence[Document]) -> list[int]:
+    """Return the positions of calendars, each behind those that it refers to."""
+    return _order(documents, references_in, "calendars", "These calendars refer to each other in a circle")
+
+
+def order_of_templates(documents: Sequence[Document]) -> list[int]:
+    """Return the positions of templates: none needs another one."""
+    return _order(documents, lambda _: set(), "templates", "")
+
+
+def needed_by(document: Document) -> set[str]:
+    """Return the names of the jobs that a definition depends on or runs."""
+    dependencies = document.get("dependencies")
+    named = [one.get("job") if isinstance(one, dict) else one for one in _listed(dependencies)]
+    return {one for one in named if isinstance(one, str)} | set(_run_by(document.get("workflow")))
+
+
+def _run_by(part: Any) -> Iterator[str]:
+    """Yield the jobs that steps name, however deep they lie."""
+    if isinstance(part, list):
+        for one in part:
+            yield from _run_by(one)
+    elif isinstance(part, dict):
+        for named in (part.get("job"), part.get("undo")):
+            if isinstance(named, str):
+                yield named
+        for field in ("steps", "workflow", "undo", "onSuccess", "onFailure", "finally"):
+            yield from _run_by(part.get(field))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _order(documents: Sequence[Document], needs: Callable[[Document], set[str]], kind: str, circle: str) -> list[int]:
+    """Sort by what they need of each other, and refuse two of one name: the second would undo the first."""
+    numbers: dict[str, int] = {}
+    for number, document in enumerate(documents):
+        name = document.get("name")
+        if isinstance(name, str) and numbers.setdefault(name, number) != number:
+            remedy = "Leave one out, or rename it. Nothing was applied."
+            raise BadInput(f"{name!r} is defined twice.", remedy, field=f"{kind}[{number}].name")
+    graph = {
+        number: {numbers[name] for name in needs(document) if numbers.get(name, number) != number}
+        for number, document in enumerate(documents)
+    }
+    try:
+        return list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        names = [str(documents[number].get("name")) for number in error.args[1]]
+        raise BadInput(f"{circle}: {' -> '.join(names)}.", "Break it. Nothing was applied.", field=kind) from None

@@ -1,0 +1,49 @@
+"""Jobs that a workflow keeps for its steps: defined inside it, or made from a job that a step names."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import structs
+
+from horae.model.definitions.job import Spec
+from horae.model.definitions.reading.patch import merge_definition
+from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.reading.write import render_definition
+from horae.model.workflows.decisions.values import Call, Step, Workflow, undo_name
+
+# What a step does not take over from the job that it names: when that starts, and what its submissions share.
+NOT_TAKEN_OVER = frozenset(
+    {"name", "schedule", "triggers", "dependencies", "dependencyTimeout", "onDependencyTimeout", "pauseAfter", "keyFor"}
+    | {"within", "unique", "debounce", "batch", "cache", "template", "with"}
+)
+
+
+def derive(name: str, call: Call, base: Spec | None, queue: str) -> Spec:
+    """The job of a step: what it says itself, over the job that it names, or in the workflow's queue."""
+    if base is None:
+        body: dict[str, Any] = {"queue": queue, **call.own}
+    else:
+        taken = {field: value for field, value in render_definition(base).items() if field not in NOT_TAKEN_OVER}
+        body = merge_definition(taken, call.own)
+    spec = parse_definition({**body, "name": "step"}, namespace_name="", created_at=0).spec
+    return structs.replace(spec, name=name)
+
+
+def with_calls(workflow: Workflow, stored: Callable[[str, Call], dict[str, Any]]) -> Workflow:
+    """The same workflow with fields of its calls replaced, by the names under which they are kept."""
+
+    def changed(step: Step) -> Step:
+        if step.job or step.own:
+            step = structs.replace(step, **stored(step.name, step))
+        if step.undo is not None:
+            undo = structs.replace(step.undo, **stored(undo_name(step.name), step.undo))
+            step = structs.replace(step, undo=undo)
+        return step
+
+    return structs.replace(
+        workflow,
+        steps=tuple(map(changed, workflow.steps)),
+        on_success=tuple(map(changed, workflow.on_success)),
+        on_failure=tuple(map(changed, workflow.on_failure)),
+        last=tuple(map(changed, workflow.last)),
+    )

@@ -1,0 +1,32 @@
+"""Changes of a definition: a JSON merge patch on its rendered form."""
+
+from typing import Any
+
+from horae.errors import BadInput
+from horae.model.definitions.reading.task import PARSERS
+from horae.model.definitions.reading.timeouts import with_run
+from horae.model.definitions.reading.values import an_object
+from horae.model.documents.merge import merge
+
+MERGED = frozenset({"params", "tags", "env", "timeouts", "with"})
+
+
+def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
+    """The definition with what the patch names; null takes a field back to its default.
+
+    `params`, `tags`, `env` and `timeouts` merge key by key as RFC 7396 says; every other field is one value and is
+    replaced. A new task takes the place of the old one, whatever its kind.
+    """
+    given = with_run(an_object(patch, "body", 'Send what changes, such as {"timeout": "5m"}.'))
+    if "name" in given and given["name"] is None:
+        raise BadInput("A job needs a name.", "Give another one or leave it out.", field="name")
+    new_task = any(given.get(kind) is not None for kind in PARSERS)
+    merged = {name: value for name, value in current.items() if not (new_task and name in PARSERS)}
+    for name, value in given.items():
+        if value is None:
+            merged.pop(name, None)
+        elif name in MERGED and isinstance(value, dict) and isinstance(merged.get(name), dict):
+            merged[name] = merge(merged[name], value)
+        else:
+            merged[name] = value
+    return merged

@@ -1,0 +1,52 @@
+"""When what somebody spells would fire: pure, so that a command can tell it without a server."""
+
+from collections.abc import Callable
+from typing import Any
+
+from horae.env import Instant
+from horae.errors import BadInput
+from horae.model.base.instant import format_instant
+from horae.model.definitions.reading.by_calendar import describe_outside
+from horae.model.definitions.reading.schedule import parse_when, render_when
+from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.decisions.describe import describe, warnings
+from horae.model.triggers.decisions.preview import preview
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.schedule import kind_of
+from horae.model.triggers.decisions.values import Cron, Timed
+from horae.model.triggers.decisions.when import SCHEDULE, When
+from horae.model.triggers.fire_view import ComingView, PreviewView
+
+
+def show_preview(
+    given: dict[str, Any],
+    after: Instant,
+    count: int,
+    namespace: str = "default",
+    job: str = "preview",
+    by: Callable[[Rules], Calendar] | None = None,
+) -> PreviewView:
+    """The first fires strictly after an instant of a trigger as the API spells it; `H` spreads by namespace and job.
+
+    `by` finds the calendars that rules name.
+    """
+    spelled = {field: value for field, value in given.items() if field != "name" and value is not None}
+    when = parse_when(spelled, key=f"{namespace}/{job}", created_at=after, name=str(given.get("name") or SCHEDULE))
+    return show_coming(when, after, count, by)
+
+
+def show_coming(when: When, after: Instant, count: int, by: Callable[[Rules], Calendar] | None = None) -> PreviewView:
+    """The same of a trigger that was read: an interval counts from its own anchor."""
+    if not isinstance(when.trigger, Timed):
+        remedy = "Give cron, every or at."
+        kind = kind_of(render_when(when)).name
+        raise BadInput(f"A {kind} trigger has no instants to show.", remedy, field="schedule")
+    calendar = by(when.rules) if by is not None and when.rules.calendars else None
+    coming = preview(when.trigger, when.rules, after, count, calendar=calendar)
+    return PreviewView(
+        fires=[format_instant(one.at) for one in coming],
+        text=describe(when.trigger) + describe_outside(when.rules),
+        timezone=when.trigger.timezone if isinstance(when.trigger, Cron) else "UTC",
+        details=[ComingView(at=format_instant(one.at), local=one.local, note=one.note) for one in coming],
+        notes=[*warnings(when.trigger), *([] if coming else ["Nothing fires after that."])],
+    )

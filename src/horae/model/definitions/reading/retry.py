@@ -1,0 +1,134 @@
+"""`retries` and `retry`: which failures are tried again, how often and how soon."""
+
+from typing import Any
+
+from msgspec import structs
+
+from horae.env import Micros
+from horae.errors import BadInput
+from horae.model.base.duration import DAY, format_duration
+from horae.model.definitions.failure_rules import ACCEPTED, compile_rule
+from horae.model.definitions.reading.values import (
+    a_duration,
+    a_list,
+    a_number,
+    a_text,
+    an_int,
+    an_object,
+    refuse_unknown,
+)
+from horae.model.definitions.retry import KINDS, Budgets, RetryPolicy
+
+MOST_RETRIES = 1000
+MOST_LOST = 100
+MOST_RULES = 64
+MOST_DELAYS = 100
+LONGEST_DELAY: Micros = 365 * DAY
+_DEFAULT = RetryPolicy()
+_GROWING = ("delay", "factor", "max")
+_ACCEPTED = (
+    'Write {"delay": "10s"} for a fixed delay, {"delay": "1s", "factor": 2, "max": "5m", "jitter": 0.1} for a growing '
+    'one, or ["1s", "10s", "1m"].'
+)
+_BUDGETS = (
+    'Write how many further tries each class of failure has: {"error": 3, "timeout": 1, "lost": 2, "platform": 5}.'
+)
+
+
+def parse_retry(retries: Any, retry: Any) -> RetryPolicy:
+    """Read both fields. A fixed delay and a list have no jitter unless given; a list alone gives as many retries."""
+    given = {"delays": retry} if isinstance(retry, list) else an_object(retry or {}, "retry", _ACCEPTED)
+    refuse_unknown(given, (*_GROWING, "jitter", "delays", "budgets", "retryOn", "giveUpOn"), "retry", "retry.")
+    retry_on, give_up_on = _rules(given.get("retryOn"), "retryOn"), _rules(given.get("giveUpOn"), "giveUpOn")
+    both = [rule for rule in retry_on if rule in give_up_on]
+    if both:
+        detail = f"{both[0]!r} is in retryOn and in giveUpOn."
+        raise BadInput(detail, "Leave it out of one of them.", field="retry.giveUpOn")
+    budgets = _budgets(given.get("budgets"))
+    return structs.replace(_pace(given, retries), budgets=budgets, retry_on=retry_on, give_up_on=give_up_on)
+
+
+def _pace(given: dict[str, Any], retries: Any) -> RetryPolicy:
+    """How often and how soon."""
+    if given.get("delays") is not None:
+        return _listed(given, retries)
+    count = 0 if retries is None else _retries(retries)
+    if not any(name in given for name in (*_GROWING, "jitter")):
+        return RetryPolicy(retries=count)
+    return _growing(given, count)
+
+
+def _budgets(value: Any) -> Budgets:
+    given = an_object(value or {}, "retry.budgets", _BUDGETS)
+    refuse_unknown(given, KINDS, "budgets", "retry.budgets.")
+    counts = {kind: count for kind, count in given.items() if count is not None}
+    most = {"lost": MOST_LOST}
+    return Budgets(
+        **{
+            kind: an_int(count, f"retry.budgets.{kind}", 0, most.get(kind, MOST_RETRIES), _BUDGETS)
+            for kind, count in counts.items()
+        }
+    )
+
+
+def _rules(value: Any, name: str) -> tuple[str, ...]:
+    """Rules about failures; a single one may stand without a list."""
+    rules = a_list([value] if isinstance(value, str) else value or [], f"retry.{name}", ACCEPTED, MOST_RULES)
+    for i, rule in enumerate(rules):
+        field = f"retry.{name}[{i}]"
+        try:
+            compile_rule(a_text(rule, field, most=256, least=1))
+        except ValueError as error:
+            raise BadInput(f"{error}.", ACCEPTED, field=field) from None
+    return tuple(dict.fromkeys(rules))
+
+
+def _retries(value: Any) -> int:
+    return an_int(value, "retries", 0, MOST_RETRIES, f"It counts further tries after the first: 0 to {MOST_RETRIES}.")
+
+
+def _listed(given: dict[str, Any], retries: Any) -> RetryPolicy:
+    mixed = [name for name in _GROWING if name in given]
+    if mixed:
+        raise BadInput(f"retry has delays and {mixed[0]}.", _ACCEPTED, field=f"retry.{mixed[0]}")
+    listed = a_list(given["delays"], "retry.delays", _ACCEPTED, MOST_DELAYS)
+    if not listed:
+        raise BadInput("retry lists no delay.", _ACCEPTED, field="retry")
+    delays = tuple(a_duration(delay, f"retry[{i}]", 0, LONGEST_DELAY) for i, delay in enumerate(listed))
+    return RetryPolicy(
+        retries=len(delays) if retries is None else _retries(retries),
+        jitter=_jitter(given, 0.0),
+        delays=delays,
+    )
+
+
+def _growing(given: dict[str, Any], retries: int) -> RetryPolicy:
+    """A delay alone is fixed; a factor, or a bound, makes it grow."""
+    fixed = "delay" in given and "factor" not in given and "max" not in given
+    delay = a_duration(given.get("delay", "1s"), "retry.delay", 0, LONGEST_DELAY)
+    bound = a_duration(given["max"], "retry.max", 0, LONGEST_DELAY) if "max" in given else max(delay, _DEFAULT.max)
+    if bound < delay:
+        raise BadInput("retry.max is shorter than retry.delay.", "Give a longer max.", field="retry.max")
+    return RetryPolicy(
+        retries=retries,
+        delay=delay,
+        factor=a_number(given.get("factor", 1 if fixed else _DEFAULT.factor), "retry.factor", 1, 100),
+        max=bound,
+        jitter=_jitter(given, 0.0 if fixed else _DEFAULT.jitter),
+    )
+
+
+def _jitter(given: dict[str, Any], default: float) -> float:
+    return a_number(given.get("jitter", default), "retry.jitter", 0, 1)
+
+
+def render_retry(policy: RetryPolicy) -> Any:
+    """The `retry` field that reads as this policy."""
+    budgets = {kind: count for kind in KINDS if (count := policy.budgets.of(kind)) is not None}
+    rules = {"budgets": budgets, "retryOn": list(policy.retry_on), "giveUpOn": list(policy.give_up_on)}
+    given = {name: value for name, value in rules.items() if value}
+    if policy.delays:
+        delays = [format_duration(delay) for delay in policy.delays]
+        return {"delays": delays, "jitter": policy.jitter} | given if policy.jitter or given else delays
+    growing = {"delay": format_duration(policy.delay), "factor": policy.factor, "max": format_duration(policy.max)}
+    return {**growing, "jitter": policy.jitter, **given}

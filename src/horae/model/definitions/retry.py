@@ -1,0 +1,150 @@
+"""What follows a failure: try again after a delay, or give up."""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant, Micros
+from horae.model.definitions.failure_rules import matches
+from horae.model.fleet.protocol import Failure, FailureKind
+
+LOST = 2  # how often a job is tried again after its worker was lost, unless it says otherwise
+POISON_BOUND = LOST + 1  # losses with their worker after which it is quarantined then
+
+Reason = Literal[
+    "retries",
+    "permanent",
+    "platform",
+    "poison",
+    "delivery",
+    "cancelled",
+    "queueTimeout",
+    "startTimeout",
+    "runTimeout",
+    "heartbeatTimeout",
+    "totalTimeout",
+]
+# Of attempts that ran out of time, by the type of their error; anything else that a worker calls a timeout is a run's.
+TIMEOUTS: Mapping[str, Reason] = {
+    "QueueTimeout": "queueTimeout",
+    "StartTimeout": "startTimeout",
+    "RunTimeout": "runTimeout",
+    "HeartbeatTimeout": "heartbeatTimeout",
+    "TotalTimeout": "totalTimeout",
+}
+LAST_TIMEOUTS = ("QueueTimeout", "TotalTimeout")  # of the whole execution: no try is left after them
+KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
+Spent = Mapping[str, int]  # class of failure -> how often an execution failed by it before
+
+
+class Budgets(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Further tries by the class of failure: the job's own error, a timeout, its worker lost, the platform's fault.
+
+    Classes without a budget of their own share `retries`; for a lost worker it is `LOST`.
+    """
+
+    error: int | None = None
+    timeout: int | None = None
+    lost: int | None = None
+    platform: int | None = None
+
+    def of(self, kind: FailureKind) -> int | None:
+        budget: int | None = getattr(self, kind)
+        return budget
+
+    @property
+    def own(self) -> tuple[FailureKind, ...]:
+        """The classes of failures, losses aside, that are counted each by itself."""
+        return tuple(kind for kind in KINDS if kind != "lost" and self.of(kind) is not None)
+
+
+class RetryPolicy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """How often and how soon failures are tried again, and which of them.
+
+    `delays` lists the waits one by one (the last repeats); otherwise they grow from `delay` by `factor` up to `max`,
+    each lengthened or shortened by at most the share `jitter`.
+    """
+
+    retries: int = 0
+    delay: Micros = SECOND
+    factor: float = 2.0
+    max: Micros = 300 * SECOND
+    jitter: float = 0.1
+    delays: tuple[Micros, ...] = ()
+    budgets: Budgets = Budgets()
+    retry_on: tuple[str, ...] = ()  # of the job's own errors, only these are tried again; all, if none is named
+    give_up_on: tuple[str, ...] = ()  # failures that no retry will help
+    within: Micros | None = None  # how long all tries may take together, from when the execution was due
+
+    def wait(self, failures: int, rng: Random) -> Micros:
+        """The wait after the n-th failure (n from 1)."""
+        if self.delays:
+            base = self.delays[min(failures, len(self.delays)) - 1]
+        else:
+            base = min(self.max, int(self.delay * self.factor ** min(failures - 1, 64)))
+        return int(base * (1 + self.jitter * rng.uniform(-1, 1)))
+
+    def is_spent(self, failures: int, kind: FailureKind, spent: Spent) -> bool:
+        """Whether this failure was one too many for its class; `failures` counts all of the execution, this one too."""
+        budget = self.budgets.of(kind)
+        if budget is not None:
+            return spent.get(kind, 0) + 1 > budget
+        return failures - sum(spent.get(own, 0) for own in self.budgets.own) > self.retries
+
+    @property
+    def most_tries(self) -> int:
+        """The largest number of further tries that a job asks for."""
+        return max(self.retries, *(self.budgets.of(kind) or 0 for kind in KINDS))
+
+
+class RetryAt(Struct, frozen=True):
+    """Try again at this instant."""
+
+    at: Instant
+
+
+class GiveUp(Struct, frozen=True):
+    """No further try: the execution ends as failed, among the dead letters, for this reason."""
+
+    reason: Reason
+
+
+def after_failure(
+    failures: int,
+    failure: Failure,
+    policy: RetryPolicy,
+    now: Instant,
+    rng: Random,
+    *,
+    exit_code: int | None = None,
+    spent: Spent | None = None,
+    ends_at: Instant | None = None,
+) -> RetryAt | GiveUp:
+    """Decide what follows an attempt that failed; `failures` counts this one. Lost workers are counted elsewhere.
+
+    `spent` tells of the failures before, where classes of them are counted each by itself. What cannot begin again
+    before the execution must have ended, at `ends_at`, has ended now.
+    """
+    if failure.type in LAST_TIMEOUTS and failure.kind == "timeout":
+        return GiveUp(TIMEOUTS[failure.type])
+    if failure.permanent or not _may_help(failure, policy, exit_code):
+        return GiveUp("permanent")
+    if policy.is_spent(failures, failure.kind, spent or {}):
+        return GiveUp(_spent(failure))
+    after = failure.retry_after if failure.retry_after is not None else policy.wait(failures, rng)
+    return GiveUp("totalTimeout") if ends_at is not None and now + after >= ends_at else RetryAt(now + after)
+
+
+def _may_help(failure: Failure, policy: RetryPolicy, exit_code: int | None) -> bool:
+    """Whether the job lets this failure be tried again; `retryOn` is about its own errors alone."""
+    if policy.give_up_on and matches(policy.give_up_on, failure, exit_code):
+        return False
+    return failure.kind != "error" or not policy.retry_on or matches(policy.retry_on, failure, exit_code)
+
+
+def _spent(failure: Failure) -> Reason:
+    if failure.kind == "timeout":
+        return TIMEOUTS.get(failure.type, "runTimeout")
+    return "platform" if failure.kind == "platform" else "retries"

@@ -1,0 +1,1 @@
+"""JSON and YAML documents: schemas and their cost, merging, nesting."""

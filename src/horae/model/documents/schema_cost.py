@@ -1,0 +1,351 @@
+"""How much work it is to check a value against a schema, known before the value is checked.
+
+A schema is read as places: the parts of it, with their references written out, that apply to one place of a value,
+and those that apply to the members of what lies there. References that multiply, circles that stay at one place, and
+circles that double with every level make too much of a place, and are refused with the definition. A unit is one
+keyword at one place.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from horae.errors import Costly
+from horae.model.expressions.patterns import pattern_matcher
+
+MOST_UNITS = 500_000  # of one check: some ten milliseconds
+MOST_AT_A_PLACE = 10_000
+MOST_PARTS = 30_000  # of all places together
+MOST_PATTERNS = 200
+MOST_DEEP = 200
+FORMAT_UNITS = 20  # a format that we read ourselves
+PATTERN_UNITS = 4  # for each character of a text, or of a name, that a pattern is looked for in
+SQUARES_A_UNIT = 8  # a pattern that looks around, or back, may read the text anew at each of its characters
+UNIQUE_UNITS = 2  # for each value within a list whose elements are compared
+REMEDY = "Write less of it under allOf, anyOf and oneOf, and let fewer $refs lead to what has $refs itself."
+_HERE = ("allOf", "anyOf", "oneOf")
+_HERE_ONE = ("not", "if", "then", "else")
+_HERE_NAMED = ("dependentSchemas", "dependencies")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_OTHERS = ("additionalProperties", "unevaluatedProperties")
+_UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")  # what lies beside them is evaluated twice
+_ELEMENTS = ("additionalItems", "unevaluatedItems", "contains")
+_BELOW = frozenset(
+    (
+        *(*_HERE, *_HERE_ONE, *_HERE_NAMED, *_OTHERS, *_ELEMENTS),
+        *("properties", "patternProperties", "propertyNames", "items", "prefixItems"),
+    )
+)
+_SAYS_NOTHING = frozenset(
+    ("$defs", "definitions", "default", "examples", "title", "description", "$comment", "$schema")
+)
+
+Part = dict[str, Any]
+Parts = list[Part]
+
+
+class Place(Struct):
+    """What applies to one place of a value: how many units, and the places below it, by their numbers."""
+
+    units: int
+    each: int  # units for each member or element besides: those of parts that say what `unevaluated...` leaves
+    patterns: int
+    squares: int  # patterns that look around, or back
+    name_patterns: int
+    name_squares: int
+    unique: int  # lists here whose elements are compared
+    named: dict[str, int]
+    other: int | None
+    names: int | None
+    prefix: list[int]
+    rest: int | None
+
+    def below(self) -> Iterator[int]:
+        """Return the numbers of the places below this one."""
+        yield from (*self.named.values(), *self.prefix)
+        yield from (number for number in (self.other, self.names, self.rest) if number is not None)
+
+
+NOWHERE = Place(
+    units=0, each=0, patterns=0, squares=0, name_patterns=0, name_squares=0, unique=0,
+    named={}, other=None, names=None, prefix=[], rest=None,
+)  # fmt: skip
+
+
+def places_of(schema: Part) -> list[Place]:
+    """The places of a schema, the value itself first. Raises Costly."""
+    return _Reader(schema).read()
+
+
+def units_of(places: list[Place], value: Any, most: int) -> int:
+    """How many units it takes to check a value; at least `most` + 1 when it is more than that."""
+    todo: list[tuple[Any, int | None, int]] = [(value, 0, 0)]
+    units = 0
+    while todo and units <= most:
+        here, number, unique = todo.pop()
+        place = NOWHERE if number is None else places[number]
+        units += place.units + 1 + UNIQUE_UNITS * unique
+        if isinstance(here, str):
+            units += text_units(len(here), place.patterns, place.squares)
+        elif isinstance(here, dict):
+            units += place.each * len(here)
+            if place.name_patterns:
+                units += sum(text_units(len(name), place.name_patterns, place.name_squares) for name in here)
+            if place.names is not None:
+                todo.extend((name, place.names, 0) for name in here)
+            below = ((member, place.named.get(name, place.other)) for name, member in here.items())
+            todo.extend((member, number, unique) for member, number in below if number is not None or unique)
+        elif isinstance(here, list):
+            units += place.each * len(here)
+            unique += place.unique
+            first, after = here[: len(place.prefix)], here[len(place.prefix) :]
+            todo.extend((element, number, unique) for element, number in zip(first, place.prefix, strict=False))
+            if place.rest is not None or unique:
+                todo.extend((element, place.rest, unique) for element in after)
+    return units
+
+
+def text_units(length: int, patterns: int, squares: int) -> int:
+    """Return how many units it takes to look for patterns in a text; some may take its square."""
+    return PATTERN_UNITS * patterns * length + squares * length * length // SQUARES_A_UNIT
+
+
+def within_unique(places: list[Place]) -> int | None:
+    """Return how many lists with compared elements lie around one value at most; None when circles let it be any."""
+    if not any(place.unique for place in places):
+        return 0
+    above = Counter(number for place in places for number in place.below())
+    most, free = [0] * len(places), [number for number in range(len(places)) if not above[number]]
+    done = 0
+    while free:
+        number = free.pop()
+        done += 1
+        for below in places[number].below():
+            most[below] = max(most[below], most[number] + places[number].unique)
+            above[below] -= 1
+            if not above[below]:
+                free.append(below)
+    return None if done < len(places) else max(most[n] + place.unique for n, place in enumerate(places))
+
+
+class _OfPart(Struct):
+    """A part by itself: its units, its patterns, and the parts within it that apply to the same place."""
+
+    units: int
+    patterns: int
+    squares: int
+    name_patterns: int
+    name_squares: int
+    is_unique: bool
+    within: Parts
+
+
+class _Below:
+    """The parts that apply to members of what lies at a place."""
+
+    def __init__(self) -> None:
+        self.named: dict[str, Parts] = {}
+        self.others: Parts = []
+        self.names: Parts = []
+        self.prefix: list[Parts] = []
+        self.rest: Parts = []
+
+    def add(self, part: Part, times: int) -> None:
+        """Sort what a part, that is evaluated so many times, says of members."""
+        for name, below in _members(part.get("properties")):
+            self.named.setdefault(name, []).extend([below] * times)
+        self.others += [below for _, below in _members(part.get("patternProperties"))] * times
+        self.others += [part[name] for name in _OTHERS if isinstance(part.get(name), dict)] * times
+        self.names += [part["propertyNames"]] * times if isinstance(part.get("propertyNames"), dict) else []
+        self.rest += [part[name] for name in _ELEMENTS if isinstance(part.get(name), dict)] * times
+        items = part.get("items")
+        self.rest += [items] * times if isinstance(items, dict) else []
+        first = part.get("prefixItems", items)
+        for i, below in enumerate(first if isinstance(first, list) else ()):
+            if i == len(self.prefix):
+                self.prefix.append([])
+            self.prefix[i] += [below] * times if isinstance(below, dict) else []
+
+
+class _Reader:
+    def __init__(self, schema: Part) -> None:
+        self._root = schema
+        self._known: dict[frozenset[tuple[int, int]], int] = {}
+        self._todo: list[Parts] = []
+        self._parts: dict[int, _OfPart] = {}
+        self._size = 0
+        self._patterns = 0
+        self._roots: dict[int, Part] = {}  # of each part, the part with an $id that its references begin at
+        self._anchors: dict[tuple[int, str], Part] = {}
+        self._index(schema)
+
+    def read(self) -> list[Place]:
+        self._number([self._root])
+        places: list[Place] = []
+        while len(places) < len(self._todo):
+            places.append(self._place(self._todo[len(places)]))
+        return places
+
+    def _index(self, schema: Part) -> None:
+        todo: list[tuple[Any, Part]] = [(schema, schema)]
+        while todo:
+            value, root = todo.pop()
+            if isinstance(value, dict):
+                root = value if isinstance(value.get("$id"), str) else root
+                self._roots[id(value)] = root
+                for name in ("$anchor", "$dynamicAnchor"):
+                    if isinstance(value.get(name), str):
+                        self._anchors[id(root), value[name]] = value
+                self._patterns += isinstance(value.get("pattern"), str) + len(_patterns(value))
+            todo.extend((member, root) for member in _inside(value))
+        if self._patterns > MOST_PATTERNS:
+            raise _too_much(f"has {self._patterns} patterns; at most {MOST_PATTERNS} are allowed")
+
+    def _number(self, parts: Parts) -> int:
+        """The number of the place to which these parts apply, each so many times."""
+        self._count(len(parts))
+        key = frozenset(Counter(map(id, parts)).items())
+        if key not in self._known:
+            self._known[key] = len(self._todo)
+            self._todo.append(parts)
+        return self._known[key]
+
+    def _count(self, parts: int) -> None:
+        self._size += parts
+        if self._size > MOST_PARTS:
+            raise _too_much(f"stands for over {MOST_PARTS} parts with its references written out")
+
+    def _place(self, parts: Parts) -> Place:
+        below, units, each, patterns, squares, names, name_squares, unique = _Below(), 0, 0, 0, 0, 0, 0, 0
+        for part, times, is_asked_for_each in self._here(parts):
+            known = self._known_part(part)
+            units += known.units * times
+            if units > MOST_AT_A_PLACE:
+                raise _too_much(f"has over {MOST_AT_A_PLACE} keywords for one value with its references written out")
+            below.add(part, times)
+            each += known.units * times if is_asked_for_each else 0
+            patterns, squares = patterns + known.patterns * times, squares + known.squares * times
+            names, name_squares = names + known.name_patterns * times, name_squares + known.name_squares * times
+            unique += times if known.is_unique else 0
+        return Place(
+            units=units, each=each, patterns=patterns, squares=squares, name_patterns=names,
+            name_squares=name_squares, unique=unique, names=self._number(below.names) if below.names else None,
+            named={name: self._number(found + below.others) for name, found in below.named.items()},
+            other=self._number(below.others) if below.others else None,
+            prefix=[self._number(found + below.rest) for found in below.prefix],
+            rest=self._number(below.rest) if below.rest else None,
+        )  # fmt: skip
+
+    def _here(self, parts: Parts) -> Iterator[tuple[Part, int, bool]]:
+        """Parts, and those within them that apply to the same place: how often each, and whether for each member."""
+        above: list[Part] = []
+        todo: list[tuple[int, Part, int, bool]] = [(0, part, 1, False) for part in parts]
+        while todo:
+            depth, part, times, each = todo.pop()
+            del above[depth:]
+            if any(part is one for one in above):
+                raise _too_much("refers to itself without a step into the value")
+            if depth > MOST_DEEP:
+                raise _too_much(f"has over {MOST_DEEP} references and parts within each other")
+            above.append(part)
+            self._count(1)
+            yield part, times, each
+            if any(name in part for name in _UNEVALUATED):
+                times, each = 2 * times, True
+            todo.extend((depth + 1, one, times, each) for one in self._known_part(part).within)
+
+    def _known_part(self, part: Part) -> "_OfPart":
+        """What a part is by itself, found out once."""
+        known = self._parts.get(id(part))
+        if known is None:
+            own = [part["pattern"]] if isinstance(part.get("pattern"), str) else []
+            known = _OfPart(
+                _units(part), len(own), sum(map(_looks_around, own)),
+                len(_patterns(part)), sum(map(_looks_around, _patterns(part))),
+                part.get("uniqueItems") is True, [*_within(part), *self._referred(part)],
+            )  # fmt: skip
+            self._parts[id(part)] = known
+        return known
+
+    def _referred(self, part: Part) -> Iterator[Part]:
+        for name in _REFERENCES:
+            if isinstance(part.get(name), str):
+                found = self._resolved(part, part[name])
+                if isinstance(found, dict):
+                    yield found
+
+    def _resolved(self, part: Part, reference: str) -> Any:
+        """What a reference within the document leads to."""
+        root, fragment = self._roots[id(part)], reference.removeprefix("#")
+        if fragment and not fragment.startswith("/"):
+            return self._anchors.get((id(root), fragment)) or self._any_anchor(fragment)
+        found: Any = root
+        for step in fragment.split("/")[1:]:
+            step = unquote(step).replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list) and step.isdigit() and int(step) < len(found):
+                found = found[int(step)]
+            elif isinstance(found, dict) and step in found:
+                found = found[step]
+            else:
+                raise Costly(f"schema refers to {reference[:100]}, which is not there.", "Put it under $defs.")
+        return found
+
+    def _any_anchor(self, name: str) -> Part:
+        for (_, anchor), part in self._anchors.items():
+            if anchor == name:
+                return part
+        raise Costly(f"schema refers to #{name[:100]}, which is not there.", "Name it with $anchor.")
+
+
+def _patterns(part: Part) -> list[str]:
+    """The patterns that a part looks for in names."""
+    found = part.get("patternProperties")
+    return list(found) if isinstance(found, dict) else []
+
+
+@lru_cache(maxsize=1024)
+def _looks_around(pattern: str) -> bool:
+    """Whether a pattern is none for an automaton: it looks around, or back, and takes longer than a text is long."""
+    try:
+        pattern_matcher(pattern, len(pattern))
+    except ValueError:
+        return True
+    return False
+
+
+def _within(part: Part) -> Iterator[Part]:
+    for name in _HERE:
+        found = part.get(name)
+        yield from (one for one in (found if isinstance(found, list) else ()) if isinstance(one, dict))
+    yield from (part[name] for name in _HERE_ONE if isinstance(part.get(name), dict))
+    for name in _HERE_NAMED:
+        yield from (one for _, one in _members(part.get(name)))
+
+
+def _members(value: Any) -> list[tuple[str, Part]]:
+    return [(name, one) for name, one in value.items() if isinstance(one, dict)] if isinstance(value, dict) else []
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
+
+
+def _units(part: Part) -> int:
+    """How many units a part takes by itself: its keywords, and all that is to be compared with."""
+    units, todo = 1, [value for name, value in part.items() if name not in _BELOW and name not in _SAYS_NOTHING]
+    units += FORMAT_UNITS if "format" in part else 0
+    while todo:
+        units += 1
+        todo.extend(_inside(todo.pop()))
+    return units
+
+
+def _too_much(told: str) -> Costly:
+    return Costly(f"schema {told}.", REMEDY, field="schema")

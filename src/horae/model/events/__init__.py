@@ -1,4 +1,0 @@
-"""Events from outside: what they are, which triggers they fire, and how senders sign and spell them.
-
-Pure values and decisions. `model/event.py` is something else: hints for people's screens.
-"""

@@ -1,0 +1,1 @@
+"""Executions: the state machine, parcels and slices, outcomes, signals and results."""

@@ -1,0 +1,125 @@
+"""Meetings: submissions of a job that come to stand for one another under a key.
+
+A job says what its submissions share: `unique` (a repeat is answered with the first), `debounce` (they become one
+execution when they have ceased for a while), `batch` (one execution gets them all), `cache` (a result is remembered).
+Everything here is pure: the store tells what a key stands for now, and these functions say what becomes of one more.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from horae.env import Instant, Micros
+from horae.model.executions.execution import READS_AS_RUNNING, SUCCESS
+from horae.model.executions.parcel import MAX_BYTES
+
+Keep = Literal["first", "latest"]
+KEEPS: tuple[Keep, ...] = ("first", "latest")
+MOST_BATCH = 1000
+HEAD, TAIL = b'{"items":[', b"]}"  # of the params of a batch, around its items
+
+
+class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A rule of a job as it is stored: camelCase, spans in microseconds."""
+
+    key: str = ""  # a template; without one all submissions of the job meet
+
+
+class Unique(Rule, frozen=True, kw_only=True):
+    """A key stands for one execution for a span, or while it is live."""
+
+    span: Micros | None = None
+    keep: Keep = "first"
+
+
+class Debounce(Rule, frozen=True, kw_only=True):
+    """An execution begins when no submission has come for a while, or the first is so old."""
+
+    wait: Micros
+    most: Micros | None = None
+    keep: Keep = "latest"
+
+    def wakes(self, opened_at: Instant, now: Instant) -> Instant:
+        """When it begins if nothing comes after this submission."""
+        return now + self.wait if self.most is None else min(now + self.wait, opened_at + self.most)
+
+
+class Batch(Rule, frozen=True, kw_only=True):
+    """An execution gets up to so many submissions, or what came within a span of the first."""
+
+    size: int
+    wait: Micros
+
+
+class Cache(Rule, frozen=True, kw_only=True):
+    """A success is remembered for a span after its end."""
+
+    ttl: Micros
+
+
+MeetingRule = Unique | Debounce | Batch | Cache
+KINDS: dict[type, str] = {Unique: "unique", Debounce: "debounce", Batch: "batch", Cache: "cache"}
+
+
+class Meeting(Struct, frozen=True):
+    """A rule of a job with the key that one submission has."""
+
+    rule: MeetingRule
+    key: str
+
+    @property
+    def kind(self) -> str:
+        """What the rule is called; for windows, also why their executions wait."""
+        return KINDS[type(self.rule)]
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """How the execution stands that a key was given to."""
+
+    state: str = "expired"
+    reason: str = ""  # why it waits
+    attempt: int = 0
+    until: Instant | None = None  # of a key that is given for a span
+    completed_at: Instant | None = None
+
+    @property
+    def is_live(self) -> bool:
+        return self.state in ("waiting", "queued", "running")
+
+    @property
+    def has_begun(self) -> bool:
+        return self.state == "running" or self.attempt > 0 or self.reason in READS_AS_RUNNING
+
+
+Verdict = Literal["new", "same", "replace"]
+
+
+def judge_unique(rule: Unique, known: Known, now: Instant) -> Verdict:
+    """What becomes of a submission whose key was given before: nothing, or it takes the place of the other.
+
+    With `keep: latest` it takes the place of one that has not begun; what has begun, or ended, stays.
+    """
+    holds = known.is_live if rule.span is None else known.until is not None and known.until > now
+    if not holds:
+        return "new"
+    return "replace" if rule.keep == "latest" and known.is_live and not known.has_begun else "same"
+
+
+def remembers(rule: Cache, known: Known, now: Instant) -> bool:
+    """Whether the result of an execution answers a submission."""
+    return known.state == SUCCESS and known.completed_at is not None and known.completed_at + rule.ttl > now
+
+
+def fits(rule: Batch, count: int, size: int, item: bytes) -> bool:
+    """Whether a batch of so many items and bytes takes one more."""
+    return count < rule.size and size + 1 + len(item) <= MAX_BYTES
+
+
+def batch_of(item: bytes) -> bytes:
+    """The params of a batch of one."""
+    return HEAD + item + TAIL
+
+
+def extended(batch: bytes, items: list[bytes]) -> bytes:
+    """The params of a batch with more items."""
+    return b",".join((batch[: -len(TAIL)], *items)) + TAIL

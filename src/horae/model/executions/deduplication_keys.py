@@ -1,0 +1,68 @@
+"""Which keys a submission has under the rules of its job."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+import msgspec
+
+from horae.errors import BadInput
+from horae.model.base.naming import fill, scope_of
+from horae.model.definitions.job import Spec
+from horae.model.executions.deduplication import Batch, Meeting, Unique
+from horae.model.executions.parcel import Envelope
+from horae.model.expressions.template import Scope
+
+
+def meetings_of(
+    spec: Spec, envelope: Envelope, item: bytes, tags: Mapping[str, str], share: str = ""
+) -> tuple[Meeting, ...]:
+    """What a submission shares with others, in the order in which it is looked at: a remembered result comes first.
+
+    Raises BadInput when a key cannot be filled in.
+    """
+    rules = (spec.cache, spec.unique, spec.debounce, spec.batch)
+    if not any(rules):
+        return ()
+    scope = scope_of(spec, item, tags)
+    found = []
+    if spec.cache is not None:
+        key = fill(spec.cache.key, scope, "cache.key") if spec.cache.key else _whole(scope)
+        found.append(Meeting(spec.cache, f"{envelope.version}:{key}"))
+    if spec.unique is not None:
+        found.append(Meeting(spec.unique, fill(spec.unique.key, scope, "unique.key")))
+    if spec.debounce is not None:
+        found.append(Meeting(spec.debounce, f"{envelope.version}:{fill(spec.debounce.key, scope, 'debounce.key')}"))
+    if spec.batch is not None:
+        found.append(Meeting(spec.batch, _alike(spec.batch, envelope, share, scope)))
+    return tuple(found)
+
+
+def unique_of(spec: Spec, item: bytes, rule: Unique | None = None) -> tuple[Meeting, ...]:
+    """What an execution that no submission asked for shares with others: only what must not be there twice.
+
+    It goes by the job's rule, unless it is given another.
+    """
+    rule = rule or spec.unique
+    return () if rule is None else (Meeting(rule, fill(rule.key, scope_of(spec, item, {}), "unique.key")),)
+
+
+def _whole(scope: Scope) -> str:
+    """Equal params have equal keys, in whatever order they are spelled."""
+    return sha256(msgspec.json.encode(scope["params"], order="sorted")).hexdigest()
+
+
+def _alike(rule: Batch, e: Envelope, share: str, scope: Scope) -> str:
+    """Only what would have travelled together shares an execution."""
+    alike = e.version, e.priority, e.lane, share, str(e.parent or ""), e.keys, fill(rule.key, scope, "batch.key")
+    return msgspec.json.encode(alike).decode()
+
+
+def refuse_timed(spec: Spec, *, delayed: bool, waits: bool) -> None:
+    """Refuse what a window would have to leave out of account: it decides itself when its execution begins."""
+    window = "debounce" if spec.debounce is not None else "batch" if spec.batch is not None else None
+    if window is None or not (delayed or waits):
+        return
+    field = "delay" if delayed else "waitForDependencies"
+    raise BadInput(
+        f'Job "{spec.name}" has {window}, which decides when its executions begin.', f"Leave {field} out.", field=field
+    )

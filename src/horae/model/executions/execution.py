@@ -1,0 +1,124 @@
+"""An execution: one requested run of a job, and the states it can be in."""
+
+from collections.abc import Mapping
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Raw, Struct
+
+from horae.env import Instant
+from horae.model.fleet.protocol import Failure
+
+State = Literal["waiting", "queued", "running", "success", "failed", "cancelled", "skipped"]
+
+WAITING: State = "waiting"
+QUEUED: State = "queued"
+RUNNING: State = "running"
+SUCCESS: State = "success"
+FAILED: State = "failed"
+CANCELLED: State = "cancelled"
+SKIPPED: State = "skipped"
+
+NEXT: Mapping[State, frozenset[State]] = {
+    WAITING: frozenset({QUEUED, SUCCESS, FAILED, CANCELLED, SKIPPED}),
+    QUEUED: frozenset({RUNNING, WAITING, FAILED, CANCELLED, SKIPPED}),
+    RUNNING: frozenset({WAITING, QUEUED, SUCCESS, FAILED, CANCELLED}),
+}
+FINAL: frozenset[State] = frozenset({SUCCESS, FAILED, CANCELLED, SKIPPED})
+STATES: tuple[State, ...] = (WAITING, QUEUED, RUNNING, SUCCESS, FAILED, CANCELLED, SKIPPED)
+
+# Why a slice lies on waiting. The last three read as running: a parent or a sleeper has begun.
+WaitReason = Literal[
+    "delay",
+    "retry",
+    "paused",
+    "dependency",
+    "limit",
+    "sequence",
+    "rate",
+    "overlap",
+    "debounce",
+    "batch",
+    "circuit",
+    "children",
+    "sleep",
+    "signal",
+]
+READS_AS_RUNNING: frozenset[str] = frozenset({"children", "sleep", "signal"})
+
+
+class Rerun(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a rerun is of, and from where on it runs again."""
+
+    of: UUID
+    since: str = ""  # a step, or `failed`; empty: from the beginning
+    latest: bool = False  # with the definitions of now instead of those that it was run with
+    version: int = 0  # of the workflow that it runs by, if that is not the one it was submitted with
+    breakpoints: tuple[str, ...] = ()
+
+
+class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What belongs to one item and does not decide which parcel it travels in."""
+
+    trace: str | None = None  # W3C's traceparent
+    trace_state: str | None = None  # and its tracestate
+    origin: str = ""  # submit, trigger, fire, event, dependency, backfill, child, retry, rerun
+    caller: str = ""
+    tags: dict[str, str] = {}
+    key: str | None = None
+    trigger: UUID | None = None
+    fire_at: Instant | None = None
+    interval: tuple[Instant, Instant] | None = None
+    retry_of: UUID | None = None
+    backfill: UUID | None = None
+    event: str | None = None  # the id of the event that started it
+    upstream: tuple[UUID, ...] = ()  # the executions because of which a dependent started
+    propagate: bool = True  # whether its end is told to the jobs that depend on its job
+    rerun: Rerun | None = None
+    step: str | None = None  # the step of its parent that it is
+    index: int | None = None  # of the first item of its parcel, among all that the step fans out to
+
+
+class Execution(Struct, frozen=True, kw_only=True):
+    """One requested run of a job, retried under the same id until it reaches a final state."""
+
+    id: UUID
+    job: UUID
+    version: int
+    namespace: int
+    queue: int
+    state: State
+    due_at: Instant
+    priority: int
+    attempt: int = 0  # claims so far: the fencing token, never a budget
+    failures: int = 0
+    losses: int = 0
+    submitted_at: Instant
+    queued_at: Instant | None = None
+    started_at: Instant | None = None
+    completed_at: Instant | None = None
+    wake_at: Instant | None = None
+    reason: str = ""  # why it waits, or why it ended
+    session: UUID | None = None
+    worker: str | None = None
+    last_seen: Instant | None = None  # its session's heartbeat
+    result: Raw | None = None
+    exit_code: int | None = None
+    error: Failure | None = None
+    params: Raw = Raw(b"null")
+    parent: UUID | None = None
+    extra: Extra = Extra()
+    percent: float | None = None
+    message: str = ""
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One try that did not succeed."""
+
+    attempt: int
+    worker: str
+    outcome: str
+    started_at: Instant | None
+    ended_at: Instant
+    exit_code: int | None = None
+    error: Failure | None = None

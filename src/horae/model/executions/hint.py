@@ -1,0 +1,88 @@
+"""Why nobody takes what is queued, and what to do about it."""
+
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.model.admission.placement.placement import (
+    COUNTS_COSTS,
+    Terms,
+    amounts,
+    fits,
+    missing_from,
+    read_needs,
+    widest,
+)
+from horae.model.definitions.job import STEADY
+from horae.model.fleet.suspects import is_suspect
+from horae.model.tenancy.secret_refs import TAKES_SECRETS
+
+_FUNCTION, _KIND = "function:", "kind:"
+WORKFLOW = "kind:workflow"  # what servers begin by themselves: no worker need offer it
+
+
+class Offer(Struct, frozen=True):
+    """What a live worker can take: from these queues, what needs no more than these capabilities."""
+
+    queues: frozenset[str]
+    capabilities: frozenset[str]
+    session: UUID | None = None
+
+
+def why_queued(queue: str, needs: Collection[str], offers: Sequence[Offer], losses: int = 0) -> str | None:
+    """What is missing among live workers, and how to start one that has it; or how what was lost goes on."""
+    if WORKFLOW in needs:
+        return None
+    serving = [offer for offer in offers if queue in offer.queues]
+    terms = read_needs(widest(frozenset(needs)))
+    if any(fits(terms, offer.capabilities) for offer in serving):
+        return _how_it_goes_on(losses)
+    option = "" if queue == "default" else f" --queue {queue}"
+    if not serving:
+        where = "There is no live worker" if not offers else f'No live worker serves the queue "{queue}"'
+        return f"{where}; start one with `horae worker{option}`."
+    lacking = sorted(need for need in terms.must if not any(need in offer.capabilities for offer in serving))
+    if lacking:
+        return _how_to_offer(lacking[0], option)
+    short = missing_from(terms, [offer.capabilities for offer in serving])
+    if short:
+        return f"No live worker has {short[0]} in all; start a larger one with `horae worker{option}{_size(terms)}`."
+    asked = sorted(map(_in_words, terms.must)) + amounts(terms.cost)
+    return f"No single live worker offers all of {', '.join(asked)}."
+
+
+def _size(terms: Terms) -> str:
+    resources = "".join(f" --resource {name}={amount}" for name, amount in terms.cost.resources)
+    return f" --slots {terms.cost.slots}{resources}"
+
+
+def _how_it_goes_on(losses: int) -> str | None:
+    if is_suspect(losses):
+        return f"It was lost with its worker {losses} times: a worker takes few such executions at once."
+    return None
+
+
+def _in_words(need: str) -> str:
+    if need == STEADY:
+        return "a worker that is not spot"
+    if need == COUNTS_COSTS:
+        return "the newer protocol"
+    if need == TAKES_SECRETS:
+        return "taking secrets"
+    return f"the function {need.removeprefix(_FUNCTION)}" if need.startswith(_FUNCTION) else need.removeprefix(_KIND)
+
+
+def _how_to_offer(need: str, option: str) -> str:
+    if need == STEADY:
+        return f"All live workers are spot, and it may not be interrupted; start one with `horae worker{option}`."
+    if need == COUNTS_COSTS:
+        return "No live worker knows of slots and resources that executions take; upgrade the workers."
+    if need == TAKES_SECRETS:
+        return f"No live worker takes secrets, which this job refers to; start one with `horae worker{option}`."
+    if need.startswith(_FUNCTION):
+        name = need.removeprefix(_FUNCTION)
+        return f"No live worker knows the function {name}; start one with `horae worker{option} --app MODULE:APP`."
+    if need.startswith(_KIND):
+        return f"No live worker runs {need.removeprefix(_KIND)} jobs; start one with `horae worker{option}`."
+    return f"No live worker carries the label {need}; start one with `horae worker{option} --label {need}`."

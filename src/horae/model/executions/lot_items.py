@@ -1,0 +1,46 @@
+"""Items of a bulk submission that look like whole submissions, where their params are expected."""
+
+from collections.abc import Mapping, Set
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+
+from horae.errors import BadInput
+from horae.model.definitions.job import Spec
+from horae.model.fleet.protocol import Submit
+
+FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(Submit))
+ALIKE = 0.8  # of difflib
+REMEDY = (
+    'Beside `job`, items are params: write {{"job": "{job}", "items": [{{...params...}}]}}. To give each its own'
+    ' terms, leave `job` out beside `items`: {{"items": [{{"job": "{job}", "params": {{...}}}}]}}.'
+)
+
+
+def refuse_submission(item: bytes, spec: Spec) -> BadInput | None:
+    """The error of an item that looks like a submission, unless the job has a param of the name that gives it away."""
+    if b'"params"' not in item and b'"job"' not in item:
+        return None
+    try:
+        given = msgspec.json.decode(item)
+    except msgspec.DecodeError:
+        return None  # refused for that
+    taken = spec.params.keys() | ((spec.schema or {}).get("properties") or {}).keys()
+    if not isinstance(given, dict) or not is_submission(given, spec.name, taken):
+        return None
+    return BadInput("This item looks like a submission, not like params.", REMEDY.format(job=spec.name), field="items")
+
+
+def is_submission(given: Mapping[str, Any], job: str, taken: Set[str] = frozenset()) -> bool:
+    """Whether an item has `params`, an object, or names its own job, and else only fields of a submission.
+
+    A misspelt one counts: one mistake does not hide the other. `taken` are params that the job is known to have.
+    """
+    says_params = isinstance(given.get("params"), Mapping) and "params" not in taken
+    says_job = given.get("job") == job and "job" not in taken
+    return (says_params or says_job) and all(map(_is_field, given))
+
+
+def _is_field(name: str) -> bool:
+    return name in FIELDS or bool(get_close_matches(name, FIELDS, 1, ALIKE))

@@ -1,0 +1,1 @@
+"""What an execution leaves behind besides its result: log lines and artifacts."""

@@ -1,0 +1,170 @@
+"""Slices: ranges of a parcel's items that share one state, one attempt and one fate so far; and how they split.
+
+Everything here is pure. The store moves what these functions decide: no item is lost, doubled or moved twice,
+whatever subset is reported in whatever order.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.model.executions.execution import WaitReason
+
+
+class Slice(Struct, frozen=True, kw_only=True, gc=False):
+    """Items lo..hi-1 of a parcel on some shelf."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    job: UUID
+    queue: int
+    namespace: int
+    attempt: int = 0  # grows with every claim and never repeats: the fencing token and nothing else
+    failures: int = 0  # the job's own, against its retries
+    losses: int = 0  # workers gone, against the poison bound; from the second on it is a suspect, see model/suspects
+    alone: int = 0  # of these losses, those of workers that held nothing else
+    width: int = 0  # bytes that each of its items takes in an answer, at most
+    flags: int = 0  # what its end frees, see model/keys; 0: nothing
+
+
+class Waiting(Slice, frozen=True, kw_only=True, gc=False):
+    """A slice that waits for a time, or for a gate to open."""
+
+    wake_at: Instant | None = None
+    reason: WaitReason
+    gate: str | None = None
+    rank: int = 0  # the order at its gate
+
+
+class Queued(Slice, frozen=True, kw_only=True, gc=False):
+    """A slice that any fitting worker may take, lowest rank first within its lane."""
+
+    lane: int
+    rank: int
+    queued_at: Instant
+    expires_at: Instant | None = None
+
+
+class Running(Slice, frozen=True, kw_only=True, gc=False):
+    """A slice that one session holds; `channel` and `n` name the exchange that granted it."""
+
+    session: UUID
+    channel: int
+    n: int
+    lane: int
+    rank: int
+    queued_at: Instant
+    granted_at: Instant
+    started_at: Instant | None = None
+
+
+class Span(Struct, frozen=True, gc=False):
+    """Items lo..hi-1 of a parcel as somebody names them."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    attempt: int
+
+
+S = TypeVar("S", bound=Slice)
+
+
+def part(slice: S, lo: int, hi: int) -> S:
+    """The same slice cut down to lo..hi-1."""
+    return slice if lo == slice.lo and hi == slice.hi else structs.replace(slice, lo=lo, hi=hi)
+
+
+class Matched(Struct, frozen=True):
+    """How named spans meet the slices held: hits (slice, index of the span, lo, hi), what each slice keeps, misses."""
+
+    hits: list[tuple[Running, int, int, int]]
+    touched: list[Running]
+    left: list[Running]
+    missed: list[Span]
+
+
+def match(held: Sequence[Running], spans: Sequence[Span]) -> Matched:
+    """Match spans with held slices **that overlap them** at the same attempt.
+
+    Each item is hit at most once, by the first span that names it. What a touched slice keeps comes back as smaller
+    slices; what matches nothing comes back as missed. The slices held do not overlap.
+    """
+    free: dict[tuple[UUID, int], list[tuple[int, int, Running]]] = {}
+    for slice in sorted(held, key=lambda s: s.lo):
+        free.setdefault((slice.parcel, slice.attempt), []).append((slice.lo, slice.hi, slice))  # guard: held-by-attempt
+    hits: list[tuple[Running, int, int, int]] = []
+    missed: list[Span] = []
+    for index, span in enumerate(spans):
+        pieces = free.get((span.parcel, span.attempt))  # guard: reported-attempt
+        if pieces is None:
+            missed.append(span)
+        else:
+            _hit(pieces, index, span, hits, missed)
+    touched = {(slice.parcel, slice.lo): slice for slice, _, _, _ in hits}
+    left = [
+        part(slice, lo, hi)
+        for pieces in free.values()
+        for lo, hi, slice in pieces
+        if (slice.parcel, slice.lo) in touched
+    ]
+    return Matched(hits, list(touched.values()), left, missed)
+
+
+def _hit(
+    pieces: list[tuple[int, int, Running]],
+    index: int,
+    span: Span,
+    hits: list[tuple[Running, int, int, int]],
+    missed: list[Span],
+) -> None:
+    """Take one span out of the free pieces, in place; they lie in order, so only those that it overlaps are looked at.
+
+    A report may name thousands of items one by one, and the server does nothing else meanwhile.
+    """
+    first = bisect_right(pieces, span.lo, key=lambda piece: piece[1])
+    last = bisect_left(pieces, span.hi, lo=first, key=lambda piece: piece[0])
+    kept: list[tuple[int, int, Running]] = []
+    taken: list[tuple[int, int]] = []
+    for lo, hi, slice in pieces[first:last]:
+        a, b = max(lo, span.lo), min(hi, span.hi)
+        if a >= b:  # the span is empty
+            kept.append((lo, hi, slice))
+            continue
+        hits.append((slice, index, a, b))
+        taken.append((a, b))
+        if lo < a:
+            kept.append((lo, a, slice))
+        if b < hi:
+            kept.append((b, hi, slice))
+    pieces[first:last] = kept
+    missed += [Span(span.parcel, lo, hi, span.attempt) for lo, hi in gaps(span.lo, span.hi, taken)]
+
+
+def gaps(lo: int, hi: int, taken: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts of lo..hi-1 that no taken range covers."""
+    holes = []
+    for a, b in sorted(taken):
+        if lo < a:
+            holes.append((lo, a))
+        lo = max(lo, b)
+    if lo < hi:
+        holes.append((lo, hi))
+    return holes
+
+
+def merge(slices: Sequence[S]) -> list[S]:
+    """Join neighbours of equal fate, so that fragments heal."""
+    merged: list[S] = []
+    for slice in sorted(slices, key=lambda s: (s.parcel, s.lo)):
+        last = merged[-1] if merged else None
+        if last is not None and last.hi == slice.lo and structs.replace(last, lo=slice.lo, hi=slice.hi) == slice:
+            merged[-1] = structs.replace(last, hi=slice.hi)
+        else:
+            merged.append(slice)
+    return merged

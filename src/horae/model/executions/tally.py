@@ -1,0 +1,176 @@
+"""Tallies: what happened within a span of time, of one job or of all of a namespace. They add up."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct, field
+
+from horae.env import SECOND, Instant, Micros
+from horae.model.base.histogram import Histogram
+
+MINUTE, TEN_MINUTES, HOUR, DAY = 60, 600, 3600, 86_400  # seconds
+JOB_SPANS = (HOUR, DAY)
+NAMESPACE_SPANS = (MINUTE, TEN_MINUTES, HOUR)
+KEPT = {MINUTE: DAY, TEN_MINUTES: 10 * DAY, HOUR: 100 * DAY, DAY: 400 * DAY}  # seconds for which a span is kept
+STEPS = (
+    *(60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 14_400, 21_600, 28_800, 43_200),
+    *(DAY, 2 * DAY, 7 * DAY, 28 * DAY),
+)
+MOST_POINTS = 120
+ENDS = ("success", "failed", "cancelled", "skipped")
+OUTCOMES = ("success", "failed", "cancelled", "skipped", "retried", "lost")
+SAMPLES = 8  # durations that are looked at of a slice's items, each standing for its neighbours
+
+
+class Counts(Struct):
+    """How executions ended, how often they were tried again or lost, and how long workers were busy with them."""
+
+    success: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    skipped: int = 0
+    retried: int = 0
+    lost: int = 0
+    busy: int = 0
+
+    def add(self, state: str, count: int, busy: int = 0) -> None:
+        setattr(self, state, getattr(self, state) + count)
+        self.busy += busy
+
+    def join(self, other: "Counts") -> None:
+        self.success += other.success
+        self.failed += other.failed
+        self.cancelled += other.cancelled
+        self.skipped += other.skipped
+        self.retried += other.retried
+        self.lost += other.lost
+        self.busy += other.busy
+
+    @property
+    def ended(self) -> int:
+        return self.success + self.failed + self.cancelled + self.skipped
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in OUTCOMES}
+
+    @property
+    def success_rate(self) -> float | None:
+        """Of those that succeeded or failed; None when none did."""
+        judged = self.success + self.failed
+        return self.success / judged if judged else None
+
+    @property
+    def retry_rate(self) -> float | None:
+        """Tries again per execution that succeeded or failed."""
+        judged = self.success + self.failed
+        return self.retried / judged if judged else None
+
+
+NOTHING = Counts()
+Minute = tuple[UUID, int]  # a job, and a minute since 1970
+
+
+class JobTally(Counts):
+    """One job's, with how long its executions took, and how long they waited in the queue before."""
+
+    durations: Histogram = field(default_factory=Histogram)
+    waits: Histogram = field(default_factory=Histogram)
+    namespace: int = 0  # whose it is, if that was told
+    steps_failed: int = 0  # of those that failed: steps of workflows, whose failure stands for theirs
+
+    def took(self, spans: Sequence[Micros], count: int) -> None:
+        """So many executions took so long; of many, some stand for all."""
+        if len(spans) == 1:
+            self.durations.add(spans[0], count)
+            return
+        each, more = divmod(count, len(spans))
+        for place, micros in enumerate(spans):
+            self.durations.add(micros, each + (place < more))
+
+    def join(self, other: Counts) -> None:
+        Counts.join(self, other)
+        if isinstance(other, JobTally):
+            self.durations.join(other.durations)
+            self.waits.join(other.waits)
+            self.namespace = self.namespace or other.namespace
+            self.steps_failed += other.steps_failed
+
+
+class NamespaceTally(Counts):
+    """All of a namespace: how late fires came, how long executions waited in the queue, and how many stood there."""
+
+    lags: Histogram = field(default_factory=Histogram)
+    waits: Histogram = field(default_factory=Histogram)
+    lag_max: Micros | None = None
+    queued: int | None = None
+
+    def lagged(self, lag: Micros, count: int) -> None:
+        self.lags.add(lag, count)
+        self.lag_max = lag if self.lag_max is None else max(lag, self.lag_max)
+
+    def join(self, other: Counts) -> None:
+        Counts.join(self, other)
+        if isinstance(other, NamespaceTally):
+            self.lags.join(other.lags)
+            self.waits.join(other.waits)
+            self.lag_max = most(self.lag_max, other.lag_max)
+            self.queued = most(self.queued, other.queued)
+
+
+def missing(found: Mapping[Minute, JobTally], known: Mapping[Minute, Counts]) -> dict[Minute, JobTally]:
+    """What history has of jobs and minutes and statistics have not.
+
+    A job's ends may be counted a moment, and so a minute, later than they happened: only what is missing of all these
+    minutes together is missing. The newest minutes come first: nobody was left to count them.
+    """
+    lacking: dict[Minute, JobTally] = {}
+    for name in ENDS:
+        left: dict[UUID, int] = {}
+        for tallies, sign in ((found, 1), (known, -1)):
+            for (job, _), tally in tallies.items():
+                left[job] = left.get(job, 0) + sign * getattr(tally, name)
+        for job, minute in sorted(found, key=lambda key: -key[1]):
+            tally = found[job, minute]
+            gap = getattr(tally, name) - getattr(known.get((job, minute), NOTHING), name)
+            count = min(gap, left[job])
+            if count > 0:
+                left[job] -= count
+                lacks = lacking.setdefault((job, minute), JobTally(namespace=tally.namespace))
+                lacks.add(name, count)
+                lacks.steps_failed += min(count, tally.steps_failed) if name == "failed" else 0
+    return lacking
+
+
+def most(*values: int | None) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def begin_of(at: Instant, seconds: int) -> Instant:
+    """The beginning of the span in which an instant lies."""
+    return at - at % (seconds * SECOND)
+
+
+def step_of(since: Instant, until: Instant, least: int = MINUTE) -> int:
+    """How many seconds one point stands for, so that there are not too many."""
+    for step in STEPS:
+        if step >= least and -(-(until - begin_of(since, step)) // (step * SECOND)) <= MOST_POINTS:
+            return step
+    return STEPS[-1]
+
+
+def span_for(step: int, since: Instant, now: Instant, spans: Sequence[int]) -> int:
+    """The widest stored span that points of so many seconds can be added up from, or one that still is kept."""
+    fitting = [span for span in spans if step % span == 0]
+    kept = [span for span in fitting if since >= now - KEPT[span] * SECOND]
+    return max(kept or [max(spans, key=lambda span: KEPT[span])])
+
+
+def points(since: Instant, until: Instant, step: int) -> Iterable[Instant]:
+    """The beginnings of points that cover a window."""
+    return range(begin_of(since, step), until, step * SECOND)
+
+
+def some_of(spans: Sequence[Micros]) -> tuple[Micros, ...]:
+    """A few that stand for all, evenly apart."""
+    return tuple(spans[:: -(-len(spans) // SAMPLES)])

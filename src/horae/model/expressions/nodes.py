@@ -1,0 +1,269 @@
+"""Parts of a compiled expression: each computes its value from a frame and spends a step for it.
+
+A part also knows, before it is computed, how many steps it takes at least where it goes through literals only.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from horae.model.expressions.functions import Function
+from horae.model.expressions.meter import FAILURE_STEPS, Meter, Missing, OverBudget, Wrong
+from horae.model.expressions.values import (
+    added,
+    at,
+    contains,
+    divided,
+    equal,
+    kind,
+    member,
+    multiplied,
+    ordered,
+    remainder,
+    subtracted,
+    take_key,
+    whole,
+)
+
+MOST_DEPTH = 200  # of parts within parts
+
+
+class Frame(Meter):
+    """What one computation knows: its variables, and the steps that are left."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: dict[str, Any], meter: Meter) -> None:
+        self.names, self.left, self.most = names, meter.left, meter.most  # `over` is the meter's
+
+
+Run = Callable[[Frame], Any]
+
+
+class Node:
+    """A compiled part."""
+
+    __slots__ = ("depth", "field", "floor", "length", "makes", "of", "run")
+
+    def __init__(
+        self, run: Run, *parts: "Node", steps: int = 1, length: int | None = None, makes: bool = False
+    ) -> None:
+        self.run = run
+        self.floor: int = steps + sum(part.floor for part in parts)  # steps, if all of it is computed once
+        self.length = length  # of the list that it gives, where the text says so
+        self.makes: bool = makes or any(
+            part.makes for part in parts
+        )  # lists, maps or texts that may be larger than the data
+        self.depth: int = 1 + max((part.depth for part in parts), default=0)
+        self.of: Node | None = None  # the map that `field` is looked for in
+        self.field = ""
+        if self.depth > MOST_DEPTH:
+            raise Wrong(f"it has more than {MOST_DEPTH} parts within each other")
+
+
+def constant(value: Any) -> Node:
+    """A literal."""
+
+    def run(frame: Frame) -> Any:
+        return value
+
+    return Node(run)
+
+
+def name(of: str) -> Node:
+    """A variable."""
+
+    def run(frame: Frame) -> Any:
+        frame.left -= 1
+        if frame.left < 0:
+            raise OverBudget(frame.most)
+        try:
+            return frame.names[of]
+        except KeyError:
+            raise Missing(f"there is no {of!r}") from None
+
+    return Node(run)
+
+
+def select(holder: Node, field: str) -> Node:
+    """A member of a map."""
+    inner = holder.run
+
+    def run(frame: Frame) -> Any:
+        frame.left -= 1
+        if frame.left < 0:
+            raise OverBudget(frame.most)
+        return member(inner(frame), field)
+
+    node = Node(run, holder)
+    node.of, node.field = holder, field
+    return node
+
+
+def has(selected: Node) -> Node:
+    """Whether a map has a member."""
+    holder, field = selected.of, selected.field
+    if holder is None:
+        raise Wrong("has() asks for a member, as in has(params.day)")
+    inner = holder.run
+
+    def run(frame: Frame) -> bool:
+        frame.take(1)
+        found = inner(frame)
+        if not isinstance(found, dict):
+            raise Wrong(f"{kind(found)} has no {field!r}")
+        return field in found
+
+    return Node(run, holder)
+
+
+def index(holder: Node, place: Node) -> Node:
+    """An element."""
+
+    def run(frame: Frame) -> Any:
+        frame.take(1)
+        return at(frame, holder.run(frame), place.run(frame))
+
+    return Node(run, holder, place)
+
+
+_COMPUTED: dict[str, Callable[[Meter, Any, Any], Any]] = {
+    "+": added, "-": subtracted, "*": multiplied, "/": divided, "%": remainder,
+    "==": equal, "!=": lambda meter, a, b: not equal(meter, a, b),
+    "in": lambda meter, value, holder: contains(meter, holder, value),
+}  # fmt: skip
+_ORDERED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def binary(sign: str, left: Node, right: Node) -> Node:
+    """An operator between two values."""
+    one, other = left.run, right.run
+    length = left.length + right.length if sign == "+" and left.length and right.length else None
+    if sign in _ORDERED:
+        compare = _ORDERED[sign]
+
+        def run(frame: Frame) -> Any:
+            frame.take(1)
+            return ordered(frame, one(frame), other(frame), compare)
+    else:
+        compute = _COMPUTED[sign]
+
+        def run(frame: Frame) -> Any:
+            frame.take(1)
+            return compute(frame, one(frame), other(frame))
+
+    return Node(run, left, right, length=length, makes=sign == "+")
+
+
+def logic(sign: str, parts: Sequence[Node]) -> Node:
+    """`&&` or `||` over parts; one part that decides makes up for others that fail."""
+    decides = sign == "||"
+    runs = [part.run for part in parts]
+
+    def run(frame: Frame) -> bool:
+        frame.take(1)
+        return _decided(frame, runs, decides)
+
+    return Node(run, *parts)
+
+
+def _decided(frame: Frame, runs: Sequence[Run], decides: bool) -> bool:
+    failed: Wrong | None = None
+    for part in runs:
+        try:
+            value = part(frame)
+        except Wrong as error:
+            frame.take(FAILURE_STEPS)
+            failed = failed or error
+            continue
+        if value is decides:
+            return bool(value)
+        if not isinstance(value, bool):
+            failed = failed or Wrong(f"{kind(value)} is neither true nor false")
+    if failed is not None:
+        raise failed
+    return not decides
+
+
+def truth(value: Any) -> bool:
+    """A condition's value. Raises Wrong when it is neither true nor false."""
+    if isinstance(value, bool):
+        return value
+    raise Wrong(f"{kind(value)} is neither true nor false")
+
+
+def negation(inner: Node) -> Node:
+    """`!`"""
+
+    def run(frame: Frame) -> bool:
+        frame.take(1)
+        return not truth(inner.run(frame))
+
+    return Node(run, inner)
+
+
+def minus(inner: Node) -> Node:
+    """`-`"""
+
+    def run(frame: Frame) -> Any:
+        frame.take(1)
+        value = inner.run(frame)
+        if type(value) not in (int, float):
+            raise Wrong(f"there is no -{kind(value)}")
+        return whole(-value) if type(value) is int else -value
+
+    return Node(run, inner)
+
+
+def choice(condition: Node, yes: Node, no: Node) -> Node:
+    """`? :`"""
+
+    def run(frame: Frame) -> Any:
+        frame.take(1)
+        return (yes if truth(condition.run(frame)) else no).run(frame)
+
+    return Node(run, condition, yes, no)
+
+
+def list_of(parts: Sequence[Node]) -> Node:
+    """A list."""
+
+    def run(frame: Frame) -> list[Any]:
+        frame.take(1 + len(parts))
+        return [part.run(frame) for part in parts]
+
+    return Node(run, *parts, length=len(parts), makes=True)
+
+
+def map_of(pairs: Sequence[tuple[Node, Node]]) -> Node:
+    """A map."""
+
+    def run(frame: Frame) -> dict[Any, Any]:
+        frame.take(1 + 2 * len(pairs))
+        made = {}
+        for key, value in pairs:
+            name = key.run(frame)
+            if type(name) not in (str, int):
+                raise Wrong(f"{kind(name)} is no key of a map")
+            take_key(frame, name)
+            made[name] = value.run(frame)
+        return made
+
+    return Node(run, *(part for pair in pairs for part in pair), length=len(pairs), makes=True)
+
+
+def call(function: Function, arguments: Sequence[Node]) -> Node:
+    """A function of values."""
+    if len(arguments) == 1:
+        only = arguments[0].run
+
+        def run(frame: Frame) -> Any:
+            frame.take(1)
+            return function(frame, only(frame))
+    else:
+
+        def run(frame: Frame) -> Any:
+            frame.take(1)
+            return function(frame, *[argument.run(frame) for argument in arguments])
+
+    return Node(run, *arguments, steps=2)

@@ -1,0 +1,254 @@
+"""The grammar of CEL: from words to a compiled expression.
+
+It leaves out what JSON has no use for: bytes, unsigned numbers, messages and optional values.
+"""
+
+from horae.model.expressions.functions import FUNCTIONS, METHODS, automaton
+from horae.model.expressions.loops import LOOPS, loop
+from horae.model.expressions.meter import Wrong, compiling_pattern
+from horae.model.expressions.nodes import (
+    Node,
+    binary,
+    call,
+    choice,
+    constant,
+    has,
+    index,
+    list_of,
+    logic,
+    map_of,
+    minus,
+    name,
+    negation,
+    select,
+)
+from horae.model.expressions.tokens import Token, text_of, tokens_of
+from horae.model.expressions.values import KINDS, whole
+
+MOST_NESTED = 40  # brackets, conditions and loops within each other
+_LITERALS = {"true": True, "false": False, "null": None}
+_RESERVED = frozenset(
+    (
+        *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "in", "let", "loop"),
+        *("package", "namespace", "return", "var", "void", "while"),
+    )
+)
+_POWERS = {
+    "||": 1, "&&": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, ">": 3, ">=": 3, "in": 3,
+    "+": 4, "-": 4, "*": 5, "/": 5, "%": 5,
+}  # fmt: skip
+
+
+class Parsed:
+    """A compiled expression, and the variables that it speaks of."""
+
+    __slots__ = ("node", "variables")
+
+    def __init__(self, node: Node, variables: frozenset[str]) -> None:
+        self.node, self.variables = node, variables
+
+
+def parse(source: str) -> Parsed:
+    """Compile a text. Raises Wrong."""
+    parser = _Parser(tokens_of(source))
+    node = parser.expression()
+    parser.expect_end()
+    return Parsed(node, frozenset(parser.variables))
+
+
+class _Parser:
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens, self._at, self._nested = tokens, 0, 0
+        self._own: list[str] = []  # names that loops around this place give to elements
+        self.variables: set[str] = set()
+
+    def expression(self) -> Node:
+        """A condition with its two outcomes, or what stands below it."""
+        self._nested += 1
+        if self._nested > MOST_NESTED:
+            raise Wrong(f"it nests more than {MOST_NESTED} deep")
+        node = self._operators(1)
+        if self._accept("?"):
+            yes = self._operators(1)
+            self._expect(":")
+            node = choice(node, yes, self.expression())
+        self._nested -= 1
+        return node
+
+    def expect_end(self) -> None:
+        """Refuse what follows an expression."""
+        if self._tokens[self._at].kind != "end":
+            raise self._unexpected()
+
+    def _operators(self, least: int) -> Node:
+        """Values between operators that bind at least so tightly, from left to right."""
+        node = self._unary()
+        while True:
+            token = self._tokens[self._at]
+            power = _POWERS.get(token.text, 0) if token.kind in ("sign", "name") else 0
+            if power < least or not power:
+                return node
+            if token.text in ("&&", "||"):
+                node = self._logic(token.text, node, power + 1)
+            else:
+                self._at += 1
+                node = binary(token.text, node, self._operators(power + 1))
+
+    def _logic(self, sign: str, first: Node, least: int) -> Node:
+        parts = [first]
+        while self._accept(sign):
+            parts.append(self._operators(least))
+        return logic(sign, parts)
+
+    def _unary(self) -> Node:
+        if self._tokens[self._at].text not in ("!", "-"):
+            return self._members(self._primary())
+        signs = []
+        while self._tokens[self._at].text in ("!", "-"):
+            signs.append(self._next().text)
+        if signs[-1] == "-" and self._tokens[self._at].kind in ("int", "float"):
+            signs.pop()
+            node = self._members(self._number("-"))
+        else:
+            node = self._members(self._primary())
+        for sign in reversed(signs):
+            node = negation(node) if sign == "!" else minus(node)
+        return node
+
+    def _members(self, node: Node) -> Node:
+        while (text := self._tokens[self._at].text) in (".", "["):
+            self._at += 1
+            if text == "[":
+                node = index(node, self.expression())
+                self._expect("]")
+            else:
+                node = self._member(node, self._name())
+        return node
+
+    def _member(self, node: Node, of: str) -> Node:
+        if not self._accept("("):
+            return select(node, of)
+        if of in LOOPS:
+            return self._loop(of, node)
+        at = self._at
+        arguments = [node, *self._arguments(")")]
+        function, count = METHODS.get(of, (None, 0))
+        if function is None or count != len(arguments):
+            raise Wrong(f"there is no method {of} of {len(arguments) - 1} arguments")
+        if of == "matches" and self._tokens[at].kind == "text" and self._at == at + 2:
+            compiling_pattern()
+            automaton(text_of(self._tokens[at]))  # one that is no pattern is refused before it is used
+        return call(function, arguments)
+
+    def _loop(self, macro: str, over: Node) -> Node:
+        own = self._name()
+        if own in _LITERALS or own in _RESERVED:
+            raise Wrong(f"{own} is no name for elements")
+        self._expect(",")
+        self._own.append(own)
+        bodies = self._arguments(")")
+        self._own.pop()
+        if not 1 <= len(bodies) <= LOOPS[macro]:
+            raise Wrong(f"{macro} takes a name and an expression")
+        return loop(macro, over, own, bodies)
+
+    def _primary(self) -> Node:
+        token = self._tokens[self._at]
+        if token.kind in ("int", "float"):
+            return self._number("")
+        self._next()
+        if token.kind == "text":
+            return constant(text_of(token))
+        if token.kind == "name":
+            return self._named(token.text)
+        if token.text == "(":
+            node = self.expression()
+            self._expect(")")
+            return node
+        if token.text == "[":
+            return list_of(self._arguments("]"))
+        if token.text == "{":
+            return self._map()
+        self._at -= 1
+        raise self._unexpected()
+
+    def _named(self, of: str) -> Node:
+        if of in _LITERALS:
+            return constant(_LITERALS[of])
+        if of in _RESERVED:
+            self._at -= 1
+            raise self._unexpected()
+        if self._accept("("):
+            return self._function(of)
+        if of not in self._own:
+            if of in KINDS:
+                return constant(of)
+            self.variables.add(of)
+        return name(of)
+
+    def _function(self, of: str) -> Node:
+        arguments = self._arguments(")")
+        if of == "has" and len(arguments) == 1:
+            return has(arguments[0])
+        function, count = FUNCTIONS.get(of, (None, 0))
+        if function is None or count != len(arguments):
+            raise Wrong(f"there is no function {of} of {len(arguments)} arguments")
+        return call(function, arguments)
+
+    def _map(self) -> Node:
+        pairs = []
+        while not self._accept("}"):
+            key = self.expression()
+            self._expect(":")
+            pairs.append((key, self.expression()))
+            if not self._accept(","):
+                self._expect("}")
+                break
+        return map_of(pairs)
+
+    def _arguments(self, closing: str) -> list[Node]:
+        found: list[Node] = []
+        while not self._accept(closing):
+            found.append(self.expression())
+            if not self._accept(","):
+                self._expect(closing)
+                break
+        return found
+
+    def _number(self, sign: str) -> Node:
+        token = self._next()
+        if token.kind == "float":
+            return constant(float(sign + token.text))
+        if len(token.text) > 20:
+            raise Wrong(f"{token.text[:20]}... is too large a number")
+        return constant(whole(int(sign + token.text, 16 if token.text[:2] in ("0x", "0X") else 10)))
+
+    def _name(self) -> str:
+        token = self._next()
+        if token.kind != "name" or token.text in _RESERVED:
+            self._at -= 1
+            raise self._unexpected()
+        return token.text
+
+    def _next(self) -> Token:
+        token = self._tokens[self._at]
+        if token.kind != "end":
+            self._at += 1
+        return token
+
+    def _accept(self, text: str) -> bool:
+        token = self._tokens[self._at]
+        if token.text == text and token.kind == "sign":
+            self._at += 1
+            return True
+        return False
+
+    def _expect(self, text: str) -> None:
+        if not self._accept(text):
+            raise self._unexpected(f", not {text!r}")
+
+    def _unexpected(self, wanted: str = "") -> Wrong:
+        token = self._tokens[self._at]
+        if token.kind == "end":
+            return Wrong(f"it ends too early{wanted.replace(', not', ', before')}")
+        return Wrong(f"{token.text[:20]!r} stands at {token.at + 1}{wanted}")

@@ -1,0 +1,314 @@
+"""Texts with CEL expressions between `${` and `}`: `backup-${params.day}.tar`.
+
+`$${` stands for a literal `${`. A text without `${` is itself and costs nothing. Templates fill argv elements,
+environment values, URLs, headers and bodies; a shell line is never a template.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from horae.errors import BadInput, Costly, HoraeError
+from horae.model.base.paths import MISSING, branches_of, far_at, null_above, plain_path, value_at
+from horae.model.executions.parcel import check_item
+from horae.model.expressions.meter import (
+    ASKED_STEPS,
+    CHARACTERS_A_STEP,
+    MOST_TEXT,
+    Meter,
+    OverBudget,
+    Wrong,
+    compiling,
+    current,
+    within,
+)
+from horae.model.expressions.meter import REMEDY as COSTS_LESS
+from horae.model.expressions.program import Program
+
+Scope = Mapping[str, Any]
+Renderer = Callable[[Scope, Meter], Any]
+
+Names = frozenset[str]
+
+KNOWN: Names = frozenset({"params"})  # what expressions can speak of where nothing else is said
+MOST_SHOWN = 120  # characters of an expression in a message
+MOST_KEPT = 1024  # characters of a text that is kept compiled
+_CLOSES = {"{": "}", "[": "]", "(": ")"}
+
+
+class TemplateError(ValueError):
+    """An expression could not be computed from these values."""
+
+
+class TooCostly(TemplateError):
+    """An expression takes more steps than it may, or than others left for it: `most`."""
+
+    def __init__(self, told: str, most: int) -> None:
+        super().__init__(told)
+        self.most = most
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is too costly by itself, however little others took."""
+        return self.most >= ASKED_STEPS
+
+
+class Expression:
+    """One compiled CEL expression."""
+
+    def __init__(self, source: str, field: str, known: Names = KNOWN) -> None:
+        self.source = source.strip()
+        shown = self.source if len(self.source) <= MOST_SHOWN else f"{self.source[:MOST_SHOWN]}..."
+        self.shown = f"${{{shown}}}"
+        try:
+            self._program = Program(self.source)
+        except Wrong as error:
+            raise BadInput(f"{self.shown} is not an expression: {error}.", _REMEDY, field=field) from None
+        except OverBudget as error:
+            raise Costly(f"{self.shown}: {error}.", COSTS_LESS, field=field) from None
+        self.variables = self._program.variables
+        self._refuse_unknown(field, known)
+        self.path, self._branches = plain_path(self.source), branches_of(self.source)
+
+    def _refuse_unknown(self, field: str, known: Names) -> None:
+        """Refuse names that nothing will ever define, as variables of the shell, before it runs."""
+        unknown = sorted(self.variables - known)
+        if unknown:
+            raise BadInput(
+                f"{self.shown} speaks of {unknown[0]!r}; an expression knows {', '.join(sorted(known))}.",
+                "A shell line knows the environment's variables: `shell` of a command, --shell on the command line;"
+                ' "$${" stands for a literal "${".',
+                field=field,
+            )
+
+    def value(self, scope: Scope, meter: Meter | None = None) -> Any:
+        """Compute it within a budget. What is wrong with the values is a TemplateError that names the expression."""
+        if self.path is not None and (found := value_at(scope, self.path)) is not MISSING:
+            return found
+        far = far_at(scope, self._branches)
+        if far is not None:
+            raise TemplateError(f"{self.shown}: {far}")
+        try:
+            return self._program.value(scope, meter or current())
+        except OverBudget as error:
+            raise TooCostly(f"{self.shown}: {error}. {COSTS_LESS.rstrip('.')}", error.most) from None
+        except Wrong as error:
+            null = null_above(scope, self._branches)
+            reason = str(error) if null is None else f"{null} is null"
+            raise TemplateError(f"{self.shown}: {reason}") from None
+
+
+class Template:
+    """A text with expressions in it, compiled once and rendered often."""
+
+    def __init__(self, parts: tuple[str | Expression, ...]) -> None:
+        self.parts = parts
+
+    def render(self, scope: Scope, meter: Meter | None = None) -> str:
+        """The text with every expression replaced by its value; null becomes nothing, lists and maps become JSON."""
+        meter = meter or current()
+        return "".join([part if isinstance(part, str) else _text(part, scope, meter) for part in self.parts])
+
+    def plain(self, scope: Scope) -> str | None:
+        """The text, if the template has nothing but paths that lead to short texts; else None."""
+        found: list[str] = []
+        for part in self.parts:
+            text = part if isinstance(part, str) else None if part.path is None else value_at(scope, part.path)
+            if not isinstance(text, str) or len(text) > MOST_KEPT:
+                return None
+            found.append(text)
+        return "".join(found)
+
+    def value(self, scope: Scope, meter: Meter | None = None) -> Any:
+        """The value itself when the whole text is one expression, else the rendered text."""
+        if len(self.parts) == 1 and isinstance(self.parts[0], Expression):
+            return self.parts[0].value(scope, meter)
+        return self.render(scope, meter)
+
+
+def _text(part: Expression, scope: Scope, meter: Meter) -> str:
+    text = as_text(part.value(scope, meter))
+    _spend(meter, len(text))
+    return text
+
+
+def _spend(meter: Meter, characters: int) -> None:
+    """Pay for what is written out. Raises TooCostly."""
+    try:
+        meter.take_text(characters)
+    except OverBudget:
+        most = meter.most * CHARACTERS_A_STEP
+        raise TooCostly(f"what its expressions give has over {most} characters together", meter.most) from None
+
+
+_REMEDY = 'Write CEL between "${" and "}", as in "${params.day}"; "$${" stands for a literal "${".'
+
+
+def compile_template(text: str, field: str = "template", known: Names = KNOWN) -> str | Template:
+    """Compile a text; one without expressions is itself. A bad expression is a BadInput that names `field`.
+
+    `known` are the names that its expressions may speak of.
+    """
+    if "${" not in text:
+        return text
+    compiling(text)
+    return _compiled(text, field, known) if len(text) <= MOST_KEPT else _compile(text, field, known)
+
+
+def _compile(text: str, field: str, known: Names) -> str | Template:
+    parts = tuple(_parts(text, field, known))
+    if all(isinstance(part, str) for part in parts):
+        return "".join(part for part in parts if isinstance(part, str))
+    return Template(parts)
+
+
+_compiled = lru_cache(maxsize=2048)(_compile)
+
+
+def render(template: str | Template, scope: Scope) -> str:
+    """The text of a compiled template."""
+    return template if isinstance(template, str) else template.render(scope)
+
+
+def render_small(template: str | Template, scope: Scope) -> str:
+    """The text of a compiled template that is computed for many at a time, such as a key: with a small budget.
+
+    Paths to short texts, the usual key, cost nothing that must be counted.
+    """
+    if isinstance(template, str):
+        return template
+    if (plain := template.plain(scope)) is not None:
+        return plain
+    with within(ASKED_STEPS) as meter:
+        return template.render(scope, meter)
+
+
+Compiled = str | Template
+
+
+def _same(compiled: Compiled) -> Compiled:
+    return compiled
+
+
+def compile_tree(
+    value: Any, field: str = "template", known: Names = KNOWN, fill: Callable[[Compiled], Compiled] = _same
+) -> Any | Renderer:
+    """Compile every text of a JSON value; the answer is a value, or a function from scope to value.
+
+    `fill` may replace parts of a compiled text.
+    """
+    if isinstance(value, str):
+        compiled = fill(compile_template(value, field, known))
+        return compiled if isinstance(compiled, str) else compiled.value
+    if isinstance(value, dict):
+        members = {key: compile_tree(member, f"{field}.{key}", known, fill) for key, member in value.items()}
+        if any(map(callable, members.values())):
+            return lambda scope, meter: {key: _member(member, scope, meter) for key, member in members.items()}
+        return value if members == value else members
+    if isinstance(value, list):
+        elements = [compile_tree(element, f"{field}[{i}]", known, fill) for i, element in enumerate(value)]
+        if any(map(callable, elements)):
+            return lambda scope, meter: [_member(element, scope, meter) for element in elements]
+        return value if elements == value else elements
+    return value
+
+
+def render_tree(compiled: Any, scope: Scope) -> Any:
+    """The JSON value a compiled tree stands for, computed within one budget."""
+    return compiled(scope, current()) if callable(compiled) else compiled
+
+
+def _member(compiled: Any, scope: Scope, meter: Meter) -> Any:
+    """One of many values of a tree, paid for by what it takes to write it."""
+    if not callable(compiled):
+        return compiled
+    return paid(compiled(scope, meter), meter)
+
+
+def paid(value: Any, meter: Meter) -> Any:
+    """A value that is one of many, paid for by what it takes to write it. Raises TooCostly."""
+    if isinstance(value, str):
+        _spend(meter, len(value))
+    elif isinstance(value, list | dict):
+        _spend(meter, len(msgspec.json.encode(value)))
+    return value
+
+
+def rendered_item(compiled: Any, scope: Scope) -> bytes:
+    """The params of an execution that a compiled tree stands for, as JSON. Raises TemplateError."""
+    try:
+        item = msgspec.json.encode(render_tree(compiled, scope))
+        check_item(item)
+    except TemplateError:
+        raise
+    except HoraeError as error:
+        raise TemplateError(f"{error.detail.rstrip('.')}: {error.remedy.rstrip('.')}") from None
+    except (TypeError, ValueError) as error:
+        raise TemplateError(str(error)) from None
+    return item
+
+
+def as_text(value: Any) -> str:
+    """How a value reads inside a text."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    encoded = msgspec.json.encode(value).decode()
+    return encoded.strip('"') if not isinstance(value, list | dict) else encoded
+
+
+def parts_of(text: str, field: str, known: Names = KNOWN) -> tuple[str | Expression, ...]:
+    """The plain texts and the compiled expressions that a text consists of."""
+    compiling(text)
+    return tuple(_parts(text, field, known))
+
+
+def _parts(text: str, field: str, known: Names) -> Iterator[str | Expression]:
+    at = 0
+    while (start := text.find("${", at)) >= 0:
+        if start > at and text[start - 1] == "$":
+            yield text[at : start - 1] + "${"
+            at = start + 2
+            continue
+        if start > at:
+            yield text[at:start]
+        end = expression_end(text, start + 2)
+        if end < 0:
+            told = f'"${{" without its "}}", or with more than {MOST_TEXT} characters before it, in {text!r:.200}.'
+            raise BadInput(told, _REMEDY, field=field)
+        yield Expression(text[start + 2 : end], field, known)
+        at = end + 1
+    if at < len(text):
+        yield text[at:]
+
+
+def expression_end(text: str, at: int) -> int:
+    """Where the expression that begins here ends: its `}` outside quotes and brackets, or -1 if that is too far."""
+    open_brackets: list[str] = []
+    most = min(len(text), at + MOST_TEXT + 1)
+    while at < most:
+        char = text[at]
+        if char in "\"'":
+            at = _closing_quote(text, at, most)
+            if at < 0:
+                return -1
+        elif char in _CLOSES:
+            open_brackets.append(_CLOSES[char])
+        elif open_brackets and char == open_brackets[-1]:
+            open_brackets.pop()
+        elif char == "}" and not open_brackets:
+            return at
+        at += 1
+    return -1
+
+
+def _closing_quote(text: str, at: int, most: int) -> int:
+    quote, at = text[at], at + 1
+    while at < most and text[at] != quote:
+        at += 2 if text[at] == "\\" else 1
+    return at if at < most else -1

@@ -1,0 +1,66 @@
+"""The words of CEL: names, numbers, texts and signs, each with its place."""
+
+import re
+from typing import NamedTuple
+
+from horae.model.expressions.meter import Wrong
+
+_TOKEN = re.compile(
+    r"""(?P<space>(?:\s|//[^\n]*)+)
+    |(?P<text>[rR]?(?:\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'))
+    |(?P<float>(?:\d+\.\d+|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)
+    |(?P<int>0[xX][0-9a-fA-F]+|\d+)
+    |(?P<name>[A-Za-z_]\w*)
+    |(?P<sign>&&|\|\||[=!<>]=|[-+*/%<>!?:.,()\[\]{}])""",
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_RAW = re.compile(r"""[rR](?=["'])""")
+_ESCAPE = re.compile(
+    r"""\\(?:([abfnrtv\\?"'`])|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))""",
+    re.DOTALL,
+)
+_ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+class Token(NamedTuple):
+    """One word of an expression."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def tokens_of(source: str) -> list[Token]:
+    """The words of an expression, and an end. Raises Wrong."""
+    found: list[Token] = []
+    at = 0
+    while at < len(source):
+        match = _TOKEN.match(source, at)
+        if match is None:
+            raise Wrong(f"{source[at : at + 12]!r} at {at + 1} is no part of an expression")
+        kind = match.lastgroup or ""
+        if kind != "space":
+            found.append(Token(kind, match[0], at))
+        at = match.end()
+    found.append(Token("end", "", at))
+    return found
+
+
+def text_of(token: Token) -> str:
+    """The text that a literal stands for. Raises Wrong."""
+    raw = _RAW.match(token.text) is not None
+    quoted = token.text[1:] if raw else token.text
+    inside = quoted[3:-3] if len(quoted) >= 6 and quoted[:3] in ('"""', "'''") else quoted[1:-1]
+    return inside if raw or "\\" not in inside else _ESCAPE.sub(_unescaped, inside)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    plain, *codes, octal, other = match.groups()
+    if plain:
+        return _ESCAPED.get(plain, plain)
+    if other is not None:
+        raise Wrong(f"\\{other} is no escape of a text")
+    code = int(octal, 8) if octal else int(next(filter(None, codes)), 16)
+    if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+        raise Wrong(f"{match[0]} is no character")
+    return chr(code)

@@ -1,0 +1,204 @@
+"""Values of expressions: JSON's, timestamps and durations; how they compare, add up and read."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from horae.model.base.paths import Far
+from horae.model.expressions.meter import CHARACTERS_A_STEP, ELEMENTS_A_STEP, Meter, Missing, Wrong
+
+_KINDS = {
+    type(None): "null_type", bool: "bool", int: "int", float: "double", str: "string", list: "list", dict: "map",
+    Far: "map", datetime: "timestamp", timedelta: "duration",
+}  # fmt: skip
+KINDS = frozenset(_KINDS.values())
+KEY_STEPS = 3  # of a member of a map that is compared or written out
+MOST_SHOWN = 60  # characters of a name in a message
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+def kind(value: Any) -> str:
+    """The name of a value's type."""
+    return _KINDS.get(type(value)) or type(value).__name__
+
+
+def whole(value: int) -> int:
+    """A whole number within 64 bits. Raises Wrong."""
+    if _LEAST <= value <= _MOST:
+        return value
+    raise Wrong("a whole number is out of range")
+
+
+def equal(meter: Meter, left: Any, right: Any) -> bool:
+    """Whether two values are the same; numbers of both types are compared as numbers."""
+    pairs = [(left, right)]
+    meter.take(2)
+    while pairs:
+        a, b = pairs.pop()
+        if isinstance(a, list) and isinstance(b, list):
+            if len(a) != len(b):
+                return False
+            meter.take(2 * len(a))
+            pairs.extend(zip(a, b, strict=True))
+        elif isinstance(a, dict) and isinstance(b, dict):
+            if len(a) != len(b):
+                return False
+            take_keys(meter, a)
+            if a.keys() != b.keys():
+                return False
+            pairs.extend((value, b[key]) for key, value in a.items())
+        elif isinstance(a, str) and isinstance(b, str) and len(a) == len(b):
+            meter.take_text(len(a))  # also if they differ: perhaps only at their ends
+            if a != b:
+                return False
+        elif not _alike(a, b) or a != b:
+            return False
+    return True
+
+
+def take_key(meter: Meter, key: Any) -> None:
+    """Spend what it takes to look for a key: a text is compared with its like."""
+    if isinstance(key, str):
+        meter.take_text(len(key))
+
+
+def take_keys(meter: Meter, holder: dict[Any, Any]) -> None:
+    """Spend what it takes to go through a map with its keys."""
+    try:
+        characters = sum(map(len, holder))
+    except TypeError:  # an expression's own map may have numbers for keys
+        characters = sum(len(key) for key in holder if isinstance(key, str))
+    meter.take(KEY_STEPS * len(holder) + characters // CHARACTERS_A_STEP)
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Whether two single values are of types that compare: a truth value is no number."""
+    return type(a) is type(b) or {type(a), type(b)} == {int, float}
+
+
+def contains(meter: Meter, holder: Any, value: Any) -> bool:
+    """Whether a list has an element, or a map a key."""
+    if isinstance(holder, dict):
+        take_key(meter, value)
+        return type(value) in (str, int) and value in holder
+    if not isinstance(holder, list):
+        raise Wrong(f"`in` looks into lists and maps, not into {kind(holder)}")
+    return any(equal(meter, value, element) for element in holder)
+
+
+def ordered(meter: Meter, a: Any, b: Any, compare: Callable[[Any, Any], bool]) -> bool:
+    """Whether one value comes before another."""
+    if not _alike(a, b) or a is None or isinstance(a, list | dict):
+        raise Wrong(f"{kind(a)} and {kind(b)} have no order")
+    if isinstance(a, str):
+        meter.take_text(min(len(a), len(b)))
+    return compare(a, b)
+
+
+def added(meter: Meter, a: Any, b: Any) -> Any:
+    """The sum of numbers, texts, lists, durations, or of a timestamp and a duration."""
+    both = type(a), type(b)
+    if both == (int, int):
+        return whole(a + b)
+    if both == (float, float):
+        return a + b
+    if both == (str, str):
+        meter.take_text(len(a) + len(b))
+        return a + b
+    if both == (list, list):
+        meter.take((len(a) + len(b)) // ELEMENTS_A_STEP)
+        return a + b
+    if both in ((datetime, timedelta), (timedelta, datetime), (timedelta, timedelta)):
+        return a + b
+    raise _mismatch("+", a, b)
+
+
+def subtracted(meter: Meter, a: Any, b: Any) -> Any:
+    """The difference of numbers, timestamps or durations."""
+    both = type(a), type(b)
+    if both == (int, int):
+        return whole(a - b)
+    if both in ((float, float), (datetime, datetime), (datetime, timedelta), (timedelta, timedelta)):
+        return a - b
+    raise _mismatch("-", a, b)
+
+
+def multiplied(meter: Meter, a: Any, b: Any) -> Any:
+    """The product of two numbers of one type."""
+    if type(a) is not type(b) or type(a) not in (int, float):
+        raise _mismatch("*", a, b)
+    return whole(a * b) if type(a) is int else a * b
+
+
+def divided(meter: Meter, a: Any, b: Any) -> Any:
+    """The quotient of two numbers of one type; whole numbers are cut towards zero."""
+    if type(a) is int and type(b) is int:
+        if b == 0:
+            raise Wrong("division by zero")
+        return whole(abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1))
+    if type(a) is not float or type(b) is not float:
+        raise _mismatch("/", a, b)
+    if b == 0.0:
+        return float("nan") if a == 0.0 or a != a else float("inf") * (1 if a > 0 else -1)
+    return a / b
+
+
+def remainder(meter: Meter, a: Any, b: Any) -> Any:
+    """What a division of whole numbers leaves, with the sign of the first."""
+    if type(a) is not int or type(b) is not int:
+        raise _mismatch("%", a, b)
+    if b == 0:
+        raise Wrong("division by zero")
+    return abs(a) % abs(b) * (1 if a >= 0 else -1)
+
+
+def _mismatch(sign: str, a: Any, b: Any) -> Wrong:
+    return Wrong(f"there is no {kind(a)} {sign} {kind(b)}; convert one with int(), double() or string()")
+
+
+def at(meter: Meter, holder: Any, place: Any) -> Any:
+    """The element of a list at an index, or the member of a map by its key."""
+    if isinstance(holder, dict):
+        if type(place) not in (str, int):
+            raise Wrong(f"{kind(place)} is no key of a map")
+        take_key(meter, place)
+        return member(holder, place)
+    if not isinstance(holder, list):
+        raise Wrong(f"{kind(holder)} has no elements")
+    if type(place) is not int:
+        raise Wrong(f"a list's index is a whole number, not {kind(place)}")
+    if not 0 <= place < len(holder):
+        raise Missing(f"there is no element {place} in a list of {len(holder)}")
+    return holder[place]
+
+
+def member(holder: Any, name: Any) -> Any:
+    """The member of a map."""
+    if not isinstance(holder, dict):
+        raise Wrong(f"{kind(holder)} has no {shown(name)}")
+    if isinstance(holder, Far):
+        raise Wrong(f"it {holder.why}")
+    try:
+        return holder[name]
+    except KeyError:
+        raise Missing(f"there is no {shown(name)}") from None
+
+
+def shown(name: Any) -> str:
+    """The beginning of a name or an index, for a message; a long text costs time to quote."""
+    return repr(name[:MOST_SHOWN] if isinstance(name, str) else name)
+
+
+def weigh(meter: Meter, value: Any) -> None:
+    """Spend what a value takes when it is written out: one part may stand in it at many places."""
+    parts = [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, str):
+            meter.take_text(len(part))
+        elif isinstance(part, list):
+            meter.take(2 * len(part))
+            parts.extend(part)
+        elif isinstance(part, dict):
+            take_keys(meter, part)
+            parts.extend(part.values())

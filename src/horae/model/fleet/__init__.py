@@ -1,0 +1,1 @@
+"""Workers as the server sees them: sessions, the protocol, dealing work out, scaling."""

@@ -1,0 +1,219 @@
+"""Dealing queued slices out to the sessions that want work."""
+
+from collections.abc import Container, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.model.admission.placement.ahead import goes_before
+from horae.model.admission.placement.placement import PLAIN, Cost
+from horae.model.executions.slice import Queued
+from horae.model.fleet.protocol import MAX_EXCHANGE
+from horae.model.fleet.suspects import Company, is_suspect
+
+GRANT_BYTES = 400  # of JSON around a slice in an answer, at most
+
+
+class Want(Struct, frozen=True, kw_only=True):
+    """What one waiting exchange can take: idle slots and resources, and for jobs known to be short some more."""
+
+    session: UUID
+    channel: int
+    n: int
+    free: int
+    room: Mapping[str, int] = {}  # what is idle of resources that some executions take beside slots
+    prefetch: Mapping[UUID, int] = {}
+    load: float = 0.0  # share of its slots in use; the least loaded is served first
+    company: Company | None = None  # the suspects of its session; None: not looked up, because none was in sight
+    size: int = 0  # bytes that its answer has grown to
+    full: bool = False  # its answer takes nothing more
+
+
+class Dealt(Struct, frozen=True):
+    """Items lo..hi-1 of a queued slice go to the want with this index."""
+
+    want: int
+    slice: Queued
+    lo: int
+    hi: int
+
+
+class Deal(Struct, frozen=True):
+    """Who gets what, which slices were touched, where the rest of a cut slice now begins, and what is wanted still."""
+
+    dealt: list[Dealt]
+    whole: list[Queued]
+    cut: list[tuple[Queued, int]]
+    wants: list[Want]
+
+
+class _Room:
+    """How much a want can still take; `companies` holds the suspects of each session."""
+
+    def __init__(
+        self, want: Want, companies: dict[UUID, Company], cost: Cost = PLAIN, most: dict[UUID, int] | None = None
+    ) -> None:
+        self.want = want
+        self.cost = cost
+        self.most = most  # items of these slices for each session, whatever there is room for
+        self.room = want.room
+        self.session = want.session
+        self.free = want.free
+        self.prefetch = dict(want.prefetch)
+        self.size = want.size
+        self.full = want.full
+        self.companies = companies
+
+    def for_(self, slice: Queued) -> int:
+        """How many of a slice's items it can take."""
+        if self.full:  # gate: none
+            return 0
+        fits = self.cost.times(self.free, self.room) if self.cost else self.free  # gate: none
+        if self.most is not None:  # gate: spread
+            fits = min(fits, self.most.get(self.session, 0))
+        if is_suspect(slice.losses):  # gate: suspect
+            slots = min(fits, self._room_for_suspects(slice.losses))
+        elif self.cost or self.most is not None:  # gate: none; nothing of what is placed with care is fetched ahead
+            slots = fits
+        else:
+            slots = fits + self.prefetch.get(slice.job, 0)
+        return min(slots, self._fitting(slice)) if slots else 0  # gate: suspect, spread
+
+    def _room_for_suspects(self, losses: int) -> int:
+        company = self.companies.get(self.session)
+        return 0 if company is None else company.room(losses)
+
+    def _fitting(self, slice: Queued) -> int:
+        """How many fit into the answer: one at least of the first slice. What does not fit closes it.
+
+        Smaller items of a higher rank do not go past it.
+        """
+        fitting = (MAX_EXCHANGE - self.size - GRANT_BYTES) // (slice.width + 1)
+        if fitting > 0:
+            return fitting
+        self.full = self.size > 0
+        return 0 if self.full else 1
+
+    def take(self, slice: Queued, k: int) -> None:
+        if is_suspect(slice.losses):
+            self.companies[self.session] = self.companies[self.session].joined(slice.losses, k)
+        self.size += GRANT_BYTES + k * (slice.width + 1)
+        if self.most is not None:
+            self.most[self.session] -= k
+        if self.cost:
+            self.free -= k * self.cost.slots
+            self.room = self.cost.left_of(self.room, k)
+            return
+        from_free = min(k, self.free)
+        self.free -= from_free
+        if k > from_free:
+            self.prefetch[slice.job] -= k - from_free
+
+    def left(self) -> Want:
+        """What is wanted still."""
+        company = self.companies.get(self.session)
+        return structs.replace(
+            self.want, free=self.free, room=self.room, prefetch=self.prefetch, company=company, size=self.size,
+            full=self.full,
+        )  # fmt: skip
+
+
+def capacity(wants: Sequence[Want], jobs: Container[UUID] | None = None, cost: Cost = PLAIN) -> int:
+    """The most items these wants could take together, of these jobs or of any, at this cost each."""
+    room = 0
+    for want in wants:
+        room += _room_of(want, jobs, cost)
+    return room
+
+
+def _room_of(want: Want, jobs: Container[UUID] | None, cost: Cost) -> int:
+    if want.full:
+        return 0
+    if cost:
+        return cost.times(want.free, want.room)
+    if not want.prefetch:
+        return want.free
+    return want.free + sum(k for job, k in want.prefetch.items() if jobs is None or job in jobs)
+
+
+def deal(
+    slices: Sequence[Queued], wants: Sequence[Want], cost: Cost = PLAIN, most: Mapping[UUID, int] | None = None
+) -> Deal:
+    """Deal slices in order, least loaded want first, in even shares; no item goes to two wants.
+
+    A slice is taken from its front, so what is left of it is one slice that begins later. A session gets no
+    more suspects than it may hold. An answer grows to MAX_EXCHANGE bytes, or by one item if that
+    is larger. Each item takes its cost of the want's room; `most` bounds what sessions get of what is spread. Nothing
+    is fetched ahead past what finds no room and goes before it.
+    """
+    companies = {want.session: want.company for want in wants if want.company is not None}
+    bounds = None if most is None else dict(most)
+    rooms = [_Room(want, companies, cost, bounds) for want in wants]
+    order = sorted(range(len(wants)), key=lambda i: (wants[i].load, -wants[i].free))
+    fair = max(1, -(-sum(s.hi - s.lo for s in slices) // max(1, len(wants))))
+    dealt: list[Dealt] = []
+    whole: list[Queued] = []
+    cut: list[tuple[Queued, int]] = []
+    shares = [fair] * len(wants)
+    passed: int | None = None  # the first rank that found no room
+    for slice in slices:
+        if passed is not None and goes_before(passed, slice.rank):
+            for room in rooms:
+                room.prefetch = {}
+        lo = _deal_one(slice, order, rooms, shares, dealt)
+        if lo == slice.hi:
+            whole.append(slice)
+        elif lo > slice.lo:
+            cut.append((slice, lo))
+        if lo < slice.hi and passed is None and not is_suspect(slice.losses):
+            passed = slice.rank
+    return Deal(dealt, whole, cut, [room.left() for room in rooms])
+
+
+def deal_most(
+    slices: Sequence[Queued],
+    wants: Sequence[Want],
+    most: int,
+    cost: Cost = PLAIN,
+    each: Mapping[UUID, int] | None = None,
+    whole: int = 0,
+) -> Deal:
+    """The same, of at most so many items: what is beyond stays where it is.
+
+    The last slice is not cut if it has no more items than `whole`: the rest of it would be cut again, and again.
+    """
+    if sum(s.hi - s.lo for s in slices) <= most:
+        return deal(slices, wants, cost, each)
+    offered: list[Queued] = []
+    for slice in slices:
+        is_whole = slice.hi - slice.lo <= max(most, whole)
+        offered.append(slice if is_whole else structs.replace(slice, hi=slice.lo + most))
+        most -= slice.hi - slice.lo
+        if most <= 0:
+            break
+    decided, last = deal(offered, wants, cost, each), slices[len(offered) - 1]
+    if offered[-1] is last or decided.whole[-1:] != offered[-1:]:
+        return decided
+    return structs.replace(decided, whole=decided.whole[:-1], cut=[*decided.cut, (last, offered[-1].hi)])
+
+
+def _deal_one(
+    slice: Queued, order: Sequence[int], rooms: Sequence[_Room], shares: list[int], dealt: list[Dealt]
+) -> int:
+    """Deal one slice; a first round keeps to even shares, a second fills up. Returns where the rest begins."""
+    lo = slice.lo
+    for even in (True, False):
+        for i in order:
+            if lo == slice.hi:
+                return lo
+            room = rooms[i].for_(slice)
+            k = min(slice.hi - lo, min(room, shares[i]) if even else room)
+            if k > 0:
+                rooms[i].take(slice, k)
+                shares[i] -= k
+                dealt.append(Dealt(i, slice, lo, lo + k))
+                lo += k
+    if lo < slice.hi:
+        for i in order:  # who took what fits, and no more, is full
+            rooms[i].for_(slice)
+    return lo

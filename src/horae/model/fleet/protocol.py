@@ -1,0 +1,350 @@
+"""What workers and servers say to each other: the bodies of the session routes (docs/worker-protocol.md).
+
+Everything is JSON with camelCase names. Times are integer microseconds UTC by the server's clock; a worker measures
+its offset to `now` of the answers and corrects what it sends. No time a worker sends decides anything.
+"""
+
+import re
+from typing import Annotated, Literal
+from uuid import UUID
+
+from msgspec import Meta, Raw, Struct, field
+
+from horae.env import Instant, Micros
+from horae.model.base.duration import LONGEST
+from horae.model.base.instant import EARLIEST, LATEST
+
+PROTOCOL = 2  # a server accepts this version and the one before it
+FIRST_PROTOCOL = 1
+CHANNELS = 8  # how many exchanges of one session may be in flight
+MAX_EXCHANGE = 512 * 1024  # bytes of slices or outcomes after which an exchange is cut
+MOST_CHILDREN = 10_000  # submissions in one call
+MAX_INLINE_RESULT = 64 * 1024
+MAX_RESULT = 1024 * 1024
+MAX_PROGRESS = 1000  # characters of a message, which lists show
+MAX_CHECKPOINT = MAX_SIGNAL = 64 * 1024
+MAX_STEP_NAME = 512
+MAX_ERROR_NAME, MAX_MESSAGE, MAX_TRACEBACK = 512, 16 * 1024, 64 * 1024  # characters of an error
+MOST_ERROR_NAMES = 100
+MAX_SIGNAL_NAME = 200
+MOST_STEPS = 1024  # in one call
+MOST_QUEUES = 1000  # that a worker takes from
+MOST_FUNCTIONS = 5000  # that a worker announces
+MOST_LABELS = 64  # and resources
+LOG_LIMIT = 16 * 1024 * 1024  # bytes of an attempt's log, where the server says nothing else
+
+ABSENT = Raw()  # no value: false, and left out on the wire
+
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # what the store keeps in 32 bits
+Amount = Annotated[int, Meta(ge=0, le=2**53)]  # of a resource
+At = Annotated[Instant, Meta(ge=EARLIEST, lt=LATEST)]  # a time that a worker tells: the years 1970 to 2200
+Length = Annotated[Micros, Meta(ge=0, le=LONGEST)]  # a span that a worker asks for: up to a hundred years
+
+Name = Annotated[str, Meta(min_length=1, max_length=128)]  # of a queue, a label or a resource
+
+OutcomeKind = Literal["success", "failed", "cancelled", "released", "suspended"]
+RequestKind = Literal["cancel", "timeout", "preempt", "startTimeout", "heartbeatTimeout", "totalTimeout"]
+FailureKind = Literal["error", "timeout", "lost", "platform"]
+ToldKind = Literal["error", "timeout", "platform"]  # only a server says that a worker is lost
+LogStream = Literal["stdout", "stderr", "log"]
+# The steps whose names begin with "@".
+OWN_STEPS = re.compile(r"@(checkpoint|sleep(#([2-9]|[1-9][0-9]+))?|wait:.+)", re.DOTALL)
+
+
+class Wire(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A body on the wire."""
+
+
+class Function(Wire, frozen=True, kw_only=True):
+    """A function the worker has loaded; `params` is the JSON schema of its parameters when the signature tells."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=512)]
+    params: Raw = ABSENT
+
+
+class Register(Wire, frozen=True, kw_only=True):
+    """POST /api/v1/sessions: a worker process presents itself."""
+
+    protocol: Annotated[Count, Meta(description=f"The version of the worker protocol: {PROTOCOL}.")]
+    worker: Annotated[str, Meta(min_length=1, max_length=200)]  # the worker's own name, shown as workerId
+    host: Annotated[str, Meta(max_length=255)] = ""
+    pid: Count = 0
+    version: Annotated[str, Meta(max_length=128)] = ""
+    labels: Annotated[dict[Name, Annotated[str, Meta(max_length=256)]], Meta(max_length=MOST_LABELS)] = {}
+    queues: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MOST_QUEUES)] = ("default",)
+    # Of queues, against one another; 1 unless given.
+    weights: Annotated[dict[Name, Annotated[float, Meta(gt=0, le=1000)]], Meta(max_length=MOST_QUEUES)] = {}
+    strict: bool = False  # its queues in their order: the next only when those before it have nothing
+    concurrency: Annotated[int, Meta(ge=1, le=100_000)] = 1  # its slots
+    # What it has of other things that executions take.
+    resources: Annotated[dict[Name, Amount], Meta(max_length=MOST_LABELS)] = {}
+    # Of work it can run beside its functions.
+    kinds: Annotated[tuple[Annotated[str, Meta(max_length=64)], ...], Meta(max_length=16)] = ("command", "http")
+    functions: Annotated[list[Function], Meta(max_length=MOST_FUNCTIONS)] = []
+    secrets: bool = False  # it takes secrets, and keeps their values out of everything it tells
+
+
+class Registered(Wire, frozen=True, kw_only=True):
+    """The answer: the session's id and the rhythm the server expects."""
+
+    session_id: UUID
+    namespace: str
+    session_timeout: Micros
+    heartbeat: Micros  # the longest a poll may wait
+    servers: list[str] = []
+    now: Instant
+    epoch: int = 1
+    installation: UUID | None = None  # whose server answered: to be sent back with every later call
+    log_limit: Amount = LOG_LIMIT  # bytes of text that an attempt may write to its log
+
+
+class Failure(Wire, frozen=True, kw_only=True):
+    """Why an attempt failed."""
+
+    type: str
+    message: str = ""
+    traceback: str = ""
+    permanent: bool = False  # no retry will help
+    retry_after: Length | None = None  # the job's own wish, instead of the policy's delay
+    kind: FailureKind = "error"  # whose fault it is: each has a budget of its own, see model/retry
+    names: tuple[str, ...] = ()  # of the error's class and its parents, with their modules
+    status: Count | None = None  # of an HTTP answer
+
+
+class ToldFailure(Failure, frozen=True, kw_only=True):
+    """Why an attempt failed, as a worker tells it."""
+
+    kind: ToldKind = "error"
+
+
+class Outcome(Wire, frozen=True, kw_only=True):
+    """What became of items lo..hi-1 of a slice the worker held.
+
+    `started_at` and `ended_at` hold one entry per item, or one for all; `results` one JSON value per item, or none
+    when all are null.
+    """
+
+    parcel: UUID
+    lo: Count
+    hi: Count
+    attempt: Count
+    outcome: OutcomeKind
+    started_at: list[At] = []
+    ended_at: list[At] = []
+    results: list[Raw] = []
+    sensitive: bool = False  # the results are sealed before they are stored
+    exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | None = None
+    error: ToldFailure | None = None
+    wake_at: At | None = None  # suspended: when to look again
+    waits: list[str] = []  # suspended: the steps that wait for a signal
+
+
+class Started(Wire, frozen=True, kw_only=True):
+    """Items that began to run and have run for a second."""
+
+    parcel: UUID
+    lo: Count
+    hi: Count
+    attempt: Count
+    at: At
+
+
+class Progress(Wire, frozen=True, kw_only=True):
+    """How far a running item is, in percent, with a word about it."""
+
+    parcel: UUID
+    item: Count
+    attempt: Count
+    percent: Annotated[float, Meta(ge=0, le=100)] | None = None  # none: only a sign of life
+    message: str = ""  # cut at MAX_PROGRESS
+
+
+class LogLines(Wire, frozen=True, kw_only=True):
+    """Consecutive log lines of one attempt; `seq` numbers the first, and a known number is ignored.
+
+    A line is (at, stream, text); streams are stdout, stderr and log. The lines of an attempt come in order: the next
+    ones, and its outcome, only when these were answered. `left_out` tells how many lines and bytes before them were
+    not sent because of the bound. `open` are lines behind them that have no end yet, as they stand now: they have no
+    number, and are there until the next lines come.
+    """
+
+    parcel: UUID
+    item: Count
+    attempt: Count
+    seq: Count
+    lines: list[tuple[At, LogStream, str]]
+    left_out: tuple[Count, Amount] | None = None
+    open: list[tuple[At, LogStream, str]] | None = None
+
+
+class Exchange(Wire, frozen=True, kw_only=True):
+    """POST /api/v1/sessions/{id}/exchange: outcomes and free capacity up; slices and requests down.
+
+    `n` counts 1, 2, ... on its channel. An unanswered exchange is repeated with the same n and body at any server.
+    `free` is the number of idle slots, `room` what is idle of other resources; `prefetch` allows that many items more
+    for a job whose executions are known to be short.
+    """
+
+    channel: Annotated[int, Meta(ge=0, le=CHANNELS - 1)]
+    n: Annotated[int, Meta(ge=1, le=2**62)]
+    free: Count = 0
+    room: dict[str, Amount] = {}
+    prefetch: dict[UUID, Count] = {}
+    wait: Length = 0  # how long the server may hold the answer while there is nothing to do
+    draining: bool = False
+    outcomes: list[Outcome] = []
+    started: list[Started] = []
+    progress: list[Progress] = []
+    logs: list[LogLines] = []
+
+
+class Grant(Wire, frozen=True, kw_only=True):
+    """Items lo..hi-1 of a parcel, to be run now by this session under this attempt."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    job: UUID
+    version: int
+    attempt: int
+    token: int  # epoch x 2^32 + attempt: the fencing token for user code
+    token_text: str = ""  # the same in decimal digits: a double cannot hold the number
+    failures: int = 0
+    due_at: Instant
+    deadline: Instant | None = None
+    priority: int = 4
+    parent: UUID | None = None
+    items: list[Raw]
+    problem: str = ""  # why the server cannot give the items: they are not begun
+    extras: Raw = ABSENT  # a list, one per item, of what belongs to items: trace, tags, fire instant, interval
+
+
+class Request(Wire, frozen=True, kw_only=True):
+    """Something asked of a running item; it stays until the attempt ends, so it may be repeated."""
+
+    parcel: UUID
+    item: Count
+    attempt: Count
+    kind: RequestKind
+
+
+class Range(Wire, frozen=True, kw_only=True):
+    """Items of a parcel at an attempt: those that this session no longer holds, or that it should hand back."""
+
+    parcel: UUID
+    lo: Count
+    hi: Count
+    attempt: Count
+
+
+class Answer(Wire, frozen=True, kw_only=True):
+    """The answer to an exchange: every running slice stamped (channel, n), and what else the worker should know."""
+
+    slices: list[Grant] = []
+    jobs: dict[str, Raw] = {}  # "jobId:version" -> the definition of each granted slice's job
+    secrets: dict[str, str] = {}  # name -> value, of those that the granted slices' jobs refer to
+    secret_problems: dict[str, str] = {}  # name -> why there is no value: what needs it does not start
+    requests: list[Request] = []
+    hand_back: list[Range] = []  # what of these has not begun is to be released: something goes before it
+    ignored: list[Range] = []
+    servers: list[str] = []
+    drain: bool = False  # somebody asked this worker to drain
+    now: Instant
+
+
+class Submit(Wire, frozen=True, kw_only=True):
+    """One execution asked for: by a route, by the SDK, or by a running job through its session."""
+
+    job: str  # name or id
+    params: Raw = ABSENT
+    delay: Length | None = None
+    at: At | None = None
+    key: str | None = None
+    key_for: Length | None = None  # how long the key stays taken; the job's own span otherwise
+    priority: int | None = None
+    deadline: At | None = None  # when it should have ended: what queues by deadline order by
+    within: Length | None = None  # the same, from when it is due
+    tags: dict[str, str] = {}
+    trace: str | None = None  # W3C's traceparent
+    trace_state: str | None = None  # and its tracestate
+    interval: tuple[At, At] | None = None  # the data it is about; what depends on it inherits that
+    propagate: bool = True  # whether its end is told to the jobs that depend on its job
+    wait_for_dependencies: bool = False
+
+
+class ChildSubmit(Wire, frozen=True, kw_only=True):
+    """POST /api/v1/sessions/{id}/executions: a running item submits others.
+
+    `call` counts the submissions of this execution; a repeated call answers with the same executions.
+    """
+
+    parcel: UUID
+    item: Count
+    attempt: Count
+    call: str
+    submissions: Annotated[list[Submit], Meta(max_length=MOST_CHILDREN)]
+
+
+class Step(Wire, frozen=True, kw_only=True):
+    """A step of a running item that has ended, and its result. A name stands for one step of the execution.
+
+    Names that begin with `@` are Horae's own: `@checkpoint` is not one step but the newest of many.
+    """
+
+    parcel: UUID
+    item: Count
+    attempt: Count
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_STEP_NAME)]
+    result: Raw = field(default_factory=lambda: Raw(b"null"))
+
+
+class Remember(Wire, frozen=True, kw_only=True):
+    """POST /api/v1/sessions/{id}/steps: remember the results of steps before the code goes on."""
+
+    steps: Annotated[list[Step], Meta(min_length=1, max_length=MOST_STEPS)]
+
+
+class StepRemembered(Wire, frozen=True, kw_only=True):
+    """What became of one: kept as it was sent, or `known` by the result of an earlier call, which counts."""
+
+    known: bool = False
+    result: Raw = ABSENT  # of one that was known
+    refused: bool = False  # this session does not hold the item at that attempt
+
+
+class Remembered(Wire, frozen=True, kw_only=True):
+    """The answer, in the order of the steps."""
+
+    steps: list[StepRemembered]
+
+
+class KnownSteps(Wire, frozen=True, kw_only=True):
+    """GET /api/v1/sessions/{id}/steps: what is remembered of an item, by name; `next` is after what to ask again."""
+
+    steps: dict[str, Raw]
+    next: str | None = None
+
+
+class Await(Wire, frozen=True, kw_only=True):
+    """POST /api/v1/sessions/{id}/awaits: a step of a running item waits for a signal.
+
+    The first call decides how long: a later one of the same step goes on with the same deadline.
+    """
+
+    parcel: UUID
+    item: Count
+    attempt: Count
+    step: Annotated[str, Meta(min_length=1, max_length=MAX_STEP_NAME)]
+    signal: Annotated[str, Meta(min_length=1, max_length=MAX_SIGNAL_NAME)]
+    filter: str | None = None  # one expression about `signal`
+    timeout: Length | None = None
+
+
+class Awaited(Wire, frozen=True, kw_only=True):
+    """The answer: the step's result if the signal is there, or its time is over; else until when it waits.
+
+    A result is remembered like that of other steps: {"payload": ...}, or {"timedOut": true}.
+    """
+
+    result: Raw = ABSENT
+    deadline: Instant | None = None

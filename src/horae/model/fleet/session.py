@@ -1,0 +1,71 @@
+"""A session: a worker's registered, heartbeating, fenced presence."""
+
+import struct
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.admission.placement.placement import capacity_entries
+from horae.model.definitions.job import STEADY
+from horae.model.fleet.protocol import CHANNELS, Register
+from horae.model.tenancy.secret_refs import SEALED, TAKES_SECRETS
+
+SessionState = Literal["live", "draining", "lost", "closed"]
+SPOT = "spot"  # the label of a worker that can be taken away at short notice
+LIVE: frozenset[str] = frozenset({"live", "draining"})
+
+_SEEN = struct.Struct(f"<{CHANNELS}q")
+NOTHING_SEEN = _SEEN.pack(*[0] * CHANNELS)
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """What the store knows of a session; `seen` holds the last exchange number answered on each channel."""
+
+    id: UUID
+    namespace: int
+    worker: str
+    presence: Register
+    capabilities: frozenset[str]
+    queues: tuple[str, ...]
+    concurrency: int
+    state: SessionState
+    epoch: int
+    last_seen: Instant
+    created_at: Instant
+    ended_at: Instant | None = None
+    running: int = 0
+
+
+def seen_on(seen: bytes, channel: int) -> int:
+    """The last exchange number decided on a channel."""
+    return int(_SEEN.unpack(seen)[channel])
+
+
+def see(seen: bytes, channel: int, n: int) -> bytes:
+    """The same record with a channel moved to n."""
+    numbers = list(_SEEN.unpack(seen))
+    numbers[channel] = n
+    return _SEEN.pack(*numbers)
+
+
+def capabilities_of(presence: Register) -> frozenset[str]:
+    """What a worker offers: labels ("gpu=a100" and "gpu"), kinds of work, functions, its capacity and protocol.
+
+    It offers to stay unless it is spot. Its name and its machine's are labels too: jobs can be pinned to either.
+    """
+    carried = labels_of(presence)
+    labels = {f"{name}={value}" for name, value in carried.items()} | set(carried)
+    kinds = {f"kind:{kind}" for kind in presence.kinds}
+    functions = {f"function:{function.name}" for function in presence.functions}
+    capacity = set(capacity_entries(presence.concurrency, presence.resources))
+    steady = set() if SPOT in presence.labels else {STEADY}
+    discreet = {SEALED, TAKES_SECRETS} if presence.secrets else {SEALED}
+    return frozenset(labels | kinds | functions | capacity | steady | discreet | {f"protocol:{presence.protocol}"})
+
+
+def labels_of(presence: Register) -> dict[str, str]:
+    """A worker's labels, those that it has by itself included."""
+    own = {"worker": presence.worker, "host": presence.host}
+    return {**presence.labels, **{name: value for name, value in own.items() if value}}

@@ -1,0 +1,1 @@
+"""Namespaces, principals, secrets and sealed values."""

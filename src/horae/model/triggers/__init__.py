@@ -1,0 +1,1 @@
+"""Triggers: when jobs fire, and the ledger of what fired."""

@@ -1,0 +1,202 @@
+"""A calendar that answers: is it open, when does it open next, when was it open last.
+
+The time is cut into buckets of three months. A bucket's openings are found once and kept, so an answer costs a look
+into a sorted list; a search looks at the years 1970 to 2200 and then says "never". Openings begin and end at whole
+seconds.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from horae.env import SECOND, Instant
+from horae.model.triggers.calendars.intervals import Intervals, common, joined, rest
+from horae.model.triggers.calendars.values import (
+    Business,
+    Dates,
+    Exclusion,
+    Hours,
+    Intersection,
+    Reference,
+    Times,
+    Union,
+    Windows,
+)
+from horae.model.triggers.calendars.wall import open_in
+from horae.model.triggers.cron.zone import BUCKET_BITS
+
+BITS = 23  # of the seconds of a bucket, 97 days; whole buckets make one of the zones'
+FIRST_BUCKET, LAST_BUCKET = -1, (217 << BUCKET_BITS - BITS) - 1  # from before 1970 to after the year 2200
+MOST_KEPT = 200_000  # openings and buckets together
+
+Part = Callable[[int], Intervals]
+
+
+class Opening(NamedTuple):
+    """Open from one instant to before another."""
+
+    start: Instant
+    end: Instant
+
+
+class Calendar:
+    """A compiled calendar: a pure function of time that remembers what it found.
+
+    It is also what a maintenance window asks: is it open now, and until when.
+    """
+
+    __slots__ = ("_kept", "_part", "_size", "name")
+
+    def __init__(self, part: Part, name: str = "") -> None:
+        self._part, self.name = part, name
+        self._kept: dict[int, Intervals] = {}
+        self._size = 0
+
+    def bucket(self, number: int) -> Intervals:
+        """The openings in one bucket of UTC seconds."""
+        if not FIRST_BUCKET <= number <= LAST_BUCKET:
+            return ()
+        found = self._kept.get(number)
+        if found is None:
+            found = self._part(number)
+            if self._size > MOST_KEPT:
+                self._kept, self._size = {}, 0
+            self._kept[number] = found
+            self._size += 1 + len(found)
+        return found
+
+    def is_open(self, at: Instant) -> bool:
+        """Whether it is open at an instant."""
+        second = at // SECOND
+        openings = self.bucket(second >> BITS)
+        place = bisect_right(openings, (second, _ENDLESS)) - 1
+        return place >= 0 and second < openings[place][1]
+
+    def next_open(self, at: Instant) -> Instant | None:
+        """The first open instant at or after this one; None for never."""
+        second = at // SECOND
+        first = second >> BITS
+        for number in range(max(first, FIRST_BUCKET), LAST_BUCKET + 1):
+            openings = self.bucket(number)
+            place = bisect_right(openings, (second, _ENDLESS)) - 1
+            if place >= 0 and second < openings[place][1]:
+                return max(at, openings[place][0] * SECOND)
+            if place + 1 < len(openings):
+                return openings[place + 1][0] * SECOND
+        return None
+
+    def next_closed(self, at: Instant) -> Instant | None:
+        """The first closed instant at or after this one; None when it does not close."""
+        second = at // SECOND
+        first = second >> BITS
+        if first > LAST_BUCKET:
+            return at
+        for number in range(first, LAST_BUCKET + 1):
+            openings = self.bucket(number)
+            place = bisect_right(openings, (second, _ENDLESS)) - 1
+            if place < 0 or second >= openings[place][1]:
+                return max(at, second * SECOND)
+            second = openings[place][1]
+            if second < (number + 1) << BITS:
+                return second * SECOND
+        return None
+
+    def last_open(self, at: Instant) -> Instant | None:
+        """The last open instant at or before this one: itself, or the last whole second that was; None for never."""
+        second = at // SECOND
+        first = second >> BITS
+        for number in range(min(first, LAST_BUCKET), FIRST_BUCKET - 1, -1):
+            openings = self.bucket(number)
+            place = bisect_right(openings, (second, _ENDLESS)) - 1
+            if place >= 0:
+                return at if second < openings[place][1] else (openings[place][1] - 1) * SECOND
+        return None
+
+    def last_closed(self, at: Instant) -> Instant | None:
+        """The last closed instant at or before this one: itself, or the last whole second that was; None for never."""
+        second = at // SECOND
+        first = second >> BITS
+        for number in range(first, FIRST_BUCKET - 1, -1):
+            openings = self.bucket(number)
+            place = bisect_right(openings, (second, _ENDLESS)) - 1
+            if place < 0 or second >= openings[place][1]:
+                return at if second == at // SECOND else second * SECOND
+            second = openings[place][0] - 1
+            if second >= number << BITS:
+                return second * SECOND
+        return None
+
+    def openings(self, after: Instant, before: Instant) -> Iterator[Opening]:
+        """Openings that have any of [after, before), whole, in order."""
+        start = self.next_open(after)
+        if start == after:
+            closed = self.last_closed(after)
+            start = FIRST if closed is None else closed // SECOND * SECOND + SECOND
+        while start is not None and start < before:
+            end = self.next_closed(start)
+            if end is None:
+                yield Opening(start, LAST)
+                return
+            yield Opening(start, end)
+            start = self.next_open(end)
+
+
+_ENDLESS = 1 << 62
+FIRST: Instant = (FIRST_BUCKET << BITS) * SECOND
+LAST: Instant = ((LAST_BUCKET + 1) << BITS) * SECOND
+
+
+def compiled(times: Times, others: Mapping[str, Calendar], name: str = "") -> Calendar:
+    """A calendar of a definition; `others` are the calendars it refers to, by name."""
+    return Calendar(_part(times, others), name)
+
+
+def _part(times: Times, others: Mapping[str, Calendar]) -> Part:
+    if isinstance(times, Business | Dates | Hours):
+        return lambda bucket: open_in(times, *_bounds(bucket))
+    if isinstance(times, Windows):
+        seconds = joined((-(-each.start // SECOND), -(-each.end // SECOND)) for each in times.windows)
+        return lambda bucket: common((_bounds(bucket),), seconds)
+    if isinstance(times, Reference):
+        return others[times.name].bucket
+    if isinstance(times, Union):
+        return _any_of([_part(member, others) for member in times.members])
+    if isinstance(times, Intersection):
+        return _all_of([_part(member, others) for member in sorted(times.members, key=_cost)])
+    assert isinstance(times, Exclusion)
+    base, without = _part(times.base, others), _any_of([_part(each, others) for each in times.without])
+    return _all_of([base, lambda bucket: rest(_bounds(bucket), without(bucket))])
+
+
+def _cost(times: Times) -> int:
+    """What is quick, and mostly leaves nothing, is asked first."""
+    if isinstance(times, Dates | Windows):
+        return 0
+    return 1 if isinstance(times, Hours) else 2
+
+
+def _any_of(parts: list[Part]) -> Part:
+    return lambda bucket: joined(interval for part in parts for interval in part(bucket))
+
+
+def _all_of(parts: list[Part]) -> Part:
+    def both(bucket: int) -> Intervals:
+        found: Intervals = (_bounds(bucket),)
+        for part in parts:
+            if not found:
+                break
+            found = common(found, part(bucket))
+        return found
+
+    return both
+
+
+def all_open(calendars: "list[Calendar]") -> Calendar:
+    """Open when all of these are."""
+    if len(calendars) == 1:
+        return calendars[0]
+    return Calendar(_all_of([each.bucket for each in calendars]), " and ".join(each.name for each in calendars))
+
+
+def _bounds(bucket: int) -> tuple[int, int]:
+    return bucket << BITS, (bucket + 1) << BITS

@@ -1,0 +1,41 @@
+"""Calendars as the API shows them."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, field
+
+from horae.model.base.view import Time, View
+
+
+class CalendarUse(View, frozen=True, kw_only=True, omit_defaults=True):
+    """Who goes by a calendar: a trigger of a job, another calendar, or the window of a queue (`*` for all)."""
+
+    job: str = ""
+    trigger: str = ""
+    calendar: str = ""
+    queue: str = ""
+
+
+class CalendarView(View, frozen=True, kw_only=True):
+    """A calendar: what it says, in words too, and how it stands now. `validTo` is null while it is the present one."""
+
+    name: str
+    version: int
+    description: str
+    definition: dict[str, Any]
+    text: str
+    open: Annotated[bool | None, Meta(description="Whether it is open now; null when that cannot be told.")]
+    opens_at: Annotated[Time | None, Meta(description="When it opens next; null while it is open, or for never.")]
+    closes_at: Annotated[Time | None, Meta(description="When it closes; null while it is closed, or for never.")]
+    created_at: Time
+    valid_from: Time
+    valid_to: Time | None = None
+    used_by: list[CalendarUse] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class OpeningView(View, frozen=True, kw_only=True):
+    """Open from an instant to before another; null where it has no beginning or end."""
+
+    from_: Time | None = field(name="from")
+    to: Time | None

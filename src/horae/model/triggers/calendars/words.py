@@ -1,0 +1,46 @@
+"""Calendars in plain English."""
+
+from horae.model.triggers.calendars.dates import render_days
+from horae.model.triggers.calendars.hours import render_hours
+from horae.model.triggers.calendars.values import (
+    Business,
+    Dates,
+    Exclusion,
+    Hours,
+    Intersection,
+    Reference,
+    Times,
+    Union,
+    Windows,
+)
+
+_MOST_NAMED = 3
+
+
+def describe_times(times: Times) -> str:
+    """One short phrase; long lists are counted."""
+    if isinstance(times, Business):
+        place = times.exchange or "-".join(part for part in (times.country, times.subdivision) if part)
+        return f"business days of {place}, {times.timezone} time"
+    if isinstance(times, Dates):
+        return f"{_some(render_days(times), 'dates')}, {times.timezone} time"
+    if isinstance(times, Hours):
+        return f"{_some([render_hours(each) for each in times.weekly], 'weekly hours')}, {times.timezone} time"
+    if isinstance(times, Windows):
+        count = len(times.windows)
+        return "1 window" if count == 1 else f"{count} windows"
+    if isinstance(times, Reference):
+        return f'"{times.name}"'
+    if isinstance(times, Exclusion):
+        return f"{_inner(times.base)} except {' and '.join(_inner(each) for each in times.without)}"
+    word = " or " if isinstance(times, Union) else " and "
+    return word.join(_inner(member) for member in times.members)
+
+
+def _inner(times: Times) -> str:
+    text = describe_times(times)
+    return f"({text})" if isinstance(times, Union | Intersection | Exclusion) else text
+
+
+def _some(entries: list[str], noun: str) -> str:
+    return ", ".join(entries) if len(entries) <= _MOST_NAMED else f"{len(entries)} {noun}"

@@ -1,0 +1,80 @@
+"""How many fires lie between two instants: counted by days and clock changes, never one by one."""
+
+from datetime import date
+
+from horae.env import SECOND, Instant
+from horae.model.triggers.cron.fire import DstGap, DstOverlap, Passing, fires_in_gap, passing_of, walls
+from horae.model.triggers.cron.wall import DAY, EPOCH_ORDINAL, Expression, Ticks, month_at
+from horae.model.triggers.cron.zone import BUCKET_BITS, FIRST_BUCKET, LAST_BUCKET, Span, spans
+
+
+def count_between(
+    x: Expression, zone: str, after: Instant, before: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
+) -> int:
+    """How many fires lie strictly between two instants. A century costs about a thousand months."""
+    passing = passing_of(x, gap, overlap)
+    lo, hi = after // SECOND + 1, -(-before // SECOND)  # the whole seconds from `lo` to before `hi`
+    buckets = range(max(lo >> BUCKET_BITS, FIRST_BUCKET), min((hi - 1) >> BUCKET_BITS, LAST_BUCKET) + 1)
+    return sum(_count_in(x, span, lo, hi, passing) for bucket in buckets for span in spans(zone, bucket))
+
+
+def _count_in(x: Expression, span: Span, lo: int, hi: int, passing: Passing) -> int:
+    """How many fires of a span lie at UTC seconds from `lo` to before `hi`."""
+    start, end = max(lo, span.start), min(hi, span.end)
+    if start >= end:
+        return 0
+    first, last = walls(span, passing)
+    count = count_walls(x, max(first, start + span.offset), min(last, end + span.offset))
+    lands = span.start + span.offset
+    if passing.shift and start == span.start and fires_in_gap(x, span) and not count_walls(x, lands, lands + 1):
+        count += 1
+    return count
+
+
+def count_walls(x: Expression, lo: int, hi: int) -> int:
+    """How many wall times from `lo` to before `hi` match."""
+    if lo >= hi:
+        return 0
+    (first, since), (last, until) = divmod(lo, DAY), divmod(hi, DAY)
+    count = _days_between(x, first, last) * _times_before(x, DAY)
+    if since and _days_between(x, first, first + 1):
+        count -= _times_before(x, since)
+    if until and _days_between(x, last, last + 1):
+        count += _times_before(x, until)
+    return count
+
+
+def _days_between(x: Expression, first: int, end: int) -> int:
+    """How many days since 1970 match, from `first` to before `end`."""
+    count = 0
+    index = _month_of(first) if first < end else 0
+    while first < end:
+        month, following = month_at(index), month_at(index + 1)
+        bits = x.days_in(month) >> first - month.start
+        if end < following.start:
+            bits &= (1 << end - first) - 1
+        count += bits.bit_count()
+        first, index = following.start, index + 1
+    return count
+
+
+def _month_of(day: int) -> int:
+    at = date.fromordinal(day + EPOCH_ORDINAL)
+    return at.year * 12 + at.month - 1
+
+
+def _times_before(x: Expression, second: int) -> int:
+    """How many matching seconds of a day lie before this one."""
+    minute, second = divmod(second, 60)
+    hour, minute = divmod(minute, 60)
+    in_minute = x.seconds.bits.bit_count()
+    count = _below(x.hours, hour) * x.minutes.bits.bit_count() * in_minute
+    if x.hours.bits >> hour & 1:
+        count += _below(x.minutes, minute) * in_minute
+        if x.minutes.bits >> minute & 1:
+            count += _below(x.seconds, second)
+    return count
+
+
+def _below(ticks: Ticks, value: int) -> int:
+    return (ticks.bits & (1 << value) - 1).bit_count()

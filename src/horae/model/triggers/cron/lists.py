@@ -1,0 +1,57 @@
+"""A field's list: plain values as bits, and in the day fields also what is counted within a month."""
+
+from collections.abc import Callable
+
+from horae.model.triggers.cron.days import Days, Last, LastWeekday, Nearest, Nth, Special
+from horae.model.triggers.cron.fields import Field, read_item, read_number, refuse
+
+Counted = Callable[[Field, str], Special | None]
+
+
+def read_list(where: Field, text: str, key: str) -> int:
+    """A field of plain values as bits, bit 0 the value 0."""
+    bits = 0
+    for item in dict.fromkeys(text.split(",")):
+        bits |= read_item(where, item, key)
+    return bits
+
+
+def read_days(where: Field, text: str, key: str, counted: Counted) -> Days:
+    """A day field; `counted` reads the items that are counted and leaves the plain ones."""
+    bits, special = 0, []
+    for item in dict.fromkeys(text.split(",")):
+        if found := counted(where, item):
+            special.append(found)
+        else:
+            bits |= read_item(where, item, key)
+    return Days(bits, tuple(special))
+
+
+def read_weekdays(where: Field, text: str, key: str, counted: Counted) -> Days:
+    """A field of weekdays, counted from Sunday as 0 whatever the field calls it."""
+    days = read_days(where, text, key, counted)
+    bits = days.plain >> where.lo
+    return Days((bits | bits >> 7) & 0x7F, days.special)
+
+
+def counted_in_month(where: Field, item: str) -> Special | None:
+    """`L`, `LW` or `15W`."""
+    if item == "L":
+        return Last()
+    if item == "LW":
+        return Nearest()
+    return Nearest(read_number(where, item, item[:-1])) if item.endswith("W") else None
+
+
+def counted_weekday(where: Field, item: str) -> Special | None:
+    """`5L` or `MON#2`."""
+    weekday, hash_, nth = item.partition("#")
+    if hash_:
+        if nth not in ("1", "2", "3", "4", "5"):
+            refuse(where, item, "# takes 1 to 5", 'For example "MON#2"; the last Monday of the month is "MONL".')
+        return Nth(_weekday(where, item, weekday), int(nth))
+    return LastWeekday(_weekday(where, item, item[:-1])) if item.endswith("L") else None
+
+
+def _weekday(where: Field, item: str, text: str) -> int:
+    return (read_number(where, item, text) - where.lo) % 7

@@ -1,0 +1,154 @@
+"""The quartz dialect: seconds first, 1 is Sunday, `?` in one day field, and a year if one is wanted.
+
+It reads what Quartz documents, ranges over the end of a field (`22-2`, `NOV-FEB`) among it, into the same Expression as
+the unix dialect.
+"""
+
+import re
+from contextlib import suppress
+from dataclasses import replace
+
+from horae.errors import BadInput
+from horae.model.triggers.cron import fields as f
+from horae.model.triggers.cron.days import Last, Nearest, Special, month_days
+from horae.model.triggers.cron.fields import Field, refuse
+from horae.model.triggers.cron.lists import counted_in_month, counted_weekday, read_days, read_list, read_weekdays
+from horae.model.triggers.cron.unix import MACROS, parse_unix
+from horae.model.triggers.cron.wall import Expression, ceil_wall, ticks
+
+ORDER = "The fields are: second minute hour day-of-month month day-of-week [year]."
+
+SECOND, MINUTE, HOUR, DOM, MONTH = (
+    replace(each, order=ORDER, wraps=True) for each in (f.SECOND, f.MINUTE, f.HOUR, f.DOM, f.MONTH)
+)
+DOW = Field("dow", "day-of-week", 1, 7, (1, 7), {name: day + 1 for name, day in f.WEEKDAYS.items()}, ORDER, wraps=True)
+YEAR = Field("year", "year", 1970, 2099, None, order=ORDER)
+
+_LAST_OFFSET = re.compile(r"L-(\d{1,2})(W?)", re.ASCII)
+_NO_BASE = re.compile(r"(^|,)/")
+_LAST_OF_WEEK = re.compile(r"(^|,)L(?=,|$)")
+
+
+def parse_quartz(text: str, key: str) -> Expression:
+    """Read an expression; what is ambiguous, wrong or never fires is refused with the reason and a suggestion."""
+    *parts, year = _split(text)
+    second, minute, hour, dom, month, dow = parts
+    _refuse_questions(second, minute, hour, month, year)
+    _require_question(text, parts, year)
+    days_of_month = read_days(DOM, dom, key, _counted_in_month)
+    days_of_week = read_weekdays(DOW, _LAST_OF_WEEK.sub(r"\1SAT", dow), key, counted_weekday)
+    x = Expression(
+        text=text,
+        fields=tuple(parts),
+        seconds=ticks(read_list(SECOND, second, key), 60),
+        minutes=ticks(read_list(MINUTE, minute, key), 60),
+        hours=ticks(read_list(HOUR, hour, key), 24),
+        months=read_list(MONTH, month, key),
+        days=month_days(days_of_month, days_of_week, both=True),
+        wild=any(part.startswith("*") for part in (second, minute, hour)),
+        dom=days_of_month,
+        dow=days_of_week,
+        both=True,
+        years=_years(year, key),
+        dialect="quartz",
+    )
+    if ceil_wall(x, 0) is None:  # from 1970 on, before which no expression names a year
+        _refuse_never(x, year)
+    return x
+
+
+def _split(text: str) -> list[str]:
+    """The seven fields in capitals; without a year every year is meant."""
+    if text.startswith("@"):
+        _refuse_macro(text)
+    parts = [_NO_BASE.sub(r"\1*/", part) for part in text.upper().split()]
+    if len(parts) == 6:
+        parts.append("*")
+    if len(parts) != 7:
+        count = "1 field" if len(parts) == 1 else f"{len(parts)} fields"
+        reason = f'"{text}" has {count}; the quartz dialect has 6, or 7 with the year last.'
+        raise BadInput(reason, _count(text, parts), field="schedule")
+    return parts
+
+
+def _count(text: str, parts: list[str]) -> str:
+    if len(parts) != 5:
+        return ORDER
+    with suppress(BadInput):
+        parse_unix(text, "any/key")
+        return f"It reads as the unix dialect: leave the dialect out{_translated(['0', *parts])}."
+    return ORDER
+
+
+def _refuse_macro(text: str) -> None:
+    instead = ""
+    if text.lower() in MACROS:
+        instead = _translated(["0", *MACROS[text.lower()].split()])
+    reason = f'"{text}" is not of the quartz dialect, which has no macros.'
+    raise BadInput(reason, f"Leave the dialect out{instead}.", field="schedule")
+
+
+def _translated(parts: list[str]) -> str:
+    """How the six fields of a unix expression are written here, where that takes no thought."""
+    *clock, dom, month, dow = parts
+    if dow == "0":
+        dow = "SUN"
+    if any(each.isdigit() for each in dow):
+        return ", or mind that 1 is Sunday here"
+    if "*" not in (dom, dow):
+        return ""
+    days = [dom, month, "?"] if dow == "*" else ["?", month, dow]
+    return f', or write "{" ".join([*clock, *days])}"'
+
+
+def _refuse_questions(*parts: str) -> None:
+    for where, part in zip((SECOND, MINUTE, HOUR, MONTH, YEAR), parts, strict=True):
+        if "?" in part:
+            refuse(where, part, "? stands for a day field only", 'Write "*" for every value.')
+
+
+def _require_question(text: str, parts: list[str], year: str) -> None:
+    """Exactly one of the day fields is `?`: Quartz does not say what two would mean together."""
+    dom, dow = parts[3], parts[5]
+    if "?" in (dom, dow) and (dom + dow).count("?") == 1:
+        return
+    dom, dow = _without_question(dom), _without_question(dow)
+    if "*" in (dom, dow):
+        days = [dom, parts[4], "?"] if dow == "*" else ["?", parts[4], dow]
+        remedy = f'Write "{" ".join([*parts[:3], *days, *([] if year == "*" else [year])])}".'
+    else:
+        remedy = "Make two triggers, or use the unix dialect, which fires on days that match either."
+    reason = f'"{text}" needs "?" in exactly one of day-of-month and day-of-week.'
+    raise BadInput(reason, remedy, field="schedule")
+
+
+def _without_question(text: str) -> str:
+    return ",".join(item for item in text.split(",") if "?" not in item) or "*"
+
+
+def _counted_in_month(where: Field, item: str) -> Special | None:
+    """`L-3` and `L-3W` beside `L`, `LW` and `15W`."""
+    if not item.startswith("L-"):
+        return counted_in_month(where, item)
+    found = _LAST_OFFSET.fullmatch(item)
+    if found is None or int(found.group(1)) > 30:
+        refuse(where, item, "the days before the last are a number up to 30", 'For example "L-3".')
+    before = int(found.group(1))
+    return Nearest(before=before) if found.group(2) else Last(before)
+
+
+def _years(text: str, key: str) -> tuple[int, ...] | None:
+    if text == "*":
+        return None
+    bits = read_list(YEAR, text, key)
+    return tuple(year for year in range(YEAR.lo, YEAR.hi + 1) if bits >> year & 1)
+
+
+def _refuse_never(x: Expression, year: str) -> None:
+    dom, month, dow = x.fields[3:]
+    when = "no month has such a day" if x.years is None else f"there is no such day in {year[:40]}"
+    raise BadInput(
+        f'"{x.text}" never fires: {when} (day-of-month {dom}, month {month}, day-of-week {dow}).',
+        'Choose a day the month has, or "L" for its last day.',
+        field="schedule",
+    )

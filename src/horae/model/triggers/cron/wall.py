@@ -1,0 +1,200 @@
+"""Expressions on the clock on the wall, where every day has 24 hours: the next and the last matching time.
+
+Wall times are whole seconds since 1970-01-01T00:00:00 as that clock shows it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+
+from horae.model.triggers.cron.days import Days, shape
+
+DAY = 86_400
+YEARS_AHEAD = 50  # a leap day on a given weekday may be 40 years away; nothing is further
+
+EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_FIRST_MONTH, _LAST_MONTH = 12, 9_999 * 12 + 10  # months since year 0 that `date` knows, with room at the end
+
+
+class Ticks:
+    """The values of one field of the clock, with the nearest value up and down for every place."""
+
+    __slots__ = ("bits", "ceil", "first", "floor", "last")
+
+    def __init__(self, bits: int, size: int) -> None:
+        ceil, floor = [-1], [-1]
+        for place in range(size):
+            floor.append(place if bits >> place & 1 else floor[-1])
+            ceil.append(size - 1 - place if bits >> size - 1 - place & 1 else ceil[-1])
+        self.bits = bits
+        # One entry more than there are places: what lies beyond the end answers -1.
+        self.ceil, self.floor = tuple(reversed(ceil)), tuple(floor)
+        self.first, self.last = self.ceil[0], self.floor[-1]
+
+
+@lru_cache(maxsize=4096)
+def ticks(bits: int, size: int) -> Ticks:
+    """The values of a field; expressions share them, as most differ in one field only."""
+    return Ticks(bits, size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expression:
+    """A parsed cron expression. `wild` decides how it meets a clock change; `fields` are the six it was made of."""
+
+    text: str
+    fields: tuple[str, ...]  # in capitals, from the second to the day of the week
+    seconds: Ticks
+    minutes: Ticks
+    hours: Ticks
+    months: int
+    days: tuple[int, ...]  # for each of days.SHAPES
+    wild: bool
+    dom: Days
+    dow: Days  # 0 is Sunday, whatever the dialect
+    both: bool  # whether a day must match both day fields, or either
+    years: tuple[int, ...] | None = None  # in order; None for every year
+    dialect: str = "unix"
+
+    def days_in(self, month: "Month") -> int:
+        if self.years is not None and month.year not in self.years:
+            return 0
+        return self.days[month.shape] if self.months >> month.number & 1 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """A month of a year: its number, its first day since 1970, its shape."""
+
+    year: int
+    number: int
+    start: int
+    shape: int
+
+
+@lru_cache(maxsize=8192)
+def month_at(index: int) -> Month:
+    """The month that is `index` months after January of year 0."""
+    year, number = divmod(index, 12)
+    begin = date(year, number + 1, 1)
+    after = date(year + (number == 11), (number + 1) % 12 + 1, 1)
+    first = begin.toordinal() - EPOCH_ORDINAL
+    return Month(year, number + 1, first, shape((after - begin).days, begin.isoweekday() % 7))
+
+
+def ceil_wall(x: Expression, wall: int) -> int | None:
+    """The first matching wall time at or after this one, within 50 years or in the years the expression names."""
+    day, second = divmod(wall, DAY)
+    at = date.fromordinal(day + EPOCH_ORDINAL)
+    index = at.year * 12 + at.month - 1
+    month = month_at(index)
+    bits = x.days_in(month) >> at.day - 1
+    if bits & 1:
+        time = ceil_time(x, second)
+        if time >= 0:
+            return day * DAY + time
+    bits &= ~1
+    if bits:
+        return (day + _lowest(bits)) * DAY + first_time(x)
+    return _first_in(x, _months_after(x, index))
+
+
+def floor_wall(x: Expression, wall: int) -> int | None:
+    """The last matching wall time at or before this one, within 50 years or in the years the expression names."""
+    day, second = divmod(wall, DAY)
+    at = date.fromordinal(day + EPOCH_ORDINAL)
+    index = at.year * 12 + at.month - 1
+    month = month_at(index)
+    bits = x.days_in(month) & (1 << at.day) - 1
+    if bits >> at.day - 1:
+        time = floor_time(x, second)
+        if time >= 0:
+            return day * DAY + time
+        bits &= ~(1 << at.day - 1)
+    if bits:
+        return (month.start + bits.bit_length() - 1) * DAY + last_time(x)
+    return _last_in(x, _months_before(x, index))
+
+
+def _months_after(x: Expression, index: int) -> Iterable[int]:
+    if x.years is None:
+        return range(index + 1, min(index + YEARS_AHEAD * 12, _LAST_MONTH) + 1)
+    return (m for year in x.years for m in range(max(index + 1, year * 12), year * 12 + 12))
+
+
+def _months_before(x: Expression, index: int) -> Iterable[int]:
+    if x.years is None:
+        return range(index - 1, max(index - YEARS_AHEAD * 12, _FIRST_MONTH) - 1, -1)
+    return (m for year in reversed(x.years) for m in range(min(index - 1, year * 12 + 11), year * 12 - 1, -1))
+
+
+def _first_in(x: Expression, months: Iterable[int]) -> int | None:
+    for index in months:
+        if not x.months >> index % 12 + 1 & 1:
+            continue
+        month = month_at(index)
+        bits = x.days_in(month)
+        if bits:
+            return (month.start + _lowest(bits)) * DAY + first_time(x)
+    return None
+
+
+def _last_in(x: Expression, months: Iterable[int]) -> int | None:
+    for index in months:
+        if not x.months >> index % 12 + 1 & 1:
+            continue
+        month = month_at(index)
+        bits = x.days_in(month)
+        if bits:
+            return (month.start + bits.bit_length() - 1) * DAY + last_time(x)
+    return None
+
+
+def _lowest(bits: int) -> int:
+    return (bits & -bits).bit_length() - 1
+
+
+def first_time(x: Expression) -> int:
+    """The first second of a day that matches."""
+    return x.hours.first * 3600 + x.minutes.first * 60 + x.seconds.first
+
+
+def last_time(x: Expression) -> int:
+    """The last second of a day that matches."""
+    return x.hours.last * 3600 + x.minutes.last * 60 + x.seconds.last
+
+
+def ceil_time(x: Expression, second: int) -> int:
+    """The first matching second of the day at or after this one, or -1."""
+    minute, second = divmod(second, 60)
+    hour, minute = divmod(minute, 60)
+    if x.hours.ceil[hour] == hour:
+        if x.minutes.ceil[minute] == minute:
+            tick = x.seconds.ceil[second]
+            if tick >= 0:
+                return hour * 3600 + minute * 60 + tick
+        tick = x.minutes.ceil[minute + (x.minutes.ceil[minute] == minute)]
+        if tick >= 0:
+            return hour * 3600 + tick * 60 + x.seconds.first
+        hour += 1
+    hour = x.hours.ceil[hour]
+    return -1 if hour < 0 else hour * 3600 + x.minutes.first * 60 + x.seconds.first
+
+
+def floor_time(x: Expression, second: int) -> int:
+    """The last matching second of the day at or before this one, or -1."""
+    minute, second = divmod(second, 60)
+    hour, minute = divmod(minute, 60)
+    if x.hours.floor[hour + 1] == hour:
+        if x.minutes.floor[minute + 1] == minute:
+            tick = x.seconds.floor[second + 1]
+            if tick >= 0:
+                return hour * 3600 + minute * 60 + tick
+            minute -= 1
+        tick = x.minutes.floor[minute + 1]
+        if tick >= 0:
+            return hour * 3600 + tick * 60 + x.seconds.last
+        hour -= 1
+    hour = x.hours.floor[hour + 1]
+    return -1 if hour < 0 else hour * 3600 + x.minutes.last * 60 + x.seconds.last

@@ -1,0 +1,62 @@
+"""How many fires of a trigger are to come within each of several spans of time."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from horae.env import Instant
+from horae.model.triggers.decisions.count import count_fires, fires_left
+from horae.model.triggers.decisions.course import Course
+from horae.model.triggers.decisions.decide import upcoming
+from horae.model.triggers.decisions.open_count import count_open
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Trigger
+
+FEW = 12  # fires that are found one by one, or as many as half of the spans; more are counted by span
+
+
+def count_ahead(
+    trigger: Trigger,
+    rules: Rules,
+    decided: Instant,
+    fired: int,
+    edges: Sequence[Instant],
+    course: Course | None = None,
+) -> list[int]:
+    """The fires that are not decided yet between each two edges; with a course, those that it lets run."""
+    begin = max(decided, edges[0] - rules.offset - 1)
+    left = fires_left(trigger, rules, fired, decided, begin)
+    counts = _one_by_one(trigger, rules, begin, edges) if course is None else None
+    if counts is None:
+        counts = [
+            _between(trigger, rules, max(begin, low - rules.offset - 1), high - rules.offset, course)
+            for low, high in pairwise(edges)
+        ]
+    return counts if left is None else _at_most(counts, left)
+
+
+def _one_by_one(trigger: Trigger, rules: Rules, at: Instant, edges: Sequence[Instant]) -> list[int] | None:
+    """Found each by itself; None when they are many."""
+    counts, place = [0] * (len(edges) - 1), 0
+    for _ in range(max(FEW, len(counts) // 2)):
+        following = upcoming(trigger, rules, at)
+        if following is None or following + rules.offset >= edges[-1]:
+            return counts
+        while following + rules.offset >= edges[place + 1]:
+            place += 1
+        counts[place] += 1
+        at = following
+    return None
+
+
+def _between(trigger: Trigger, rules: Rules, after: Instant, before: Instant, course: Course | None) -> int:
+    if after >= before:
+        return 0
+    return count_fires(trigger, rules, after, before) if course is None else count_open(course, after, before)
+
+
+def _at_most(counts: Sequence[int], left: int) -> list[int]:
+    cut: list[int] = []
+    for count in counts:
+        cut.append(min(count, left))
+        left -= cut[-1]
+    return cut

@@ -1,0 +1,228 @@
+"""What becomes of the nominal fires of a trigger that goes by calendars.
+
+The fires that run are decided as any others, by `decide`; around them every fire that does not run is accounted for.
+A fire is decided at its instant, one that is advanced at the last open second before it. Of fires that never run,
+those of a few seconds are decided together.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import msgspec
+
+from horae.env import SECOND, Instant, Micros
+from horae.model.base.duration import format_duration
+from horae.model.base.instant import format_instant
+from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.decisions.course import Course
+from horae.model.triggers.decisions.decide import (
+    Decision,
+    Disposition,
+    Fire,
+    LedgerRun,
+    decide,
+    is_spent,
+    meet_next,
+    with_lost,
+)
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Once, Trigger, previous_fire
+
+TOGETHER: Micros = 5 * SECOND  # how long a closed fire waits to share a row with the next
+MOST_ROWS = 64  # that one run of fires is told apart into by openings
+
+
+def decide_by_calendar(
+    trigger: Trigger,
+    rules: Rules,
+    calendar: Calendar,
+    decided_through: Instant,
+    now: Instant,
+    limit: int,
+    *,
+    fired: int = 0,
+    busy: bool = False,
+    waiting: int = 0,
+    moved_to: Instant | None = None,
+) -> Decision:
+    """Decide the nominal fires in (decided_through, now], and one that is advanced to before now; else as `decide`.
+
+    `moved_to` is where the last fire that was moved went. A moved fire runs at that instant (`due`); those that come
+    to the same instant are `coalesced` with it. The cost is that of the answer, however long the time that passed.
+    """
+    at = now - rules.offset
+    bare = msgspec.structs.replace(rules, offset=0, start_at=None, end_at=None)
+    course = Course(trigger, rules, calendar, decided_through, moved_to, at)
+    main = decide(
+        cast(Trigger, course), bare, decided_through, at, limit, fired=fired, busy=busy, waiting=waiting
+    )  # the course is asked for its fires as a trigger is
+    cut = main.next_fire_at is not None and main.next_fire_at <= at
+    fires, ledger, through = main.fires, main.ledger, main.decided_through
+    if not cut and not is_spent(rules, fired + len(fires)):
+        queued = waiting + max(0, len(fires) - (0 if busy or waiting else 1))  # beside the one that runs
+        ahead = _ahead(course, bare, through, at, limit - len(fires), fired + len(fires), busy or bool(fires), queued)
+        if ahead is not None:
+            fires, ledger, through = (*fires, *ahead.fires), (*ledger, *ahead.ledger), ahead.decided_through
+    moved = [_moved(course, trigger, fire) for fire in fires]
+    last = next((fire.due for fire in reversed(moved) if fire.due is not None), moved_to)
+    told = [_told(course, run, at) for run in ledger]
+    following: Instant | None = main.next_fire_at if cut else None
+    if not cut and not is_spent(rules, fired + len(fires)):
+        following = _meet_next(trigger, rules, calendar, through, last)
+    covered = _merged(_covered(course, told, decided_through, through))
+    return Decision(
+        fires=tuple(moved),
+        ledger=tuple(with_lost(trigger, rules, covered, decided_through, through)),
+        decided_through=through,
+        next_fire_at=None if following is None else following + rules.offset,
+        moved_to=last,
+    )
+
+
+def _meet_next(
+    trigger: Trigger, rules: Rules, calendar: Calendar, decided_through: Instant, moved_to: Instant | None
+) -> Instant | None:
+    """When a trigger has to be met next, before its offset: at a fire, or when some that do not run are to be told."""
+    course = Course(trigger, rules, calendar, decided_through, moved_to)
+    first = course.nominal_after(decided_through)
+    if first is None:
+        return meet_next(trigger, rules, decided_through, None)
+    if course.runs(first):
+        return meet_next(trigger, rules, decided_through, min(first, course.due(first) or first))
+    together = course.nominal_before(first + TOGETHER + 1) or first
+    near = Course(trigger, rules, calendar, decided_through, moved_to, together).next(decided_through)
+    return meet_next(trigger, rules, decided_through, together if near is None else min(near, together))
+
+
+def runs_after(trigger: Trigger, rules: Rules, calendar: Calendar, after: Instant) -> Iterator[tuple[Instant, Instant]]:
+    """The fires that run after an instant, each with when it is due; it ends when a long search finds no more."""
+    course = Course(trigger, rules, calendar, after)
+    at = course.next(after)
+    while at is not None:
+        yield at, course.due(at) or at
+        at = course.next(at)
+
+
+def _ahead(
+    course: Course,
+    rules: Rules,
+    through: Instant,
+    at: Instant,
+    limit: int,
+    fired: int,
+    busy: bool,
+    waiting: int,
+) -> Decision | None:
+    """The decision about a fire to come that is due by now, because it is advanced; None without one."""
+    coming = course.nominal_after(max(through, at)) if rules.outside == "advance" and limit > 0 else None
+    if coming is None or not course.runs(coming):
+        return None
+    due = course.due(coming)
+    if due is None or due > at:
+        return None
+    allowed = rules.misfire.within if rules.misfire.policy == "window" else 0
+    if at - due > max(rules.grace, allowed) and rules.misfire.policy in ("skip", "window"):
+        cause = f"missed by more than {format_duration(rules.grace)}; misfire is {rules.misfire.policy}"
+        return Decision((), (LedgerRun(coming, coming, "skipped-misfire", cause),), coming, None)
+    return decide(Once(at=coming), rules, coming - 1, coming, limit, fired=fired, busy=busy, waiting=waiting)
+
+
+def _moved(course: Course, trigger: Trigger, fire: Fire) -> Fire:
+    """A fire with when it is due, if that is another instant, and the interval since the nominal fire before it."""
+    due = course.due(fire.at)
+    return Fire(fire.at, previous_fire(trigger, fire.at), None if due == fire.at else due)
+
+
+def _told(course: Course, run: LedgerRun, now: Instant) -> LedgerRun:
+    """A run as it is written: what was moved says where to."""
+    if run.disposition != "fired":
+        return run
+    due = course.due(run.first)
+    if due is None or due == run.first:
+        return run
+    late = f"; missed; misfire is {course.rules.misfire.policy}" if now - due > course.rules.grace else ""
+    cause = f'calendar "{course.calendar.name}" was closed; moved to {format_instant(due)}{late}'
+    return LedgerRun(run.first, run.last, "moved", cause)
+
+
+def _covered(course: Course, ledger: Sequence[LedgerRun], after: Instant, through: Instant) -> Iterator[LedgerRun]:
+    """The ledger with rows for the nominal fires that do not run, so that all in (after, through] are covered."""
+    reached = after
+    for place, run in enumerate(ledger):
+        yield from _unrun(course, reached, run.first)
+        reached = run.last
+        if run.first == run.last:
+            yield run
+        elif course.rules.outside == "skip":
+            yield from _apart(course, run)
+        else:  # who follows one that does not run shares its fate
+            before = ledger[place + 1].first if place + 1 < len(ledger) else through + 1
+            reached = max(reached, course.nominal_before(before) or reached)
+            yield LedgerRun(run.first, reached, run.disposition, run.cause)
+    yield from _unrun(course, reached, through + 1)
+
+
+def _unrun(course: Course, after: Instant, before: Instant) -> Iterator[LedgerRun]:
+    """The nominal fires strictly between two instants, none of which runs."""
+    first = course.nominal_after(after)
+    if first is None or first >= before:
+        return
+    last = course.nominal_before(before) or first
+    disposition, cause = _fate(course, first)
+    if course.rules.outside == "postpone" and disposition == "coalesced" and course.due(last) is None:
+        closed = course.boundary(last + 1)  # the last opening ended between them
+        yield LedgerRun(first, course.nominal_before(closed) or first, disposition, cause)
+        first = course.nominal_after(closed - 1) or last
+        disposition, cause = _fate(course, first)
+    yield LedgerRun(first, last, disposition, cause)
+
+
+def _fate(course: Course, at: Instant) -> tuple[Disposition, str]:
+    """What becomes of a nominal fire that does not run, and why."""
+    closed = f'calendar "{course.calendar.name}" was closed'
+    if course.rules.outside == "skip":
+        return "skipped-calendar", closed
+    if course.follows(at):
+        return "coalesced", f"{closed}; another fire of this trigger, due at the same instant, stands for it"
+    if course.due(at) is None:
+        when = "does not open again" if course.rules.outside == "postpone" else "had never been open before"
+        return "skipped-calendar", f"{closed} and {when}"
+    return "skipped-calendar", f"{closed}, and its last open instant had passed"
+
+
+def _apart(course: Course, run: LedgerRun) -> Iterator[LedgerRun]:
+    """A run of fires that did not run, told apart by openings: some of them were closed anyway.
+
+    After so many openings the rest is one row: what was missed for years need not be told by the day.
+    """
+    first: Instant | None = run.first
+    for _ in range(MOST_ROWS // 2):
+        if first is None or first > run.last:
+            return
+        closes = course.calendar.next_closed(first)
+        last = run.last if closes is None else course.nominal_before(min(closes, run.last + 1)) or first
+        yield LedgerRun(first, last, run.disposition, run.cause)
+        first = course.next(last)
+        yield from _unrun(course, last, min(first or run.last + 1, run.last + 1))
+    if first is not None and first <= run.last:
+        cause = f'{run.cause}; calendar "{course.calendar.name}" was closed at some of these'
+        yield LedgerRun(first, run.last, run.disposition, cause)
+
+
+def _merged(rows: Iterator[LedgerRun]) -> Iterator[LedgerRun]:
+    """Rows of one fate and cause that touch are one; a fire that runs has its own."""
+    kept: LedgerRun | None = None
+    for row in rows:
+        if kept is None:
+            kept = row
+        elif row.disposition not in ("fired", "moved") and _fate_of(row) == _fate_of(kept):
+            kept = LedgerRun(kept.first, row.last, row.disposition, row.cause)
+        else:
+            yield kept
+            kept = row
+    if kept is not None:
+        yield kept
+
+
+def _fate_of(row: LedgerRun) -> tuple[str, str]:
+    return row.disposition, row.cause

@@ -1,0 +1,131 @@
+"""A trigger's fires as a calendar lets them through.
+
+Outside of its openings a fire is skipped, postponed to the next opening or advanced to the last open second. Fires that
+so come to the same instant are one: the first of them runs, the others follow it. Everything is found by jumping from
+opening to opening, so a second-by-second trigger whose calendar is closed for years costs what a daily one does.
+"""
+
+from horae.env import SECOND, Instant
+from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Derived, Trigger, next_fire, previous_fire
+
+MOST_JUMPS = 20_000  # some 50 years of days that are open at other times than the trigger fires
+FAR: Instant = 1 << 62
+
+
+def effective(calendar: Calendar, rules: Rules, at: Instant) -> Instant | None:
+    """When a nominal fire is due: at its instant, where the rules move it, or None when it is skipped."""
+    if calendar.is_open(at):
+        return at
+    if rules.outside == "postpone":
+        return calendar.next_open(at)
+    return calendar.last_open(at) if rules.outside == "advance" else None
+
+
+class Course(Derived):
+    """The nominal fires that run, each for itself and for those that follow it to the same instant.
+
+    What was decided through an instant is known only by where the last moved fire went; `horizon` is how far anybody
+    looks, so that nothing is searched behind it.
+    """
+
+    def __init__(
+        self,
+        trigger: Trigger,
+        rules: Rules,
+        calendar: Calendar,
+        decided_through: Instant,
+        moved_to: Instant | None = None,
+        horizon: Instant = FAR,
+    ) -> None:
+        self.calendar, self.rules = calendar, rules
+        self.trigger, self._decided, self._moved_to, self._horizon = trigger, decided_through, moved_to, horizon
+
+    def due(self, at: Instant) -> Instant | None:
+        return effective(self.calendar, self.rules, at)
+
+    def nominal_after(self, after: Instant) -> Instant | None:
+        """The first nominal fire strictly after an instant, whether it runs or not."""
+        start, end = self.rules.bounds
+        found = next_fire(self.trigger, after if start is None else max(after, start - 1))
+        return None if found is None or (end is not None and found >= end) else found
+
+    def nominal_before(self, before: Instant) -> Instant | None:
+        start, end = self.rules.bounds
+        found = previous_fire(self.trigger, before if end is None else min(before, end))
+        return None if found is None or (start is not None and found < start) else found
+
+    def runs(self, at: Instant) -> bool:
+        """Whether a nominal fire runs, rather than being skipped or following another."""
+        due = self.due(at)
+        if due is None or self.rules.outside == "skip":
+            return due is not None
+        return not self._follows(at, due) and not self._came_too_late(at, due)
+
+    def follows(self, at: Instant) -> bool:
+        """Whether a nominal fire is due when an earlier one is, which stands for it."""
+        due = self.due(at)
+        return due is not None and self._follows(at, due)
+
+    def _follows(self, at: Instant, due: Instant) -> bool:
+        before = self.nominal_before(at)
+        if before is None or before <= self._decided:
+            return due in (self._moved_to, before)
+        return self.due(before) == due
+
+    def _came_too_late(self, at: Instant, due: Instant) -> bool:
+        """Whether the instant to which a fire would be advanced had passed before the trigger decided anything."""
+        return due < at and due <= self._decided
+
+    def next(self, after: Instant) -> Instant | None:
+        """The first that runs strictly after an instant; beyond the horizon the first of all."""
+        at = self.nominal_after(after)
+        for _ in range(MOST_JUMPS):
+            if at is None or at > self._horizon or self.runs(at):
+                return at
+            at = self._beyond(at)
+        return None
+
+    def previous(self, before: Instant) -> Instant | None:
+        """The last that runs strictly before an instant; of what was decided the last of all."""
+        at = self.nominal_before(before)
+        for _ in range(MOST_JUMPS):
+            if at is None or at <= self._decided or self.runs(at):
+                return at
+            at = self._back(at)
+        return None
+
+    def boundary(self, at: Instant) -> Instant:
+        """The instant from which on nominal fires are due at or after this one."""
+        if self.rules.outside == "postpone" and not self.calendar.is_open(at - 1):
+            return self._closed_since(at - 1)
+        if self.rules.outside == "advance" and not self.calendar.is_open(at):
+            opens = self.calendar.next_open(at)
+            return FAR if opens is None else opens
+        return at
+
+    def _beyond(self, at: Instant) -> Instant | None:
+        """The next nominal fire that may run after one that does not."""
+        if self.calendar.is_open(at):
+            return self.nominal_after(at)
+        opens = self.calendar.next_open(at)
+        if opens is None:
+            return None
+        return self.nominal_after(opens if self.rules.outside == "postpone" else opens - 1)
+
+    def _back(self, at: Instant) -> Instant | None:
+        """The last nominal fire that may run before one that does not: the first of its closed time, or one before."""
+        if self.calendar.is_open(at):
+            return self.nominal_before(at)
+        closed = self._closed_since(at)
+        if self.rules.outside != "skip":
+            first = self.nominal_after(max(closed - 1, self._decided))
+            if first is not None and first < at:
+                return first
+        return self.nominal_before(closed)
+
+    def _closed_since(self, at: Instant) -> Instant:
+        """When the closed time around an instant began."""
+        last = self.calendar.last_open(at)
+        return -FAR if last is None else last // SECOND * SECOND + SECOND

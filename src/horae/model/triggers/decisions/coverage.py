@@ -1,0 +1,132 @@
+"""Whether ledger rows cover a trigger's nominal fires, each exactly once. What is wrong is found as spans of fires.
+
+What clock changes took of its wall times is looked for as well: a row of its own tells it, or a run that spans it.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.triggers.decisions.count import count_fires
+from horae.model.triggers.decisions.decide import latest, upcoming
+from horae.model.triggers.decisions.lost import first_lost, lost_between
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Trigger
+
+Wrong = Literal["uncovered", "doubled", "invented"]
+
+
+class Span(Struct, frozen=True, order=True):
+    """All nominal fires from one to another, both included."""
+
+    first: Instant
+    last: Instant
+
+
+class Flaw(Struct, frozen=True):
+    """Nominal fires that no row covers or that two cover, or a row that begins or ends with none."""
+
+    kind: Wrong
+    span: Span
+
+
+class Coverage:
+    """Takes a trigger's rows in the order of their last fires and tells what is wrong with them.
+
+    Nominal fires after `begun` have to be covered; earlier ones may be, as a backfill covers them. Everything is looked
+    at from `since` to `until`, both included, wherever rows begin or end.
+    """
+
+    def __init__(self, trigger: Trigger, rules: Rules, begun: Instant, since: Instant, until: Instant) -> None:
+        self._trigger, self._rules, self._begun = trigger, rules, begun
+        self._since, self._until = since, until
+        self._reached = since - 1
+        self._holes: list[Span] = []
+        self._doubled: list[Span] = []
+        self._invented: list[Span] = []
+        lost = lost_between(trigger, rules, max(begun, since - 1), until + 1)
+        self._told = dict.fromkeys((one.at for one in lost), 0)  # how often
+
+    def add(self, first: Instant, last: Instant) -> None:
+        """The next row; one that begins after `until` is nobody's concern."""
+        if first > self._until:
+            return
+        if first == last and self._since <= first and upcoming(self._trigger, self._rules, self._reached) == first:
+            self._reached = first  # mostly so: the one fire that was to come next
+            return
+        self._check_ends(first, last)
+        self._told.update({at: times + 1 for at, times in self._told.items() if first <= at <= last})
+        first, last = max(first, self._since), min(last, self._until)
+        if first <= self._reached:
+            self._overlap(first, min(last, self._reached))
+        self._find_hole(first)
+        self._reached = max(self._reached, last)
+
+    def add_lost(self, at: Instant) -> None:
+        """A row for what a clock change took, in its place among the others."""
+        if at > self._until:
+            return
+        if at in self._told:
+            self._told[at] += 1
+        elif first_lost(self._trigger, self._rules, at - 1, at + 1) is None:
+            self._invented.append(Span(at, at))
+
+    def finish(self) -> list[Flaw]:
+        """No further rows: what is wrong, in the order of time."""
+        self._find_hole(self._until + 1)
+        needed = (self._fires(max(hole.first - 1, self._begun), hole.last + 1) for hole in self._holes)
+        found = [Flaw("uncovered", span) for span in needed if span is not None]
+        found += [
+            Flaw("doubled" if times else "uncovered", Span(at, at)) for at, times in self._told.items() if times != 1
+        ]
+        found += [Flaw("doubled", span) for span in self._doubled]
+        found += [Flaw("invented", span) for span in self._invented]
+        return sorted(found, key=lambda flaw: flaw.span)
+
+    def _check_ends(self, first: Instant, last: Instant) -> None:
+        begins = upcoming(self._trigger, self._rules, first - 1)
+        ends = begins if first == last else latest(self._trigger, self._rules, last + 1)
+        if first > last or begins != first or ends != last:
+            self._invented.append(Span(first, last))
+
+    def _find_hole(self, before: Instant) -> None:
+        span = self._fires(self._reached, before)
+        if span is not None:
+            self._holes.append(span)
+
+    def _fires(self, after: Instant, before: Instant) -> Span | None:
+        """The nominal fires strictly between two instants, if there are any."""
+        first = upcoming(self._trigger, self._rules, after) if after + 1 < before else None
+        if first is None or first >= before:
+            return None
+        return Span(first, latest(self._trigger, self._rules, before) or first)
+
+    def _overlap(self, first: Instant, last: Instant) -> None:
+        """A row reaches back over what was looked at: it fills holes there, and doubles the rest."""
+        holes: list[Span] = []
+        at = first
+        for hole in self._holes:
+            if hole.last < first or hole.first > last:
+                holes.append(hole)
+                continue
+            self._double(at, hole.first)
+            at = hole.last + 1
+            holes += filter(None, (self._fires(hole.first - 1, first), self._fires(last, hole.last + 1)))
+        self._double(at, last + 1)
+        self._holes = holes
+
+    def _double(self, since: Instant, before: Instant) -> None:
+        span = self._fires(since - 1, before)
+        if span is not None:
+            self._doubled.append(span)
+
+
+def name_fires(trigger: Trigger, rules: Rules, span: Span, most: int) -> tuple[list[Instant], int]:
+    """The first nominal fires of a span, and how many it has in all."""
+    named: list[Instant] = []
+    at = upcoming(trigger, rules, span.first - 1)
+    while at is not None and at <= span.last and len(named) < most:
+        named.append(at)
+        at = upcoming(trigger, rules, at)
+    return named, count_fires(trigger, rules, span.first - 1, span.last + 1)

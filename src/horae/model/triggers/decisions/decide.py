@@ -1,0 +1,293 @@
+"""What becomes of each nominal fire. Every one is covered by exactly one ledger run; silence is the bug."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Literal
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.base.duration import format_duration
+from horae.model.triggers.decisions.lost import can_lose, first_lost, lost_between
+from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.values import Trigger, due_from, next_fire, previous_fire
+
+Disposition = Literal[
+    "fired",
+    "coalesced",
+    "skipped-misfire",
+    "skipped-overlap",
+    "skipped-paused",
+    "skipped-calendar",
+    "skipped-nonexistent",
+    "skipped-unique",
+    "skipped-quota",
+    "backfilled",
+    "moved",
+]
+
+NONEXISTENT: Disposition = "skipped-nonexistent"  # wall times that a clock change took: no fires, and told like them
+
+
+class Fire(Struct, frozen=True, gc=False):
+    """A nominal fire that runs. Its data interval is [since, at); `since` is None when nothing came before."""
+
+    at: Instant
+    since: Instant | None
+    due: Instant | None = None  # where a calendar moved it
+
+
+class LedgerRun(Struct, frozen=True, gc=False):
+    """An unbroken run of nominal fires, from the first to the last, that met one fate for one cause."""
+
+    first: Instant
+    last: Instant
+    disposition: Disposition
+    cause: str
+
+
+class Decision(Struct, frozen=True, gc=False):
+    """What a trigger does now. Each fire has its own `fired` run in the ledger; the runs are in order and touch.
+
+    Between them stands what clock changes took, a run of its own; what a longer run spans is part of that.
+    """
+
+    fires: tuple[Fire, ...]
+    ledger: tuple[LedgerRun, ...]
+    decided_through: Instant
+    next_fire_at: Instant | None
+    moved_to: Instant | None = None  # where the last fire that a calendar moved went
+
+
+def decide(
+    trigger: Trigger,
+    rules: Rules,
+    decided_through: Instant,
+    now: Instant,
+    limit: int,
+    *,
+    fired: int = 0,
+    busy: bool = False,
+    waiting: int = 0,
+) -> Decision:
+    """Decide the nominal fires in (decided_through, now], at most `limit` of which run.
+
+    A fire within the grace time of its instant runs; older ones fall under the misfire policy. When the limit leaves
+    some undecided, `next_fire_at` is the first of them and already due. The cost is that of the answer, however long
+    the time that passed. `fired` is how many fires of the trigger ran so far, for `max_fires`; `busy` says that an
+    execution of an earlier one has not ended and `waiting` how many more wait for it, for `overlap`.
+
+    A spread trigger decides as far behind the clock as its offset says; `next_fire_at` is when it has to be met again.
+    """
+    if limit < 1:
+        raise ValueError("a decision needs room for one fire")
+    now -= rules.offset
+    left = limit if rules.max_fires is None else min(limit, rules.max_fires - fired)
+    first = upcoming(trigger, rules, decided_through) if left > 0 else None
+    if first is None or first > now:
+        through = max(decided_through, now)
+        told = with_lost(trigger, rules, (), decided_through, through)
+        return Decision((), tuple(told), through, None if left <= 0 else _meet_at(trigger, rules, through, first))
+    if not busy and not waiting:
+        after = upcoming(trigger, rules, first)
+        if (after is None or after > now) and first >= due_from(trigger, now - rules.grace):
+            return _alone(trigger, rules, decided_through, first, after, now, is_spent(rules, fired + 1))
+    resume = _resume_at(trigger, rules, first, now)
+    missed = _missed(trigger, rules, first, resume)
+    begun = first if first >= resume else upcoming(trigger, rules, resume - 1)
+    held, begun = _held(trigger, rules, begun, now, busy)
+    room = _room(rules, busy, waiting)
+    fires, following = _run(trigger, rules, begun, now, left if room is None else min(left, room))
+    spent = is_spent(rules, fired + len(fires))
+    full: tuple[LedgerRun, ...] = ()
+    if not spent and len(fires) == room and following is not None and following <= now:
+        full, following = _turned_away(trigger, rules, following, now)
+    through = fires[-1].at if following is not None and following <= now else now
+    ledger = chain(missed, held, (_fired(rules, fire, now) for fire in fires), full)
+    return Decision(
+        fires=fires,
+        ledger=tuple(with_lost(trigger, rules, ledger, decided_through, through)),
+        decided_through=through,
+        next_fire_at=None if spent else _meet_at(trigger, rules, through, following),
+    )
+
+
+def _alone(
+    trigger: Trigger,
+    rules: Rules,
+    decided_through: Instant,
+    at: Instant,
+    after: Instant | None,
+    now: Instant,
+    spent: bool,
+) -> Decision:
+    """What nearly all decisions are: one fire, due now, in nobody's way."""
+    fire = Fire(at, previous_fire(trigger, at))
+    return Decision(
+        fires=(fire,),
+        ledger=tuple(with_lost(trigger, rules, (_fired(rules, fire, now),), decided_through, now)),
+        decided_through=now,
+        next_fire_at=None if spent else _meet_at(trigger, rules, now, after),
+    )
+
+
+def with_lost(
+    trigger: Trigger, rules: Rules, runs: Iterable[LedgerRun], after: Instant, through: Instant
+) -> Iterator[LedgerRun]:
+    """The runs of (after, through] in order, and among them what clock changes took of the trigger's wall times."""
+    if not can_lose(trigger):
+        yield from runs
+        return
+    for run in runs:
+        yield from _lost(trigger, rules, after, run.first)
+        yield run
+        after = run.last
+    yield from _lost(trigger, rules, after, through + 1)
+
+
+def _lost(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Iterator[LedgerRun]:
+    for lost in lost_between(trigger, rules, after, before):
+        yield LedgerRun(lost.at, lost.at, NONEXISTENT, lost.cause)
+
+
+def meet_next(trigger: Trigger, rules: Rules, through: Instant, following: Instant | None) -> Instant | None:
+    """When a trigger has to be met, before its offset: at the fire that follows, or to tell what a clock change took.
+
+    Without further fires it is met for that up to where its bounds end.
+    """
+    until = rules.end_at if following is None else following
+    if until is None or not can_lose(trigger):
+        return following
+    return first_lost(trigger, rules, through, until) or following
+
+
+def _meet_at(trigger: Trigger, rules: Rules, through: Instant, following: Instant | None) -> Instant | None:
+    at = meet_next(trigger, rules, through, following)
+    return None if at is None else at + rules.offset
+
+
+def is_spent(rules: Rules, fired: int) -> bool:
+    """Whether a trigger that ran so often has no fires left."""
+    return rules.max_fires is not None and fired >= rules.max_fires
+
+
+def cover(
+    trigger: Trigger, rules: Rules, decided_through: Instant, now: Instant, disposition: Disposition, cause: str
+) -> tuple[LedgerRun, ...]:
+    """One run for all nominal fires in (decided_through, now], as a pause writes when it ends, and what clock changes
+    took around them.
+    """
+    first = upcoming(trigger, rules, decided_through)
+    runs: tuple[LedgerRun, ...] = ()
+    if first is not None and first <= now:
+        runs = (LedgerRun(first, _last_of(trigger, rules, first, now + 1), disposition, cause),)
+    return tuple(with_lost(trigger, rules, runs, decided_through, now))
+
+
+def due_after(trigger: Trigger, rules: Rules, decided_through: Instant) -> Instant | None:
+    """When a trigger that has decided so far has to be met next."""
+    if rules.calendars and rules.outside == "advance":
+        return decided_through + rules.offset  # at once: only a decision knows the calendar
+    return _meet_at(trigger, rules, decided_through, upcoming(trigger, rules, decided_through))
+
+
+def upcoming(trigger: Trigger, rules: Rules, after: Instant) -> Instant | None:
+    """The first nominal fire strictly after an instant that the rules' bounds allow."""
+    found = next_fire(trigger, after if rules.start_at is None else max(after, rules.start_at - 1))
+    return None if found is None or (rules.end_at is not None and found >= rules.end_at) else found
+
+
+def latest(trigger: Trigger, rules: Rules, before: Instant) -> Instant | None:
+    """The last nominal fire strictly before an instant that the rules' bounds allow."""
+    found = previous_fire(trigger, before if rules.end_at is None else min(before, rules.end_at))
+    return None if found is None or (rules.start_at is not None and found < rules.start_at) else found
+
+
+def _resume_at(trigger: Trigger, rules: Rules, first: Instant, now: Instant) -> Instant:
+    """The instant from which on fires run. Each policy keeps the newest of what was missed and drops what is older."""
+    resume = due_from(trigger, now - rules.grace)
+    if rules.misfire.policy == "window":
+        return min(resume, due_from(trigger, now - rules.misfire.within))
+    keep = {"skip": 0, "latest": 1, "all": rules.misfire.most}[rules.misfire.policy]
+    while keep and resume > first:
+        resume = _last_of(trigger, rules, first, resume)
+        keep -= 1
+    return resume
+
+
+def _last_of(trigger: Trigger, rules: Rules, first: Instant, before: Instant) -> Instant:
+    """The last of the nominal fires that begin with `first` and lie before an instant."""
+    found = latest(trigger, rules, before)
+    return first if found is None else max(first, found)
+
+
+def _missed(trigger: Trigger, rules: Rules, first: Instant, resume: Instant) -> tuple[LedgerRun, ...]:
+    """The run of fires that do not run, if any: from the first undecided one to the last before `resume`."""
+    if first >= resume:
+        return ()
+    disposition: Disposition = "coalesced" if rules.misfire.policy == "latest" else "skipped-misfire"
+    cause = f"missed by more than {format_duration(rules.grace)}; {_policy_in_words(rules.misfire)}"
+    return (LedgerRun(first, _last_of(trigger, rules, first, resume), disposition, cause),)
+
+
+def _policy_in_words(misfire: Misfire) -> str:
+    words = {
+        "skip": "misfire is skip",
+        "latest": "the newest missed fire stands for all",
+        "all": f"only the newest {misfire.most} run",
+        "window": f"only those of the last {format_duration(misfire.within)} run",
+    }
+    return words[misfire.policy]
+
+
+def _held(
+    trigger: Trigger, rules: Rules, begun: Instant | None, now: Instant, busy: bool
+) -> tuple[tuple[LedgerRun, ...], Instant | None]:
+    """The run of fires that an overlap holds back, if any, and the first fire that it does not.
+
+    With overlap `skip` none runs beside the last execution. Of several at once only the newest runs, also where it
+    would take the place of the others: `queueOne` and `cancelOther`.
+    """
+    if rules.overlap in ("allow", "queueAll") or begun is None or begun > now:
+        return (), begun
+    newest = _last_of(trigger, rules, begun, now + 1)
+    if busy and rules.overlap == "skip":
+        run = LedgerRun(begun, newest, "skipped-overlap", "the previous execution had not ended")
+        return (run,), upcoming(trigger, rules, newest)
+    if begun == newest:
+        return (), newest
+    last = _last_of(trigger, rules, begun, newest)
+    return (LedgerRun(begun, last, "skipped-overlap", "a newer fire was due as well and ran instead"),), newest
+
+
+def _room(rules: Rules, busy: bool, waiting: int) -> int | None:
+    """How many executions of a `queueAll` trigger may be added: one that runs, and so many that wait for it."""
+    if rules.overlap != "queueAll":
+        return None
+    return max(0, rules.most_queued - waiting) + (0 if busy or waiting else 1)
+
+
+def _turned_away(
+    trigger: Trigger, rules: Rules, first: Instant, now: Instant
+) -> tuple[tuple[LedgerRun, ...], Instant | None]:
+    """The run of fires for which there is no room to wait, and the fire that follows them."""
+    newest = _last_of(trigger, rules, first, now + 1)
+    cause = f"{rules.most_queued} executions waited for the previous one already"
+    return (LedgerRun(first, newest, "skipped-overlap", cause),), upcoming(trigger, rules, newest)
+
+
+def _run(
+    trigger: Trigger, rules: Rules, begun: Instant | None, now: Instant, limit: int
+) -> tuple[tuple[Fire, ...], Instant | None]:
+    """Up to `limit` fires from `begun` to now, and the nominal fire that follows them."""
+    fires: list[Fire] = []
+    at = begun
+    while at is not None and at <= now and len(fires) < limit:
+        fires.append(Fire(at, fires[-1].at if fires else previous_fire(trigger, at)))
+        at = upcoming(trigger, rules, at)
+    return tuple(fires), at
+
+
+def _fired(rules: Rules, fire: Fire, now: Instant) -> LedgerRun:
+    missed = now - fire.at > rules.grace
+    return LedgerRun(fire.at, fire.at, "fired", f"missed; misfire is {rules.misfire.policy}" if missed else "due")

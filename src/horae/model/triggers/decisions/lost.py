@@ -1,0 +1,84 @@
+"""Wall times of a trigger that never were: the ledger tells of each clock change that jumped over some.
+
+They are no nominal fires, for there is no instant at which they would have fired. What is told of a change stands a
+microsecond before it: fires are whole seconds, so none is in its way, not even one at the gap's end.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant
+from horae.model.base.duration import format_duration
+from horae.model.base.instant import format_instant
+from horae.model.triggers.cron.lost import LostWalls, lost_walls
+from horae.model.triggers.cron.parse import parse_cron
+from horae.model.triggers.cron.zone import BUCKET_BITS, FIRST_BUCKET, LAST_BUCKET
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Cron, Trigger
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Lost(Struct, frozen=True):
+    """What one clock change took: where the ledger tells it, the wall times in words, and why they do not fire."""
+
+    at: Instant
+    walls: str
+    cause: str
+
+
+def can_lose(trigger: Trigger) -> bool:
+    """Whether a clock change may take anything from a trigger: hardly any, so that others are not looked at."""
+    return isinstance(trigger, Cron) and trigger.timezone != "UTC" and _is_fixed(trigger)
+
+
+@lru_cache(maxsize=32_768)
+def _is_fixed(cron: Cron) -> bool:
+    return not parse_cron(cron.expression, cron.dialect, cron.key).wild
+
+
+def lost_between(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Sequence[Lost]:
+    """What is to be told strictly between two instants within the rules' bounds, in order."""
+    if not can_lose(trigger):
+        return ()
+    if rules.start_at is not None:
+        after = max(after, rules.start_at - 1)
+    if rules.end_at is not None:
+        before = min(before, rules.end_at)
+    first, last = (after + 1) // SECOND >> BUCKET_BITS, before // SECOND >> BUCKET_BITS
+    buckets = range(max(first, FIRST_BUCKET), min(last, LAST_BUCKET) + 1)
+    return [lost for bucket in buckets for lost in _lost_in(trigger, bucket) if after < lost.at < before]
+
+
+def first_lost(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Instant | None:
+    """Where the first is told strictly between two instants."""
+    lost = lost_between(trigger, rules, after, before)
+    return lost[0].at if lost else None
+
+
+@lru_cache(maxsize=32_768)
+def _lost_in(cron: Trigger, bucket: int) -> tuple[Lost, ...]:
+    assert isinstance(cron, Cron)
+    x = parse_cron(cron.expression, cron.dialect, cron.key)
+    return tuple(_in_words(cron.timezone, walls) for walls in lost_walls(x, cron.timezone, bucket, cron.dst_gap))
+
+
+def _in_words(zone: str, lost: LostWalls) -> Lost:
+    walls = _wall(lost.first)
+    if lost.times > 1:
+        walls = f"{lost.times} times from {walls} to {_wall(lost.last)}"
+    change = lost.change * SECOND
+    amount = format_duration((lost.after - lost.before) * SECOND)
+    cause = (
+        f"{walls} did not exist in {zone}: clocks went forward by {amount} at {format_instant(change)},"
+        f" from {_wall(lost.before)} to {_wall(lost.after)}"
+    )
+    return Lost(change - 1, walls, cause)
+
+
+def _wall(second: int) -> str:
+    at = _EPOCH + timedelta(seconds=second)
+    return at.strftime("%Y-%m-%d %H:%M:%S" if at.second else "%Y-%m-%d %H:%M")

@@ -1,0 +1,29 @@
+"""How many nominal fires a calendar lets run between two instants: counted by openings, never one by one."""
+
+from horae.env import Instant
+from horae.model.triggers.decisions.count import count_fires
+from horae.model.triggers.decisions.course import Course
+
+
+def count_open(course: Course, after: Instant, before: Instant) -> int:
+    """How many of the fires strictly between two instants run: those in openings, and what is moved to one."""
+    count, closed = 0, after  # the closed time before an opening begins behind this instant
+    for opening in course.calendar.openings(after + 1, before):
+        count += _moved(course, closed, min(opening.start, before))
+        count += count_fires(course.trigger, course.rules, max(after, opening.start - 1), min(before, opening.end))
+        if opening.start > after and course.follows(opening.start) and _is_nominal(course, opening.start):
+            count -= 1
+        closed = opening.end - 1
+    return count + _moved(course, max(closed, after), before)
+
+
+def _moved(course: Course, after: Instant, before: Instant) -> int:
+    """Of the fires of a closed time one runs at most: the first, which stands for the others."""
+    if course.rules.outside == "skip":
+        return 0
+    first = course.nominal_after(after)
+    return int(first is not None and first < before and course.runs(first))
+
+
+def _is_nominal(course: Course, at: Instant) -> bool:
+    return course.nominal_after(at - 1) == at

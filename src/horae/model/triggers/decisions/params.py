@@ -1,0 +1,49 @@
+"""Params that a trigger gives its executions: over those of the job, with templates that see the fire.
+
+`${fire.at}` is the nominal instant, `${fire.previous}` the one before it, `${fire.trigger}` the trigger's name;
+`${interval.start}` and `${interval.end}` bound the data interval of the fire; `${params.x}` is a param of the job.
+Instants are RFC 3339 texts in UTC, which CEL reads: `${timestamp(fire.at).getFullYear()}`.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from horae.env import Instant
+from horae.model.base.instant import format_instant
+from horae.model.expressions.meter import ASKED_STEPS, within
+from horae.model.expressions.template import Names, Renderer, compile_tree, rendered_item
+
+FIRE_NAMES: Names = frozenset({"params", "fire", "interval"})
+
+
+def check_fire_params(params: dict[str, Any], field: str) -> None:
+    """Refuse templates that cannot be compiled or speak of what a fire does not know."""
+    compile_tree(params, field, FIRE_NAMES)
+
+
+def fire_scope(params: dict[str, Any], trigger: str, at: Instant, since: Instant | None) -> dict[str, Any]:
+    """What templates see of a fire of a job with these params."""
+    start, end = None if since is None else format_instant(since), format_instant(at)
+    return {
+        "params": params,
+        "fire": {"at": end, "previous": start, "trigger": trigger},
+        "interval": {"start": start, "end": end},
+    }
+
+
+def fill_fire_params(params: dict[str, Any], scope: dict[str, Any]) -> bytes:
+    """The item that a trigger's params become at a fire. Raises TemplateError."""
+    if not params:
+        return b"{}"
+    encoded = msgspec.json.encode(params)
+    if b"${" not in encoded:
+        return encoded
+    with within(ASKED_STEPS):
+        return rendered_item(_compiled(encoded), scope)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(encoded: bytes) -> Any | Renderer:
+    return compile_tree(msgspec.json.decode(encoded), "params", FIRE_NAMES)

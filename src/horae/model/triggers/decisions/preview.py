@@ -1,0 +1,108 @@
+"""When a trigger fires, for people to look at: instants, the clock on the wall, and its changes."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant
+from horae.model.base.duration import format_duration
+from horae.model.base.instant import format_instant
+from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.cron.zone import BUCKET_BITS, load, spans
+from horae.model.triggers.decisions.by_calendar import runs_after
+from horae.model.triggers.decisions.decide import upcoming
+from horae.model.triggers.decisions.lost import lost_between
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Cron, Trigger
+
+MOST = 1_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Coming(Struct, frozen=True, kw_only=True):
+    """One fire to come: its instant, what the clock on the wall shows then, and what is special about it."""
+
+    at: Instant
+    local: str
+    note: str = ""
+
+
+def preview(
+    trigger: Trigger,
+    rules: Rules,
+    after: Instant,
+    count: int,
+    zone: str | None = None,
+    calendar: Calendar | None = None,
+) -> list[Coming]:
+    """The first fires strictly after an instant that the bounds and a calendar allow, fewer when there are no more.
+
+    Local times are those of the trigger's own zone unless another is named. A fire that the calendar moves is shown
+    when it runs.
+    """
+    name = zone or (trigger.timezone if isinstance(trigger, Cron) else "UTC")
+    found: list[Coming] = []
+    last = after
+    most = count if rules.max_fires is None else min(count, rules.max_fires)
+    for nominal, at in islice(_coming(trigger, rules, after, calendar), most):
+        moved = "" if nominal == at else f"moved from {format_instant(nominal)}"
+        note = "; ".join(
+            told for told in (moved, _note(name, last, at), _skipped(trigger, rules, last, nominal)) if told
+        )
+        found.append(Coming(at=at, local=local_time(name, at), note=note))
+        last = at
+    return found
+
+
+def _coming(
+    trigger: Trigger, rules: Rules, after: Instant, calendar: Calendar | None
+) -> Iterator[tuple[Instant, Instant]]:
+    """Fires to come, each with when it runs."""
+    if calendar is not None:
+        yield from runs_after(trigger, rules, calendar, after)
+        return
+    at = upcoming(trigger, rules, after)
+    while at is not None:
+        yield at, at
+        at = upcoming(trigger, rules, at)
+
+
+def local_time(zone: str, at: Instant) -> str:
+    """What the clock on a zone's wall shows, with the day of the week and the offset."""
+    wall = (_EPOCH + timedelta(microseconds=at)).astimezone(load(zone))
+    return wall.strftime("%a %Y-%m-%d %H:%M:%S %z")
+
+
+def changes(zone: str, after: Instant, until: Instant) -> list[str]:
+    """The clock changes of a zone in (after, until], in words."""
+    first, last = after // SECOND, until // SECOND
+    told = []
+    before: int | None = None
+    for bucket in range(first >> BUCKET_BITS, (last >> BUCKET_BITS) + 1):
+        for span in spans(zone, bucket):
+            if before is not None and span.offset != before and first < span.start <= last:
+                told.append(_change(span.start, before, span.offset))
+            before = span.offset
+    return told
+
+
+def _note(zone: str, after: Instant, at: Instant) -> str:
+    told = changes(zone, after, at)
+    if len(told) > 1:
+        return f"{len(told)} clock changes before this, the last: {told[-1]}"
+    return told[0] if told else ""
+
+
+def _skipped(trigger: Trigger, rules: Rules, after: Instant, nominal: Instant) -> str:
+    """Which wall times clock changes took between two fires."""
+    lost = lost_between(trigger, rules, after, nominal)
+    return f"{lost[-1].walls} did not exist and was skipped" if lost else ""
+
+
+def _change(start: int, before: int, offset: int) -> str:
+    way = "forward" if offset > before else "back"
+    walls = [(_EPOCH + timedelta(seconds=start + each)).strftime("%H:%M") for each in (before, offset)]
+    amount = format_duration(abs(offset - before) * SECOND)
+    return f"clocks go {way} by {amount} at {format_instant(start * SECOND)}, from {walls[0]} to {walls[1]}"

@@ -1,0 +1,50 @@
+"""Dependencies of jobs, and what waits for them, as the API shows them."""
+
+from typing import Literal
+from uuid import UUID
+
+from horae.model.base.view import Time, View
+from horae.model.executions.execution_view import IntervalView
+
+
+class PartView(View, frozen=True, kw_only=True):
+    """What one upstream has brought to a join: `met`, `unmet` (it ended otherwise), or `pending`."""
+
+    job: str
+    condition: str
+    state: Literal["met", "unmet", "pending"]
+    ended: str | None = None
+    execution_id: UUID | None = None
+
+
+class JoinView(View, frozen=True, kw_only=True):
+    """What a job waits for: all of `upstream`, for one data interval where it has one.
+
+    `state` is open, started (then `executionId` was), skipped, or ended; `executionId` of an open one waits for it.
+    """
+
+    interval: IntervalView | None = None
+    state: str
+    execution_id: UUID | None = None
+    deadline: Time | None = None
+    upstream: list[PartView]
+
+
+class DependencyView(View, frozen=True, kw_only=True):
+    """A job that another depends on; `unused` counts how often it met the condition without an interval since then."""
+
+    job_id: UUID
+    job: str
+    state: str
+    condition: str
+    unused: int = 0
+
+
+class DependenciesView(View, frozen=True, kw_only=True):
+    """What a job depends on and what depends on it; the newest joins first."""
+
+    job_id: UUID
+    dependencies: list[DependencyView]
+    dependents: list[str]
+    joins: list[JoinView]
+    notes: list[str] = []

@@ -1,0 +1,1 @@
+"""Triggers that listen for events: values, filters, parameters and the decision."""

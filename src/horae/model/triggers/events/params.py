@@ -1,0 +1,28 @@
+"""Params of executions that an event starts: a trigger's templates, filled from the event."""
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from horae.model.expressions.meter import ASKED_STEPS, within
+from horae.model.expressions.template import Renderer, compile_tree, rendered_item
+from horae.model.triggers.events.filters import EVENT_NAMES
+
+
+def check_params(params: dict[str, Any], field: str = "params") -> None:
+    """Refuse templates that cannot be compiled, or speak of what is not there."""
+    compile_tree(params, field, EVENT_NAMES)
+
+
+def fill_params(params: dict[str, Any], scope: dict[str, Any]) -> bytes:
+    """The item that a trigger's params become for an event. Raises TemplateError."""
+    if not params:
+        return b"{}"
+    with within(ASKED_STEPS):
+        return rendered_item(_compiled(msgspec.json.encode(params)), scope)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(encoded: bytes) -> Any | Renderer:
+    return compile_tree(msgspec.json.decode(encoded), "params", EVENT_NAMES)

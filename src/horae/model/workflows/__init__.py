@@ -1,0 +1,1 @@
+"""Workflows: graphs of steps, and approvals."""

@@ -1,0 +1,200 @@
+"""What cannot be right about a workflow, found before it runs: each mistake names its step and what to do."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any
+
+from horae.errors import BadInput
+from horae.model.base.instant import parse_instant
+from horae.model.expressions.template import Expression, Names
+from horae.model.workflows.decisions.expressions import (
+    CONDITION,
+    KNOWN,
+    condition_of,
+    constant_of,
+    expressions_in,
+    steps_of,
+    whole_expression,
+)
+from horae.model.workflows.decisions.kinds import refuse_kind, refuse_parts
+from horae.model.workflows.decisions.plan import edges, names_of_undo, places
+from horae.model.workflows.decisions.reach import unreachable
+from horae.model.workflows.decisions.values import MOST_STEPS, PHASES, Phase, Sleep, Step, Workflow
+
+_FIELDS: Mapping[Phase, str] = {
+    "main": "steps",
+    "onSuccess": "onSuccess",
+    "onFailure": "onFailure",
+    "finally": "finally",
+}
+_CONDITIONS = ("when", "while", "until", "event.filter")
+_NAMES = (
+    "The params of a foreach and of its undo know `item` and `index`, those of a loop `index`, handlers and undo"
+    ' `error`; a step whose name has a dash stands in quotes: steps["my-step"].'
+)
+_ITEMS = 'Give a list, or an expression for one: "${steps.extract.result.parts}".'
+
+
+def check_graph(workflow: Workflow) -> None:
+    """Refuse what could never run as it is written. Raises BadInput."""
+    _check_names(workflow)
+    main = {step.name for step in workflow.steps}
+    for phase in PHASES:
+        steps = workflow.of(phase)
+        for i, step in enumerate(steps):
+            with _speaking_of(step.name, f"workflow.{_FIELDS[phase]}[{i}]"):
+                own = {other.name for other in steps}
+                _check_step(step, phase, own, main)
+        upstreams = edges(steps, phase)
+        _refuse_circles(upstreams, f"workflow.{_FIELDS[phase]}")
+        _refuse_unreachable(steps, upstreams, f"workflow.{_FIELDS[phase]}")
+    if workflow.output is not None:
+        for expression in expressions_in(workflow.output, "workflow.output", KNOWN):
+            _check_spoken(expression, "workflow.output", main, "The output")
+
+
+def told_of(name: str, detail: str) -> str:
+    """A mistake with the step that it is in; a step of a workflow within is named by its way there."""
+    below = detail.removeprefix('Step "')
+    return f'Step "{name}/{below}' if below != detail else f'Step "{name}": {detail}'
+
+
+@contextmanager
+def _speaking_of(name: str, place: str) -> Iterator[None]:
+    try:
+        yield
+    except BadInput as error:
+        error.fields["field"] = f"{place}.{error.fields.get('field', '')}".rstrip(".")
+        error.fields.setdefault("step", name)
+        error.detail = told_of(name, error.detail)
+        if "an expression knows" in error.detail:
+            error.remedy = _NAMES
+        raise
+
+
+def _check_names(workflow: Workflow) -> None:
+    taken: set[str] = set()
+    for phase in PHASES:
+        for i, step in enumerate(workflow.of(phase)):
+            if step.name in taken:
+                field = f"workflow.{_FIELDS[phase]}[{i}].name"
+                raise BadInput(f'Two steps are named "{step.name}".', "Rename one of them.", field=field)
+            taken.add(step.name)
+    if len(taken) > MOST_STEPS:
+        detail = f"The workflow has {len(taken)} steps."
+        raise BadInput(detail, f"At most {MOST_STEPS}: make some a workflow of their own.", field="workflow.steps")
+
+
+def _check_step(step: Step, phase: Phase, own: Collection[str], main: Collection[str]) -> None:
+    if step.name in step.after:
+        raise BadInput("It comes after itself.", "Take it off the list.", field="after")
+    for name, field, what in _named(step):
+        if name not in own:
+            raise _unknown(name, own, main, field, what)
+    for field, value, names in places(step, phase):
+        for expression in _expressions(field, value, names):
+            _check_spoken(expression, field, {*own, *main}, "It", step)
+    if step.undo is not None:
+        if phase != "main":
+            raise BadInput("Only what comes before the end is undone.", "Take its undo away.", field="undo")
+        for expression in expressions_in(step.undo.params, "undo.params", names_of_undo(step)):
+            _check_spoken(expression, "undo.params", main, "Its undo")
+    if isinstance(step.wait, Sleep) and step.wait.until and "${" not in step.wait.until:
+        parse_instant(step.wait.until, field="sleep.until")
+
+
+def _named(step: Step) -> Iterator[tuple[str, str, str]]:
+    """The steps that one names without an expression: the name, where, and what for."""
+    for i, name in enumerate(step.after):
+        yield name, f"after[{i}]", "It comes after"
+    for i, branch in enumerate(step.switch):
+        for j, name in enumerate(branch.then):
+            yield name, f"switch[{i}].{'then' if branch.when else 'else'}[{j}]", "It chooses"
+
+
+def _expressions(field: str, value: Any, known: Names) -> Sequence[Expression]:
+    """The expressions of a place, which may have to be one alone."""
+    if field in _CONDITIONS or field.endswith("].when"):
+        condition = condition_of(value, field, known)
+        refuse_kind(condition, field, ("boolean",), CONDITION)
+        return [condition]
+    if field == "foreach.items" and isinstance(value, str):
+        return [_check_items(whole_expression(value, field, known, _ITEMS), field)]
+    return list(expressions_in(value, field, known))
+
+
+def _check_items(expression: Expression, field: str) -> Expression:
+    """What is known now, and is no list, is refused now."""
+    if not expression.variables:
+        value = constant_of(expression, field)
+        if not isinstance(value, list):
+            raise BadInput(f"foreach.items is always {value!r:.60}, which is no list.", _ITEMS, field=field)
+    refuse_kind(expression, field, ("array",), _ITEMS)
+    return expression
+
+
+def _check_spoken(
+    expression: Expression, field: str, known: Collection[str], who: str, step: Step | None = None
+) -> None:
+    refuse_parts(expression, field)
+    for name in sorted(steps_of(expression, field)):
+        if name not in known:
+            raise _unknown(name, known, (), field, f"{who} speaks of", expression)
+        if step is not None and name == step.name and step.loop is None:
+            remedy = "Only a loop knows what its last run came to: add `until` or `while`."
+            raise BadInput(f"${{{expression.source}}} speaks of the step itself.", remedy, field=field)
+
+
+def _unknown(
+    name: str, own: Collection[str], main: Collection[str], field: str, what: str, expression: Expression | None = None
+) -> BadInput:
+    """A step that is not there: the nearest that is, or why it cannot be meant."""
+    if name in main:
+        detail = f'{what} "{name}", which belongs to the steps before.'
+        return BadInput(detail, "Those have all ended by then: leave it out.", field=field)
+    near = get_close_matches(name, list(own), n=1, cutoff=0.6)
+    dashed = [other for other in own if expression is not None and "-" in other and other.split("-")[0] == name]
+    if dashed:
+        remedy = f'A name with a dash stands in quotes: steps["{dashed[0]}"].'
+    else:
+        remedy = f'Did you mean "{near[0]}"?' if near else f"The steps are: {', '.join(sorted(own)[:20]) or 'none'}."
+    shown = "" if expression is None else f" in ${{{expression.source}}}"
+    return BadInput(f'{what} the step "{name}"{shown}, which is not there.', remedy, field=field)
+
+
+def _refuse_circles(upstreams: Mapping[str, Sequence[str]], field: str) -> None:
+    """Name a way that leads from a step back to itself."""
+    done: set[str] = set()
+    for start in upstreams:
+        path: list[str] = []
+        stack: list[tuple[str, Iterator[str]]] = [(start, iter(upstreams[start]))] if start not in done else []
+        path += [start] if stack else []
+        while stack:
+            name, following = stack[-1]
+            upstream = next(following, None)
+            if upstream is None:
+                done.add(name)
+                stack.pop()
+                path.pop()
+            elif upstream in path:
+                circle = [*path[path.index(upstream) :], upstream][::-1]
+                told = " -> ".join(circle)
+                raise BadInput(
+                    f"These steps wait for each other in a circle: {told}.",
+                    "Take one of them off the other's `after`, or let it speak of something else.",
+                    field=field,
+                    path=circle,
+                )
+            elif upstream not in done:
+                path.append(upstream)
+                stack.append((upstream, iter(upstreams[upstream])))
+
+
+def _refuse_unreachable(steps: Sequence[Step], upstreams: Mapping[str, Sequence[str]], field: str) -> None:
+    """Refuse steps that no course of events starts."""
+    found = unreachable(steps, upstreams)
+    for i, step in enumerate(steps):
+        if step.name in found:
+            with _speaking_of(step.name, f"{field}[{i}]"):
+                raise BadInput(f"It can never run: {found[step.name]}.", "Change that, or take it away.", field="")

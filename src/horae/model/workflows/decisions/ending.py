@@ -1,0 +1,65 @@
+"""What follows when a phase of a workflow is over: another phase, undoings, the end."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from horae.model.expressions.template import TemplateError
+from horae.model.fleet.protocol import MAX_RESULT, Failure
+from horae.model.workflows.decisions.flow import FAULT, End, StepRow, Verdict
+from horae.model.workflows.decisions.plan import Plan
+from horae.model.workflows.decisions.starting import Starter, fault
+from horae.model.workflows.decisions.values import Phase, Workflow
+
+# What comes after a phase; those without steps are passed over. After `main` comes `undo` unless it succeeded.
+_ORDER: Mapping[Verdict, tuple[Phase, ...]] = {
+    "success": ("main", "onSuccess", "finally"),
+    "failed": ("main", "undo", "onFailure", "finally"),
+    "cancelled": ("main", "undo", "finally"),
+}
+_LATE: tuple[Phase, ...] = ("onSuccess", "onFailure")  # of which one may be under way when the verdict changes
+
+
+def next_phase(workflow: Workflow, phase: Phase, verdict: Verdict) -> Phase | None:
+    """The phase after one that is over; None for the end. Undoings are not decided here."""
+    if phase in _LATE:
+        rest: tuple[Phase, ...] = ("finally",)
+    else:
+        order = _ORDER[verdict]
+        rest = order[order.index(phase) + 1 :] if phase in order else ()
+    return next((name for name in rest if workflow.of(name)), None)
+
+
+def undo_order(rows: Iterable[StepRow]) -> tuple[str, ...]:
+    """The steps to be undone, the one that ended last first: those that succeeded, and those of which a part did."""
+    done = [row for row in rows if row.state == "success" or row.ok]
+    return tuple(row.step for row in sorted(done, key=lambda row: row.ended_seq or 0, reverse=True))
+
+
+def output_of(plan: Plan, starter: Starter, rows: Mapping[str, StepRow]) -> End:
+    """The end of a workflow that succeeded, with its result."""
+    if plan.workflow.output is None:
+        return End(state="success", result=_last_results(plan, rows))
+    try:
+        result = msgspec.json.encode(starter.rendered(plan.output, plan.output_speaks, rows))
+    except TemplateError as error:
+        return End(state="failed", error=fault(TemplateError(f"output: {error}")), reason=FAULT)
+    except (TypeError, ValueError) as error:
+        return End(state="failed", error=fault(TemplateError(f"output: no JSON: {error}")), reason=FAULT)
+    if len(result) > MAX_RESULT:
+        message = f"The output has {len(result)} bytes; at most {MAX_RESULT} are allowed. Give a reference instead."
+        return End(state="failed", error=Failure(type="ResultTooLarge", message=message), reason="output")
+    return End(state="success", result=None if result == b"null" else result)
+
+
+def _last_results(plan: Plan, rows: Mapping[str, StepRow]) -> bytes | None:
+    """The result of the only last step, or an object of those of several; nothing if that is too large."""
+    found = {name: rows[name].result for name in plan.leaves}
+    if len(found) == 1:
+        (only,) = found.values()
+        return None if only is not None and len(only) > MAX_RESULT else only
+    if all(result is None for result in found.values()):
+        return None
+    if sum(len(result or b"") for result in found.values()) > MAX_RESULT // 2:
+        return None
+    return msgspec.json.encode({name: msgspec.Raw(result or b"null") for name, result in found.items()})

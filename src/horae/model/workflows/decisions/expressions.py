@@ -1,0 +1,144 @@
+"""Expressions of workflows: which steps they speak of, and what they are computed from."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from horae.errors import BadInput
+from horae.model.base.instant import format_instant
+from horae.model.base.paths import PASSED, Far
+from horae.model.executions.output.artifact import size_of_reference
+from horae.model.expressions.meter import MOST_STEPS, within
+from horae.model.expressions.template import Expression, Names, TemplateError, as_text, parts_of
+from horae.model.fleet.protocol import MAX_RESULT, Failure
+from horae.model.workflows.decisions.flow import About, StepRow
+
+KNOWN: Names = frozenset({"params", "steps", "execution", "callbacks"})
+IN_FOREACH = KNOWN | {"item", "index"}
+IN_LOOP = KNOWN | {"index"}
+OF_ERROR = KNOWN | {"error"}  # in handlers and undoings
+OF_EVENT = KNOWN | {"event"}
+_QUOTED = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
+_SPOKEN = re.compile(
+    rf"(?:(?<![\w.])steps\s*(?:\.\s*(?P<name>[A-Za-z_]\w*)|\[\s*(?P<quoted>{_QUOTED})\s*\]|(?P<bare>)))|{PASSED}"
+)
+CONDITION = 'Write a condition, as "${steps.extract.result.rows > 0}".'
+
+
+def condition_of(text: Any, field: str, known: Names) -> Expression:
+    """A text that is one expression, which says yes or no. Raises BadInput."""
+    expression = whole_expression(text, field, known, CONDITION)
+    if not expression.variables and not isinstance(constant_of(expression, field), bool):
+        raise BadInput(f"{field} is always {constant_of(expression, field)!r}, no yes or no.", CONDITION, field=field)
+    return expression
+
+
+def whole_expression(text: Any, field: str, known: Names, remedy: str) -> Expression:
+    """A text that is nothing but one expression. Raises BadInput."""
+    if isinstance(text, bool):
+        text = "${true}" if text else "${false}"
+    if not isinstance(text, str) or "${" not in text:
+        raise BadInput(f"{field} is {text!r:.60}, which is no expression.", remedy, field=field)
+    parts = parts_of(text.strip(), field, known)
+    if len(parts) != 1 or not isinstance(parts[0], Expression):
+        raise BadInput(f"{field} has text around its expression.", remedy, field=field)
+    return parts[0]
+
+
+def constant_of(expression: Expression, field: str) -> Any:
+    """Compute an expression that speaks of nothing. Raises BadInput."""
+    try:
+        with within(MOST_STEPS) as meter:
+            return expression.value({}, meter)
+    except TemplateError as error:
+        raise BadInput(f"{field}: {error}.", "It speaks of nothing, and cannot be computed.", field=field) from None
+
+
+def expressions_in(value: Any, field: str, known: Names) -> Iterator[Expression]:
+    """Every expression of a text, or of the texts of a JSON value. Raises BadInput."""
+    if isinstance(value, str):
+        for part in parts_of(value, field, known) if "${" in value else ():
+            if isinstance(part, Expression):
+                if not part.variables:
+                    constant_of(part, field)
+                yield part
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            yield from expressions_in(member, f"{field}.{name}", known)
+    elif isinstance(value, list | tuple):
+        for i, member in enumerate(value):
+            yield from expressions_in(member, f"{field}[{i}]", known)
+
+
+def steps_of(expression: Expression, field: str) -> set[str]:
+    """The steps that an expression speaks of. Raises BadInput when it does not name them."""
+    named: set[str] = set()
+    for found in _SPOKEN.finditer(expression.source):
+        if found["name"]:
+            named.add(found["name"])
+        elif found["quoted"]:
+            named.add(found["quoted"][1:-1])
+        elif found["bare"] is not None:
+            raise BadInput(
+                f"${{{expression.source}}} does not say which step.",
+                'Name it: "${steps.extract.result}", or "${steps["my-step"].result}".',
+                field=field,
+            )
+    return named
+
+
+def step_value(row: StepRow | None) -> dict[str, Any]:
+    """A step as expressions see it."""
+    if row is None:
+        return {"result": None, "state": "pending", "error": None}
+    result = None if row.result is None else _value(row.result)
+    return {"result": result, "state": row.state, "error": error_value(row.error, "")}
+
+
+def _value(result: bytes) -> Any:
+    """A result; one that lies too far away stands for itself, and expressions cannot look into it."""
+    value = msgspec.json.decode(result)
+    if result.startswith(_TOO_MUCH):
+        return Far(value, value["$tooLarge"]["message"])
+    size = size_of_reference(result)
+    if size is None:
+        return value
+    return Far(value, f"has {size} bytes and lies in a file; expressions read results of up to {MAX_RESULT} bytes")
+
+
+_TOO_MUCH = b'{"$tooLarge":'
+
+
+def too_much(size: int, most: int) -> bytes:
+    """What stands for the results of a foreach that are too large together."""
+    message = f"has {size} bytes; expressions read at most {most} of all items together: let each return less"
+    return msgspec.json.encode({"$tooLarge": {"size": size, "message": message}})
+
+
+def error_value(failure: Failure | None, step: str) -> dict[str, Any] | None:
+    """A failure as expressions see it."""
+    if failure is None:
+        return None
+    told = {"type": failure.type, "message": failure.message, "kind": failure.kind}
+    return {**told, "step": step} if step else told
+
+
+def scope_of(about: About, steps: Mapping[str, StepRow | None]) -> dict[str, Any]:
+    """What expressions of a workflow speak of."""
+    start, end = about.interval or (None, None)
+    interval = None if start is None or end is None else {"start": format_instant(start), "end": format_instant(end)}
+    return {
+        "params": msgspec.json.decode(about.params) or {},
+        "steps": {name: step_value(row) for name, row in steps.items()},
+        "execution": {"id": str(about.id), "scheduledAt": format_instant(about.due_at), "interval": interval},
+    }
+
+
+def holds(expression: Expression, scope: Mapping[str, Any]) -> bool:
+    """Whether a condition holds. Raises TemplateError, also when it says neither yes nor no."""
+    value = expression.value(scope)
+    if not isinstance(value, bool):
+        raise TemplateError(f"${{{expression.source}}} gave {as_text(value)[:60]!r}, neither true nor false")
+    return value

@@ -1,0 +1,35 @@
+"""Join rules: whether a step runs by what its upstreams came to."""
+
+from collections.abc import Callable, Mapping
+from typing import Literal, get_args
+
+from horae.model.workflows.decisions.flow import StepRow
+from horae.model.workflows.decisions.values import JoinRule
+
+JOINS: tuple[JoinRule, ...] = get_args(JoinRule)
+Verdict = Literal["start", "skip", "wait"]
+
+EARLY: frozenset[JoinRule] = frozenset({"oneSuccess", "oneFailed"})  # do not wait for the others
+# Steps with these run although an upstream failed, or because of it: where one does, that failure fails nothing else.
+CATCHING: frozenset[JoinRule] = frozenset({"oneSuccess", "oneFailed", "allFailed", "allDone", "always"})
+
+_RUNS: Mapping[JoinRule, Callable[[StepRow], bool]] = {
+    "allSuccess": lambda row: not row.failed and not row.skipped,
+    "allDone": lambda row: bool(row.succeeded or row.failed),
+    "oneSuccess": lambda row: bool(row.succeeded),
+    "oneFailed": lambda row: bool(row.failed),
+    "noneFailed": lambda row: not row.failed,
+    "noneFailedOneSuccess": lambda row: bool(row.succeeded) and not row.failed,
+    "allFailed": lambda row: bool(row.failed) and not row.succeeded and not row.skipped,
+    "allSkipped": lambda row: not row.succeeded and not row.failed,
+    "always": lambda row: True,
+}
+
+
+def join(rule: JoinRule, row: StepRow) -> Verdict:
+    """What a step's rule says of it now. Nothing is skipped before all upstreams have ended."""
+    if row.missing and rule not in EARLY:
+        return "wait"
+    if _RUNS[rule](row):
+        return "start"
+    return "wait" if row.missing else "skip"

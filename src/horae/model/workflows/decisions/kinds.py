@@ -1,0 +1,134 @@
+"""Of what kind the value of an expression can be: found out by computing it from samples of what it speaks of.
+
+Where no sample can be computed nothing is known, and nothing is refused: whatever a single value among the samples is,
+there is one like it that is true or false.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from horae.errors import BadInput
+from horae.model.base.paths import Branches, Path, branches_of
+from horae.model.expressions.template import Expression, TemplateError
+
+_SINGLE = (True, 1, 1.5, "a", None)
+_ANYTHING: tuple[Any, ...] = (*_SINGLE, [], *([one] for one in _SINGLE), {}, *({"a": one} for one in _SINGLE))
+_MOST_UNKNOWN = 2  # values that an expression speaks of, all combinations of which are tried
+_TEXT = ("a",)
+_ERROR = {"type": "a", "message": "a", "kind": "a"}
+_EXECUTION = {"id": "a", "scheduledAt": "a", "interval": {"start": "a", "end": "a"}}
+_OF_STEP = ("result", "state", "error")
+KINDS = ("boolean", "integer", "number", "string", "null", "array", "object")
+_WORDS = {
+    "boolean": "true or false", "integer": "a whole number", "number": "a number", "string": "a text", "null": "null",
+    "array": "a list", "object": "an object",
+}  # fmt: skip
+
+
+def refuse_kind(expression: Expression, field: str, wanted: Collection[str], remedy: str) -> None:
+    """Refuse an expression of which it is certain that it never gives what is wanted."""
+    found: set[str] = set()
+    for kind in kinds(expression):
+        if kind in wanted:
+            return
+        found.add(kind)
+    if found:
+        told, never = (" or ".join(_WORDS.get(kind, kind) for kind in KINDS if kind in all) for all in (found, wanted))
+        detail = f"{field}: ${{{expression.source}}} gives {told}, never {never}."
+        raise BadInput(detail, remedy, field=field)
+
+
+def refuse_parts(expression: Expression, field: str) -> None:
+    """Refuse parts of steps and of the execution that they have not."""
+    tree = branches_of(expression.source)
+    for name, below in (tree.get("steps") or {}).items():
+        _refuse_others(expression, f"steps.{name}", below, _OF_STEP, field)
+    _refuse_others(expression, "execution", tree.get("execution"), _EXECUTION, field)
+
+
+def _refuse_others(
+    expression: Expression, owner: str, below: "Branches | None", known: Collection[str], field: str
+) -> None:
+    for part in below or ():
+        if part not in known:
+            detail = f"${{{expression.source}}} speaks of {owner}.{part}, which is not there."
+            raise BadInput(detail, f"{owner} has {', '.join(known)}.", field=field)
+
+
+def kinds(expression: Expression) -> Iterator[str]:
+    """The kinds of what an expression gives for one sample after another; none when nothing is certain."""
+    paths = list(_paths(branches_of(expression.source)))
+    unknown = [path for path in paths if len(_samples(path)) > 2]
+    if len(unknown) > _MOST_UNKNOWN:
+        return
+    for values in product(*map(_samples, paths)):
+        scope: dict[str, Any] = {}
+        for path, value in zip(paths, values, strict=True):
+            _put(scope, path, value)
+        try:
+            found = _kind(expression.value(scope))
+        except TemplateError:
+            continue
+        if found is None:
+            return
+        yield found
+
+
+def _paths(tree: Branches, above: Path = ()) -> Iterator[Path]:
+    for name, below in tree.items():
+        if below is None:
+            yield (*above, name)
+        else:
+            yield from _paths(below, (*above, name))
+
+
+def _put(scope: dict[str, Any], path: Path, value: Any) -> None:
+    *above, last = path
+    for name in above:
+        scope = scope.setdefault(name, {})
+    scope[last] = value
+
+
+def _samples(path: Path) -> Sequence[Any]:
+    """What may lie at a path."""
+    head, rest = path[0], path[1:]
+    if head == "steps":
+        return _of_step(rest[1:])
+    if head == "error":
+        return _of_error(rest)
+    if head == "execution":
+        return (_at(_EXECUTION, rest),)
+    if head == "index":
+        return (1,)
+    if head == "callbacks":
+        return _TEXT if rest else ({"a": "a"},)
+    if head in ("params", "event") and not rest:
+        return [sample for sample in _ANYTHING if isinstance(sample, dict)]
+    return _ANYTHING
+
+
+def _of_step(rest: Path) -> Sequence[Any]:
+    if not rest:
+        return [{"result": sample, "state": "success", "error": None} for sample in _ANYTHING]
+    if rest[0] == "state":
+        return _TEXT
+    return _of_error(rest[1:]) if rest[0] == "error" else _ANYTHING
+
+
+def _of_error(rest: Path) -> Sequence[Any]:
+    return _TEXT if rest else (None, _ERROR)
+
+
+def _at(value: Any, path: Path) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _kind(value: Any) -> str | None:
+    """In the words of a schema; None for what is no JSON."""
+    if value is None:
+        return "null"
+    found = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    return found.get(type(value))

@@ -1,0 +1,99 @@
+"""Which steps of a workflow could ever run, by what their upstreams can come to."""
+
+from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
+
+from horae.model.workflows.decisions.expressions import OF_ERROR, condition_of
+from horae.model.workflows.decisions.values import JoinRule, Step
+
+SUCCESS, FAILED, SKIPPED = "success", "failed", "skipped"
+Fates = frozenset[str]  # what may become of a step
+
+# What an upstream must be able to come to: every one of them, or at least one.
+_ALL: Mapping[JoinRule, Fates] = {
+    "allSuccess": frozenset({SUCCESS}),
+    "allDone": frozenset({SUCCESS, FAILED, SKIPPED}),
+    "noneFailed": frozenset({SUCCESS, SKIPPED}),
+    "noneFailedOneSuccess": frozenset({SUCCESS, SKIPPED}),
+    "allFailed": frozenset({FAILED}),
+    "allSkipped": frozenset({SKIPPED}),
+}
+_ONE: Mapping[JoinRule, Fates] = {
+    "allDone": frozenset({SUCCESS, FAILED}),
+    "oneSuccess": frozenset({SUCCESS}),
+    "oneFailed": frozenset({FAILED}),
+    "noneFailedOneSuccess": frozenset({SUCCESS}),
+}
+
+
+def unreachable(steps: Sequence[Step], upstreams: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The steps that cannot run, each with the reason; upstreams lead nowhere in a circle."""
+    by_name = {step.name: step for step in steps}
+    fates: dict[str, Fates] = {}
+    found: dict[str, str] = {}
+    for name in TopologicalSorter(upstreams).static_order():
+        step = by_name[name]
+        before = [_seen_by(name, by_name[up], fates[up]) for up in upstreams[name]]
+        why = _why_not(step, before)
+        if why:
+            found[name] = why
+            fates[name] = frozenset({SKIPPED})
+        else:
+            fates[name] = _fates(step, before)
+    return found
+
+
+def _why_not(step: Step, before: Sequence[Fates]) -> str:
+    if step.when and _always(step.when) is False:
+        return "its condition never holds"
+    if not before:
+        return "" if step.join != "oneFailed" and step.join != "allFailed" else f"{step.join} needs steps before it"
+    return "" if _can_start(step.join, before) else f"no end of the steps before it is what {step.join} asks for"
+
+
+def _can_start(rule: JoinRule, before: Sequence[Fates]) -> bool:
+    every, one = _ALL.get(rule), _ONE.get(rule)
+    if every is not None and not all(fates & every for fates in before):
+        return False
+    return one is None or any(fates & one for fates in before)
+
+
+def _fates(step: Step, before: Sequence[Fates]) -> Fates:
+    """A step that runs may succeed or fail; it is skipped by its condition, its join, or what it waits for."""
+    fates = {SUCCESS} if step.ignore_failure else {SUCCESS, FAILED}
+    late = getattr(step.wait, "on_timeout", "") == "skip"
+    if late or (step.when and _always(step.when) is None) or _may_be_skipped(step.join, before):
+        fates.add(SKIPPED)
+    return frozenset(fates)
+
+
+def _may_be_skipped(rule: JoinRule, before: Sequence[Fates]) -> bool:
+    """Whether some end of the steps before it is not what its rule asks for."""
+    if not before or rule == "always":
+        return False
+    every, one = _ALL.get(rule), _ONE.get(rule)
+    if every is not None and any(fates - every for fates in before):
+        return True
+    return one is not None and all(fates - one for fates in before)
+
+
+def _seen_by(follower: str, step: Step, fates: Fates) -> Fates:
+    """What a step may count as for one of its followers: a switch leaves out whom it does not choose."""
+    if not step.switch or not any(follower in branch.then for branch in step.switch):
+        return fates
+    taken: set[str] = set()
+    for branch in step.switch:
+        certain = _always(branch.when) if branch.when else True
+        if certain is not False:
+            taken.add(SUCCESS if follower in branch.then else SKIPPED)
+        if certain:
+            break
+    else:
+        taken.add(SKIPPED)
+    return frozenset((fates - {SUCCESS}) | taken)
+
+
+def _always(condition: str) -> bool | None:
+    """What a condition always says; None when that depends."""
+    expression = condition_of(condition, "when", OF_ERROR)
+    return None if expression.variables else bool(expression.value({}))

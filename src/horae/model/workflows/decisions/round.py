@@ -1,0 +1,287 @@
+"""One round of decisions about a workflow: news come in, steps end and start, until nothing more follows."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import structs
+
+from horae.model.fleet.protocol import Failure
+from horae.model.workflows.decisions import starting
+from horae.model.workflows.decisions.ending import next_phase, output_of, undo_order
+from horae.model.workflows.decisions.flow import (
+    BREAKPOINT,
+    GIVEN_UP,
+    NOT_CHOSEN,
+    NOT_JOINED,
+    OPEN,
+    TOLERANCE,
+    Deciding,
+    Decisions,
+    End,
+    Ended,
+    Start,
+    StepRow,
+    Verdict,
+)
+from horae.model.workflows.decisions.joins import CATCHING, join
+from horae.model.workflows.decisions.launching import Launching
+from horae.model.workflows.decisions.values import Phase, undo_name
+
+
+class Round(Launching):
+    """All of it."""
+
+    # What happens
+
+    def enter(self, phase: Phase, copied: Mapping[str, StepRow] | None = None) -> Deciding[None]:
+        """Begin a phase: its steps are pending, and those that depend on nothing are ready."""
+        names = self.plan.order[phase]
+        self.flow = structs.replace(self.flow, phase=phase, left=len(names), open=0, stopped=False)
+        for name in names:
+            node = self.plan.nodes[name]
+            self._put(StepRow(step=name, phase=phase, missing=len(node.upstreams)), fresh=True)
+            if not node.upstreams and name not in (copied or {}):
+                self._ready.append(name)
+        for name in names:
+            if copied and name in copied:
+                row = copied[name]
+                kept = structs.replace(row, missing=0, ended_seq=self.flow.ended, wake_at=None)
+                self._put(kept)
+                if row.total:
+                    self._full.discard(name)
+                self.flow = structs.replace(self.flow, left=self.flow.left - 1, ended=self.flow.ended + 1)
+                self._fallen.append(name)
+        yield from ()
+
+    def hear(self, news: Sequence[Ended]) -> Deciding[None]:
+        """Take in what ended."""
+        mine = {ended.step for ended in news}
+        around = {name for step in mine for name in self._followers(step)} if self._going_on else set()
+        yield from self._know(mine | around)
+        for ended in news:
+            row = self._rows.get(ended.step)
+            if row is None or row.is_final or (row.state not in OPEN and not ended.forced):
+                continue
+            if ended.execution is not None and row.execution is not None and ended.execution != row.execution:
+                continue
+            if ended.forced:
+                self._force(row, ended)
+            elif row.total:
+                self._count(row, ended)
+            else:
+                yield from self._one_ended(row, ended)
+
+    def go_on(self, held: Sequence[StepRow]) -> Deciding[None]:
+        """What was held is ready again."""
+        passed = {row.step for row in held if row.reason == BREAKPOINT}
+        self.flow = structs.replace(self.flow, paused=False, breakpoints=self.flow.breakpoints - passed)
+        for row in held:
+            self._rows[row.step] = row
+            self._ready.append(row.step)
+        yield from ()
+
+    def go_on_undoing(self) -> None:
+        """What is undone was paused: it goes on, with the one whose turn it is."""
+        if self.flow.phase == "undo":
+            self._undo_next()
+
+    def give_up(self, verdict: Verdict, failure: Failure | None, reason: str, *, stop: bool, cause: str = "") -> None:
+        """Begin nothing more of the present phase, but for an undoing, which always goes on to its end."""
+        if self.flow.phase == "undo":
+            return
+        if self.flow.verdict == "success" or (verdict == "cancelled" and self.flow.phase == "main"):
+            self.flow = structs.replace(self.flow, verdict=verdict, error=failure, reason=reason, cause=cause)
+        self.flow = structs.replace(self.flow, left=self.flow.open, stopped=True)
+        self._made.rest = "cancelled" if verdict == "cancelled" else "skipped"
+        self._made.stop |= stop and self.flow.open > 0
+        self._fallen.clear()
+        self._ready.clear()
+        self._drop_pending(self._made.rest)
+
+    def settle(self) -> Deciding[None]:
+        """Decide until nothing follows any more."""
+        while self._made.end is None:
+            if self._fallen:
+                yield from self._tell_followers()
+            elif self._ready:
+                yield from self._launch_ready()
+            elif self.flow.left == 0:
+                yield from self._go_to_next_phase()
+            else:
+                return
+
+    def decisions(self) -> Decisions:
+        """All that was decided."""
+        self._made.flow = self.flow
+        self._made.rows = {name: self._rows[name] for name in self._changed}
+        self._made.fresh = self._fresh
+        return self._made
+
+    # Ends
+
+    def _one_ended(self, row: StepRow, ended: Ended) -> Deciding[None]:
+        """The only child of a step, or the present one of a loop."""
+        node = self.plan.nodes.get(row.step)
+        heard = structs.replace(row, result=ended.result, error=ended.error)
+        self._rows[row.step] = heard
+        self._full.add(row.step)
+        again = None
+        if node is not None and node.condition is not None and ended.state == "success":
+            yield from self._know(results=node.speaks)
+            again = self._starter.again(node, heard, self._rows, self.flow)
+        if isinstance(again, Start) and self._going_on:
+            self._put(structs.replace(heard, iteration=again.iteration))
+            self._made.starts.append(again)
+        elif isinstance(again, Start):  # the loop did not come to its end
+            self._end(heard, "cancelled", ended.result, None, GIVEN_UP)
+        elif isinstance(again, Ended):
+            self._end(heard, again.state, again.result, again.error, again.reason)
+        else:
+            self._end(heard, ended.state, ended.result, ended.error, ended.reason)
+
+    def _count(self, row: StepRow, ended: Ended) -> None:
+        """Items of a foreach. Of an undoing all have their turn, whatever becomes of them."""
+        node = self.plan.nodes.get(row.step)
+        foreach = None if node is None else node.step.foreach
+        most = foreach.tolerates(row.total) if foreach is not None else row.total
+        counted = structs.replace(
+            row, ok=row.ok + ended.ok, bad=row.bad + ended.bad, error=row.error or (ended.error if ended.bad else None)
+        )
+        exceeded = counted.bad > most
+        if ended.cancelled and not self._going_on and row.reason != TOLERANCE:
+            counted = structs.replace(counted, reason=GIVEN_UP)  # items were cut short: the step cannot succeed
+        stopped = not self._going_on and (ended.state == "cancelled" or not ended.bad)  # with its workflow
+        if counted.ok + counted.bad < row.total:
+            if exceeded and row.reason != TOLERANCE and not self._made.stop and not stopped:
+                counted = structs.replace(counted, reason=TOLERANCE)
+                self._made.cancel.append(row.step)
+            self._put(counted)
+            return
+        if foreach is None and counted.bad:
+            self._end(counted, "failed", None, starting.not_undone(counted), "")
+        elif foreach is not None and counted.reason == GIVEN_UP:
+            self._end(counted, "cancelled", None, counted.error, GIVEN_UP)
+        elif not exceeded:
+            self._end(counted, "success", None, None, "")
+        elif counted.reason != TOLERANCE and (stopped or ended.state == "cancelled"):
+            self._end(counted, "cancelled", None, counted.error, ended.reason)
+        else:
+            self._end(counted, "failed", None, starting.too_many(counted, most), TOLERANCE)
+
+    def _force(self, row: StepRow, ended: Ended) -> None:
+        """Somebody decided how a step ends, whatever it was doing."""
+        if row.state in OPEN:
+            self._made.cancel.append(row.step)
+        elif self.flow.phase == "undo" and row.state == "pending":  # the others keep their turns
+            rest = tuple(name for name in self.flow.undo if undo_name(name) != row.step)
+            self.flow = structs.replace(self.flow, undo=rest)
+        self._full.add(row.step)
+        self._end(row, ended.state, ended.result, ended.error, ended.reason)
+
+    # What follows from ends
+
+    def _tell_followers(self) -> Deciding[None]:
+        """Let the followers of all steps that ended hear of it, and find those that may start."""
+        fallen, self._fallen = self._fallen, []
+        if self.flow.phase == "undo":
+            self._undo_next()
+            return
+        for name in fallen:
+            yield from self._look_at_failure(name)
+        if not self._going_on:
+            return
+        yield from self._know(name for step in fallen for name in self.plan.nodes[step].followers)
+        for name in fallen:
+            for follower in self.plan.nodes[name].followers:
+                self._hear_of(self._rows[follower], name)
+
+    def _hear_of(self, row: StepRow, upstream: str) -> None:
+        if row.state != "pending":
+            return
+        outcome = self._outcome(upstream, row.step)
+        row = structs.replace(
+            row,
+            missing=row.missing - 1,
+            succeeded=row.succeeded + (outcome == "success"),
+            failed=row.failed + (outcome == "failed"),
+            skipped=row.skipped + (outcome == "skipped"),
+        )
+        self._put(row)
+        verdict = join(self.plan.nodes[row.step].step.join, row)
+        if verdict == "skip":
+            chosen = self.plan.nodes[upstream].step.switch and self._rows[upstream].state == "success"
+            self._end(row, "skipped", None, None, NOT_CHOSEN if chosen and outcome == "skipped" else NOT_JOINED)
+        elif verdict == "start" and row.step not in self._ready:
+            self._ready.append(row.step)
+
+    def _outcome(self, name: str, follower: str) -> str:
+        """What an upstream that ended counts as."""
+        row, step = self._rows[name], self.plan.nodes[name].step
+        if row.state == "success" and step.switch:
+            return starting.chosen(step, row, follower)
+        if row.state in ("failed", "cancelled"):
+            return "success" if step.ignore_failure else "failed"
+        return row.state
+
+    def _look_at_failure(self, name: str) -> Deciding[None]:
+        """Find out whether a failure is taken care of: now, or when the last step that might have is skipped."""
+        row, node = self._rows[name], self.plan.nodes[name]
+        failed: list[str] = []
+        if row.state in ("failed", "cancelled"):
+            failed = [name]
+        elif row.state == "skipped" and row.failed and node.step.join in CATCHING:
+            yield from self._know(node.upstreams)
+            failed = [up for up in node.upstreams if self._rows[up].state in ("failed", "cancelled")]
+        yield from self._know(catcher for one in failed for catcher in self.plan.nodes[one].catchers)
+        for one in failed:
+            if all(self._rows[catcher].state == "skipped" for catcher in self.plan.nodes[one].catchers):
+                self._fail_by(one)
+
+    def _fail_by(self, name: str) -> None:
+        """A failure that nothing takes care of: what it means for the workflow."""
+        row, mode = self._rows[name], self.plan.workflow.on_error
+        if self.plan.nodes[name].step.ignore_failure or not self._going_on:
+            return
+        failure = starting.why_failed(row)
+        if self.flow.phase == "main":
+            if mode != "ignore":
+                self.give_up("failed", failure, "step", stop=mode == "fail", cause=name)
+        elif self.flow.verdict == "success":
+            self.flow = structs.replace(self.flow, verdict="failed", error=failure, reason="step", cause=name)
+
+    def _followers(self, name: str) -> Sequence[str]:
+        node = self.plan.nodes.get(name)
+        return () if node is None or node.step.loop or node.step.foreach else node.followers
+
+    # Phases
+
+    def _go_to_next_phase(self) -> Deciding[None]:
+        flow = self.flow
+        if flow.phase != "main" or flow.verdict == "success":
+            yield from self._enter_after(flow.phase)
+            return
+        yield from self._know(self.plan.undoings)
+        order = undo_order(self._rows[name] for name in self.plan.undoings)
+        if not order:
+            yield from self._enter_after("undo")
+            return
+        self.flow = structs.replace(flow, phase="undo", undo=order, left=len(order), open=0, stopped=False)
+        for name in order:
+            self._put(StepRow(step=undo_name(name), phase="undo"), fresh=True)
+        self._undo_next()
+
+    def _undo_next(self) -> None:
+        """Undoings come one after another, whatever becomes of them."""
+        order = self.flow.undo
+        if self.flow.left and not self.flow.open:
+            self._ready.append(undo_name(order[len(order) - self.flow.left]))
+
+    def _enter_after(self, phase: Phase) -> Deciding[None]:
+        following = next_phase(self.plan.workflow, phase, self.flow.verdict)
+        if following is not None:
+            yield from self.enter(following)
+            return
+        if self.flow.verdict != "success":
+            self._made.end = End(state=self.flow.verdict, error=self.flow.error, reason=self.flow.reason)
+            return
+        yield from self._know(results=self.plan.output_speaks or self.plan.leaves)
+        self._made.end = output_of(self.plan, self._starter, self._rows)

@@ -1,0 +1,229 @@
+"""How a step begins: what it runs with, what it waits for, or that it does not run at all."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from horae.env import Instant, Micros
+from horae.errors import HoraeError
+from horae.model.base.instant import parse_instant
+from horae.model.base.paths import Far
+from horae.model.expressions.meter import ITEM_STEPS, Meter, shared
+from horae.model.expressions.template import TemplateError, as_text, render_tree, rendered_item
+from horae.model.fleet.protocol import Failure
+from horae.model.workflows.decisions.expressions import error_value, holds, scope_of, step_value
+from horae.model.workflows.decisions.flow import BOUND, FAULT, NOT_WANTED, About, Await, Ended, Flow, Start, StepRow
+from horae.model.workflows.decisions.plan import NOTHING, Filled, Node, Plan
+from horae.model.workflows.decisions.values import UNDO, Approval, Call, EventWait, SignalWait, Sleep, Step
+from horae.model.workflows.decisions.waits import token_of
+
+Rows = Mapping[str, StepRow]
+Launch = Start | Await | Ended
+Scope = dict[str, Any]
+
+
+class Starter:
+    """Computes what steps begin with, from the workflow's own execution and the rows that are known."""
+
+    def __init__(self, plan: Plan, about: About, now: Instant) -> None:
+        self._plan, self._about, self._now = plan, about, now
+        self._base: Scope | None = None
+        self._meter = Meter()  # for all that is computed in one decision
+
+    def launch(self, name: str, row: StepRow, rows: Rows, flow: Flow) -> Launch:
+        """Begin a step. Raises TemplateError when an expression cannot be computed."""
+        with shared(self._meter):
+            return self._begin(name, row, rows, flow)
+
+    def _begin(self, name: str, row: StepRow, rows: Rows, flow: Flow) -> Launch:
+        self._meter.grant(ITEM_STEPS)
+        if name.endswith(UNDO):
+            return self._undo(name, name.removesuffix(UNDO), rows, flow)
+        node = self._plan.nodes[name]
+        scope = self._scope(node.speaks, rows, flow)
+        if node.when is not None and not holds(node.when, scope):
+            return Ended(step=name, state="skipped", reason=NOT_WANTED)
+        if node.branches:
+            return self._choose(node, scope)
+        if node.step.wait is not None:
+            return self._wait(node, scope)
+        if node.step.foreach is not None:
+            return self._each(node, scope)
+        return self._loop(node, row, scope) if node.step.loop is not None else self._run(node, scope)
+
+    def _undo(self, name: str, undone: str, rows: Rows, flow: Flow) -> Launch:
+        """An undoing; of a foreach one for each item that succeeded, from the last to the first."""
+        undoing, node = self._plan.undoings[undone], self._plan.nodes[undone]
+        scope = self._scope(undoing.speaks, rows, flow)
+        if node.step.foreach is None:
+            return Start(step=name, items=[self._params(undoing.params, undoing.call, scope)])
+        items = self._items(node, scope)
+        done = rows[undone].done
+        which = range(len(items)) if done is None else [index for index in done if index < len(items)]
+        if not which:
+            return Ended(step=name)
+        params = [self._item(undoing.params, scope, items[index], index) for index in sorted(which, reverse=True)]
+        return Start(step=name, items=params, foreach=True, ordered=True)
+
+    def again(self, node: Node, row: StepRow, rows: Rows, flow: Flow) -> Start | Ended | None:
+        """What follows a successful run of a loop: another one, the step's end, or None: it ends as the run did."""
+        loop, runs = node.step.loop, row.iteration + 1
+        assert loop is not None
+        assert node.condition is not None
+        scope = self._scope(node.speaks, rows, flow)
+        scope = {**scope, "index": runs, "steps": {**scope["steps"], row.step: {**step_value(row), "state": "success"}}}
+        try:
+            with shared(self._meter):
+                if holds(node.condition, scope) == loop.until:
+                    return None
+                if runs >= loop.most:
+                    bound = _bound(loop.most)
+                    return Ended(step=row.step, state="failed", result=row.result, reason=BOUND, error=bound)
+                return self._run(node, scope, iteration=runs, delay=loop.every)
+        except TemplateError as error:
+            return Ended(step=row.step, state="failed", result=row.result, reason=FAULT, error=fault(error))
+
+    def rendered(self, tree: Any, speaks: frozenset[str], rows: Rows) -> Any:
+        """A value with its expressions computed. Raises TemplateError."""
+        with shared(self._meter):
+            return render_tree(tree, self._scope(speaks, rows, None))
+
+    def _scope(self, speaks: frozenset[str], rows: Rows, flow: Flow | None) -> Scope:
+        if self._base is None:
+            self._base = {**scope_of(self._about, {}), "callbacks": self._callbacks()}
+        error = None if flow is None else error_value(flow.error, flow.cause)
+        return {**self._base, "steps": {name: step_value(rows.get(name)) for name in speaks}, "error": error}
+
+    def _callbacks(self) -> dict[str, str]:
+        """The addresses, below the server's own, that steps which wait for a call have."""
+        secret = self._about.secret
+        tokens = {step: token_of(secret, self._about.id, step) for step in self._plan.callbacks} if secret else {}
+        return {step: f"/api/v1/callbacks/{token}" for step, token in tokens.items()}
+
+    def _params(self, params: Filled, call: Call, scope: Scope) -> bytes:
+        if not params.said:
+            return self._about.params if call.inline else NOTHING
+        return params.ready if params.ready is not None else rendered_item(params.tree, scope)
+
+    def _run(self, node: Node, scope: Scope, *, iteration: int = 0, delay: Micros = 0) -> Start:
+        return Start(
+            step=node.step.name, items=[self._params(node.params, node.step, scope)], iteration=iteration, delay=delay,
+            priority=node.step.priority,
+        )  # fmt: skip
+
+    def _loop(self, node: Node, row: StepRow, scope: Scope) -> Launch:
+        """The first run of a loop; one that asks before each run may have none."""
+        scope = {**scope, "index": 0, "steps": {**scope["steps"], node.step.name: step_value(None)}}
+        if node.step.loop is not None and not node.step.loop.until:
+            assert node.condition is not None
+            if not holds(node.condition, scope):
+                return Ended(step=row.step)
+        return self._run(node, scope)
+
+    def _items(self, node: Node, scope: Scope) -> list[Any]:
+        """What a foreach is about."""
+        items = render_tree(node.items, scope)
+        if isinstance(items, Far):
+            raise TemplateError(f"what foreach.items gave {items.why}")
+        if not isinstance(items, list):
+            raise TemplateError(f"foreach.items gave {as_text(items)[:60]!r}, which is no list")
+        if len(items) > self._about.most_items:
+            raise TemplateError(
+                f"foreach.items gave {len(items)} items; at most {self._about.most_items} are allowed: give each"
+                " execution several of them"
+            )
+        self._meter.grant(ITEM_STEPS * len(items))
+        return items
+
+    def _each(self, node: Node, scope: Scope) -> Launch:
+        foreach = node.step.foreach
+        assert foreach is not None
+        items = self._items(node, scope)
+        if not items:
+            return Ended(step=node.step.name, result=b"[]")
+        return Start(
+            step=node.step.name,
+            items=[self._item(node.params, scope, item, index) for index, item in enumerate(items)],
+            foreach=True,
+            concurrency=foreach.concurrency,
+            priority=node.step.priority,
+        )
+
+    def _item(self, params: Filled, scope: Scope, item: Any, index: int) -> bytes:
+        """The params of one item: those that the step says, or the item itself if it can be that."""
+        if params.ready is not None and params.said:
+            return params.ready
+        own = {"item": item, "index": index}
+        if params.said:
+            return rendered_item(params.tree, {**scope, **own})
+        return rendered_item(item if isinstance(item, dict) else own, scope)
+
+    def _choose(self, node: Node, scope: Scope) -> Ended:
+        """Take the first branch whose condition holds."""
+        taken = next((then for when, then in node.branches if when is None or holds(when, scope)), ())
+        return Ended(step=node.step.name, result=msgspec.json.encode(taken))
+
+    def _wait(self, node: Node, scope: Scope) -> Await:
+        step, wait = node.step, node.step.wait
+        texts = {field.split(".")[1]: as_text(render_tree(text, scope)) for field, text in node.texts.items()}
+        if isinstance(wait, Sleep):
+            until = self._now + (wait.span or 0) if wait.span is not None else _instant(texts["until"])
+            return Await(step=step.name, wait=wait, wake_at=until)
+        assert wait is not None
+        remind = None
+        if isinstance(wait, EventWait | SignalWait):
+            wait = structs.replace(wait, name=texts["name"])
+        elif isinstance(wait, Approval):
+            wait = structs.replace(wait, message=texts.get("message", ""))
+            remind = None if wait.remind is None else self._now + wait.remind
+        late = None if wait.timeout is None else self._now + wait.timeout
+        return Await(step=step.name, wait=wait, wake_at=late, remind_at=remind)
+
+
+def chosen(step: Step, row: StepRow, follower: str) -> str:
+    """What a switch that has chosen counts as for one of its followers."""
+    named = {name for branch in step.switch for name in branch.then}
+    taken = msgspec.json.decode(row.result or b"[]")
+    return "success" if follower not in named or follower in taken else "skipped"
+
+
+def fault(error: TemplateError) -> Failure:
+    """An expression that could not be computed, as the failure of its step."""
+    return Failure(type="ExpressionError", message=f"{error}.", permanent=True)
+
+
+def too_many(row: StepRow, most: int) -> Failure:
+    """More items of a foreach failed than it tolerates."""
+    first = f" The first failure: {row.error.message or row.error.type}" if row.error is not None else ""
+    message = f"Of {row.total} items {row.ok} succeeded, and at most {most} may fail.{first}"
+    return Failure(type="TooManyFailed", message=message, permanent=True)
+
+
+def not_undone(row: StepRow) -> Failure:
+    """Undoings of some items of a foreach failed."""
+    first = f" The first: {row.error.message or row.error.type}" if row.error is not None else ""
+    message = f"{row.bad} of {row.total} items were not undone.{first}"
+    return Failure(type="NotUndone", message=message, permanent=True)
+
+
+def why_failed(row: StepRow) -> Failure:
+    """What a step that did not succeed means for its workflow. An expression is nobody's if its step is not named."""
+    if row.error is not None:
+        said = f'Step "{row.step}": {row.error.message}'
+        return structs.replace(row.error, message=said) if row.reason == FAULT else row.error
+    word = "was cancelled" if row.state == "cancelled" else "failed"
+    return Failure(type="StepFailed", message=f'Step "{row.step}" {word}.', permanent=True)
+
+
+def _bound(most: int) -> Failure:
+    message = f"The loop has run {most} times, and its condition asks for more. Raise `most`."
+    return Failure(type="LoopBound", message=message, permanent=True)
+
+
+def _instant(text: str) -> Instant:
+    try:
+        return parse_instant(text, field="sleep.until")
+    except HoraeError as error:
+        raise TemplateError(f"sleep.until gave {text[:60]!r}: {error.detail.rstrip('.')}") from None

@@ -1,0 +1,117 @@
+"""Waits of steps: what ends them, and as what."""
+
+import hmac
+import re
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from horae.model.expressions.meter import ASKED_STEPS, within
+from horae.model.fleet.protocol import Failure
+from horae.model.tenancy.principal import includes
+from horae.model.workflows.decisions.expressions import OF_EVENT, condition_of, scope_of, step_value
+from horae.model.workflows.decisions.flow import About, Ask, Deciding, Ended
+from horae.model.workflows.decisions.plan import Node, Plan
+from horae.model.workflows.decisions.values import Approval, Callback, EventWait, SignalWait, Wait
+
+KINDS: dict[type, str] = {EventWait: "event", SignalWait: "signal", Approval: "approval", Callback: "callback"}
+TIMEOUT = "timeout"
+CALLBACK = "@callback:"  # a call of a step's URL is a signal of such a name, which nobody else can send
+MOST_COMMENT = 2000
+_TOKEN = re.compile(r"cb_(?P<execution>[0-9a-f]{32})_(?P<step>[A-Za-z0-9_-]{1,128})_(?P<mac>[0-9a-f]{40})")
+
+
+def token_of(secret: bytes, execution: UUID, step: str) -> str:
+    """The part of a callback's URL that nobody guesses: nothing of it is kept."""
+    return f"cb_{execution.hex}_{step}_{_mac(secret, execution, step)}"
+
+
+def read_token(secret: bytes, token: str) -> tuple[UUID, str] | None:
+    """The execution and the step that a callback is for; None for what was made up."""
+    found = _TOKEN.fullmatch(token)
+    if found is None:
+        return None
+    execution, step = UUID(hex=found["execution"]), found["step"]
+    return (execution, step) if hmac.compare_digest(found["mac"], _mac(secret, execution, step)) else None
+
+
+def _mac(secret: bytes, execution: UUID, step: str) -> str:
+    return hmac.new(secret, execution.bytes + step.encode(), "sha256").hexdigest()[:40]
+
+
+def name_of(step: str, wait: Wait) -> str:
+    """The name of the event or the signal for which a step waits; empty when it waits for somebody."""
+    if isinstance(wait, EventWait | SignalWait):
+        return wait.name
+    return f"{CALLBACK}{step}" if isinstance(wait, Callback) else ""
+
+
+def late(step: str, wait: Wait) -> Ended:
+    """What a wait that took too long has come to."""
+    word = "fail" if not isinstance(wait, EventWait | SignalWait | Approval | Callback) else wait.on_timeout
+    if word == "skip":
+        return Ended(step=step, state="skipped", reason=TIMEOUT)
+    if word == "approve":
+        return Ended(step=step, result=_answer(True, TIMEOUT, ""), reason=TIMEOUT)
+    if word == "reject":
+        failure = Failure(type="Rejected", message="Nobody agreed in time.", kind="timeout", permanent=True)
+        return Ended(step=step, state="failed", error=failure, reason=TIMEOUT)
+    kind = KINDS.get(type(wait), "wait")
+    message = f"The {kind} that the step waited for did not come in time."
+    failure = Failure(type="WaitTimeout", message=message, kind="timeout", permanent=True)
+    return Ended(step=step, state="failed", error=failure, reason=TIMEOUT)
+
+
+def answered(step: str, *, agreed: bool, by: str, comment: str) -> Ended:
+    """Somebody said yes or no."""
+    if agreed:
+        why = f"approved by {by}" + (f": {comment}" if comment else "")
+        return Ended(step=step, result=_answer(True, by, comment), reason=why[:MOST_COMMENT])
+    said = f": {comment}" if comment else "."
+    failure = Failure(type="Rejected", message=f"{by} said no{said}", permanent=True)
+    return Ended(step=step, state="failed", error=failure, reason="rejected")
+
+
+def may_answer(wait: Approval, role: str) -> bool:
+    """Whether somebody of a role may say yes or no: of one that it names, or of one above it."""
+    return not wait.roles or any(includes(role, named) for named in wait.roles)
+
+
+def approvals_before(plan: Plan, step: str) -> dict[str, Approval]:
+    """The approvals that must be given before what follows a step may start: its own, and those before it.
+
+    An undoing has none: nothing follows it but the next undoing.
+    """
+    found, looked, names = dict[str, Approval](), set[str](), [step]
+    while names:
+        name = names.pop()
+        if name in looked or name not in plan.nodes:
+            continue
+        looked.add(name)
+        node = plan.nodes[name]
+        if isinstance(node.step.wait, Approval):
+            found[name] = node.step.wait
+        names += node.upstreams
+    return found
+
+
+def _answer(agreed: bool, by: str, comment: str) -> bytes:
+    return msgspec.json.encode({"approved": agreed, "by": by, "comment": comment})
+
+
+def passes(node: Node, about: About, event: dict[str, Any]) -> Deciding[bool]:
+    """Whether an event is what a step waits for; what cannot be computed is not."""
+    wait = node.step.wait
+    if not isinstance(wait, EventWait):
+        return False
+    if not wait.filter:
+        return True
+    filter = condition_of(wait.filter, "event.filter", OF_EVENT)
+    rows = yield Ask(results=node.speaks)
+    scope = {**scope_of(about, {}), "steps": {name: step_value(rows.get(name)) for name in node.speaks}}
+    try:
+        with within(ASKED_STEPS) as meter:
+            return filter.value({**scope, "event": event}, meter) is True
+    except ValueError:
+        return False

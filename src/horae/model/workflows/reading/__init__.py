@@ -1,0 +1,1 @@
+"""Readers of workflows and their steps."""

@@ -1,0 +1,122 @@
+"""`workflow`: what a job of steps runs, as a user writes it and as it is stored."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from horae.errors import BadInput
+from horae.model.definitions.reading.values import an_object, one_of, refuse_unknown
+from horae.model.workflows.decisions.check import check_graph
+from horae.model.workflows.decisions.naming import calls_of
+from horae.model.workflows.decisions.values import ON_ERROR, Call, Workflow
+from horae.model.workflows.reading.steps import TASKS, is_short, of_step, read_steps, render_step
+
+PARTS = ("steps", "onError", "output", "onSuccess", "onFailure", "finally")
+# What a job cannot have when steps do its work: each says something about the worker that runs it, or about tries.
+NOT_OF_WORKFLOWS = {
+    "retries": "A workflow is not tried again as a whole: give retries to its steps, or rerun it from what failed.",
+    **dict.fromkeys(
+        ("needs", "prefers", "slots", "resources", "affinity", "spread", "env", "preemptible", "preempts"),
+        "No worker runs a workflow: give it to the steps that need it.",
+    ),
+}
+_ACCEPTED = 'Write {"steps": [{"name": "extract", "job": "extract-orders"}, {"name": "load", "job": "load-orders"}]}.'
+
+
+def parse_workflow(value: Any) -> Workflow:
+    """Read a workflow; every mistake names its step."""
+    given = {"steps": value} if isinstance(value, list) else an_object(value, "workflow", _ACCEPTED)
+    given = {name: part for name, part in given.items() if part is not None}
+    refuse_unknown(given, PARTS, "A workflow", "workflow.")
+    steps = read_steps(given.get("steps", []), "workflow.steps")
+    if not steps:
+        raise BadInput("A workflow needs a step.", _ACCEPTED, field="workflow.steps")
+    on_error: Any = one_of(given.get("onError", "fail"), "workflow.onError", ON_ERROR)
+    workflow = Workflow(
+        steps=steps,
+        on_error=on_error,
+        output=given.get("output"),
+        on_success=read_steps(given.get("onSuccess", []), "workflow.onSuccess"),
+        on_failure=read_steps(given.get("onFailure", []), "workflow.onFailure"),
+        last=read_steps(given.get("finally", []), "workflow.finally"),
+    )
+    check_graph(workflow)
+    return workflow
+
+
+def with_timeout(given: dict[str, Any]) -> dict[str, Any]:
+    """The same with a workflow's `timeout` where it is kept, beside it; what says nothing of a workflow is refused."""
+    workflow = given.get("workflow")
+    if workflow is None:
+        return given
+    for field, remedy in NOT_OF_WORKFLOWS.items():
+        if given.get(field) and (field, given[field]) != ("slots", 1):
+            raise BadInput(f"{field} says nothing of a workflow.", remedy, field=field)
+    if not isinstance(workflow, dict) or workflow.get("timeout") is None:
+        return given
+    if given.get("timeout") not in (None, workflow["timeout"]):
+        detail = f"timeout is {given['timeout']} and workflow.timeout is {workflow['timeout']}."
+        raise BadInput(detail, "They are the same: give one of them.", field="workflow.timeout")
+    rest = {name: part for name, part in workflow.items() if name != "timeout"}
+    return {**given, "timeout": workflow["timeout"], "workflow": rest}
+
+
+def check_owned(workflow: Workflow, read: Callable[[dict[str, Any]], object]) -> None:
+    """Have `read` refuse what steps say wrongly of jobs of their own; it is given definitions without a name."""
+    places = {step.name: place for place, step in placed(workflow)}
+    for name, call in calls_of(workflow):
+        if call.own:
+            step, _, undoing = name.partition(":")
+            with of_step(step, f"{places[step]}.undo" if undoing else places[step]):
+                _check_own(call, read)
+
+
+def _check_own(call: Call, read: Callable[[dict[str, Any]], object]) -> None:
+    """What a step says instead of the job that it names is read beside something that runs: what, is the job's word."""
+    try:
+        with inside(call):
+            read(call.own if call.inline else {"command": "true", **call.own})
+    except BadInput as error:
+        field = str(error.fields.get("field", ""))
+        if field.partition(".")[0].partition("[")[0] in TASKS and "speaks of 'steps'" in error.detail:
+            error.remedy = 'What a step runs knows its params: write "params": {"rows": "${steps.NAME.result}"}.'
+        raise
+
+
+@contextmanager
+def inside(call: Call) -> Iterator[None]:
+    """What is wrong with steps inside of a step is told of the field in which they were written."""
+    try:
+        yield
+    except BadInput as error:
+        if is_short(call.own):
+            error.fields["field"] = str(error.fields.get("field", "")).removeprefix("workflow.")
+        raise
+
+
+def placed(workflow: Workflow) -> list[tuple[str, Any]]:
+    """Each step with its place in the definition."""
+    lists = (
+        ("steps", workflow.steps),
+        ("onSuccess", workflow.on_success),
+        ("onFailure", workflow.on_failure),
+        ("finally", workflow.last),
+    )
+    return [(f"workflow.{field}[{i}]", step) for field, steps in lists for i, step in enumerate(steps)]
+
+
+def render_workflow(workflow: Workflow, names: Mapping[str, str]) -> dict[str, Any]:
+    """A workflow in the API's spelling; `names` turns ids of jobs into the names people know."""
+    said: dict[str, Any] = {"steps": [render_step(step, names) for step in workflow.steps]}
+    if workflow.on_error != "fail":
+        said["onError"] = workflow.on_error
+    if workflow.output is not None:
+        said["output"] = workflow.output
+    for field, steps in (
+        ("onSuccess", workflow.on_success),
+        ("onFailure", workflow.on_failure),
+        ("finally", workflow.last),
+    ):
+        if steps:
+            said[field] = [render_step(step, names) for step in steps]
+    return said

@@ -1,0 +1,94 @@
+"""Answers as HTTP/1.1 spells them: a whole one at once, or in parts."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from horae.server.http.request import Request
+from horae.server.reply import SAFETY, Header, Reply
+
+_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+
+BODILESS = (204, 304)  # answers without content, which carry no length either (RFC 9110, 8.6)
+CLOSE: Header = (b"connection", b"close")
+
+# A status and its headers, for a request, as bytes with what every answer carries.
+Head = Callable[[int, Sequence[Header], Request], bytes]
+Push = Callable[[bytes], Awaitable[None]]
+
+
+def head(status: int, headers: Sequence[Header], request: Request, always: bytes) -> bytes:
+    """Return an answer's first part; `always` are lines that every answer carries."""
+    if CLOSE in headers:
+        request.keep = False
+    elif not request.keep:
+        headers = (*headers, CLOSE)
+    elif not request.modern:
+        headers = (*headers, (b"connection", b"keep-alive"))
+    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
+    if not lines.count(b"\n") == lines.count(b"\r") == len(headers):
+        raise ValueError("a header holds a line break")
+    return b"%b%b%b\r\n" % (_LINES.get(status) or b"HTTP/1.1 %d Other\r\n" % status, lines, always)
+
+
+def whole(reply: Reply, request: Request, head_of: Head) -> bytes:
+    """Return all of an answer."""
+    if reply.status in BODILESS:
+        return head_of(reply.status, reply.headers, request)
+    own = ((b"content-type", reply.kind), (b"content-length", b"%d" % len(reply.body)), *reply.headers)
+    first = head_of(reply.status, own, request)
+    return first + reply.body if request.method != b"HEAD" else first
+
+
+class HeadOnly(Exception):
+    """The client asked for the head of an answer, and has it."""
+
+
+class Sender:
+    """ASGI's `send` for answers in parts: as they are when their length is told, in chunks otherwise."""
+
+    __slots__ = ("_chunked", "_ended", "_head_of", "_left", "_push", "_request")
+
+    def __init__(self, request: Request, head_of: Head, push: Push) -> None:
+        self._request, self._head_of, self._push = request, head_of, push
+        self._left: int | None = None  # bytes that the answer still announces
+        self._chunked = self._ended = False
+
+    async def __call__(self, message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            await self._push(self._begin(message["status"], message["headers"]))
+            if self._request.method == b"HEAD":
+                self._ended = True
+                raise HeadOnly
+        elif part := self._part(message.get("body", b""), ends=not message.get("more_body", False)):
+            await self._push(part)
+
+    def check(self) -> None:
+        """Raise when the answer is not whole, so that the connection is cut and the client notices."""
+        if not self._ended:
+            raise RuntimeError("the answer ended before its end")
+
+    def _begin(self, status: int, given: Sequence[Header]) -> bytes:
+        request, headers = self._request, tuple(header for header in given if header not in SAFETY)
+        length = dict(headers).get(b"content-length")
+        if length is not None:
+            self._left = int(length)
+        elif status not in BODILESS:
+            self._chunked = request.modern
+            if self._chunked:
+                headers = (*headers, (b"transfer-encoding", b"chunked"))
+            else:
+                request.keep = False
+        request.begun = True
+        return self._head_of(status, headers, request)
+
+    def _part(self, body: bytes, *, ends: bool) -> bytes:
+        if self._left is not None:
+            self._left -= len(body)
+            if self._left < 0 or (ends and self._left):
+                raise RuntimeError("the answer is not as long as it says")
+        self._ended = ends
+        if self._chunked:
+            body = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            return body + b"0\r\n\r\n" if ends else body
+        return body

@@ -1,0 +1,191 @@
+"""HTTP/1.1 framing (RFC 9112): finds requests and their bodies in the bytes of a connection.
+
+Two parsers that read the same bytes differently let one request hide in another. So there is one reading of every
+byte here and no leniency: every line ends with CR and LF, a body has one length, and a target agrees with Host.
+Bytes are counted before they are kept, and trailers are dropped.
+"""
+
+import re
+
+from horae.server.http.request import Request
+from horae.server.problems import HeadTooLong
+from horae.server.reading.fields import HOST, TOKEN, VALUE, Fields, read, refuse
+
+MOST_HEAD = 64 * 1024  # bytes of a request's line and headers
+MOST_KEPT = 4 * 1024  # bytes of headers that are remembered for the next request
+MOST_TRAILERS = 8 * 1024  # bytes
+MOST_CHUNK_LINE = 256  # bytes of a chunk's size and extensions
+MOST_EXCESS = 16 * 1024  # bytes by which the framing of chunks may exceed what they pay for
+CRLF = b"\r\n"
+
+# The part of a request that comes next: its head, its content, a chunk's size, a chunk's content, trailers.
+HEAD, CONTENT, FIRST_CHUNK, CHUNK, NEXT_CHUNK, TRAILERS = range(6)
+
+_LINE = re.compile(rb"(" + TOKEN + rb"{1,32}) ([!\"$-~]+) HTTP/(\d\.\d)\r\n")
+_ABSOLUTE = re.compile(rb"(?i:https?)://([^/?@]+)(/[^?]*)?(\?.*)?")
+_EXTENSION = rb";" + TOKEN + rb"+(?:=(?:" + TOKEN + rb'+|"[\t !#-\[\]-~\x80-\xff]*"))?'
+_SIZE = rb"([0-9A-Fa-f]{1,16})(?:" + _EXTENSION + rb")*\r\n"
+_SIZES = {FIRST_CHUNK: re.compile(_SIZE), NEXT_CHUNK: re.compile(CRLF + _SIZE)}
+# The same as far as they may have come.
+_BEGUN_LINE = re.compile(rb"\r?\Z|(?:\r\n)?" + TOKEN + rb"{0,32}(?: |\Z)")
+_BEGUN_SIZE = rb"[0-9A-Fa-f]{0,16}(?:;" + VALUE + rb")?\r?\Z"
+_BEGUN_SIZES = {FIRST_CHUNK: re.compile(_BEGUN_SIZE), NEXT_CHUNK: re.compile(rb"\r?\Z|\r\n" + _BEGUN_SIZE)}
+_STRAY = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)|\0")
+
+
+class Framing:
+    """The bytes of one connection as requests and pieces of their bodies."""
+
+    __slots__ = ("_at", "_bytes", "_excess", "_fields", "_left", "_request", "_searched", "_stage")
+
+    def __init__(self) -> None:
+        self._bytes, self._at, self._searched = b"", 0, 0
+        self._stage, self._left, self._excess = HEAD, 0, 0
+        self._request, self._fields = Request(), Fields(b"")
+
+    @property
+    def midway(self) -> bool:
+        """Whether a request has begun to come and is not whole."""
+        return self._stage != HEAD or self._at < len(self._bytes)
+
+    def feed(self, data: bytes) -> None:
+        """Add bytes. The caller takes everything out before it reads more."""
+        self._bytes = self._bytes[self._at :] + data if self._at < len(self._bytes) else data
+        self._searched = max(self._searched - self._at, 0)
+        self._at = 0
+
+    def take(self) -> Request | bytes | None:
+        """Return the next request, or the next piece of its body; None when more bytes are needed.
+
+        A request carries its body if that is here already. It is `whole` once its last piece, which may be empty, is
+        taken. Raise BadInput or HeadTooLong for anything that is not HTTP/1.1; nothing can be taken afterwards.
+        """
+        stage = self._stage
+        if stage == HEAD and self._at < len(self._bytes):
+            return self._head()
+        if stage == HEAD:
+            self._let_go()
+            return None
+        if stage in (CONTENT, CHUNK):
+            return self._content()
+        return self._trailers() if stage == TRAILERS else self._chunk()
+
+    def _let_go(self) -> None:
+        """Keep nothing large for as long as the client is silent."""
+        self._bytes, self._at = b"", 0
+        if len(self._fields.block) > MOST_KEPT:
+            self._request, self._fields = Request(), Fields(b"")
+
+    def _head(self) -> Request | None:
+        """Read a request's line and headers. One empty line before it is ignored (RFC 9112, 2.2)."""
+        begin = self._at + len(CRLF) if self._bytes.startswith(CRLF, self._at) else self._at
+        end = self._find_end(begin, MOST_HEAD, "headers")
+        if end is None:
+            if _BEGUN_LINE.match(self._bytes, self._at) is None:
+                refuse("This is not HTTP/1.1.", "Begin a request with its method and target.")
+            return None
+        line = _LINE.match(self._bytes, begin, end)
+        if line is None:
+            refuse("The request's first line is malformed.", "Send `GET /path HTTP/1.1`, the path percent-encoded.")
+        block = self._bytes[line.end() : end]
+        if block != self._fields.block:  # clients repeat their headers
+            self._fields = Fields(block)
+        self._at = end + len(CRLF)
+        self._request = self._begin(self._fields, *line.groups())
+        self._request.head = self._at - begin
+        if self._stage == CONTENT and len(self._bytes) - self._at >= self._left and (body := self._content()):
+            self._request.add(body)  # most bodies come with their heads
+        return self._request
+
+    def _begin(self, fields: Fields, method: bytes, target: bytes, version: bytes) -> Request:
+        """Make a request, and decide where its body ends."""
+        request = Request()
+        request.method, request.headers, request.modern = method, fields.headers, version == b"1.1"
+        request.id = fields.id
+        if not request.modern and version != b"1.0":
+            refuse(f"HTTP/{version.decode()} is not spoken here.", "Send HTTP/1.1.")
+        if request.modern and fields.host is None:
+            refuse("The request has no Host.", "Send the name and the port of this server as Host.")
+        if fields.chunked and not request.modern:
+            refuse("HTTP/1.0 has no chunks.", "Send Content-Length, or HTTP/1.1.")
+        request.target = target if target.startswith(b"/") else _path_of(target, method, fields.host)
+        request.keep = not fields.closes and (request.modern or fields.keeps)
+        request.expects = request.modern and fields.expects
+        self._left, self._excess, self._searched = fields.length, 0, 0
+        self._stage = FIRST_CHUNK if fields.chunked else CONTENT if fields.length else HEAD
+        request.whole = self._stage == HEAD
+        return request
+
+    def _content(self) -> bytes | None:
+        piece = self._bytes[self._at : self._at + self._left]
+        if not piece:
+            return None
+        self._at += len(piece)
+        self._left -= len(piece)
+        if not self._left:
+            if self._stage == CONTENT:
+                self._end()
+            else:
+                self._stage = NEXT_CHUNK
+        return piece
+
+    def _chunk(self) -> bytes | None:
+        """Read a chunk's size, and the part of its content that is there. Extensions are ignored.
+
+        A chunk pays for 16 bytes and twice its content, as in Go's net/http: a body of small chunks passes, a body
+        made of extensions does not.
+        """
+        size = _SIZES[self._stage].match(self._bytes, self._at)
+        if size is None:
+            fits = len(self._bytes) - self._at <= MOST_CHUNK_LINE
+            if not fits or _BEGUN_SIZES[self._stage].match(self._bytes, self._at) is None:
+                refuse("A chunk has no proper size.", "Send its size in hexadecimal and a line break.")
+            return None
+        line, self._left = size.end() - self._at, int(size[1], 16)
+        self._excess = max(0, self._excess + line - 16 - 2 * self._left)
+        if line > MOST_CHUNK_LINE or self._excess > MOST_EXCESS:
+            refuse("The body's chunks are mostly framing.", "Send larger chunks, and leave extensions out.")
+        self._at = size.end()
+        self._stage = CHUNK if self._left else TRAILERS
+        return self._content() if self._left else self._trailers()
+
+    def _trailers(self) -> bytes | None:
+        """Drop trailers: RFC 9110, 6.5.1 forbids to take them for headers, and no route has a use for them."""
+        if not self._bytes.startswith(CRLF, self._at):
+            end = self._find_end(self._at, MOST_TRAILERS, "trailers")
+            if end is None:
+                return None
+            read(self._bytes[self._at : end])
+            self._at = end
+        self._at += len(CRLF)
+        self._end()
+        return b""
+
+    def _end(self) -> None:
+        self._request.whole = True
+        self._stage, self._searched = HEAD, 0
+
+    def _find_end(self, begin: int, most: int, what: str) -> int | None:
+        """Find the empty line that ends a section, within its bound; None when it has not come yet."""
+        end = self._bytes.find(b"\r\n\r\n", max(begin, self._searched))
+        if (len(self._bytes) if end < 0 else end + 4) - begin > most:
+            raise HeadTooLong(f"The request's {what} are too long.", f"Send at most {most} bytes of them.")
+        if end >= 0:
+            return end + 2
+        if _STRAY.search(self._bytes, max(begin, self._searched)) is not None:
+            refuse("A line does not end with CR and LF.", "End each line of a head with both.")
+        self._searched = max(begin, len(self._bytes) - 3)
+        return None
+
+
+def _path_of(target: bytes, method: bytes, host: bytes | None) -> bytes:
+    """Return the path of a target that names the server, too; it must name the same as Host."""
+    if target == b"*" and method == b"OPTIONS":
+        return target
+    absolute = _ABSOLUTE.fullmatch(target)
+    if absolute is None or method == b"CONNECT":
+        refuse("The request's target is not a path of this server.", "Send a path, such as /api/v1/jobs.")
+    authority, path, query = absolute.groups(b"")
+    if HOST.fullmatch(authority) is None or (host is not None and host.lower() != authority.lower()):
+        refuse("The request's target and its Host differ.", "Send a path as the target, and the server as Host.")
+    return (path or b"/") + query

@@ -1,0 +1,371 @@
+"""HTTP/1.1 on one connection: requests are read as far as there is room, and a task answers them one by one.
+
+uvicorn costs 50 us of processor time a request and this 16, of some 150 that a single submission takes
+(docs/decisions/0011). A handler is given ASGI's scope and `receive`, and returns a `Reply`.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol, cast
+
+from horae.errors import HoraeError
+from horae.server.http.answer_bytes import HeadOnly, Sender, head, whole
+from horae.server.http.framing import Framing
+from horae.server.http.request import Request
+from horae.server.problems import REQUEST_ID, broken, problem
+from horae.server.reply import Header, Receive, Reply
+
+MOST_HELD = 256 * 1024  # bytes of a body that its handler has not asked for, or of requests in line: then reading waits
+MOST_UNREAD = 64 * 1024  # bytes of answers that the client does not read: then the next one waits
+MOST_AFTER = 1024 * 1024  # bytes that still come when their request is answered: then the connection ends
+PIECE = 64  # bytes that a piece of such a body counts more than it has: reading a small one costs as much
+MOST_LINED_UP = 16  # requests sent ahead of their answers: then reading pauses
+AT_ONCE = 256  # requests and pieces of bodies that are read before other connections have their turn
+PATIENCE = 30.0  # seconds for the next piece of a request that has begun, or for a client to read its answer
+SLOWEST = 1024  # bytes a second, after that time: one byte now and then would hold a connection for nothing
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_CROWDED = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\nconnection: close\r\n\r\n"
+
+Answer = Callable[[dict[str, Any], Receive], Awaitable[Reply]]
+
+
+class Host(Protocol):
+    """What a connection belongs to."""
+
+    answer: Answer
+    date: bytes
+    now: float  # monotonic seconds, as of the last look
+    stopping: bool
+    safety: bytes  # headers that every answer carries
+
+    def new_id(self) -> bytes:
+        """Make the id of a request that brought none."""
+        ...
+
+    def opened(self, connection: "Connection") -> bool: ...
+
+    def closed(self, connection: "Connection") -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """Answers the requests of one client, in their order."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._loop = asyncio.get_running_loop()
+        self._framing = Framing()
+        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self.peer: tuple[Any, ...] = ("", 0)  # the other end's address and port
+        self._scheme, self._certified = "http", False  # the other end showed a certificate that was checked
+        self._coming = Request()  # the request that is being read
+        self._after = 0  # bytes that came although their request is answered
+        self._line: deque[Request] = deque()
+        self._active: Request | None = None  # the task answers it
+        self._task: asyncio.Task[None] | None = None
+        self._open = True
+        self._ended = False  # the last request is read, or what followed cannot be read
+        self.leaving = False  # the last answer is out; bytes that still come are dropped
+        self._reading = True
+        self._soon = False  # it reads on in the next turn
+        self._drained: asyncio.Future[None] | None = None  # while the client does not read its answer
+        self._closing = False
+        # Since when the client has to read what is left of an answer, how much that was, and how much it was last seen.
+        self._stuck_at, self._stuck, self._unread, self._read_at = 0.0, 0, 0, 0.0
+        self.heard_at = self._began_at = self._host.now
+        self._heard = 0  # bytes, since a request began
+
+    # Called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(MOST_UNREAD)
+        self.peer = transport.get_extra_info("peername") or ("", 0)
+        tls = transport.get_extra_info("ssl_object")
+        self._scheme, self._certified = ("http", False) if tls is None else ("https", bool(tls.getpeercert()))
+        if not self._host.opened(self):
+            self._open = False
+            self._transport.write(_CROWDED)
+            self._transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._open = False
+        self._host.closed(self)
+        self.resume_writing()
+        if self._active is not None:
+            self._active.wake()
+
+    def data_received(self, data: bytes) -> None:
+        self.heard_at = self._host.now
+        if not self._framing.midway and not self._ended:
+            self._began_at, self._heard = self.heard_at, 0
+        self._heard += len(data)
+        if self._ended:
+            self._pass_over(len(data))
+        else:
+            self._framing.feed(data)
+            self._read()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._drained = self._loop.create_future()
+        self._begin_to_wait()
+
+    def resume_writing(self) -> None:
+        drained, self._drained = self._drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
+        self._advance()
+
+    # Reading
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether reading waits: a request that is answered holds nothing, so there is room again soon."""
+        line, coming = self._line, self._coming
+        if len(line) >= MOST_LINED_UP or coming.size > MOST_HELD:
+            return True
+        return len(line) > 1 and sum(request.weight for request in line) > MOST_HELD
+
+    def _read(self) -> None:
+        """Take requests out of the bytes that came, as many as there is room for, and begin to answer."""
+        more = AT_ONCE
+        try:
+            while more and not self._ended and not self._is_full and (part := self._framing.take()) is not None:
+                coming, more = self._coming, more - 1
+                if isinstance(part, Request):
+                    coming = self._coming = part
+                    self._after, self._began_at, self._heard = 0, self._host.now, 0
+                    self._line.append(part)
+                elif coming.answered:
+                    self._pass_over(len(part) + PIECE)
+                else:
+                    coming.add(part)
+                if not coming.keep and coming.whole:
+                    self._ended = True
+        except HoraeError as error:
+            self._refuse(error)
+            return
+        if not more:
+            self._read_soon()
+        (self._resume if more and not self._is_full else self._pause)()
+        self._advance()
+
+    def _refuse(self, error: HoraeError) -> None:
+        """End a connection whose bytes cannot be read, with a reason; requests before them are answered first."""
+        coming, self._ended = self._coming, True
+        last = self._line[-1] if self._line else self._active
+        if last is None:
+            if coming.whole or not coming.headers:
+                request = Request()
+                request.keep, request.id = False, self._host.new_id()
+                self._write(problem(error, ""), request)
+            self._leave()
+            return
+        last.keep = False
+        if last is coming and not last.whole:
+            last.broken = error
+            last.wake()
+        self._advance()
+
+    def _read_on(self) -> None:
+        """Go on with the bytes that are here, then with those that the client sends."""
+        midway = self._framing.midway
+        if (midway or not self._reading) and self._open and not self._is_full:
+            (self._read if midway and not self._ended else self._resume)()
+
+    def _read_soon(self) -> None:
+        """Read on when other connections had their turn."""
+        if not self._soon:
+            self._soon = True
+            self._loop.call_soon(self._read_now)
+
+    def _read_now(self) -> None:
+        self._soon = False
+        self._read_on()
+
+    def _pause(self) -> None:
+        if self._reading:
+            self._reading = False
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        if not self._reading:
+            self._reading = True
+            self.heard_at = self._began_at = self._host.now  # the client is not to blame for the pause
+            self._heard = 0
+            self._transport.resume_reading()
+
+    def _pass_over(self, size: int) -> None:
+        self._after += size
+        if self._after > MOST_AFTER:
+            self._ended = True
+            self.close()
+
+    # Ending
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way, a request that is not whole included."""
+        return self._task is None and not self._line and not self._framing.midway
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the rest of a request is still to come, answered or not."""
+        return self._framing.midway
+
+    def is_late(self, now: float) -> bool:
+        """Whether the client is too slow to send the rest of a request, or to read its answer."""
+        if (self._drained is not None or self._closing) and self._is_unread(now):
+            return True
+        if not (self.stalled or self.leaving) or not self._reading:
+            return False
+        took = now - self._began_at
+        return now - self.heard_at > PATIENCE or (took > PATIENCE and self._heard < took * SLOWEST)
+
+    def _begin_to_wait(self) -> None:
+        self._stuck_at = self._read_at = self._host.now
+        self._stuck = self._unread = self._transport.get_write_buffer_size()
+
+    def _is_unread(self, now: float) -> bool:
+        """Whether the client reads its answer, or what is left of it at the end, too slowly."""
+        left = self._transport.get_write_buffer_size()
+        if left != self._unread:
+            self._unread, self._read_at = left, now
+        took = now - self._stuck_at
+        return now - self._read_at > PATIENCE or (took > PATIENCE and self._stuck - left < took * SLOWEST)
+
+    def close(self) -> None:
+        """End it when the client has read what it was sent."""
+        if not self._closing and self._drained is None:
+            self._begin_to_wait()
+        self._closing = True
+        self._transport.close()
+
+    def abort(self) -> None:
+        """End it now, with the request that is under way."""
+        if self._task is not None:
+            self._task.cancel()
+        self._transport.abort()
+
+    def _leave(self) -> None:
+        """End it from this side. Closed at once, bytes that the client still sends would destroy the answer."""
+        self.leaving = self._ended = True
+        self._resume()
+        self.heard_at = self._began_at = self._host.now
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        else:  # TLS ends both ways at once
+            self.close()
+
+    # Answering
+
+    def _advance(self) -> None:
+        """Begin with the next request, unless the client does not read the answers before it."""
+        if self._task is None and self._line and self._open and self._drained is None:
+            request = self._line.popleft()
+            self._active = request
+            self._task = self._loop.create_task(self._answer(request))
+            self._read_on()
+
+    async def _answer(self, request: Request) -> None:
+        try:
+            request.id = request.id or self._host.new_id()
+            REQUEST_ID.set(request.id.decode("latin-1"))  # for this task alone
+            scope = request.scope()
+            scope["client"], scope["scheme"], scope["certified"] = self.peer, self._scheme, self._certified
+
+            async def receive() -> dict[str, Any]:
+                return await self._receive(request)
+
+            reply = await self._host.answer(scope, receive)
+            if type(reply) is Reply:
+                self._write(reply, request)
+            else:
+                sender = Sender(request, self._head, self._push)
+                with suppress(HeadOnly):
+                    await reply(scope, receive, sender)
+                sender.check()
+            if self._drained is not None and (not request.keep or self._host.stopping):
+                await self._drained  # TLS gives what is left only a moment once it is closed
+        except asyncio.CancelledError:
+            self._transport.abort()
+            raise
+        except Exception as error:
+            request.keep = False
+            self._fail(error, request)
+        finally:
+            self._done(request)
+
+    def _fail(self, error: Exception, request: Request) -> None:
+        """Answer an error that its handler did not. Half an answer is cut: nothing else says that it is not whole."""
+        if request.begun and not self._open:
+            return
+        reply = problem(error, "") if isinstance(error, HoraeError) else broken(error, "http", request.shown)
+        if request.begun:
+            self._transport.abort()
+        else:
+            self._write(reply, request)
+
+    def _done(self, request: Request) -> None:
+        request.answered = True
+        request.clear()
+        if request.whole:
+            request.headers = []
+        self._task = self._active = None
+        if not self._open:
+            return
+        if not request.keep or self._host.stopping:
+            nothing_follows = request.whole and not self._after and not self._framing.midway
+            (self.close if nothing_follows else self._leave)()
+        else:
+            self._advance()
+            self._read_on()
+
+    async def _receive(self, request: Request) -> dict[str, Any]:
+        """Return the next part of the body; when there is none, wait for the end of the connection."""
+        while True:
+            if request.parts:
+                body = request.parts[0] if len(request.parts) == 1 else b"".join(request.parts)
+                request.clear()
+                request.told = request.whole
+                if not request.told:
+                    self._read_soon()
+                return {"type": "http.request", "body": body, "more_body": not request.told}
+            if request.whole and not request.told:
+                request.told = True
+                return {"type": "http.request", "body": b"", "more_body": False}
+            if request.broken is not None and not request.begun:
+                raise request.broken
+            if not self._open or request.broken is not None:
+                return {"type": "http.disconnect"}
+            if request.expects and not request.whole:
+                request.expects = False
+                self._transport.write(_CONTINUE)
+            self._read_soon()
+            request.news = self._loop.create_future()
+            await request.news
+
+    def _write(self, reply: Reply, request: Request) -> None:
+        """Write a whole answer at once."""
+        if self._open:
+            self._transport.write(whole(reply, request, self._head))
+
+    def _head(self, status: int, headers: Sequence[Header], request: Request) -> bytes:
+        host = self._host
+        # A client that waited for 100 Continue may send its body now, or never: the next bytes could be either.
+        if host.stopping or (request.expects and not request.whole):
+            request.keep = False
+        always = b"%bdate: %b\r\nx-request-id: %b\r\n" % (host.safety, host.date, request.id)
+        return head(status, headers, request, always)
+
+    async def _push(self, data: bytes) -> None:
+        """Write a part of a long answer; waits while the client does not read."""
+        if self._drained is not None:
+            await self._drained
+        if self._open:
+            self._transport.write(data)

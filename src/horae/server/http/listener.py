@@ -1,0 +1,110 @@
+"""The listener: accepts connections, looks after idle ones, and ends in good order."""
+
+import asyncio
+import itertools
+import socket
+from email.utils import formatdate
+
+from horae.env import SECOND, Env
+from horae.server.http.crowd import Crowd
+from horae.server.http.handshake import Handshakes
+from horae.server.http.http import Answer, Connection
+from horae.server.http.tls import Tls
+from horae.server.reply import SAFETY, STRICT_TRANSPORT
+
+BACKLOG = 4096
+KEEP_ALIVE = 75.0  # seconds without a request; workers keep their connections between exchanges
+TICK = 1.0
+
+
+class Listener:
+    """Connections of one socket, on the event loop that made it."""
+
+    def __init__(self, env: Env, answer: Answer, tls: Tls | None = None, crowd: Crowd | None = None) -> None:
+        self.answer, self._tls, self.crowd = answer, tls, crowd or Crowd()
+        self.stopping = False
+        headers = SAFETY if tls is None else (*SAFETY, STRICT_TRANSPORT)
+        self.safety = b"".join(b"%b: %b\r\n" % header for header in headers)
+        self.date, self.now = b"", 0.0
+        mine = env.rng.getrandbits(48)
+        self._ids = (b"%012x-%x" % (mine, number) for number in itertools.count(1))
+        self._env = env
+        self._connections: set[Connection] = set()
+        self.handshakes = None if tls is None else Handshakes(tls.context, self.crowd, env.clock, self.make, BACKLOG)
+        self._empty = asyncio.Event()
+        self._server: asyncio.Server | None = None
+        self._looking: asyncio.Task[None] | None = None
+
+    async def start(self, listener: socket.socket) -> None:
+        """Accept from now on."""
+        loop = asyncio.get_running_loop()
+        self._look()
+        self._looking = loop.create_task(self._keep_looking(), name="horae-http")
+        if self.handshakes is not None:
+            self.handshakes.start(listener)
+        else:
+            self._server = await loop.create_server(self.make, sock=listener, backlog=BACKLOG)
+
+    def make(self) -> Connection:
+        """Make a connection that belongs here."""
+        return Connection(self)
+
+    async def stop(self, grace: float) -> None:
+        """Accept nobody, answer what is under way, and end all connections within so many seconds."""
+        self.stopping = True
+        if self._server is not None:
+            self._server.close()
+        if self.handshakes is not None:
+            self.handshakes.stop()
+        for connection in list(self._connections):
+            if connection.idle:
+                connection.close()
+        try:
+            if self._connections:
+                self._empty.clear()
+                await asyncio.wait_for(self._empty.wait(), grace)
+        except TimeoutError:
+            for connection in list(self._connections):
+                connection.abort()
+        if self._looking is not None:
+            self._looking.cancel()
+
+    def new_id(self) -> bytes:
+        """Make the id of a request: unlike those of other servers and starts, and cheap."""
+        return next(self._ids)
+
+    def opened(self, connection: Connection) -> bool:
+        """Take a connection in; False when there is no room for it."""
+        if self.handshakes is not None:
+            self.handshakes.end(connection)
+        if not self.crowd.enter(connection.peer[0]):
+            return False
+        self._connections.add(connection)
+        if self.stopping:
+            connection.close()
+        return True
+
+    def closed(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self.crowd.leave(connection.peer[0])
+        self._connections.discard(connection)
+        if not self._connections:
+            self._empty.set()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await self._env.clock.sleep(TICK)
+            self._look()
+            if self._tls is not None:
+                self._tls.follow(self.now)
+
+    def _look(self) -> None:
+        """What time it is, and who has been silent for too long."""
+        self.date = formatdate(self._env.now() / SECOND, usegmt=True).encode()
+        self.now = self._env.clock.monotonic()
+        for connection in list(self._connections):
+            silent = self.now - connection.heard_at
+            if connection.is_late(self.now):
+                connection.abort()
+            elif silent > KEEP_ALIVE and connection.idle:
+                connection.close()

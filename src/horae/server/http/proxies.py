@@ -1,0 +1,91 @@
+"""Proxies in front of the server: whose `X-Forwarded-*` is believed, and the client that they speak for."""
+
+import ipaddress
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from horae.errors import BadInput
+from horae.server.reading.fields import HOST
+
+LOOPBACK = ("127.0.0.0/8", "::1/128")
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Proxies:
+    """The addresses of trusted proxies, how many of them may stand in a row, and the names of this server."""
+
+    def __init__(self, trusted: Iterable[str] = LOOPBACK, hops: int = 1, hosts: Collection[str] = ()) -> None:
+        """With `hosts`, requests for other names are refused."""
+        self._trusted = [_network(text) for text in trusted]
+        self._hops, self.hosts = hops, frozenset(host.lower() for host in hosts)
+
+    def trusts(self, address: str) -> bool:
+        """Whether an address is a trusted proxy's."""
+        parsed = parse_address(address)
+        return parsed is not None and any(parsed in network for network in self._trusted)
+
+    def client(self, scope: Mapping[str, Any]) -> str:
+        """Return the client's address: the connection's other end, or the one that trusted proxies name.
+
+        Each proxy appends the address that it saw, so entries are believed from the right, and only as long as the
+        one that wrote them is trusted. A client can write whatever it likes to the left of them.
+        """
+        address = peer_of(scope)
+        named = [text for name, text in scope["headers"] if name == b"x-forwarded-for"]
+        entries = b",".join(named).decode("latin-1").split(",") if named else []
+        for _ in range(self._hops):
+            seen = parse_address(entries.pop()) if entries and self.trusts(address) else None
+            if seen is None:
+                break
+            address = str(seen)
+        return address
+
+    def is_secure(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
+        """Whether the client's side is encrypted: by this server, or by a trusted proxy."""
+        if scope["scheme"] == "https":
+            return True
+        return headers.get(b"x-forwarded-proto") == b"https" and self.trusts(peer_of(scope))
+
+    def host(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> str:
+        """Return the name and port that the client asked for; empty when it did not say."""
+        forwarded = headers.get(b"x-forwarded-host")
+        if forwarded is not None and HOST.fullmatch(forwarded) and self.trusts(peer_of(scope)):
+            return forwarded.decode("latin-1")
+        return headers.get(b"host", b"").decode("latin-1")
+
+    def is_here(self, scope: Mapping[str, Any]) -> bool:
+        """Whether a request is for one of this server's names, with or without a port."""
+        host = self.host(scope, dict(scope["headers"])).lower()
+        return host in self.hosts or re.sub(r":\d+$", "", host) in self.hosts
+
+
+def peer_of(scope: Mapping[str, Any]) -> str:
+    """Return the address of the connection's other end."""
+    address: str = (scope.get("client") or ("",))[0]
+    parsed = parse_address(address)
+    return address if parsed is None else str(parsed)
+
+
+def parse_address(text: str) -> Address | None:
+    """Read an address, with or without a port; an IPv4 address in IPv6 is the IPv4 address."""
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if "%" in text:  # a zone is any text
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        remedy = "Name addresses or networks, such as 10.0.0.5 or 10.0.0.0/8."
+        raise BadInput(f'"{text}" is no network: {error}.', remedy, field="trusted_proxies") from None

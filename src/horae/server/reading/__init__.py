@@ -1,0 +1,1 @@
+"""Reading requests: queries, bodies, JSON schemas, and advice on mistakes."""

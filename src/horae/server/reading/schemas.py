@@ -1,0 +1,118 @@
+"""JSON schemas of what goes over HTTP. They come from msgspec, which also decodes the bodies."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import _json_schema as generator
+
+from horae.model.definitions.job import Spec
+from horae.model.executions.execution import Extra
+from horae.model.fleet.protocol import (
+    Answer,
+    Await,
+    Awaited,
+    ChildSubmit,
+    Exchange,
+    KnownSteps,
+    Register,
+    Registered,
+    Remember,
+    Remembered,
+)
+from horae.server.reply import encode
+from horae.server.told import closed
+from horae.version import __version__
+
+Document = dict[str, Any]
+
+UNWRITABLE = "(raw)"
+# What a worker is sent of a job; and a name apart from a field of it, which a generator would mistake.
+RENAMED = {"Spec": "Definition", "Outcome": "ToldOutcome"}
+TOLD = (Register, Exchange, Remember, Await, ChildSubmit)
+ANSWERED = (Registered, Answer, Remembered, KnownSteps, Awaited)
+BEHIND = (Spec, Extra)  # what answers carry as raw JSON
+
+
+def schemas_of(types: Sequence[Any], prefix: str) -> tuple[list[Document], Document]:
+    """The schema of each type, and the components that they refer to below a prefix."""
+    with _unwritable_defaults_marked():
+        schemas, components = msgspec.json.schema_components(types, ref_template=prefix + "{name}")
+    for component in components.values():
+        for schema in component.get("properties", {}).values():
+            if schema.get("default") == UNWRITABLE:
+                del schema["default"]
+    if {"Answer", "Spec", "Extra"} <= components.keys():
+        components["Answer"]["properties"]["jobs"]["additionalProperties"] = {"$ref": f"{prefix}Spec"}
+        components["Grant"]["properties"]["extras"] |= {"type": "array", "items": {"$ref": f"{prefix}Extra"}}
+    names = {name: _short(name) for name in components}
+    mend = _mender({prefix + name: prefix + short for name, short in names.items()})
+    return [mend(one) for one in schemas], {
+        short: {**mend(components[name]), **({"title": short} if "title" in components[name] else {})}
+        for name, short in names.items()
+    }
+
+
+def _short(name: str) -> str:
+    """A component's name. Of types of the same name, msgspec tells the modules: one word of it is enough."""
+    module, _, last = name.rpartition(".")
+    words = module.rpartition(".")[2].removesuffix("_view").split("_")
+    return "".join(word.capitalize() for word in words) + RENAMED.get(last, last)
+
+
+def _mender(renamed: dict[str, str]) -> Callable[[Any], Any]:
+
+    def mend(part: Any) -> Any:
+        """A schema with the names that it has here, written as generators of clients read it."""
+        if isinstance(part, list):
+            return [mend(one) for one in part]
+        if not isinstance(part, dict):
+            return renamed.get(part, part) if isinstance(part, str) else part
+        part = dict(part)
+        if "prefixItems" in part and part.get("items") is False:
+            del part["items"]  # `maxItems` says it already
+        elif part.get("type") == "array":
+            part.setdefault("items", {})
+        if part.get("enum") == [True]:
+            del part["enum"]
+            part["type"] = "boolean"
+        return {name: mend(one) for name, one in part.items()}
+
+    return mend
+
+
+@contextmanager
+def _unwritable_defaults_marked() -> Iterator[None]:
+    """Let msgspec's generator mark a default that is raw JSON: it would refuse the whole type for it."""
+    names = vars(generator)
+    write = names["to_builtins"]
+
+    def mark(value: Any, **options: Any) -> Any:
+        return UNWRITABLE if isinstance(value, msgspec.Raw) else write(value, **options)
+
+    names["to_builtins"] = mark
+    try:
+        yield
+    finally:
+        names["to_builtins"] = write
+
+
+@cache
+def protocol_document() -> bytes:
+    """The schemas of the worker protocol as one document, encoded."""
+    return encode(protocol_schema())
+
+
+def protocol_schema() -> Document:
+    """Every body of the worker protocol. Those that workers send have no other fields, as with `Horae-Strict`."""
+    _, components = schemas_of([*(closed(type) for type in TOLD), *ANSWERED, *BEHIND], "#/$defs/")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:horae:worker-protocol",
+        "title": "Horae's worker protocol",
+        "description": "What workers and servers send each other. Validate a body against one of $defs.",
+        "version": __version__,
+        "$defs": components,
+    }

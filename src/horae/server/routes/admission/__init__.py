@@ -1,0 +1,1 @@
+"""Routes of queues, holds, circuit breakers and quotas."""

@@ -1,0 +1,79 @@
+"""Circuit breakers: how they stand, opened, closed and reset by hand. A `ref` is a job's name or id."""
+
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from horae.engine.admission.circuit_breakers import MOST_REASON
+from horae.errors import Conflict, NotFound
+from horae.model.admission.circuit_view import CircuitView, JobCircuitView
+from horae.model.base.naming import MOST_KEY
+from horae.model.base.view import Whole
+from horae.server.call import Call
+from horae.server.reading.bodies import Body, Duration
+from horae.server.reading.queries import Query
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get, post
+
+Key = Annotated[str, Meta(max_length=MOST_KEY, description="The value whose circuit is meant, where each has one.")]
+Why = Annotated[str, Meta(max_length=MOST_REASON, description="Why; it is kept with the change.")]
+
+
+class WhichCircuit(Query, frozen=True, kw_only=True):
+    """Which circuit."""
+
+    key: Key | None = None
+
+
+class Override(Body, frozen=True, kw_only=True):
+    """Which circuit, and why."""
+
+    key: Key | None = None
+    reason: Why = ""
+
+
+class Opening(Override, frozen=True, kw_only=True):
+    """Which circuit, why, and for how long: until it is reset otherwise."""
+
+    length: Annotated[Duration, Meta(description="How long it stays open; then probes are tried.")] | None = field(
+        name="for", default=None
+    )
+
+
+@get(f"{API}/circuits", "circuits.list", Whole[CircuitView])
+async def list_circuits(call: Call) -> Reply:
+    """List circuits that are open or half-open."""
+    return ok(Whole(items=await call.node.circuit_breakers.list(call.namespace)))
+
+
+@get(f"{API}/jobs/{{ref}}/circuit", "circuits.get", JobCircuitView, refuses=(NotFound, Conflict))
+async def get_circuit(call: Call, query: WhichCircuit) -> Reply:
+    """Read a job's circuit, or those of its keys, and what they went through."""
+    return ok(await call.node.circuit_breakers.of(call.namespace, call.path("ref"), query.key))
+
+
+@post(f"{API}/jobs/{{ref}}/circuit/open", "circuits.open", CircuitView, refuses=(NotFound, Conflict))
+async def open_circuit(call: Call, body: Opening) -> Reply:
+    """Open a circuit by hand: once this is answered, no server starts anything of it."""
+    shown = await call.node.circuit_breakers.open(
+        call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason, length=body.length
+    )
+    return ok(shown)
+
+
+@post(f"{API}/jobs/{{ref}}/circuit/close", "circuits.close", CircuitView, refuses=(NotFound, Conflict))
+async def close_circuit(call: Call, body: Override) -> Reply:
+    """Close a circuit by hand: it does not open, whatever fails, until it is reset."""
+    shown = await call.node.circuit_breakers.close(
+        call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason
+    )
+    return ok(shown)
+
+
+@post(f"{API}/jobs/{{ref}}/circuit/reset", "circuits.reset", CircuitView, refuses=(NotFound, Conflict))
+async def reset_circuit(call: Call, body: Override) -> Reply:
+    """Close a circuit and count anew; what was done by hand ends."""
+    shown = await call.node.circuit_breakers.reset(
+        call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason
+    )
+    return ok(shown)

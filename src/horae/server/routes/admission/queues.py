@@ -1,0 +1,199 @@
+"""Queues: where executions stand in line, and what decides who is next."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType
+
+from horae.engine.admission.holds import MOST_REASON
+from horae.errors import Conflict, NotFound
+from horae.model.admission.hold_view import HoldView
+from horae.model.admission.queue import Queue
+from horae.model.admission.reading.limits import render_limit
+from horae.model.admission.reading.policy import show_policy
+from horae.model.admission.reading.queue import FIELDS
+from horae.model.base.view import View, Whole
+from horae.server.call import Call
+from horae.server.reading.bodies import Body
+from horae.server.reading.queries import Query, Text
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get, patch, post, put
+from horae.store.admission.holds import running
+from horae.store.executions.reads.depths import depths
+
+
+class LaneView(View, frozen=True, kw_only=True):
+    """A part of a queue that every claim treats alike; `queued` executions wait in it."""
+
+    needs: list[str]
+    share: str
+    queued: int
+
+
+class QueueView(View, frozen=True, kw_only=True):
+    """A named queue; its `lanes` are those with most in them, a hundred at most.
+
+    Its `state` is active; paused until it is resumed; held while something of `holds` keeps it from starting anything;
+    or draining, when it accepts nothing new.
+    """
+
+    name: str
+    policy: Annotated[dict[str, Any], Meta(description="Its kind, and what that takes.")]
+    default: Annotated[bool, Meta(description="Jobs that name no queue go here.")] = False
+    max_queued: Annotated[int, Meta(description="How many executions it takes.")] | None = None
+    preempts: Annotated[bool, Meta(description="Whether what waits here takes the place of preemptible work.")] = False
+    concurrency: Annotated[int | None, Meta(description="How many run at once.")] = None
+    rate: Annotated[str | None, Meta(description="How often they start.")] = None
+    burst: int | None = None
+    sequence: Annotated[bool, Meta(description="They run one at a time, in order.")] = False
+    state: str
+    queued: int
+    running: int
+    lanes: list[LaneView]
+    holds: list[HoldView]
+
+
+class PurgedView(View, frozen=True, kw_only=True):
+    """How many executions were cancelled."""
+
+    cancelled: int
+
+
+MOST_LANES = 100  # shown of a queue; those with most in them
+Policy = Annotated[
+    str | dict[str, Any],
+    Meta(
+        description='A kind, or {"kind": "fifo|priority|fair|deadline|shortest"} with what it takes: ageing, strict; '
+        "factor; by, within, weights, defaultWeight, reserve, charge."
+    ),
+]
+
+
+class QueueBody(Body, frozen=True, kw_only=True):
+    """A queue's definition; null takes a field back to its default."""
+
+    policy: Policy | UnsetType | None = UNSET
+    concurrency: Annotated[int, Meta(ge=1, description="How many run at once.")] | UnsetType | None = UNSET
+    rate: Annotated[str, Meta(description='How often they start: "100/1m".')] | UnsetType | None = UNSET
+    burst: Annotated[int, Meta(ge=1, description="How many at once after a pause.")] | UnsetType | None = UNSET
+    sequence: Annotated[bool, Meta(description="One at a time, in order, also through retries.")] | UnsetType | None = (
+        UNSET
+    )
+    default: Annotated[bool, Meta(description="Whether jobs that name no queue go here.")] | UnsetType | None = UNSET
+    max_queued: Annotated[int, Meta(ge=0, le=10**9, description="How many executions it takes.")] | UnsetType | None = (
+        UNSET
+    )
+    preempts: (
+        Annotated[bool, Meta(description="Whether what waits here takes the place of preemptible work.")]
+        | UnsetType
+        | None
+    ) = UNSET
+
+
+class PauseBody(Body, frozen=True, kw_only=True):
+    """Why."""
+
+    reason: Annotated[str, Meta(max_length=MOST_REASON, description="What is held says so.")] = ""
+
+
+class Purge(Query, frozen=True, kw_only=True):
+    """Whether it is meant."""
+
+    confirm: Annotated[Text, Meta(description="The queue's name once more.")] | None = None
+
+
+@get(f"{API}/queues", "queues.list", Whole[QueueView])
+async def list_queues(call: Call) -> Reply:
+    """List queues with their lanes, how much is queued and runs in each, and what holds them now."""
+    directory = await call.node.store.directory()
+    view = await _viewer(call)
+    return ok(Whole(items=[view(queue) for queue in directory.queues if queue.namespace == call.namespace]))
+
+
+@get(f"{API}/queues/{{name}}", "queues.get", QueueView, refuses=(NotFound,))
+async def get_queue(call: Call) -> Reply:
+    """Read a queue: its policy, what is queued and runs, and what holds it."""
+    return await _shown(call, await call.node.queues.get(call.namespace, call.path("name")))
+
+
+@put(f"{API}/queues/{{name}}", "queues.put", QueueView, refuses=(Conflict,))
+async def put_queue(call: Call, body: QueueBody) -> Reply:
+    """Define a queue; it acts at once, also on what is queued. What is left out takes its default."""
+    return await _shown(call, await call.node.queues.put(call.namespace, call.path("name"), _said(body)))
+
+
+@patch(f"{API}/queues/{{name}}", "queues.patch", QueueView, refuses=(NotFound,))
+async def patch_queue(call: Call, body: QueueBody) -> Reply:
+    """Change some of a queue's definition."""
+    return await _shown(call, await call.node.queues.patch(call.namespace, call.path("name"), _said(body)))
+
+
+@post(f"{API}/queues/{{name}}/pause", "queues.pause", QueueView, refuses=(NotFound, Conflict))
+async def pause(call: Call, body: PauseBody) -> Reply:
+    """Start nothing of a queue until it is resumed: once this is answered, no server does. What runs goes on."""
+    name = call.path("name")
+    await call.node.holds.pause(call.namespace, name, body.reason, False, call.caller)
+    return await _shown(call, await call.node.queues.get(call.namespace, name))
+
+
+@post(f"{API}/queues/{{name}}/resume", "queues.resume", QueueView, refuses=(NotFound,))
+async def resume(call: Call) -> Reply:
+    """Let a queue that was paused or drained go on; holds with an end, and windows, last as long as they do."""
+    name = call.path("name")
+    await call.node.holds.resume(call.namespace, name, call.caller)
+    return await _shown(call, await call.node.queues.set_state(call.namespace, name, "active"))
+
+
+@post(f"{API}/queues/{{name}}/drain", "queues.drain", QueueView, refuses=(NotFound,))
+async def drain(call: Call) -> Reply:
+    """Refuse what is submitted to a queue from now on, and run what it has. Triggers of its jobs go on firing."""
+    return await _shown(call, await call.node.queues.set_state(call.namespace, call.path("name"), "draining"))
+
+
+@post(f"{API}/queues/{{name}}/purge", "queues.purge", PurgedView, refuses=(NotFound,))
+async def purge(call: Call, query: Purge) -> Reply:
+    """Cancel everything of a queue that has not begun; `confirm` must be its name."""
+    done = await call.node.queues.purge(call.namespace, call.path("name"), query.confirm, call.caller)
+    return ok(PurgedView(cancelled=done.cancelled))
+
+
+def _said(body: QueueBody) -> dict[str, Any]:
+    given = {**{name: getattr(body, name, UNSET) for name in FIELDS}, "maxQueued": body.max_queued}
+    return {name: value for name, value in given.items() if value is not UNSET}
+
+
+async def _shown(call: Call, queue: Queue) -> Reply:
+    return ok((await _viewer(call))(queue))
+
+
+async def _viewer(call: Call) -> Callable[[Queue], QueueView]:
+    """How queues of a namespace are shown: everything that is counted is counted once."""
+    queued = await call.node.store.read(lambda: depths(call.namespace))
+    runs = await call.node.store.read(lambda: running(call.namespace))
+    holds = [hold for hold in await call.node.holds.list(call.namespace) if hold.state == "open"]
+    lanes = [lane for lane in call.node.directory.lanes.values() if lane.namespace == call.namespace]
+
+    def view(queue: Queue) -> QueueView:
+        own = [
+            LaneView(needs=sorted(lane.needs), share=lane.share, queued=queued.get(lane.id, 0))
+            for lane in lanes
+            if lane.queue == queue.id
+        ]
+        held = [hold for hold in holds if hold.queue in (None, queue.name)]
+        paused = any(hold.paused for hold in held)
+        return QueueView(
+            name=queue.name,
+            policy=show_policy(queue.policy),
+            default=queue.is_default,
+            max_queued=queue.spec.max_queued,
+            preempts=queue.spec.preempts,
+            **render_limit(queue.spec.limit),
+            sequence=queue.spec.limit.sequence,
+            state="paused" if paused else "held" if held else queue.state,
+            queued=sum(lane.queued for lane in own),
+            running=runs.get(queue.id, 0),
+            lanes=sorted(own, key=lambda lane: -lane.queued)[:MOST_LANES],
+            holds=held,
+        )
+
+    return view

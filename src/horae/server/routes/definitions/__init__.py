@@ -1,0 +1,1 @@
+"""Routes of jobs and their versions, keyed limits and applied documents."""

@@ -1,0 +1,34 @@
+"""Apply: many definitions at once, all or none."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from horae.engine.definitions.applying import MOST, Documents
+from horae.errors import Conflict
+from horae.model.definitions.applied_view import AppliedListView
+from horae.server.call import Call
+from horae.server.reading.bodies import Body
+from horae.server.reading.queries import DryRun
+from horae.server.reply import Reply, ok
+from horae.server.route import API, post
+
+Definitions = Annotated[list[dict[str, Any]], Meta(extra_json_schema={"maxItems": MOST})]
+
+
+class ApplyBody(Body, frozen=True, kw_only=True):
+    """Definitions as POST to each of their routes takes them, in any order."""
+
+    calendars: Definitions | None = None
+    templates: Definitions | None = None
+    jobs: Definitions | None = None
+
+
+@post(f"{API}/apply", "apply.all", AppliedListView, refuses=(Conflict,))
+async def apply(call: Call, body: ApplyBody, query: DryRun) -> Reply:
+    """Create or change calendars, templates and jobs, all of them or none; those it does not name stay as they are.
+
+    The name of each says which one is meant. With `dryRun`, say what would change.
+    """
+    documents = Documents(calendars=body.calendars or (), templates=body.templates or (), jobs=body.jobs or ())
+    return ok(await call.node.applying.apply(call.namespace, documents, dry_run=query.dry_run))

@@ -1,0 +1,197 @@
+"""Jobs: named, versioned definitions of what runs, when and how. A `ref` is a job's name or id."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from horae.engine.base.sealed import hidden_page
+from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Stale
+from horae.features.statistics.model.view import ListedJobView
+from horae.model.base.view import Page, View
+from horae.model.definitions.job_view import JobPlanView, JobView
+from horae.model.executions.execution_view import ExecutionView
+from horae.model.triggers.dependency_view import DependenciesView
+from horae.model.workflows.decisions.naming import owner_of
+from horae.server.call import Call
+from horae.server.once import submission_key
+from horae.server.reading.queries import DryRun, Paged, Query, Text
+from horae.server.reply import Reply, ok
+from horae.server.route import API, delete, get, patch, post, put
+from horae.server.routes.definitions.job_body import JobBody, JobPatch
+from horae.server.routes.executions.execution_queries import JobExecutions
+from horae.server.routes.executions.submission import is_old, one, submit_of, with_result, with_warning
+from horae.server.routes.executions.submission_body import Trigger
+from horae.server.routes.executions.submission_view import Triggered
+
+
+class Forgotten(View, frozen=True, kw_only=True):
+    """How many remembered results were forgotten."""
+
+    forgotten: int
+
+
+class JobList(Paged, frozen=True, kw_only=True):
+    """Which jobs."""
+
+    search: Annotated[Text, Meta(description="A part of the name, the description or a tag.")] | None = None
+    prefix: Annotated[Text, Meta(description="How the name begins.")] | None = None
+    state: Literal["active", "paused", "deleted"] | None = None
+    tag: Annotated[Text, Meta(description='"name" or "name=value".')] | None = None
+    queue: Text | None = None
+    owner: Annotated[Text, Meta(description="Only the jobs that this workflow keeps for its steps.")] | None = None
+    owned: Annotated[bool, Meta(description="With the jobs that workflows keep for their steps.")] = False
+    statistics: Annotated[bool, Meta(description="With each job's newest executions, success rate and durations.")] = (
+        False
+    )
+
+
+class DeleteJob(Query, frozen=True, kw_only=True):
+    """What becomes of a deleted job's executions."""
+
+    queued: Literal["cancel", "finish"] = "cancel"
+    running: Literal["cancel", "finish"] = "finish"
+    force: Annotated[bool, Meta(description="Also if workflows run it.")] = False
+
+
+IF_MATCH = {"If-Match": "The ETag of the job as it was read: the edit is refused when somebody changed it meanwhile."}
+
+
+def _shown(job: JobView, status: int = 200) -> Reply:
+    location = f"{API}/jobs/{job.job_id}" if status == 201 else None
+    return ok(job, status, location=location, version=job.version)
+
+
+@post(f"{API}/jobs", "jobs.create", {201: JobView, 200: JobPlanView}, status=201, takes=JobBody, refuses=(Conflict,))
+async def create(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
+    """Create a job; with `dryRun`, say what it would be (200)."""
+    if query.dry_run:
+        return ok(await call.node.job_plans.create(call.namespace, body))
+    return _shown(await call.node.jobs.create(call.namespace, body), 201)
+
+
+@get(f"{API}/jobs", "jobs.list", Page[ListedJobView], refuses=(NotFound,))
+async def list_jobs(call: Call, query: JobList) -> Reply:
+    """List jobs by name; deleted ones only when `state` asks for them.
+
+    A page of large jobs, or of a credential that is for some jobs only, may hold fewer than `limit`, and go on
+    nevertheless.
+    """
+    page = await call.node.jobs.list(
+        call.namespace, search=query.search, prefix=query.prefix, state=query.state, tag=query.tag, queue=query.queue,
+        owner=query.owner, owned=query.owned, limit=query.limit, cursor=query.cursor,
+    )  # fmt: skip
+    if call.who.scoped:
+        mine = [job for job in page.items if call.who.covers(owner_of(job.name), job.queue)]
+        page = msgspec.structs.replace(page, items=mine)
+    if query.statistics:
+        return ok(Page(items=await call.node.job_statistics.listed(page.items), next_cursor=page.next_cursor))
+    return ok(page)
+
+
+@get(f"{API}/jobs/{{ref}}", "jobs.get", JobView, refuses=(NotFound,))
+async def get_job(call: Call) -> Reply:
+    """Read a job; deleted ones by id."""
+    return _shown(await call.node.jobs.get(call.namespace, call.path("ref")))
+
+
+@put(
+    f"{API}/jobs/{{ref}}", "jobs.replace", {200: (JobView, JobPlanView)}, takes=JobBody, headers=IF_MATCH,
+    refuses=(NotFound, Conflict, Stale),
+)  # fmt: skip
+async def replace(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
+    """Give a job a whole new definition; every real change is a version. With `dryRun`, say what would change."""
+    ref, if_match = call.path("ref"), call.if_match()
+    if query.dry_run:
+        return ok(await call.node.job_plans.edit(call.namespace, ref, body, if_match=if_match, replace=True))
+    return _shown(await call.node.jobs.edit(call.namespace, ref, body, if_match=if_match, replace=True))
+
+
+@patch(
+    f"{API}/jobs/{{ref}}", "jobs.edit", {200: (JobView, JobPlanView)}, takes=JobPatch, headers=IF_MATCH,
+    refuses=(NotFound, Conflict, Stale),
+)  # fmt: skip
+async def edit(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
+    """Change parts of a job's definition: a JSON merge patch. With `dryRun`, say what would change."""
+    ref, if_match = call.path("ref"), call.if_match()
+    if query.dry_run:
+        return ok(await call.node.job_plans.edit(call.namespace, ref, body, if_match=if_match))
+    return _shown(await call.node.jobs.edit(call.namespace, ref, body, if_match=if_match))
+
+
+@delete(
+    f"{API}/jobs/{{ref}}", "jobs.delete", JobView, status=200, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale)
+)
+async def delete_job(call: Call, query: DeleteJob) -> Reply:
+    """Delete a job: its triggers stop at once, its history stays readable, its name is free again."""
+    job = await call.node.jobs.delete(
+        call.namespace, call.path("ref"), queued=query.queued, running=query.running, if_match=call.if_match(),
+        force=query.force,
+    )  # fmt: skip
+    return _shown(job)
+
+
+@post(f"{API}/jobs/{{ref}}/pause", "jobs.pause", JobView, refuses=(NotFound, Conflict))
+async def pause(call: Call) -> Reply:
+    """Start nothing of a job until it is resumed; what runs goes on."""
+    return _shown(await call.node.jobs.pause(call.namespace, call.path("ref")))
+
+
+@post(f"{API}/jobs/{{ref}}/resume", "jobs.resume", JobView, refuses=(NotFound, Conflict))
+async def resume(call: Call) -> Reply:
+    """Let a paused job go on."""
+    return _shown(await call.node.jobs.resume(call.namespace, call.path("ref")))
+
+
+@post(f"{API}/jobs/{{ref}}/restore", "jobs.restore", JobView, refuses=(NotFound, Conflict))
+async def restore(call: Call) -> Reply:
+    """Undo a deletion; a name means the job of that name deleted last."""
+    return _shown(await call.node.jobs.restore(call.namespace, call.path("ref")))
+
+
+@post(
+    f"{API}/jobs/{{ref}}/trigger", "jobs.trigger", {202: Triggered, 200: Triggered}, repeats="submission",
+    refuses=(NotFound, Conflict, KeyReused, OverQuota),
+)  # fmt: skip
+async def trigger(call: Call, body: Trigger) -> Reply:
+    """Run a job now, after a delay or at an instant; an empty body runs it now with its own params.
+
+    A `key` makes the submission unique for a time: a repetition answers 200 with the execution it stands for, as does
+    one that meets another under the job's `unique` or `debounce`, or has a result in its `cache`. It runs
+    whatever the job depends on, unless it is asked to wait, and its end is told to the jobs that depend on it, unless
+    it is asked not to: `note` says so.
+    """
+    request = submit_of(call.path("ref"), body, call.trace)
+    receipts = await call.node.submitter.submit(
+        call.namespace, [request], origin="trigger", caller=call.caller, idempotency=submission_key(call)
+    )
+    receipt = await with_warning(call, call.path("ref"), await with_result(call, one(receipts)))
+    about = await call.node.dependencies.about(call.namespace, call.path("ref"))
+    answer = Triggered(
+        **msgspec.structs.asdict(receipt),
+        fires=tuple(about.dependents) if body.propagate else (),
+        note=about.note(propagate=body.propagate, wait=body.wait_for_dependencies),
+    )
+    return ok(answer, 200 if is_old(receipt) else 202, location=f"{API}/executions/{receipt.execution_id}")
+
+
+@get(f"{API}/jobs/{{ref}}/dependencies", "jobs.dependencies", DependenciesView, refuses=(NotFound,))
+async def dependencies(call: Call) -> Reply:
+    """What a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
+    return ok(await call.node.dependencies.of(call.namespace, call.path("ref")))
+
+
+@get(f"{API}/jobs/{{ref}}/executions", "jobs.executions", Page[ExecutionView], refuses=(NotFound, BadInput))
+async def executions(call: Call, query: JobExecutions) -> Reply:
+    """List a job's executions, newest first."""
+    page = await call.node.executions.list(
+        call.namespace, job=call.path("ref"), status=query.status, tag=query.tag, worker=query.worker,
+        since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,
+    )  # fmt: skip
+    return ok(hidden_page(page))
+
+
+@delete(f"{API}/jobs/{{ref}}/cache", "jobs.forget-results", Forgotten, status=200, refuses=(NotFound,))
+async def forget_results(call: Call) -> Reply:
+    """Let no remembered result of a job answer a submission any more."""
+    return ok(Forgotten(forgotten=await call.node.jobs.forget_results(call.namespace, call.path("ref"))))

@@ -1,0 +1,47 @@
+"""Versions of jobs: what each says, what tells two apart, and the way back to one."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from horae.errors import Conflict, NotFound, Stale
+from horae.model.base.view import Whole
+from horae.model.definitions.job_view import JobDiffView, JobVersionView, JobView
+from horae.server.call import Call
+from horae.server.reading.bodies import Body
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get, post
+from horae.server.routes.definitions.jobs import IF_MATCH
+
+
+class Rollback(Body, frozen=True, kw_only=True):
+    """Which version to go back to."""
+
+    version: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+
+
+@get(f"{API}/jobs/{{ref}}/versions", "jobs.versions", Whole[JobVersionView], refuses=(NotFound,))
+async def versions(call: Call) -> Reply:
+    """List a job's versions, newest first."""
+    return ok(Whole(items=await call.node.jobs.versions(call.namespace, call.path("ref"))))
+
+
+@get(f"{API}/jobs/{{ref}}/versions/{{version}}", "jobs.version", JobVersionView, refuses=(NotFound,))
+async def version(call: Call) -> Reply:
+    """Read one version of a job's definition."""
+    return ok(await call.node.jobs.version(call.namespace, call.path("ref"), call.path("version")))
+
+
+@get(f"{API}/jobs/{{ref}}/versions/{{version}}/diff/{{other}}", "jobs.diff", JobDiffView, refuses=(NotFound,))
+async def diff(call: Call) -> Reply:
+    """Tell what differs between two versions of a job, field by field."""
+    before, after = call.path("version"), call.path("other")
+    return ok(await call.node.jobs.diff(call.namespace, call.path("ref"), before, after))
+
+
+@post(f"{API}/jobs/{{ref}}/rollback", "jobs.rollback", JobView, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale))
+async def rollback(call: Call, body: Rollback) -> Reply:
+    """Make a new version that reads as an earlier one."""
+    ref = call.path("ref")
+    job = await call.node.jobs.rollback(call.namespace, ref, body.version, if_match=call.if_match())
+    return ok(job, version=job.version)

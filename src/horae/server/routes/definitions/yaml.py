@@ -1,0 +1,34 @@
+"""YAML as the page's editor and scripts have it, turned into what the other routes take."""
+
+from typing import Any
+
+from horae.errors import BadInput
+from horae.model.base.view import View
+from horae.model.documents.yaml_text import read_documents
+from horae.server.call import Call
+from horae.server.reading.bodies import Body
+from horae.server.reply import Reply, ok
+from horae.server.route import API, post
+
+
+class YamlBody(Body, frozen=True, kw_only=True):
+    """A YAML document."""
+
+    text: str
+
+
+class YamlView(View, frozen=True, kw_only=True):
+    """What a text says, and where: line and column, from 1, of each member by its path, such as `schedule.cron`."""
+
+    value: Any
+    places: dict[str, tuple[int, int]]
+
+
+@post(f"{API}/yaml", "yaml.read", YamlView, repeats="by itself")
+async def read(call: Call, body: YamlBody) -> Reply:
+    """Read YAML as `horae apply` does, and store nothing; a mistake is told with its line and column."""
+    documents = await call.node.fair_access.compute(lambda: read_documents(body.text))
+    if len(documents) != 1:
+        what = "is empty" if not documents else f"has {len(documents)} documents"
+        raise BadInput(f"The text {what}.", "Write one document.", field="text", line=1, column=1)
+    return ok(YamlView(value=documents[0].value, places=documents[0].places))

@@ -1,0 +1,1 @@
+"""Routes of executions: submission, reads, explain and signals."""

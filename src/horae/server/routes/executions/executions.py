@@ -1,0 +1,148 @@
+"""Executions: submitted one by one or in bulk, read, followed and cancelled."""
+
+from collections.abc import Sequence
+
+from msgspec import Raw, structs
+
+from horae.engine.base.sealed import hidden_page
+from horae.errors import Busy, Conflict, Gone, KeyReused, NotFound, OverQuota
+from horae.features.archive.model import ArchivePage
+from horae.features.logs.engine.logs import Wanted
+from horae.model.base.view import Page, Whole
+from horae.model.executions.execution_view import AttemptView, CancelView, CountsView, ExecutionView, LogPage
+from horae.model.fleet.protocol import Submit
+from horae.server.call import Call
+from horae.server.http.download import Text
+from horae.server.once import submission_key
+from horae.server.reading.bodies import Reason
+from horae.server.reading.reading import LARGE_LIMIT
+from horae.server.reply import UNCACHED, Reply, ok
+from horae.server.route import API, get, post
+from horae.server.routes.executions.execution_queries import ArchiveList, ExecutionList, LogLinesOf, Logs, LogText
+from horae.server.routes.executions.submission import (
+    bulk,
+    is_old,
+    lot,
+    merged,
+    one,
+    readable,
+    requests_of,
+    terms_of,
+    warnings_of,
+    with_result,
+    with_warning,
+)
+from horae.server.routes.executions.submission_body import ManyExecutions, ManyOfOneJob, NewExecution, Submission
+from horae.server.routes.executions.submission_view import Accepted, BulkAccepted
+
+
+@post(
+    f"{API}/executions", "executions.submit", {201: (Accepted, BulkAccepted), 200: Accepted, 207: BulkAccepted},
+    takes=(NewExecution, ManyOfOneJob, ManyExecutions), limit=LARGE_LIMIT, repeats="submission",
+    refuses=(NotFound, Conflict, KeyReused, OverQuota),
+)  # fmt: skip
+async def submit(call: Call, body: Submission) -> Reply:
+    """Submit one execution, or many.
+
+    One answers 201, or 200 with `deduplicated` when its key stood for an execution already, or with `cached` and the
+    `result` of an execution that its job remembers. Many answer 201 when all were accepted and 207 when some were
+    refused, each with its error; `atomic` refuses all when one is wrong.
+    """
+    if body.items is not None and body.job is not None:
+        return await _submit_lot(call, body, body.job, body.items)
+    partial = body.items is not None and not body.atomic
+    requests = requests_of(body, call.trace)
+    receipts = await call.node.submitter.submit(
+        call.namespace, readable(requests, partial=partial), origin="submit", caller=call.caller,
+        idempotency=submission_key(call), partial=partial,
+    )  # fmt: skip
+    if body.items is not None:
+        asked = (request.job for request in requests if isinstance(request, Submit))
+        answer = bulk(merged(requests, receipts), await warnings_of(call, asked))
+        return ok(answer, 207 if answer.refused else 201)
+    receipt = await with_result(call, one(receipts))
+    if body.job is not None:
+        receipt = await with_warning(call, body.job, receipt)
+    return ok(receipt, 200 if is_old(receipt) else 201, location=f"{API}/executions/{receipt.execution_id}")
+
+
+async def _submit_lot(call: Call, body: Submission, job: str, items: Sequence[Raw]) -> Reply:
+    """Many of one job."""
+    receipts, refused = await call.node.submitter.submit_lot(
+        call.namespace, terms_of(job, items, body, call.trace), items, origin="submit",
+        caller=call.caller, idempotency=submission_key(call), partial=not body.atomic,
+    )  # fmt: skip
+    return Reply(207 if refused else 201, lot(receipts, refused, await warnings_of(call, [job])))
+
+
+@get(f"{API}/executions", "executions.list", Page[ExecutionView], refuses=(NotFound,))
+async def list_executions(call: Call, query: ExecutionList) -> Reply:
+    """List executions, newest first; large params and results are left out, and those of sensitive jobs are sealed."""
+    page = await call.node.executions.list(
+        call.namespace, status=query.status, job=query.job, queue=query.queue, parent=query.parent, tag=query.tag,
+        worker=query.worker, since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,
+    )  # fmt: skip
+    return ok(hidden_page(page))
+
+
+@get(f"{API}/archive", "executions.archived", ArchivePage, refuses=(Busy,))
+async def archived(call: Call, query: ArchiveList) -> Reply:
+    """List executions of the archive, the newest files first; a page may be short, even empty, while there is more."""
+    page = await call.node.archive.list(
+        call.namespace, status=query.status, job=query.job, tag=query.tag, since=query.since, until=query.until,
+        limit=query.limit, cursor=query.cursor,
+    )  # fmt: skip
+    return ok(structs.replace(page, items=[call.node.seals.shown(call.who, one) for one in page.items]))
+
+
+@get(f"{API}/executions/counts", "executions.counts", CountsView)
+async def counts(call: Call) -> Reply:
+    """Count executions by status.
+
+    What has not ended is counted as it is. What has ended is counted by statistics: that of other servers is at most
+    five seconds behind, and after a server was killed up to two minutes.
+    """
+    return ok(await call.node.executions.counts(call.namespace))
+
+
+@get(f"{API}/executions/{{id}}", "executions.get", ExecutionView, refuses=(NotFound, Gone))
+async def get_execution(call: Call) -> Reply:
+    """Read an execution."""
+    return ok(call.node.seals.shown(call.who, await call.node.executions.get(call.namespace, call.id())))
+
+
+@post(f"{API}/executions/{{id}}/cancel", "executions.cancel", CancelView, refuses=(NotFound, Conflict, Gone))
+async def cancel(call: Call, body: Reason) -> Reply:
+    """Cancel what has not begun; ask the worker to stop what runs."""
+    return ok(await call.node.executions.cancel(call.namespace, call.id(), body.reason))
+
+
+@get(f"{API}/executions/{{id}}/logs", "executions.logs", LogPage, refuses=(NotFound, Gone))
+async def logs(call: Call, query: Logs) -> Reply:
+    """Read log lines from the beginning, after a cursor or a number, before a number, or the last ones.
+
+    Also while the execution runs. A page of a search may be empty while `more` says that there is more to look at.
+    """
+    page = await call.node.logs.read(
+        call.namespace, call.id(), _wanted(query), cursor=query.cursor, tail=query.tail, after=query.after,
+        before=query.before, limit=query.limit,
+    )  # fmt: skip
+    return ok(page)
+
+
+@get(f"{API}/executions/{{id}}/logs/download", "executions.log", str, media="text/plain", refuses=(NotFound, Gone))
+async def download_log(call: Call, query: LogText) -> Reply:
+    """Read the whole log as one text."""
+    text = await call.node.logs.text(call.namespace, call.id(), _wanted(query), times=query.times)
+    name = (b"content-disposition", b'attachment; filename="%s.log"' % str(call.id()).encode())
+    return Text(text, b"text/plain; charset=utf-8", headers=(UNCACHED, name))
+
+
+def _wanted(query: LogLinesOf) -> Wanted:
+    return Wanted(attempt=query.attempt, grep=query.grep, level=query.level)
+
+
+@get(f"{API}/executions/{{id}}/attempts", "executions.attempts", Whole[AttemptView], refuses=(NotFound, Gone))
+async def attempts(call: Call) -> Reply:
+    """List the tries of an execution in order, each with its error."""
+    return ok(Whole(items=await call.node.executions.attempts(call.namespace, call.id())))

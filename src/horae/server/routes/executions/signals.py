@@ -1,0 +1,43 @@
+"""Signals and callbacks: what executions that wait are told."""
+
+from typing import Annotated
+
+from msgspec import Meta, Raw
+
+from horae.errors import Conflict, Gone, KeyReused, NotFound, TooLarge
+from horae.model.executions.parcel import check_item
+from horae.model.executions.signal_view import SignalView
+from horae.model.fleet.protocol import ABSENT, MAX_SIGNAL, MAX_SIGNAL_NAME
+from horae.server.call import Call
+from horae.server.reading.bodies import Body
+from horae.server.reply import Reply, ok
+from horae.server.route import API, post
+
+
+class NewSignal(Body, frozen=True, kw_only=True):
+    """A signal: a name, and any JSON."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_SIGNAL_NAME, description="What the execution waits for.")]
+    payload: Annotated[Raw, Meta(description="What `ctx.wait_for` returns; null unless given.")] = ABSENT
+
+
+@post(
+    f"{API}/executions/{{id}}/signals", "executions.signal", SignalView, status=202,
+    refuses=(NotFound, Conflict, Gone, KeyReused, TooLarge),
+)  # fmt: skip
+async def signal(call: Call, body: NewSignal) -> Reply:
+    """Send a signal to an execution that waits for it, or will; one that has ended refuses it."""
+    key = call.idempotency_key()
+    sent = await call.node.signals.send(call.namespace, call.id(), body.name, body.payload, key)
+    return ok(sent, 202)
+
+
+@post(
+    f"{API}/callbacks/{{token}}", "callbacks.receive", SignalView, status=202, repeats="by itself",
+    limit=MAX_SIGNAL, refuses=(NotFound, Conflict, TooLarge),
+)  # fmt: skip
+async def called(call: Call) -> Reply:
+    """Call the URL of a step that waits for it, with any JSON; the token is the credential. It counts once."""
+    if call.body:
+        check_item(b'{"body":' + call.body + b"}", "body")
+    return ok(await call.node.callbacks.receive(call.path("token"), Raw(call.body)), 202)

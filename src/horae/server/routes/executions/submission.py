@@ -1,0 +1,191 @@
+"""Submissions: what the REST routes take, as the engine's requests; its receipts, as answers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from horae.env import Instant
+from horae.errors import BadInput, HoraeError
+from horae.model.base.duration import parse_duration
+from horae.model.base.ids import index_of
+from horae.model.base.instant import parse_instant
+from horae.model.base.trace import Carried
+from horae.model.fleet.protocol import Submit
+from horae.server.call import Call
+from horae.server.problems import problem_document
+from horae.server.reading.reading import decode
+from horae.server.reply import encode
+from horae.server.routes.executions.submission_body import MOST_ITEMS, NewExecution, Span, Submission, Trigger
+from horae.server.routes.executions.submission_view import Accepted, BulkAccepted, BulkItem
+from horae.store.executions.entering.submission import Receipt
+
+_ITEM = msgspec.json.Decoder(NewExecution)
+_NOTHING = Trigger()
+
+
+def submit_of(job: str, wish: Trigger, trace: Carried) -> Submit:
+    """One execution as the engine takes it."""
+    return Submit(
+        job=job,
+        params=wish.params,
+        delay=None if wish.delay is None else parse_duration(wish.delay, field="delay"),
+        at=None if wish.at is None else parse_instant(wish.at, field="at"),
+        key=wish.key,
+        key_for=None if wish.key_for is None else parse_duration(wish.key_for, field="keyFor"),
+        priority=wish.priority,
+        deadline=None if wish.deadline is None else parse_instant(wish.deadline, field="deadline"),
+        within=None if wish.within is None else parse_duration(wish.within, field="within"),
+        tags=wish.tags,
+        trace=trace.parent,
+        trace_state=trace.state,
+        interval=None if wish.interval is None else _interval(wish.interval),
+        propagate=wish.propagate,
+        wait_for_dependencies=wish.wait_for_dependencies,
+    )
+
+
+def _interval(span: Span) -> tuple[Instant, Instant]:
+    return parse_instant(span.start, field="interval.start"), parse_instant(span.end, field="interval.end")
+
+
+def requests_of(body: Submission, trace: Carried) -> list[Submit | HoraeError]:
+    """What a body asks for: one execution, or many on their own terms; an item that cannot be read is an error."""
+    if body.items is None:
+        if body.job is None:
+            raise BadInput("Neither job nor items is given.", 'Say which job: {"job": "report"}.', field="job")
+        return [submit_of(body.job, body, trace)]
+    _check_count(body.items)
+    _refuse_common(body)
+    return [_own(item, i, trace) for i, item in enumerate(body.items)]
+
+
+def terms_of(job: str, items: Sequence[Raw], body: Submission, trace: Carried) -> Submit:
+    """What is common to many executions of one job."""
+    _check_count(items)
+    if body.params or body.key is not None:
+        field = "params" if body.params else "key"
+        raise BadInput(f"{field} cannot be common to all items.", "Items are params; to give each a key, list them as "
+                       '{"items": [{"job": "report", "params": {}, "key": "a"}]}.', field=field)  # fmt: skip
+    return submit_of(job, body, trace)
+
+
+def _check_count(items: Sequence[Raw]) -> None:
+    if not 0 < len(items) <= MOST_ITEMS:
+        raise BadInput(f"items has {len(items)} entries.", f"Send 1 to {MOST_ITEMS} at a time.", field="items")
+
+
+def _refuse_common(body: Submission) -> None:
+    for field in msgspec.structs.fields(Trigger):
+        if getattr(body, field.name) != getattr(_NOTHING, field.name):
+            remedy = "Say it in each item, or name one job for all of them."
+            name = field.encode_name
+            raise BadInput(f"{name} stands beside items without a job.", remedy, field=name)
+
+
+def _own(item: Raw, index: int, trace: Carried) -> Submit | HoraeError:
+    try:
+        wish = decode(bytes(item), _ITEM)
+        return submit_of(wish.job, wish, trace)
+    except BadInput as error:
+        field = f"items[{index}].{error.fields.get('field', '')}".removesuffix(".body")
+        return BadInput(f"Item {index}: {error.detail}", error.remedy, field=field, index=index)
+
+
+def readable(requests: Sequence[Submit | HoraeError], *, partial: bool) -> list[Submit]:
+    """The requests that could be read; without `partial`, the first that could not refuses all."""
+    for request in requests:
+        if isinstance(request, HoraeError) and not partial:
+            raise request
+    return [request for request in requests if isinstance(request, Submit)]
+
+
+def merged(
+    requests: Sequence[Submit | HoraeError], receipts: Sequence[Receipt | HoraeError]
+) -> list[Receipt | HoraeError]:
+    """What became of each: receipts in the place of what was read, the errors of the rest."""
+    rest = iter(receipts)
+    return [request if isinstance(request, HoraeError) else next(rest) for request in requests]
+
+
+def accepted(receipt: Receipt) -> Accepted:
+    """A receipt as the API shows it."""
+    return Accepted(
+        execution_id=receipt.execution_id, status=receipt.state, deduplicated=receipt.deduplicated, **_shared(receipt)
+    )
+
+
+def _shared(receipt: Receipt) -> dict[str, Any]:
+    """What a receipt says of what a submission shares with others, where it does."""
+    if receipt.batched:
+        return {"batched": True, "index": receipt.index}
+    return {"cached": True} if receipt.cached else {}
+
+
+def is_old(receipt: Accepted) -> bool:
+    """Whether a submission was answered with an execution that was there before."""
+    return receipt.deduplicated or receipt.cached is True
+
+
+async def with_result(call: Call, receipt: Accepted) -> Accepted:
+    """A receipt with the result that answers, when one does."""
+    if receipt.cached is not True:
+        return receipt
+    known = await call.node.executions.get(call.namespace, receipt.execution_id)
+    return msgspec.structs.replace(receipt, result=known.result)
+
+
+async def with_warning(call: Call, job: str, receipt: Accepted) -> Accepted:
+    """A receipt with what is odd about its job, when something is."""
+    warning = await call.node.warning(call.namespace, job)
+    return receipt if warning is None else msgspec.structs.replace(receipt, warning=warning)
+
+
+async def warnings_of(call: Call, jobs: Iterable[str]) -> list[str]:
+    """What is odd about jobs of which many were submitted, each with its name."""
+    told = [(job, await call.node.warning(call.namespace, job)) for job in dict.fromkeys(jobs)]
+    return [f'Job "{job}": {warning}' for job, warning in told if warning is not None]
+
+
+def one(receipts: Sequence[Receipt | HoraeError]) -> Accepted:
+    """The only receipt."""
+    receipt = receipts[0]
+    if isinstance(receipt, HoraeError):
+        raise receipt
+    return accepted(receipt)
+
+
+def bulk(receipts: Sequence[Receipt | HoraeError], warnings: list[str]) -> BulkAccepted:
+    """What became of each."""
+    items = [_item(receipt) for receipt in receipts]
+    refused = sum(isinstance(receipt, HoraeError) for receipt in receipts)
+    return BulkAccepted(items=items, accepted=len(items) - refused, refused=refused, warnings=warnings or UNSET)
+
+
+def _item(receipt: Receipt | HoraeError) -> BulkItem:
+    if isinstance(receipt, HoraeError):
+        return BulkItem(error=problem_document(receipt))
+    return BulkItem(
+        execution_id=receipt.execution_id, status=receipt.state, deduplicated=receipt.deduplicated, **_shared(receipt)
+    )
+
+
+def lot(receipts: Sequence[Receipt], refused: Mapping[int, HoraeError], warnings: list[str]) -> bytes:
+    """What became of each of a lot, encoded as `BulkAccepted` is, at a tenth of the cost."""
+    items = [text for receipt in receipts for text in _texts(receipt)]
+    accepted = len(items)
+    for i in sorted(refused):
+        items.insert(i, encode(BulkItem(error=problem_document(refused[i]))).decode())
+    odd = f',"warnings":{encode(warnings).decode()}' if warnings else ""
+    return f'{{"items":[{",".join(items)}],"accepted":{accepted},"refused":{len(refused)}{odd}}}'.encode()
+
+
+def _texts(receipt: Receipt) -> list[str]:
+    """Executions of one parcel differ in the last four digits of their ids."""
+    if receipt.batched or receipt.cached:
+        return [encode(_item(receipt)).decode()]
+    first = index_of(receipt.execution_id)
+    head = f'{{"executionId":"{str(receipt.execution_id)[:-4]}'
+    tail = f'","status":"{receipt.state}","deduplicated":{"true" if receipt.deduplicated else "false"}}}'
+    return [f"{head}{index:04x}{tail}" for index in range(first, first + receipt.count)]

@@ -1,0 +1,1 @@
+"""Routes of worker sessions, workers, enrolments and scaling."""

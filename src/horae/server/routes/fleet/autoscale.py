@@ -1,0 +1,70 @@
+"""Autoscaling: what a queue's workers should be, for whoever starts and stops them."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from horae.errors import BadInput, NotFound
+from horae.model.base.duration import format_duration, parse_duration
+from horae.model.base.view import View
+from horae.model.fleet.autoscale import HEADROOM
+from horae.server.call import Call
+from horae.server.reading.queries import Query, Text
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get
+
+MOST_WAIT = 86_400_000_000
+
+
+class AutoscaleQuery(Query, frozen=True, kw_only=True):
+    """For which wait, and what a worker is."""
+
+    target_wait: Annotated[Text, Meta(description="How long an execution may wait, as 5s.")] = "5s"
+    slots: Annotated[int, Meta(ge=1, le=100_000, description="Slots of a worker; as those that are there.")] | None = (
+        None
+    )
+
+
+class AutoscaleView(View, frozen=True, kw_only=True):
+    """A queue's signals. Times are seconds, rates executions per second."""
+
+    queue: str
+    backlog: Annotated[int, Meta(description="Executions that are queued; at most 100,000 slices are counted.")]
+    oldest_age: Annotated[float, Meta(description="How long the oldest of them has been queued.")]
+    running: int
+    arrival_rate: Annotated[float, Meta(description="That came, since a question up to two minutes ago.")]
+    service_rate: Annotated[float, Meta(description="That ended, in this minute and the one before.")]
+    duration: Annotated[float | None, Meta(description="That an execution takes; null when none is known.")] = None
+    utilisation: Annotated[float, Meta(description="The share of the workers' slots that is in use, 0 to 1.")]
+    workers: Annotated[int, Meta(description="That serve the queue and do not drain.")]
+    slots: Annotated[int, Meta(description="Of these workers, in all.")]
+    target_wait: str
+    desired_workers: Annotated[
+        int, Meta(description=f"That start all this within the wait, and use at most {HEADROOM:.0%} of their slots.")
+    ]
+
+
+@get(f"{API}/autoscale/queues/{{queue}}", "autoscale.queue", AutoscaleView, refuses=(NotFound, BadInput))
+async def autoscale_queue(call: Call, query: AutoscaleQuery) -> Reply:
+    """Tell how a queue stands, and how many workers it wants for a target wait."""
+    wait = parse_duration(query.target_wait, field="targetWait")
+    if not 1000 <= wait <= MOST_WAIT:
+        raise BadInput(f"targetWait cannot be {query.target_wait}.", "It runs from 1ms to 1d.", field="targetWait")
+    advice = await call.node.autoscale.advise(call.namespace, call.path("queue"), wait, query.slots)
+    signals = advice.signals
+    return ok(
+        AutoscaleView(
+            queue=advice.queue,
+            backlog=signals.backlog,
+            oldest_age=round(signals.oldest_age, 3),
+            running=signals.running,
+            arrival_rate=round(signals.arrival_rate, 4),
+            service_rate=round(signals.service_rate, 4),
+            duration=None if signals.duration is None else round(signals.duration, 6),
+            utilisation=round(signals.utilisation, 4),
+            workers=signals.workers,
+            slots=signals.slots,
+            target_wait=format_duration(advice.target_wait),
+            desired_workers=advice.desired,
+        )
+    )

@@ -1,0 +1,63 @@
+"""Enrolments: how a worker comes to a key of its own."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from horae.errors import Unauthorized
+from horae.model.base.duration import parse_duration
+from horae.model.base.instant import format_instant
+from horae.model.base.view import Time, View
+from horae.model.tenancy.principal import Principal
+from horae.server.call import Call
+from horae.server.reading.bodies import Body, Name
+from horae.server.reading.reading import SMALL_LIMIT
+from horae.server.reply import UNCACHED, Reply, ok
+from horae.server.route import API, post
+from horae.server.routes.tenancy.keys import KeyView
+
+
+class EnrolmentBody(Body, frozen=True, kw_only=True):
+    """What a worker may do that enrols."""
+
+    queues: Annotated[tuple[Name, ...], Meta(max_length=100, description="The only queues it may serve.")] = ()
+    expires_in: Annotated[str, Meta(max_length=64, description="How long the token is good for, up to 30d.")] = "1h"
+
+
+class RedeemBody(Body, frozen=True, kw_only=True):
+    """A token that is exchanged for a key."""
+
+    token: Annotated[str, Meta(min_length=1, max_length=256)]
+    name: Annotated[str, Meta(max_length=100, description="The worker's name, for people.")] = ""
+
+
+class EnrolmentView(View, frozen=True, kw_only=True):
+    """A token, told once."""
+
+    token: str
+    expires_at: Time
+
+
+@post(f"{API}/enrolments", "enrolments.create", EnrolmentView, status=201, repeats="by itself")
+async def create(call: Call, body: EnrolmentBody) -> Reply:
+    """Make a token that one worker exchanges for a key of its own. Repeated, it makes another one."""
+    made = await call.node.enrolments.create(call.who, body.queues, parse_duration(body.expires_in, field="expiresIn"))
+    reply = ok(EnrolmentView(token=made.text, expires_at=format_instant(made.until)), 201)
+    reply.headers = (UNCACHED,)
+    return reply
+
+
+@post(
+    f"{API}/enrolments/redeem", "enrolments.redeem", KeyView, status=201, repeats="by itself", limit=SMALL_LIMIT,
+    refuses=(Unauthorized,),
+)  # fmt: skip
+async def redeem(call: Call, body: RedeemBody) -> Reply:
+    """Exchange a token for a worker's key, which is told this once.
+
+    A token works once, so a repeated request is refused.
+    """
+    new = await call.node.enrolments.redeem(body.token, body.name)
+    grant = new.stored.grant
+    who = Principal(namespace=grant.namespace, role=grant.role, key=new.stored.id, name=new.stored.name)
+    await call.node.audit_log.note(who, call.address, call.route.name, f"keys/{new.stored.id}")
+    return ok(KeyView.of(new.stored, grant.namespace_name, new.text), 201)

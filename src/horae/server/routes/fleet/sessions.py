@@ -1,0 +1,103 @@
+"""Sessions: what workers say. docs/worker-protocol.md is the whole protocol; times here are integer microseconds."""
+
+from typing import Annotated
+from uuid import UUID
+
+from msgspec import Meta, structs
+
+from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, ProtocolMismatch, SessionEnded, TooLarge
+from horae.model.base.view import Whole
+from horae.model.fleet.protocol import (
+    MAX_STEP_NAME,
+    Answer,
+    Await,
+    Awaited,
+    ChildSubmit,
+    Exchange,
+    KnownSteps,
+    Register,
+    Registered,
+    Remember,
+    Remembered,
+)
+from horae.server.call import Call
+from horae.server.reading.queries import Query
+from horae.server.reading.reading import LARGE_LIMIT
+from horae.server.reply import Reply, nothing, ok
+from horae.server.route import API, delete, get, post
+from horae.server.routes.executions.submission import accepted
+from horae.server.routes.executions.submission_view import Accepted
+
+
+class Item(Query, frozen=True, kw_only=True):
+    """A running item."""
+
+    parcel: Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
+    item: Annotated[int, Meta(ge=0, le=1023)]
+    after: Annotated[str, Meta(max_length=MAX_STEP_NAME, description="Only steps behind this name.")] = ""
+
+
+@post(f"{API}/sessions", "sessions.register", Registered, status=201, refuses=(ProtocolMismatch, OverQuota))
+async def register(call: Call, body: Register) -> Reply:
+    """Present a worker process; the answer names its session and the rhythm the server expects."""
+    registered = await call.node.gateway.register(call.namespace, body, call.who.namespace_name, call.who.key)
+    known = call.node.epochs.installation
+    return ok(registered if known is None else structs.replace(registered, installation=known.id), 201)
+
+
+@post(
+    f"{API}/sessions/{{id}}/exchange", "sessions.exchange", Answer, limit=LARGE_LIMIT, repeats="by itself", texts=False,
+    refuses=(NotFound, SessionEnded),
+)  # fmt: skip
+async def exchange(call: Call, body: Exchange) -> Reply:
+    """Send outcomes and free capacity up, get slices and requests down; wait a while when there is nothing to do.
+
+    Exchanges are numbered on each channel: an unanswered one is repeated with the same number and body.
+    """
+    return Reply(200, await call.node.gateway.exchange(call.namespace, call.id(), body))
+
+
+@post(
+    f"{API}/sessions/{{id}}/executions", "sessions.submit", Whole[Accepted], status=201, limit=LARGE_LIMIT,
+    repeats="by itself", refuses=(NotFound, Conflict, KeyReused, OverQuota),
+)  # fmt: skip
+async def submit(call: Call, body: ChildSubmit) -> Reply:
+    """Submit executions for a running one; a repeated `call` answers with the same executions."""
+    receipts = await call.node.gateway.submit_children(call.namespace, call.id(), body)
+    return ok(Whole(items=[accepted(receipt) for receipt in receipts]), 201)
+
+
+@post(
+    f"{API}/sessions/{{id}}/steps", "sessions.remember", Remembered, repeats="by itself", limit=LARGE_LIMIT,
+    refuses=(NotFound, TooLarge),
+)  # fmt: skip
+async def remember(call: Call, body: Remember) -> Reply:
+    """Remember results of steps before the code goes on; a known step answers with its first result."""
+    return ok(await call.node.gateway.memory.remember(call.namespace, call.id(), body))
+
+
+@post(
+    f"{API}/sessions/{{id}}/awaits", "sessions.wait", Awaited, repeats="by itself", refuses=(NotFound, Conflict)
+)  # fmt: skip
+async def wait(call: Call, body: Await) -> Reply:
+    """Let a step of a running item wait for a signal; one that has come, or a timeout, is its result."""
+    return ok(await call.node.gateway.memory.wait(call.namespace, call.id(), body))
+
+
+@get(f"{API}/sessions/{{id}}/steps", "sessions.steps", KnownSteps, refuses=(NotFound, Conflict))
+async def steps(call: Call, query: Item) -> Reply:
+    """Read the steps that an item of this session has finished in earlier attempts, from behind a name on."""
+    try:
+        parcel = UUID(query.parcel)
+    except ValueError:
+        raise BadInput(
+            f'parcel "{query.parcel[:60]}" is not an id.', "Send the grant's parcel.", field="parcel"
+        ) from None
+    return ok(await call.node.gateway.memory.known(call.namespace, call.id(), parcel, query.item, query.after))
+
+
+@delete(f"{API}/sessions/{{id}}", "sessions.close", refuses=(NotFound,))
+async def close(call: Call) -> Reply:
+    """Leave: what the session still holds goes on elsewhere."""
+    await call.node.gateway.close(call.namespace, call.id())
+    return nothing()

@@ -1,0 +1,64 @@
+"""Workers: the processes that execute, as people see them."""
+
+from uuid import UUID
+
+from horae.engine.fleet.workers import Status, Worker
+from horae.errors import Conflict, NotFound
+from horae.model.base.instant import format_instant
+from horae.model.base.view import Time, View, Whole
+from horae.server.call import Call
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get, post
+
+
+class WorkerView(View, frozen=True, kw_only=True):
+    """A process that executes.
+
+    `capacity` is its slots, `running` the executions it holds; `used` says how many `slots` and how much of its
+    `resources` these take. Its labels include its own: `worker` and `host`.
+    """
+
+    worker_id: str
+    session_id: UUID
+    host: str
+    pid: int
+    version: str
+    labels: dict[str, str]
+    queues: list[str]
+    capacity: int
+    running: int
+    resources: dict[str, int]
+    used: dict[str, int]
+    jobs: list[str]
+    started_at: Time
+    last_heartbeat: Time
+    status: Status
+
+    @classmethod
+    def of(cls, worker: Worker) -> "WorkerView":
+        return cls(
+            worker_id=worker.worker, session_id=worker.session, host=worker.host, pid=worker.pid,
+            version=worker.version, labels=worker.labels, queues=list(worker.queues), capacity=worker.capacity,
+            running=worker.running, resources=worker.resources, used=worker.used, jobs=list(worker.jobs),
+            started_at=format_instant(worker.started_at), last_heartbeat=format_instant(worker.last_seen),
+            status=worker.status,
+        )  # fmt: skip
+
+
+@get(f"{API}/workers", "workers.list", Whole[WorkerView])
+async def list_workers(call: Call) -> Reply:
+    """List workers that are there or were lost lately, newest first."""
+    workers = await call.node.workers.list(call.namespace)
+    return ok(Whole(items=[WorkerView.of(worker) for worker in workers]))
+
+
+@get(f"{API}/workers/{{id}}", "workers.get", WorkerView, refuses=(NotFound,))
+async def get_worker(call: Call) -> Reply:
+    """Read a worker, by its name or by its session's id."""
+    return ok(WorkerView.of(await call.node.workers.show(call.namespace, call.path("id"))))
+
+
+@post(f"{API}/workers/{{id}}/drain", "workers.drain", WorkerView, status=202, refuses=(NotFound, Conflict))
+async def drain(call: Call) -> Reply:
+    """Ask a worker to finish what it runs and leave."""
+    return ok(WorkerView.of(await call.node.workers.drain(call.namespace, call.path("id"))), 202)

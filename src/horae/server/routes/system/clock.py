@@ -1,0 +1,35 @@
+"""The clock: what this server believes about time. A clock that jumped stops firing until somebody accepts it."""
+
+from horae.model.base.instant import format_instant
+from horae.model.base.view import Time, View
+from horae.server.call import Call
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get, post
+
+
+class ClockView(View, frozen=True, kw_only=True):
+    """Server time, whether it is trusted, and by how much the store's clock jumped since it last was."""
+
+    now: Time
+    trusted: bool
+    jump_seconds: float
+
+
+def _view(call: Call) -> ClockView:
+    clock = call.node.clock
+    return ClockView(
+        now=format_instant(call.node.env.now()), trusted=clock.trusted, jump_seconds=clock.jump / 1_000_000
+    )
+
+
+@get(f"{API}/clock", "clock.get", ClockView)
+async def read(call: Call) -> Reply:
+    """Read the server's clock."""
+    return ok(_view(call))
+
+
+@post(f"{API}/clock/accept", "clock.accept", ClockView, status=200)
+async def accept(call: Call) -> Reply:
+    """Take the present time for true on all servers: firing and expiring go on."""
+    call.node.clock.accept()
+    return ok(_view(call))

@@ -1,0 +1,40 @@
+"""Is the server there, and can it work?"""
+
+from horae.env import SECOND
+from horae.errors import StoreUnavailable
+from horae.model.base.view import View
+from horae.server.call import Call
+from horae.server.reply import Reply, ok
+from horae.server.route import get
+from horae.version import __version__
+
+
+class Health(View, frozen=True, kw_only=True):
+    """How the server is; `note` tells what it does not do, though it answers."""
+
+    status: str
+    version: str
+    note: str | None = None
+
+
+@get("/healthz", "health.live", Health)
+async def live(call: Call) -> Reply:
+    """Tell that the process lives."""
+    return ok(Health(status="ok", version=__version__))
+
+
+@get("/readyz", "health.ready", Health, refuses=(StoreUnavailable,))
+async def ready(call: Call) -> Reply:
+    """Tell whether the store answers, its disk takes more, and the server can work."""
+    if not call.node.ready:
+        detail = "The store cannot be reached, or its disk is full."
+        raise StoreUnavailable(detail, "Look at the store; this server goes on by itself.")
+    return ok(Health(status="ready", version=__version__, note=_note(call)))
+
+
+def _note(call: Call) -> str | None:
+    clock = call.node.clock
+    if clock.trusted:
+        return None
+    told = f"Schedules are stopped: the store's clock jumped by {clock.jump / SECOND:+.0f} s."
+    return f"{told} Set it right, or accept it: horae doctor --accept-clock."

@@ -1,0 +1,23 @@
+"""The API's own description."""
+
+from typing import Any
+
+from horae.server.call import Call
+from horae.server.reply import Reply
+from horae.server.route import get
+
+
+@get("/openapi.json", "openapi.read", dict[str, Any])
+async def read(call: Call) -> Reply:
+    """Read this document: every route with what it takes, gives and refuses, as OpenAPI 3.1."""
+    from horae.server.openapi import document
+
+    return Reply(200, document())
+
+
+@get("/worker-protocol.json", "openapi.protocol", dict[str, Any])
+async def protocol(call: Call) -> Reply:
+    """Read the schemas of the worker protocol, as one JSON Schema document (2020-12)."""
+    from horae.server.reading.schemas import protocol_document
+
+    return Reply(200, protocol_document())

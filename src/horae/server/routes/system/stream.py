@@ -1,0 +1,88 @@
+"""The stream of events."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from msgspec import Meta, field
+
+from horae.env import SECOND
+from horae.errors import BadInput, Gone, HoraeError, NotFound
+from horae.model.base.duration import parse_duration
+from horae.server.auth import authenticate
+from horae.server.call import Call
+from horae.server.gathering import Wanted
+from horae.server.reading.queries import Query
+from horae.server.reply import Reply
+from horae.server.route import API, get
+from horae.server.stream import Stream, Streams
+
+
+class Topics(Query, frozen=True, kw_only=True):
+    """Which events to follow; all of them when nothing is named."""
+
+    topics: Annotated[
+        list[Literal["executions", "steps", "jobs", "workers", "holds", "circuits", "rollouts", "alerts"]],
+        Meta(description="Kinds of things, separated by commas."),
+    ] = field(default_factory=list)
+    every: (
+        Annotated[str, Meta(max_length=20, description="Things are counted, and told so often: `100ms` to `1m`.")]
+        | None
+    ) = None
+    execution: (
+        Annotated[str, Meta(description="One, its steps and its log.", extra_json_schema={"format": "uuid"})] | None
+    ) = None
+
+
+# Microseconds between events of counts. Streams that ask for a time in between are told more often, so that few
+# gatherings serve many streams.
+PACES = tuple(tenths * SECOND // 10 for tenths in (1, 2, 5, 10, 20, 50, 100, 200, 300, 600))
+LEAST, MOST = PACES[0], PACES[-1]
+KINDS = {
+    "executions": "execution",
+    "steps": "step",
+    "jobs": "job",
+    "workers": "worker",
+    "holds": "hold",
+    "circuits": "circuit",
+    "rollouts": "rollout",
+    "alerts": "alert",
+}
+
+
+@get(f"{API}/stream", "stream.follow", str, media="text/event-stream", refuses=(NotFound, Gone))
+async def follow(call: Call, query: Topics) -> Reply:
+    """Follow what changes, as server-sent events.
+
+    An event says that a thing is now in a state: `{"kind", "id", "state", "at"}`. Events are hints: `missed` says that
+    some were left out, and after it or a broken connection a client reads what it shows again. With `every`, things are
+    counted instead, and told so often.
+    """
+
+    async def admitted() -> bool:
+        try:
+            return (await authenticate(call.node.keys, "GET", call.headers)).namespace == call.namespace
+        except HoraeError:
+            return False
+
+    streams: Streams = call.scope["app"].streams
+    streams.refuse_more(call.namespace)
+    asked = wanted(query)
+    if asked.execution is not None:
+        await call.node.executions.find(call.namespace, asked.execution)
+    return Stream(streams, call.namespace, asked, admitted)
+
+
+def wanted(query: Topics) -> Wanted:
+    """Read what a stream is to carry."""
+    every = 0 if query.every is None else parse_duration(query.every, field="every")
+    if query.every is not None and not LEAST <= every <= MOST:
+        raise BadInput(f"every cannot be {query.every}.", "It runs from 100ms to 1m.", field="every")
+    every = max((pace for pace in PACES if pace <= every), default=0)
+    if query.execution is None:
+        return Wanted(frozenset(KINDS[topic] for topic in query.topics or KINDS), None, every)
+    try:
+        execution = UUID(query.execution)
+    except ValueError:
+        remedy = "Send an executionId."
+        raise BadInput(f'execution "{query.execution[:60]}" is not an id.', remedy, field="execution") from None
+    return Wanted(frozenset(KINDS[topic] for topic in query.topics), execution, every)

@@ -1,0 +1,1 @@
+"""Routes of namespaces, keys, secrets and the caller."""

@@ -1,0 +1,126 @@
+"""Keys: the credentials of people, programs and workers."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from horae.engine.tenancy.keys import NewKey
+from horae.errors import Conflict, Forbidden, NotFound
+from horae.model.base.duration import parse_duration
+from horae.model.base.instant import format_instant, parse_instant
+from horae.model.base.view import Page, Time, View, shown_time
+from horae.model.tenancy.principal import Permission, Role
+from horae.server.call import Call
+from horae.server.reading.bodies import Body, Duration, Name, When
+from horae.server.reading.queries import Paged, Query
+from horae.server.reply import Reply, encode, nothing, ok
+from horae.server.route import API, delete, get, post
+from horae.store.tenancy.keys import StoredKey
+
+
+class KeyView(View, frozen=True, kw_only=True):
+    """A key; `key` is its text, told once, when it is made."""
+
+    key_id: str
+    name: str
+    namespace: str
+    role: str
+    permissions: Annotated[tuple[str, ...], Meta(description="Granted beyond its role.")] = ()
+    queues: Annotated[tuple[str, ...], Meta(description="The only ones it is for; empty: all.")] = ()
+    jobs: Annotated[tuple[str, ...], Meta(description="Patterns of the only jobs it is for; empty: all.")] = ()
+    rate: Annotated[str | None, Meta(description="How often it may ask each server.")] = None
+    created_at: Time
+    expires_at: Time | None = None
+    last_used_at: Time | None = None
+    revoked_at: Time | None = None
+    made_by: Annotated[str | None, Meta(description="The key that made it.")] = None
+    replaced_by: Annotated[str | None, Meta(description="The key that it was rotated to.")] = None
+    key: str | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, stored: StoredKey, namespace: str, key: str | UnsetType = UNSET) -> "KeyView":
+        grant = stored.grant
+        return cls(
+            key_id=stored.id, name=stored.name, namespace=namespace, role=grant.role, permissions=grant.permissions,
+            queues=grant.queues, jobs=grant.jobs, rate=stored.rate, created_at=format_instant(stored.created_at),
+            expires_at=shown_time(stored.expires_at), last_used_at=shown_time(stored.last_used_at),
+            revoked_at=shown_time(stored.revoked_at), made_by=grant.made_by, replaced_by=stored.replaced_by, key=key,
+        )  # fmt: skip
+
+
+JobPattern = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._*?\[\]!-]{1,128}$", description="A name with * and ?.")]
+
+
+class KeyBody(Body, frozen=True, kw_only=True):
+    """A key to be made."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=128)]
+    role: Annotated[Role, Meta(description="What it may do.")]
+    permissions: Annotated[tuple[Permission, ...], Meta(description="Beyond its role, one by one.")] = ()
+    queues: Annotated[tuple[Name, ...], Meta(max_length=100, description="The only queues it is for.")] = ()
+    jobs: Annotated[
+        tuple[JobPattern, ...], Meta(max_length=100, description='Patterns of the only jobs it is for: ["etl-*"].')
+    ] = ()
+    rate: (
+        Annotated[
+            str, Meta(max_length=64, description='Requests to each server, at most: "100/1s"; workers\' are not.')
+        ]
+        | None
+    ) = None
+    expires_at: When | None = None
+
+
+class Rotation(Body, frozen=True, kw_only=True):
+    """How a key is replaced."""
+
+    overlap: Annotated[Duration, Meta(description="How long the old one stays valid, up to 90d; 0 ends it.")] = "1d"
+
+
+@get(f"{API}/keys", "keys.list", Page[KeyView])
+async def list_keys(call: Call, query: Paged) -> Reply:
+    """List keys, those that were revoked or have expired included; their secrets are not stored."""
+    stored = await call.node.keys.list(call.namespace, query.cursor or "", query.limit + 1)
+    items = [KeyView.of(key, call.who.namespace_name) for key in stored[: query.limit]]
+    return ok(Page(items=items, next_cursor=items[-1].key_id if len(stored) > query.limit else None))
+
+
+@post(f"{API}/keys", "keys.create", KeyView, status=201, refuses=(Forbidden,))
+async def create(call: Call, body: KeyBody) -> Reply:
+    """Make a key; the answer holds its text, which is told this once, also when the request is repeated."""
+    expires_at = None if body.expires_at is None else parse_instant(body.expires_at, field="expiresAt")
+    new = await call.node.keys.create(
+        call.namespace, body.name, body.role, expires_at, permissions=body.permissions, queues=body.queues,
+        jobs=body.jobs, rate=body.rate, by=call.who,
+    )  # fmt: skip
+    return _told_once(call, new)
+
+
+@post(f"{API}/keys/{{id}}/rotate", "keys.rotate", KeyView, status=201, refuses=(NotFound, Conflict, Forbidden))
+async def rotate(call: Call, body: Rotation) -> Reply:
+    """Make a key that replaces another: what that one may, and as long; both are valid until the overlap ends.
+
+    The answer holds its text, which is told this once, also when the request is repeated.
+    """
+    overlap = parse_duration(body.overlap, field="overlap")
+    return _told_once(call, await call.node.keys.rotate(call.namespace, call.path("id"), overlap, by=call.who))
+
+
+def _told_once(call: Call, new: NewKey) -> Reply:
+    view = KeyView.of(new.stored, call.who.namespace_name, new.text)
+    reply = ok(view, 201, location=f"{API}/keys/{view.key_id}")
+    reply.kept = encode(msgspec.structs.replace(view, key=msgspec.UNSET))
+    return reply
+
+
+class Revocation(Query, frozen=True, kw_only=True):
+    """How a key is ended."""
+
+    force: Annotated[bool, Meta(description="Also if it is the last key that administers the installation.")] = False
+
+
+@delete(f"{API}/keys/{{id}}", "keys.revoke", refuses=(NotFound, Conflict))
+async def revoke(call: Call, query: Revocation) -> Reply:
+    """Revoke a key: it stops working within five seconds on every server, as do browsers that it signed in."""
+    await call.node.keys.revoke(call.namespace, call.path("id"), by=call.who, force=query.force)
+    return nothing()

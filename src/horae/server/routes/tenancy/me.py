@@ -1,0 +1,103 @@
+"""Who one is: browsers sign in with a single-use code and sign out; every credential can ask."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from horae.env import SECOND
+from horae.errors import Forbidden, Unauthorized
+from horae.model.base.instant import format_instant
+from horae.model.base.view import Time, View
+from horae.model.tenancy.principal import Principal
+from horae.server.auth import cookie_of, refuse_forms, set_cookie
+from horae.server.call import Call
+from horae.server.failed import failed
+from horae.server.reading.bodies import Body
+from horae.server.reading.reading import SMALL_LIMIT
+from horae.server.reply import UNCACHED, Reply, nothing, ok
+from horae.server.route import API, get, post
+
+
+class Me(View, frozen=True, kw_only=True):
+    """Who this credential is; a browser also gets the token its writes must show."""
+
+    key_id: str
+    name: str
+    namespace: str
+    role: str
+    permissions: Annotated[tuple[str, ...], Meta(description="In effect: those that its role brings included.")] = ()
+    queues: Annotated[tuple[str, ...], Meta(description="The only ones it is for; empty: all.")] = ()
+    jobs: Annotated[tuple[str, ...], Meta(description="Patterns of the only jobs it is for; empty: all.")] = ()
+    namespaces: Annotated[tuple[str, ...], Meta(description="A person's own, to choose from.")] = ()
+    csrf: str | None = None
+
+    @classmethod
+    def of(cls, who: Principal, namespaces: tuple[str, ...] = ()) -> "Me":
+        return cls(
+            key_id=who.key, name=who.name, namespace=who.namespace_name, role=who.role,
+            permissions=tuple(sorted(who.permissions)), queues=who.queues, jobs=who.jobs, csrf=who.csrf,
+            namespaces=namespaces,
+        )  # fmt: skip
+
+
+class SignInCode(View, frozen=True, kw_only=True):
+    """A code that signs one browser in; it is told this once."""
+
+    code: str
+    expires_at: Time
+
+
+class Code(Body, frozen=True, kw_only=True):
+    """The single-use code of a sign-in link."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+@post(f"{API}/sign-in", "me.sign-in", Me, repeats="by itself", limit=SMALL_LIMIT, refuses=(Unauthorized, Forbidden))
+async def sign_in(call: Call, body: Code) -> Reply:
+    """Exchange the code of a sign-in link for a cookie.
+
+    The code works once, so a repeated request is refused. Writes with the cookie must carry `csrf` as the header
+    X-CSRF-Token.
+    """
+    refuse_forms(call.headers)
+    try:
+        signed = await call.node.keys.sign_in(body.code)
+    except Unauthorized as error:
+        await failed(call, error)
+        raise
+    await call.node.audit_log.note(signed.who, call.address, call.route.name)
+    seconds = (signed.until - call.node.env.now()) // SECOND
+    reply = ok(Me.of(signed.who))
+    reply.headers = (UNCACHED, set_cookie(signed.cookie, seconds, secure=call.secure))
+    return reply
+
+
+@post(f"{API}/sign-in/codes", "me.code", SignInCode, status=201, repeats="by itself")
+async def new_code(call: Call) -> Reply:
+    """Make a code that signs one browser in, for what this credential may, within ten minutes.
+
+    A link carries it: the server's URL and `/#code=` with the code. Repeated, it makes another code.
+    """
+    made = await call.node.keys.new_sign_in_code(call.who)
+    return ok(SignInCode(code=made.text, expires_at=format_instant(made.until)), 201)
+
+
+@post(f"{API}/sign-out", "me.sign-out", status=204, repeats="by itself")
+async def sign_out(call: Call) -> Reply:
+    """End this browser's sign-in.
+
+    Repeated, it is refused for want of a credential: the first one has ended it.
+    """
+    cookie = cookie_of(call.headers)
+    if cookie is not None:
+        await call.node.keys.sign_out(cookie)
+    reply = nothing()
+    reply.headers = (UNCACHED, set_cookie("", 0, secure=call.secure))
+    return reply
+
+
+@get(f"{API}/me", "me.get", Me)
+async def get_me(call: Call) -> Reply:
+    """Tell who this credential is."""
+    return ok(Me.of(call.who, call.node.sign_ins.namespaces(call.who)))

@@ -1,0 +1,152 @@
+"""Namespaces: tenants, what holds in each, what it may have and use, and what it used."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, field
+
+from horae.errors import Conflict, Forbidden, NotFound
+from horae.features.erasure.model import EraseNamespace, NamespaceErasureView
+from horae.model.admission.quota_view import QuotaView, UsageView
+from horae.model.base.instant import parse_instant
+from horae.model.base.view import Whole
+from horae.model.tenancy.namespace_view import NamespaceView
+from horae.server.call import Call
+from horae.server.reading.bodies import Body, Name, When
+from horae.server.reading.queries import Query
+from horae.server.reply import Reply, nothing, ok
+from horae.server.route import API, delete, get, patch, post, put
+from horae.server.routes.admission.quota_body import QuotaBody
+
+
+class UsageDays(Query, frozen=True, kw_only=True):
+    """Which days, in UTC."""
+
+    from_: Annotated[When, Meta(description="Not before the day of this.")] | None = field(default=None, name="from")
+    to: Annotated[When, Meta(description="Up to the day before this ends.")] | None = None
+
+
+Retention = Annotated[
+    str | dict[str, str],
+    Meta(description='How long ended executions are kept: "30d", or {"success": "7d", "failed": "90d"}.'),
+]
+
+
+class NamespaceBody(Body, frozen=True, kw_only=True):
+    """What is said of a namespace; null takes a field back to its default."""
+
+    description: Annotated[str, Meta(max_length=4096)] | None = None
+    weight: Annotated[float, Meta(ge=0.01, le=1000, description="Against others; 1 otherwise.")] | None = None
+    retention: Retention | None = None
+    archive: (
+        Annotated[
+            bool | list[str],
+            Meta(description='What is archived before it is forgotten: true for all, or ["failed"].'),
+        ]
+        | None
+    ) = None
+    defaults: Annotated[dict[str, Any], Meta(description="Of jobs that do not say it themselves.")] | None = None
+    queue_policy: Annotated[str | dict[str, Any], Meta(description="Of queues that say nothing of one.")] | None = None
+
+
+class NewNamespace(NamespaceBody, frozen=True, kw_only=True):
+    """A namespace, by name."""
+
+    name: Name
+
+
+@get(f"{API}/namespaces", "namespaces.list", Whole[NamespaceView])
+async def list_namespaces(call: Call) -> Reply:
+    """List the namespaces that this credential is for."""
+    return ok(Whole(items=await call.node.namespaces.list(call.who)))
+
+
+@post(f"{API}/namespaces", "namespaces.create", NamespaceView, status=201, takes=NewNamespace, refuses=(Conflict,))
+async def create(call: Call, body: dict[str, Any]) -> Reply:
+    """Make a namespace, with its first queue."""
+    made = await call.node.namespaces.create(body)
+    return ok(made, 201, location=f"{API}/namespaces/{made.name}")
+
+
+@get(f"{API}/namespaces/{{name}}", "namespaces.get", NamespaceView, refuses=(NotFound,))
+async def get_namespace(call: Call) -> Reply:
+    """Read what is said of a namespace."""
+    return ok(await call.node.namespaces.get(call.who, call.path("name")))
+
+
+@patch(
+    f"{API}/namespaces/{{name}}", "namespaces.edit", NamespaceView, takes=NamespaceBody, refuses=(NotFound, Forbidden)
+)
+async def edit(call: Call, body: dict[str, Any]) -> Reply:
+    """Change some of what is said of a namespace."""
+    return ok(await call.node.namespaces.edit(call.who, call.path("name"), body))
+
+
+@delete(f"{API}/namespaces/{{name}}", "namespaces.delete", refuses=(NotFound, Conflict))
+async def delete_namespace(call: Call) -> Reply:
+    """Delete a namespace in which nothing lives; its keys end within five seconds."""
+    await call.node.namespaces.delete(call.who, call.path("name"))
+    return nothing()
+
+
+class NamespaceErasure(Body, frozen=True, kw_only=True):
+    """What of a namespace is to be erased."""
+
+    confirm: Annotated[str, Meta(max_length=128, description="The name of the namespace once more.")]
+    cancel: Annotated[bool, Meta(description="Cancel what has not ended, instead of refusing.")] = False
+    definitions: Annotated[
+        bool, Meta(description="Also jobs, keys, people and all else that is defined, and the namespace itself.")
+    ] = False
+    before: (
+        Annotated[
+            str,
+            Meta(max_length=80, description="`before` of the first part: what came later is not meant; now otherwise."),
+        ]
+        | None
+    ) = None
+
+
+@post(
+    f"{API}/namespaces/{{name}}/erasure",
+    "namespaces.erase",
+    NamespaceErasureView,
+    repeats="by itself",
+    refuses=(NotFound, Conflict, Forbidden),
+)
+async def erase(call: Call, body: NamespaceErasure) -> Reply:
+    """Erase all data of a namespace, for some seconds; repeat it, with the same `before`, until `done`.
+
+    Executions go with their params, results, errors, logs, files, steps and signals, dead letters among them; events,
+    keys, kept answers, ended backfills, replays and sessions go, too. Definitions stay unless asked for, and so do
+    daily counts and the audit log, which keeps a receipt of each part.
+    """
+    before = None if body.before is None else parse_instant(body.before, field="before")
+    asked = EraseNamespace(confirm=body.confirm, cancel=body.cancel, definitions=body.definitions, before=before)
+    done = await call.node.namespace_erasures.erase(call.who, call.path("name"), asked)
+    detail = msgspec.json.encode(done).decode()
+    target = f"namespaces/{done.namespace}"
+    await call.node.audit_log.note(call.who, call.address, "namespaces.receipt", target, detail)
+    return ok(done)
+
+
+@get(f"{API}/namespaces/{{name}}/quota", "namespaces.quota", QuotaView, refuses=(NotFound,))
+async def get_quota(call: Call) -> Reply:
+    """Read what a namespace may have and use."""
+    found = await call.node.namespaces.find(call.who, call.path("name"))
+    return ok(await call.node.quotas.get(found.id, found.name))
+
+
+@put(f"{API}/namespaces/{{name}}/quota", "namespaces.set-quota", QuotaView, takes=QuotaBody, refuses=(NotFound,))
+async def set_quota(call: Call, body: dict[str, Any]) -> Reply:
+    """Say what a namespace may have and use; what is left out, or null, is without a bound."""
+    found = await call.node.namespaces.find(call.who, call.path("name"))
+    return ok(await call.node.quotas.put(found.id, found.name, body))
+
+
+@get(f"{API}/namespaces/{{name}}/usage", "namespaces.usage", UsageView, refuses=(NotFound,))
+async def usage(call: Call, query: UsageDays) -> Reply:
+    """Tell what a namespace has now, and used by day: the last thirty days unless told otherwise."""
+    found = await call.node.namespaces.find(call.who, call.path("name"))
+    since = None if query.from_ is None else parse_instant(query.from_, field="from")
+    until = None if query.to is None else parse_instant(query.to, field="to")
+    return ok(await call.node.quotas.usage(found.id, found.name, since, until))

@@ -1,0 +1,1 @@
+"""Routes of triggers, fires and calendars."""

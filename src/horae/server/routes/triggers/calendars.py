@@ -1,0 +1,116 @@
+"""Calendars: named, versioned sets of times that triggers go by."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, field
+
+from horae.errors import Conflict, NotFound, Stale
+from horae.model.base.view import Page, Whole
+from horae.model.triggers.calendars.view import CalendarView, OpeningView
+from horae.server.call import Call
+from horae.server.reading.bodies import Body, Name, When
+from horae.server.reading.queries import Paged, Query
+from horae.server.reply import Reply, nothing, ok
+from horae.server.route import API, delete, get, post, put
+
+IF_MATCH = {"If-Match": "The ETag of the calendar as it was read: refused when somebody changed it meanwhile."}
+
+
+class CalendarBody(Body, frozen=True, kw_only=True):
+    """When a calendar is open: one of country, exchange, dates, hours, windows, calendar, any and all."""
+
+    name: Name | None = None
+    description: Annotated[str, Meta(max_length=4096)] | None = None
+    definition: Annotated[dict[str, Any], Meta(description="What follows may stand in here instead.")] | None = None
+    country: Annotated[str, Meta(description='Its business days, as "FR"; needs the extra `calendar`.')] | None = None
+    subdivision: str | None = None
+    exchange: Annotated[str, Meta(description='Its business days, as "XNYS"; needs the extra `calendar`.')] | None = (
+        None
+    )
+    dates: (
+        Annotated[str | list[str], Meta(description='"2026-12-24", "2026-12-24/2027-01-02" or "12-25" for every year.')]
+        | None
+    ) = None
+    hours: Annotated[str | list[str], Meta(description='"MON-FRI 09:00-17:00".')] | None = None
+    windows: Annotated[str | list[str], Meta(description="Two instants with a / between them.")] | None = None
+    calendar: Annotated[str, Meta(description="Another calendar's name.")] | None = None
+    any: Annotated[list[Any], Meta(description="Open when one of these is.")] | None = None
+    all: Annotated[list[Any], Meta(description="Open when all of these are.")] | None = None
+    except_: Annotated[Any, Meta(description="Closed when one of these is open.")] = field(name="except", default=None)
+    timezone: Annotated[str, Meta(description="Whose days and clock are meant; UTC otherwise.")] | None = None
+
+
+class NewCalendar(CalendarBody, frozen=True, kw_only=True):
+    """A calendar that is to be made."""
+
+    name: Name
+
+
+class CalendarAt(Query, frozen=True, kw_only=True):
+    """Which version."""
+
+    at: Annotated[When, Meta(description="As it was then.")] | None = None
+
+
+class Openings(Paged, frozen=True, kw_only=True):
+    """Which openings."""
+
+    from_: Annotated[When, Meta(description="From then on; now otherwise.")] | None = field(name="from", default=None)
+    to: Annotated[When, Meta(description="Up to then; a year on otherwise.")] | None = None
+    at: Annotated[When, Meta(description="By the version of then.")] | None = None
+
+
+def _shown(calendar: CalendarView, status: int = 200) -> Reply:
+    location = f"{API}/calendars/{calendar.name}" if status == 201 else None
+    return ok(calendar, status, location=location, version=calendar.version)
+
+
+@post(f"{API}/calendars", "calendars.create", CalendarView, status=201, takes=NewCalendar, refuses=(Conflict,))
+async def create(call: Call, body: dict[str, Any]) -> Reply:
+    """Create a calendar."""
+    return _shown(await call.node.calendars.create(call.namespace, body), 201)
+
+
+@get(f"{API}/calendars", "calendars.list", Page[CalendarView])
+async def list_calendars(call: Call, query: Paged) -> Reply:
+    """List calendars by name."""
+    return ok(await call.node.calendars.list(call.namespace, limit=query.limit, cursor=query.cursor))
+
+
+@get(f"{API}/calendars/{{name}}", "calendars.get", CalendarView, refuses=(NotFound,))
+async def get_calendar(call: Call, query: CalendarAt) -> Reply:
+    """Read a calendar, as it is or as it was, and who goes by it."""
+    return _shown(await call.node.calendars.get(call.namespace, call.path("name"), query.at))
+
+
+@put(
+    f"{API}/calendars/{{name}}", "calendars.put", {200: CalendarView, 201: CalendarView}, takes=CalendarBody,
+    headers=IF_MATCH, refuses=(Stale, Conflict),
+)  # fmt: skip
+async def put_calendar(call: Call, body: dict[str, Any]) -> Reply:
+    """Create a calendar or give it a whole new definition; every real change is a version and takes effect at once."""
+    view, change = await call.node.calendars.put(call.namespace, call.path("name"), body, if_match=call.if_match())
+    return _shown(view, 201 if change == "created" else 200)
+
+
+@delete(f"{API}/calendars/{{name}}", "calendars.delete", headers=IF_MATCH, refuses=(NotFound, Conflict, Stale))
+async def delete_calendar(call: Call) -> Reply:
+    """Delete a calendar that nothing goes by; its versions can be read still."""
+    await call.node.calendars.delete(call.namespace, call.path("name"), if_match=call.if_match())
+    return nothing()
+
+
+@get(f"{API}/calendars/{{name}}/versions", "calendars.versions", Whole[CalendarView], refuses=(NotFound,))
+async def versions(call: Call) -> Reply:
+    """List a calendar's versions, newest first, also after its deletion."""
+    return ok(Whole(items=await call.node.calendars.versions(call.namespace, call.path("name"))))
+
+
+@get(f"{API}/calendars/{{name}}/openings", "calendars.openings", Page[OpeningView], refuses=(NotFound,))
+async def openings(call: Call, query: Openings) -> Reply:
+    """List when a calendar is open between two instants."""
+    page = await call.node.calendars.openings(
+        call.namespace, call.path("name"), after=query.from_, before=query.to, at=query.at, limit=query.limit,
+        cursor=query.cursor,
+    )  # fmt: skip
+    return ok(page)

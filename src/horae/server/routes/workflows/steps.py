@@ -1,0 +1,100 @@
+"""Workflows by hand: steps that are agreed to, done or left out, and reruns."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Raw, field
+
+from horae.engine.base.sealed import hidden
+from horae.engine.executions.reruns import Wish
+from horae.errors import Conflict, Forbidden, Gone, NotFound, OverQuota, TooLarge
+from horae.model.base.view import Page
+from horae.model.executions.execution_view import ExecutionView
+from horae.model.fleet.protocol import ABSENT
+from horae.model.workflows.approval_view import ApprovalView
+from horae.server.call import Call
+from horae.server.reading.bodies import Body
+from horae.server.reading.queries import Paged
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get, post
+from horae.server.routes.executions.submission import accepted
+from horae.server.routes.executions.submission_view import Accepted
+
+_REFUSES = (NotFound, Conflict, Forbidden, Gone, TooLarge)
+Text = Annotated[str, Meta(max_length=2000)]
+_SINCE = "A step, or `failed`: what succeeded before it is taken over."
+Since = Annotated[str, Meta(max_length=128, description=_SINCE)]
+
+
+class StepAnswer(Body, frozen=True, kw_only=True):
+    """Yes or no to a step that waits for it."""
+
+    step: Annotated[str, Meta(max_length=128, description="Which step; needed when several wait.")] | None = None
+    comment: Annotated[Text, Meta(description="Why; it is kept with the step.")] = ""
+
+
+class StepSkip(Body, frozen=True, kw_only=True):
+    """A step is left out."""
+
+    reason: Text = ""
+
+
+class StepDone(Body, frozen=True, kw_only=True):
+    """A step is taken as done."""
+
+    result: Annotated[Raw, Meta(description="What later steps get as its result; null unless given.")] = ABSENT
+    reason: Text = ""
+
+
+class RerunBody(Body, frozen=True, kw_only=True):
+    """How to run an execution again."""
+
+    since: Since = field(default="", name="from")
+    params: Annotated[dict[str, Any], Meta(description="What differs, as a merge patch.")] | None = None
+    latest: Annotated[bool, Meta(description="By the definitions of now, not by those that it was run with.")] = False
+    breakpoints: Annotated[tuple[str, ...], Meta(max_length=100, description="Steps before which it stops.")] = ()
+
+
+@post(
+    f"{API}/executions/{{id}}/rerun", "executions.rerun", Accepted, status=202,
+    refuses=(NotFound, Conflict, Gone, OverQuota),
+)  # fmt: skip
+async def rerun(call: Call, body: RerunBody) -> Reply:
+    """Run an execution that has ended again, as a new one: a workflow from a step on, or from what failed."""
+    wish = Wish(since=body.since, params=body.params, latest=body.latest, breakpoints=tuple(body.breakpoints))
+    receipt = await call.node.reruns.rerun(call.namespace, call.id(), wish, call.caller)
+    return ok(accepted(receipt), 202, location=f"{API}/executions/{receipt.execution_id}")
+
+
+@get(f"{API}/approvals", "executions.approvals", Page[ApprovalView])
+async def approvals(call: Call, query: Paged) -> Reply:
+    """List steps of workflows that wait for somebody to agree, the longest wait first."""
+    return ok(await call.node.steps_by_hand.approvals(call.namespace, limit=query.limit, cursor=query.cursor))
+
+
+@post(f"{API}/executions/{{id}}/approve", "executions.approve", ExecutionView, refuses=_REFUSES)
+async def approve(call: Call, body: StepAnswer) -> Reply:
+    """Agree to a step of a workflow that waits for it."""
+    told = call.node.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=True)
+    return ok(hidden(await told))
+
+
+@post(f"{API}/executions/{{id}}/reject", "executions.reject", ExecutionView, refuses=_REFUSES)
+async def reject(call: Call, body: StepAnswer) -> Reply:
+    """Refuse a step of a workflow that waits for it: it fails."""
+    told = call.node.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=False)
+    return ok(hidden(await told))
+
+
+@post(f"{API}/executions/{{id}}/steps/{{step}}/skip", "executions.skip-step", ExecutionView, refuses=_REFUSES)
+async def skip(call: Call, body: StepSkip) -> Reply:
+    """Leave a step of a workflow out; what it runs is cancelled."""
+    return ok(hidden(await call.node.steps_by_hand.skip(call.who, call.id(), call.path("step"), body.reason)))
+
+
+@post(
+    f"{API}/executions/{{id}}/steps/{{step}}/complete", "executions.complete-step", ExecutionView, refuses=_REFUSES
+)  # fmt: skip
+async def complete(call: Call, body: StepDone) -> Reply:
+    """Take a step of a workflow as done, with a result; what it runs is cancelled."""
+    done = call.node.steps_by_hand.complete(call.who, call.id(), call.path("step"), body.result, body.reason)
+    return ok(hidden(await done))

@@ -1,0 +1,1 @@
+"""Scripts of queues, lanes, limits, holds, circuit breakers, quotas and fair shares."""

@@ -1,0 +1,118 @@
+"""Adoption: executions from before their job had a limit of its own come under it.
+
+Those that wait or are queued get the key, and come to its gate as everything else does; those that run get it where
+they are, so that they count, and let the next in when they end. What stands under other keys already is left as it is.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.model.admission.gate import on_the_way
+from horae.model.admission.keys import KEYED, encode_keys, keys_of
+from horae.model.admission.limits import OWN, KeyLimit, key_name
+from horae.model.executions.slice import Queued, Waiting
+from horae.store.admission import holders
+from horae.store.base import shelves
+from horae.store.base.specs import read_limits
+from horae.store.fleet.exchange import lock_sessions
+from horae.store.script import Fetch, ForEach, Script, Statement
+
+# Who holds a row right now brings it where it goes: it is looked for again.
+_FROM = f"s JOIN parcels p ON p.id = s.parcel WHERE s.job = $1 AND (s.flags & {KEYED}) = 0"
+QUEUED = Statement(
+    "queued_without_key",
+    f"SELECT {shelves.names(shelves.QUEUED, 's.')}, p.keys FROM queued {_FROM} ORDER BY s.rank, s.parcel, s.lo"
+    " LIMIT $2 FOR UPDATE OF s SKIP LOCKED",
+)
+WAITING = Statement(
+    "waiting_without_key",
+    f"SELECT s.parcel, s.lo, p.keys FROM waiting {_FROM} LIMIT $2 FOR UPDATE OF s SKIP LOCKED",
+)
+SESSIONS = Statement(
+    "sessions_without_key", f"SELECT DISTINCT r.session FROM running r WHERE r.job = $1 AND (r.flags & {KEYED}) = 0"
+)
+RUNNING = Statement("running_without_key", f"SELECT s.parcel, s.lo, p.keys FROM running {_FROM} AND s.session = $2")
+REKEY = Statement("rekey_parcels", "UPDATE parcels SET keys = given.keys FROM given WHERE parcels.id = given.parcel")
+FLAG = {
+    shelf: Statement(
+        f"flag_{shelf}",
+        f"UPDATE {shelf} SET flags = {shelf}.flags | given.flags FROM given"
+        f" WHERE {shelf}.parcel = given.parcel AND {shelf}.lo = given.lo",
+    )
+    for shelf in ("waiting", "running")
+}
+_KEYS: shelves.Columns = (("parcel", "uuid"), ("keys", "text"))
+_FLAGS: shelves.Columns = (*shelves.SPAN, ("flags", "smallint"))
+
+
+class Own(Struct, frozen=True):
+    """A job's limit of its own, as its executions stand under it."""
+
+    key: str
+    rated: bool
+
+    def of(self, keys: str | None) -> tuple[str, int]:
+        """Keys with this one, and the flags of slices under them."""
+        known = keys_of(keys)
+        mine = structs.replace(known, limits=tuple(sorted({*known.limits, self.key})), rated=known.rated or self.rated)
+        return encode_keys(mine) or "", mine.flags
+
+
+def own_limit(job: UUID) -> Script[Own | None]:
+    """What a job limits itself to as a whole, if it does."""
+    rows = yield ForEach(holders.LIMITS_OF, (("job", "uuid"),), [(job,)])
+    found: list[KeyLimit] = [limit for _, spec in rows for limit in read_limits(spec) if limit.key == OWN]
+    return Own(key_name(job, OWN, ""), found[0].rate is not None) if found else None
+
+
+def adopt(job: UUID, limit: int, now: Instant) -> Script[int]:
+    """Bring a batch of what waits or is queued under the job's own limit; how many slices there were.
+
+    What is queued goes back to the gate, in its order, a microsecond apart.
+    """
+    own = yield from own_limit(job)
+    if own is None:
+        return 0
+    waits = yield Fetch(WAITING, (job, limit))
+    queued = yield Fetch(QUEUED, (job, limit))
+    slices = [shelves.queued(row) for row in queued]
+    yield from _rekey([(row[0], row[-1]) for row in (*waits, *queued)], own)
+    yield ForEach(FLAG["waiting"], _FLAGS, [(parcel, lo, own.of(keys)[1]) for parcel, lo, keys in waits])
+    yield shelves.take("queued", slices)
+    flags = [own.of(row[-1])[1] for row in queued]
+    yield shelves.put_waiting([_back(s, f, now + i) for i, (s, f) in enumerate(zip(slices, flags, strict=True))])
+    return len(waits) + len(queued)
+
+
+def _rekey(found: Sequence[tuple[UUID, str | None]], own: Own) -> Script[None]:
+    yield ForEach(REKEY, _KEYS, [(parcel, own.of(keys)[0]) for parcel, keys in sorted(dict(found).items())])
+
+
+def _back(s: Queued, flags: int, at: Instant) -> Waiting:
+    """A queued slice on its way to the gate of its keys."""
+    waiting = Waiting(
+        parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
+        failures=s.failures, losses=s.losses, alone=s.alone, width=s.width, flags=s.flags | flags, reason="limit",
+    )  # fmt: skip
+    return on_the_way(waiting, s.rank, at)
+
+
+def running_in(job: UUID) -> Script[list[UUID]]:
+    """Sessions that run something of a job without its key."""
+    return [row[0] for row in (yield Fetch(SESSIONS, (job,)))]
+
+
+def mark(session: UUID, job: UUID) -> Script[None]:
+    """Let what a session runs of a job hold its key: its row's lock keeps that from moving meanwhile."""
+    own = yield from own_limit(job)
+    if own is None:
+        return
+    yield from lock_sessions([session])
+    rows = yield Fetch(RUNNING, (job, session))
+    yield from _rekey([(parcel, keys) for parcel, _, keys in rows], own)
+    yield ForEach(FLAG["running"], _FLAGS, [(parcel, lo, own.of(keys)[1]) for parcel, lo, keys in rows])
+    if rows:
+        yield holders.put_holders({(own.key, parcel) for parcel, _, _ in rows})

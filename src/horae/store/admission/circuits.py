@@ -1,0 +1,207 @@
+"""Circuits: what was counted opens and closes them, under a lock.
+
+Whoever opens one by hand locks the table against claims, which select from it FOR KEY SHARE: those under way end first,
+and the next ones see it. So nothing starts before it once that is acknowledged, on any server. What failures open waits
+for nobody: a claim that is under way just then may still start something.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from uuid import UUID
+
+import msgspec
+
+from horae.env import Instant
+from horae.model.admission.circuit import (
+    NOBODY,
+    Attempted,
+    Change,
+    Circuit,
+    Counted,
+    Standing,
+    bucket_of,
+    gate_of,
+    is_due,
+    judge,
+)
+from horae.model.admission.keys import keys_of
+from horae.model.definitions.job import Spec
+from horae.store.base import shelves
+from horae.store.script import Fetch, ForEach, Insert, Lock, Row, Script, Statement
+
+Which = tuple[UUID, str]  # a job and the key of one of its circuits
+WHICH: shelves.Columns = (("job", "uuid"), ("key", "text"))
+COLUMNS = "c.job, c.key, c.state, c.era, c.since, c.until_at, c.forced, c.cause, c.changed_by, c.probes"
+READ = Statement("circuits", f"SELECT {COLUMNS} FROM given JOIN circuits c ON c.job = given.job AND c.key = given.key")
+KEYS = Statement("keys_of_circuits", "SELECT p.id, p.keys FROM given JOIN parcels p ON p.id = given.parcel")
+SHUT = Statement("shut_circuits", f"SELECT {COLUMNS} FROM circuits c WHERE c.state <> 'closed' ORDER BY c.job, c.key")
+SPECS = Statement(
+    "specs_of_circuits",
+    "SELECT j.id, j.state, v.spec FROM given JOIN jobs j ON j.id = given.job"
+    " JOIN job_versions v ON v.job = j.id AND v.version = j.version",
+)
+SUMS = Statement(
+    "circuit_sums",
+    "SELECT given.job, given.key, coalesce(sum(n.ok), 0), coalesce(sum(n.failed), 0) FROM given"
+    " JOIN circuit_counts n ON n.job = given.job AND n.key = given.key AND n.era = given.era"
+    " AND n.bucket >= given.since GROUP BY given.job, given.key",
+)
+_COUNTS: shelves.Columns = (
+    *WHICH, ("era", "int"), ("bucket", "bigint"), ("server", "uuid"), ("ok", "int"), ("failed", "int"),
+)  # fmt: skip
+_ADD = (
+    "ON CONFLICT (job, key, era, bucket, server) DO UPDATE SET ok = circuit_counts.ok + excluded.ok,"
+    " failed = circuit_counts.failed + excluded.failed"
+)
+_ROW: shelves.Columns = (
+    *WHICH, ("state", "text"), ("era", "int"), ("since", "bigint"), ("until_at", "bigint"), ("forced", "bool"),
+    ("cause", "text"), ("changed_by", "text"), ("probes", "text"),
+)  # fmt: skip
+_PUT = "ON CONFLICT (job, key) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name, _ in _ROW[2:])
+_CHANGE: shelves.Columns = (
+    *WHICH, ("era", "int"), ("at", "bigint"), ("state", "text"), ("forced", "bool"), ("cause", "text"),
+    ("changed_by", "text"),
+)  # fmt: skip
+
+
+def feed(server: UUID, attempts: Sequence[Attempted], now: Instant) -> Script[list[Standing]]:
+    """Count attempts that ended, and judge those circuits that it may change; what changed."""
+    settings = yield from settings_of({one.job for one in attempts})
+    counted = yield from _counted([one for one in attempts if one.job in settings], settings)
+    which = sorted(counted)
+    if not which:
+        return []
+    yield locked(which)  # guard: circuit-feed-locks
+    standing = yield from standing_of(which)
+    rows = [
+        (*one, standing[one].era, bucket_of(settings[one[0]], now), server, counted[one].ok, counted[one].failed)
+        for one in which
+    ]
+    yield Insert("circuit_counts", _COUNTS, rows, conflict=_ADD)
+    doubtful = [one for one in which if counted[one].failed or standing[one].state == "half-open"]
+    sums = yield from sums_of([standing[one] for one in doubtful], settings, now)
+    changes = [
+        (standing[one], change)
+        for one in doubtful
+        if (change := judge(settings[one[0]], standing[one], sums.get(one, Counted()), now)) is not None
+    ]
+    return (yield from _apply(changes, now))
+
+
+def _counted(attempts: Sequence[Attempted], settings: Mapping[UUID, Circuit]) -> Script[dict[Which, Counted]]:
+    """Attempts by circuit; only where jobs have one for each value of a key are the keys read."""
+    keyed = {one.parcel for one in attempts if settings[one.job].key is not None}
+    keys = (yield from keys_in(keyed)) if keyed else {}
+    counted: dict[Which, Counted] = {}
+    for one in attempts:
+        which = one.job, keys.get(one.parcel, "")
+        before = counted.get(which, Counted())
+        counted[which] = Counted(before.ok + one.ok, before.failed + one.failed)
+    return counted
+
+
+def keys_in(parcels: Collection[UUID]) -> Script[dict[UUID, str]]:
+    """The keys of the circuits that parcels belong to; empty for their job's own."""
+    rows = yield ForEach(KEYS, (("parcel", "uuid"),), [(parcel,) for parcel in sorted(parcels)])
+    return {parcel: keys_of(keys).circuit or "" for parcel, keys in rows}
+
+
+def sums_of(
+    standing: Iterable[Standing], settings: Mapping[UUID, Circuit], now: Instant
+) -> Script[dict[Which, Counted]]:
+    """What was counted in the windows of circuits, since each changed last."""
+    given = [
+        (s.job, s.key, s.era, bucket_of(settings[s.job], now - settings[s.job].window))
+        for s in standing
+        if s.job in settings
+    ]
+    columns: shelves.Columns = (*WHICH, ("era", "int"), ("since", "bigint"))
+    rows = (yield ForEach(SUMS, columns, given)) if given else []
+    return {(job, key): Counted(int(ok), int(failed)) for job, key, ok, failed in rows}
+
+
+def settings_of(jobs: Collection[UUID]) -> Script[dict[UUID, Circuit]]:
+    """What jobs say of their circuits now; those that have none, or are deleted, are left out."""
+    rows = (yield ForEach(SPECS, (("job", "uuid"),), [(job,) for job in sorted(jobs)])) if jobs else []
+    found = {job: msgspec.json.decode(spec, type=Spec).circuit for job, state, spec in rows if state != "deleted"}
+    return {job: circuit for job, circuit in found.items() if circuit is not None}
+
+
+def locked(which: Iterable[Which]) -> Lock:
+    return Lock(names=tuple(sorted(gate_of(*one) for one in which)))
+
+
+def standing_of(which: Collection[Which]) -> Script[dict[Which, Standing]]:
+    """How circuits stand; one without a row is closed."""
+    rows = yield ForEach(READ, WHICH, sorted(which))
+    found = {(row[0], row[1]): read(row) for row in rows}
+    return {one: found.get(one) or Standing(job=one[0], key=one[1]) for one in which}
+
+
+def read(row: Row) -> Standing:
+    job, key, state, era, since, until, forced, cause, by, probes = row
+    return Standing(
+        job=job, key=key, state=state, era=era, since=since, until=until, forced=bool(forced), cause=cause, by=by,
+        probes=ids(probes),
+    )  # fmt: skip
+
+
+def ids(probes: str) -> tuple[UUID, ...]:
+    return msgspec.json.decode(probes, type=tuple[UUID, ...])
+
+
+def _apply(
+    changes: Sequence[tuple[Standing, Change]], now: Instant, *, forced: bool = False, by: str = NOBODY
+) -> Script[list[Standing]]:
+    """Write what circuits change to."""
+    if not changes:
+        return []
+    after = [
+        Standing(
+            job=s.job, key=s.key, state=change.state, era=s.era + 1, since=now, until=change.until, forced=forced,
+            cause=change.cause, by=by,
+        )
+        for s, change in changes
+    ]  # fmt: skip
+    yield put(after)
+    told = [(s.job, s.key, s.era, now, s.state, s.forced, s.cause, s.by) for s in after]
+    yield Insert("circuit_changes", _CHANGE, told, conflict="ON CONFLICT DO NOTHING")
+    return after
+
+
+def put(standing: Iterable[Standing]) -> Insert:
+    rows = [
+        (s.job, s.key, s.state, s.era, s.since, s.until, s.forced, s.cause, s.by, _json(s.probes)) for s in standing
+    ]
+    return Insert("circuits", _ROW, rows, conflict=_PUT)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def force(which: Which, change: Change | None, by: str, now: Instant, cause: str = "") -> Script[Standing]:
+    """Open or close a circuit until somebody says otherwise; without a change, close it and count anew."""
+    yield locked([which])  # guard: circuit-force-locks
+    standing = (yield from standing_of([which]))[which]
+    made = change or Change("closed", cause)
+    if made.state == "open":
+        yield Lock(table="circuits")  # guard: circuit-locks-claims
+    (after,) = yield from _apply([(standing, made)], now, forced=change is not None, by=by)
+    return after
+
+
+def turn(now: Instant) -> Script[list[Standing]]:
+    """Open circuits whose time is over become half-open; those that their job no longer has are closed."""
+    found = [read(row) for row in (yield Fetch(SHUT))]
+    settings = yield from settings_of({s.job for s in found})
+    due = [(s.job, s.key) for s in found if is_due(s, now) or s.job not in settings]
+    if not due:
+        return []
+    yield locked(due)  # guard: circuit-turn-locks
+    changes = []
+    for one, s in (yield from standing_of(due)).items():
+        if s.is_shut and one[0] not in settings:
+            changes.append((s, Change("closed", "The job has no circuit any more.")))
+        elif is_due(s, now):
+            changes.append((s, Change("half-open", "Its time is over: probes are tried.")))
+    return (yield from _apply(changes, now))

@@ -1,0 +1,87 @@
+"""The sweep of keys: whoever waits at a key that has room goes in, and keys whose holders have ended are forgotten.
+
+Neither happens while everything that removes a holder says so; what the sweep finds is counted as an alarm.
+"""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.admission.limits import is_sequence
+from horae.store.admission.holders import DROP_HOLDERS, DROP_TICKETS, HELD, Entered, Gate
+from horae.store.script import Fetch, ForEach, Script, Statement, Together
+
+# A skip scan: one index probe for each gate, however many wait there.
+GATES = Statement(
+    "gates_with_waiters",
+    "WITH RECURSIVE gates(gate) AS (SELECT min(w.gate) FROM waiting w WHERE w.gate > $1 UNION ALL"
+    " SELECT (SELECT min(w.gate) FROM waiting w WHERE w.gate > gates.gate) FROM gates WHERE gates.gate IS NOT NULL)"
+    " SELECT gate FROM gates WHERE gate IS NOT NULL LIMIT $2",
+)
+OF_JOB = Statement(
+    "gates_of_job", "SELECT DISTINCT w.gate FROM waiting w WHERE w.job = $1 AND w.reason IN ('limit', 'sequence')"
+)
+_GONE = (
+    "NOT EXISTS (SELECT 1 FROM queued q WHERE q.parcel = h.parcel)"
+    " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.parcel = h.parcel)"
+    " AND NOT EXISTS (SELECT 1 FROM waiting w WHERE w.parcel = h.parcel)"
+)
+STALE_HOLDERS = Statement(
+    "stale_holders", f"SELECT h.key, h.parcel FROM holders h WHERE h.key LIKE 'limit:%' AND {_GONE} LIMIT $1"
+)
+STALE_TICKETS = Statement("stale_tickets", f"SELECT h.key, h.parcel FROM tickets h WHERE {_GONE} LIMIT $1")
+
+
+class Stale(Struct, frozen=True):
+    """Parcels that stand under keys though nothing of them is left to hold them."""
+
+    holders: list[tuple[str, UUID]]
+    tickets: list[tuple[str, UUID]]
+
+    def __len__(self) -> int:
+        return len(self.holders) + len(self.tickets)
+
+
+def gates(after: str, limit: int) -> Script[list[str]]:
+    """Gates of any kind at which something waits, in order."""
+    return [row[0] for row in (yield Fetch(GATES, (after, limit)))]
+
+
+def is_key(gate: str) -> bool:
+    """Whether a gate is that of a limit by key, or of a sequence."""
+    return gate.startswith("limit:") or is_sequence(gate)
+
+
+def gates_of(job: UUID) -> Script[list[str]]:
+    """Keys at which executions of a job wait."""
+    return sorted(row[0] for row in (yield Fetch(OF_JOB, (job,))) if row[0] is not None)
+
+
+def let_in(keys: Collection[str], now: Instant) -> Script[Entered]:
+    """Let in who waits at these keys, as far as they have room."""
+    gate = Gate(keys, now)
+    if gate.keys:
+        yield from gate.lock()
+        yield from gate.look()
+        yield from gate.pull()
+    return gate.entered
+
+
+def stale(limit: int) -> Script[Stale]:
+    """What keys are held by though it has ended."""
+    holders = yield Fetch(STALE_HOLDERS, (limit,))
+    tickets = yield Fetch(STALE_TICKETS, (limit,))
+    return Stale([(key, parcel) for key, parcel in holders], [(key, parcel) for key, parcel in tickets])
+
+
+def forget(found: Stale, now: Instant) -> Script[Entered]:
+    """Forget holders that have ended, unless that has changed; who waited for them goes in."""
+    gate = Gate({key for key, _ in (*found.holders, *found.tickets)}, now)
+    if gate.keys:
+        yield from gate.lock()
+        yield Together([ForEach(DROP_HOLDERS, HELD, found.holders), ForEach(DROP_TICKETS, HELD, found.tickets)])
+        yield from gate.look()
+        yield from gate.pull()
+    return gate.entered

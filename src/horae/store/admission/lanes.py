@@ -1,0 +1,136 @@
+"""Queues and lanes: where executions stand in line."""
+
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.model.admission.policy import Policy
+from horae.model.admission.queue import Queue, QueueSpec
+from horae.store.script import Fetch, Row, Script, Statement
+
+_QUEUE = "id, namespace, name, policy, spec, state, is_default, revision, ranked"
+QUEUES = Statement("queues", f"SELECT {_QUEUE} FROM queues ORDER BY id")
+LANES = Statement("lanes", "SELECT id, namespace, queue, needs, share FROM lanes ORDER BY id")
+# Its policy is what its namespace says of queues, or the one that is given.
+ADD_QUEUE = Statement(
+    "add_queue",
+    "INSERT INTO queues (namespace, name, policy, state, created_at) VALUES"
+    " ($1, $2, COALESCE((SELECT n.policy FROM namespaces n WHERE n.id = $1), $3), 'active', $4)"
+    " ON CONFLICT (namespace, name) DO NOTHING",
+)
+ADD_LANE = Statement(
+    "add_lane",
+    "INSERT INTO lanes (namespace, queue, needs, share) VALUES ($1, $2, $3, $4)"
+    " ON CONFLICT (queue, needs, share) DO NOTHING",
+)
+QUEUE = Statement("queue", f"SELECT {_QUEUE} FROM queues WHERE namespace = $1 AND name = $2")
+LANE = Statement(
+    "lane", "SELECT id, namespace, queue, needs, share FROM lanes WHERE queue = $1 AND needs = $2 AND share = $3"
+)
+NAMESPACES = Statement(
+    "weights_of_namespaces",
+    "SELECT id, name, weight, updated_at FROM namespaces WHERE state <> 'deleted' ORDER BY id",
+)
+REVISIONS = Statement(
+    "queue_revisions",
+    "SELECT count(*), coalesce(sum(revision), 0),"
+    " (SELECT coalesce(max(updated_at), 0) FROM namespaces WHERE state <> 'deleted') FROM queues",
+)
+# A skip scan: one index probe per lane that has something, however long the lanes are.
+OCCUPIED = Statement(
+    "occupied_lanes",
+    "WITH RECURSIVE heads(lane) AS (SELECT min(lane) FROM queued UNION ALL"
+    " SELECT (SELECT min(q.lane) FROM queued q WHERE q.lane > heads.lane) FROM heads WHERE heads.lane IS NOT NULL)"
+    " SELECT lane, (SELECT min(q.rank) FROM queued q WHERE q.lane = heads.lane) FROM heads WHERE lane IS NOT NULL",
+)
+PAUSED_JOBS = Statement("paused_jobs", "SELECT id FROM jobs WHERE state = 'paused'")
+
+
+PLAIN = msgspec.json.encode(Policy()).decode()  # the policy of a queue of which nothing is said
+
+
+class Lane(Struct, frozen=True):
+    """The part of a queue that every claim treats alike."""
+
+    id: int
+    namespace: int
+    queue: int
+    needs: frozenset[str]
+    share: str
+
+
+class Tenant(Struct, frozen=True):
+    """A namespace as all servers know it."""
+
+    id: int
+    name: str
+    weight: float
+    updated_at: Instant
+
+
+class Directory(Struct, frozen=True):
+    """All queues and lanes, and whose they are."""
+
+    queues: list[Queue]
+    lanes: list[Lane]
+    namespaces: list[Tenant]
+
+
+_read_policy = msgspec.json.Decoder(Policy).decode
+_read_spec = msgspec.json.Decoder(QueueSpec).decode
+
+
+def read_queue(row: Row) -> Queue:
+    spec = structs.replace(_read_spec(row[4]), policy=_read_policy(row[3]))
+    return Queue(
+        id=row[0], namespace=row[1], name=row[2], spec=spec, state=row[5], is_default=bool(row[6]), revision=row[7],
+        ranked=row[8],
+    )  # fmt: skip
+
+
+def read_lane(row: Row) -> Lane:
+    return Lane(row[0], row[1], row[2], frozenset(msgspec.json.decode(row[3])), row[4])
+
+
+def directory() -> Script[Directory]:
+    """All queues and lanes. Lanes first: a queue that is made meanwhile has one, and is read after it."""
+    lanes = yield Fetch(LANES)
+    queues = yield Fetch(QUEUES)
+    tenants = yield Fetch(NAMESPACES)
+    known = {row[0] for row in queues}  # one that went meanwhile, with its namespace, leaves no lane behind
+    return Directory(
+        [read_queue(row) for row in queues],
+        [read_lane(row) for row in lanes if row[2] in known],
+        [Tenant(*row) for row in tenants],
+    )
+
+
+def revisions() -> Script[tuple[int, int, int]]:
+    """What changes whenever a queue or a namespace is made or changed."""
+    count, total, changed = (yield Fetch(REVISIONS))[0]
+    return int(count), int(total), int(changed)
+
+
+def ensure_lane(
+    namespace: int, queue: str, needs: tuple[str, ...], share: str, now: Instant
+) -> Script[tuple[Queue, Lane]]:
+    """Find or make a queue and one of its lanes. Concurrent makers meet in one row."""
+    yield Fetch(ADD_QUEUE, (namespace, queue, PLAIN, now))
+    q = (yield Fetch(QUEUE, (namespace, queue)))[0]
+    text = msgspec.json.encode(sorted(needs)).decode()
+    yield Fetch(ADD_LANE, (namespace, q[0], text, share))
+    lane = (yield Fetch(LANE, (q[0], text, share)))[0]
+    return read_queue(q), read_lane(lane)
+
+
+def occupied() -> Script[dict[int, int]]:
+    """The lanes that have something queued, with their least rank."""
+    rows = yield Fetch(OCCUPIED)
+    return {lane: rank for lane, rank in rows if rank is not None}
+
+
+def paused_jobs() -> Script[frozenset[UUID]]:
+    rows = yield Fetch(PAUSED_JOBS)
+    return frozenset(row[0] for row in rows)

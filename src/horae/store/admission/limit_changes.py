@@ -1,0 +1,32 @@
+"""What a change of limits has to see to: who waits under the job's keys, and what began before there was a limit."""
+
+from uuid import UUID
+
+from horae.env import Instant
+from horae.store.admission import coarse, holder_sweep
+from horae.store.base import shelves
+from horae.store.fleet.exchange import lock_sessions
+from horae.store.script import Fetch, ForEach, Script, Statement
+
+PACED = Statement(
+    "paced_of_job",
+    "SELECT w.parcel, w.lo FROM waiting w WHERE w.job = $1 AND w.reason = 'rate' FOR UPDATE SKIP LOCKED",
+)
+WAKE = Statement(
+    "wake_paced",
+    "UPDATE waiting SET wake_at = given.at FROM given WHERE waiting.parcel = given.parcel AND waiting.lo = given.lo",
+)
+
+
+def apply(job: UUID, now: Instant) -> Script[list[str]]:
+    """A job was changed: what waits for a rate asks again, and the keys at which others wait are told."""
+    rows = yield Fetch(PACED, (job,))
+    if rows:
+        yield ForEach(WAKE, (*shelves.SPAN, ("at", "bigint")), [(*row, now) for row in rows])
+    return (yield from holder_sweep.gates_of(job))
+
+
+def mark(session: UUID, kind: str, id: int) -> Script[None]:
+    """Mark what a session runs as being under a limit: its row's lock keeps it from moving meanwhile."""
+    yield from lock_sessions([session])
+    yield from coarse.mark(session, kind, id)

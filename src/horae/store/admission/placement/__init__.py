@@ -1,0 +1,1 @@
+"""Scripts of affinity, reservations, preemption and fetching ahead."""

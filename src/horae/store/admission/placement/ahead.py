@@ -1,0 +1,44 @@
+"""What workers hold ready, and what waits that goes before it."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.model.fleet.protocol import Range
+from horae.store.script import Fetch, ForEach, Script, Statement
+
+MOST = 64  # slices that are looked at in one lane
+FIRST_IN = Statement(
+    "first_in_lanes",
+    "SELECT q.* FROM given CROSS JOIN LATERAL (SELECT lane, rank, hi - lo FROM queued WHERE lane = given.lane"
+    f" AND rank <= given.rank ORDER BY rank LIMIT {MOST}) q",
+)
+UNSTARTED = Statement(
+    "held_ready",
+    "SELECT parcel, lo, hi, attempt FROM running WHERE session = $1 AND started_at IS NULL"
+    " AND ((queue = $2 AND rank > $3) OR (queue <> $2 AND $4)) ORDER BY parcel, lo",
+)
+
+
+class First(Struct, frozen=True):
+    """What stands first in a lane, down to a rank: the least rank, and how many executions there are."""
+
+    rank: int
+    count: int
+
+
+def first_in(lanes: Sequence[tuple[int, int]]) -> Script[dict[int, First]]:
+    """What stands in these lanes at these ranks or before."""
+    rows = yield ForEach(FIRST_IN, (("lane", "int"), ("rank", "bigint")), sorted(lanes))
+    found: dict[int, First] = {}
+    for lane, rank, count in rows:
+        known = found.get(lane, First(rank, 0))
+        found[lane] = First(min(rank, known.rank), known.count + count)
+    return found
+
+
+def held_ready(session: UUID, queue: int, after: int, others: bool) -> Script[list[Range]]:
+    """What a session holds of a queue, and of others, that it has not told to have begun, ranked after this."""
+    rows = yield Fetch(UNSTARTED, (session, queue, after, others))
+    return [Range(parcel=parcel, lo=lo, hi=hi, attempt=attempt) for parcel, lo, hi, attempt in rows]

@@ -1,0 +1,226 @@
+"""Preempt: running work that gives way is asked to stop, and what it gives way to comes first.
+
+One server at a time decides for a namespace, under a lock of its own that comes before all others; what others asked
+is committed then and is seen. Nothing running is moved: its session is locked, looked at again, and left a request.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant, Micros
+from horae.model.admission.keys import PREEMPTIBLE, PREEMPTS
+from horae.model.admission.limits import queue_limit
+from horae.model.admission.placement.preempt import (
+    ONE_SLOT,
+    Candidate,
+    Cost,
+    Decision,
+    Waiter,
+    Worker,
+    choose_victims,
+    to_front,
+)
+from horae.model.executions.slice import Queued
+from horae.model.fleet.session import Session
+from horae.store.admission import coarse
+from horae.store.admission.circuit_gates import SEEN_SHUT, shut_out
+from horae.store.admission.key_rates import room_for
+from horae.store.base import shelves
+from horae.store.fleet.exchange import lock_sessions
+from horae.store.fleet.sessions import HELD, live_sessions
+from horae.store.script import Fetch, ForEach, Insert, Lock, Rows, Script, Statement
+
+MOST_WAITERS = 64  # slices that are looked at in one go
+MOST_CANDIDATES = 1000
+PATIENCE: Micros = 60 * SECOND  # how long a place that was asked for counts as coming
+_WAITS = f"SELECT {shelves.names(shelves.QUEUED, 'q.')}, p.priority FROM queued q"
+BY_JOB = Statement(
+    "preempting_jobs",
+    f"{_WAITS} JOIN parcels p ON p.id = q.parcel WHERE (q.flags & {PREEMPTS}) <> 0 ORDER BY q.lane, q.rank LIMIT $1",
+)
+BY_LANE = Statement(
+    "preempting_lanes",
+    f"{_WAITS} JOIN parcels p ON p.id = q.parcel WHERE q.lane = $1 ORDER BY q.rank, q.parcel, q.lo LIMIT $2",
+)
+CANDIDATES = Statement(
+    "preemptible",
+    "SELECT r.session, r.parcel, r.lo, r.hi, r.attempt, r.lane, r.queue, p.priority,"
+    " coalesce(r.started_at, r.granted_at),"
+    " (SELECT max(s.at) FROM steps s WHERE s.parcel = r.parcel AND s.item >= r.lo AND s.item < r.hi)"
+    f" FROM running r JOIN parcels p ON p.id = r.parcel WHERE r.namespace = $1 AND (r.flags & {PREEMPTIBLE}) <> 0"
+    " LIMIT $2",
+)
+ASKED = Statement(
+    "asked_to_give_way",
+    "SELECT q.parcel, q.item, q.session, q.created_at, r.lane FROM given JOIN requests q ON q.session = given.id"
+    " JOIN running r ON r.parcel = q.parcel AND r.lo <= q.item AND r.hi > q.item WHERE q.kind = 'preempt'",
+)
+STILL = Statement(
+    "still_running",
+    "SELECT r.parcel, given.item, r.attempt, r.session FROM given JOIN running r ON r.parcel = given.parcel"
+    " AND r.lo <= given.item AND r.hi > given.item AND r.session = given.session AND r.attempt = given.attempt",
+)
+FRONT = Statement(
+    "to_front",
+    "SELECT q.parcel, q.lo, q.rank FROM queued q JOIN given ON q.parcel = given.parcel AND q.lo = given.lo"
+    " FOR UPDATE OF q SKIP LOCKED",
+)
+RE_RANK = Statement(
+    "put_in_front",
+    "UPDATE queued SET rank = given.rank FROM given WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
+)
+
+MayTake = Callable[[Session], frozenset[int]]
+CostOf = Callable[[int], Cost]  # of an execution of a lane
+CapacityOf = Callable[[Session], Cost]
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """What a server knows that decides who could use a place: its directory, asked inside the script."""
+
+    may_take: MayTake
+    cost: CostOf = lambda lane: ONE_SLOT
+    capacity: CapacityOf = lambda session: {"slots": session.concurrency}
+
+
+class Preempted(Struct, frozen=True):
+    """The sessions that were asked, how many items of theirs, and the lanes whose first rank has changed."""
+
+    sessions: list[UUID]
+    items: int
+    lanes: dict[int, int]
+
+
+Waits = tuple[Queued, int]  # a slice that waits, and its priority
+
+
+def waiters(lanes: Collection[int], paused: frozenset[UUID]) -> Script[dict[int, list[Waits]]]:
+    """What waits and may take the place of others, by namespace: of jobs that preempt, and all in these lanes."""
+    rows = yield Fetch(BY_JOB, (MOST_WAITERS,))
+    for lane in sorted(lanes):
+        rows = rows + (yield Fetch(BY_LANE, (lane, MOST_WAITERS)))
+    found: dict[int, dict[tuple[UUID, int], Waits]] = {}
+    for row in rows:
+        slice = shelves.queued(row)
+        if slice.job not in paused:
+            found.setdefault(slice.namespace, {})[slice.parcel, slice.lo] = slice, row[-1]
+    return {namespace: list(those.values()) for namespace, those in found.items()}
+
+
+def preempt(
+    namespace: int, lanes: Collection[int], paused: frozenset[UUID], rules: Rules, now: Instant
+) -> Script[Preempted]:
+    """Decide who gives way in a namespace, and ask them; what they give way to goes to the front."""
+    yield Lock(names=(f"preempt:{namespace}",))  # guard: preempt-locks
+    waiting = (yield from waiters(lanes, paused)).get(namespace, [])
+    if not waiting:
+        return Preempted([], 0, {})
+    sessions = yield from live_sessions(namespace)
+    ids = [(session.id,) for session in sessions]
+    asked = yield ForEach(ASKED, (("id", "uuid"),), ids)
+    workers = yield from _workers(sessions, asked, rules, now)
+    candidates, queues = yield from _candidates(namespace, {(row[0], row[1]) for row in asked}, rules, now)
+    wanting = yield from _startable(waiting, queues, rules, now)
+    decided = choose_victims(wanting, workers, candidates)
+    return (yield from _ask(decided, now))
+
+
+def _startable(waiting: Sequence[Waits], queues: Counter[int], rules: Rules, now: Instant) -> Script[list[Waiter]]:
+    """Who could start if it had a place: nobody gives way to what an open circuit or a limit would hold back.
+
+    Nothing is locked: the claim that follows decides. What gives way in a limited queue makes room there.
+    """
+    priority = {(slice.parcel, slice.lo): level for slice, level in waiting}
+    slices = [slice for slice, _ in sorted(waiting, key=lambda one: (-one[1], one[0].rank))]
+    shut = {(one.parcel, one.lo) for one in (yield from shut_out(slices, SEEN_SHUT))}
+    slices = yield from room_for([slice for slice in slices if (slice.parcel, slice.lo) not in shut], now)
+    rooms = yield from coarse.peek({queue_limit(slice.queue) for slice in slices}, now)
+    found: list[Waiter] = []
+    for slice in slices:
+        limits = (queue_limit(slice.queue),)
+        count = min(slice.hi - slice.lo, rooms.most(limits, slice.lane) + queues[slice.queue])
+        if count > 0:
+            rooms.take(limits, count)
+            found.append(
+                Waiter(
+                    parcel=slice.parcel, lo=slice.lo, hi=slice.lo + count, lane=slice.lane, rank=slice.rank,
+                    priority=priority[slice.parcel, slice.lo], cost=rules.cost(slice.lane),
+                )
+            )  # fmt: skip
+    return found
+
+
+def _workers(sessions: Sequence[Session], asked: Rows, rules: Rules, now: Instant) -> Script[list[Worker]]:
+    """What each session has left: beside what it holds, and with what it was asked for and has not given back yet."""
+    left = {session.id: dict(rules.capacity(session)) for session in sessions}
+    held = yield ForEach(HELD, (("id", "uuid"),), [(session.id,) for session in sessions])
+    for session, lane, count in held:
+        if session in left:
+            _add(left[session], rules.cost(lane), -int(count))
+    for _, _, session, created_at, lane in asked:
+        if session in left and created_at > now - PATIENCE:  # guard: preempt-asked-already
+            _add(left[session], rules.cost(lane), 1)
+    return [Worker(session=s.id, lanes=rules.may_take(s), left=left[s.id]) for s in sessions]
+
+
+def _add(left: dict[str, int], cost: Cost, times: int) -> None:
+    for name, amount in cost.items():
+        left[name] = left.get(name, 0) + amount * times
+
+
+def _candidates(
+    namespace: int, asked: Collection[tuple[UUID, int]], rules: Rules, now: Instant
+) -> Script[tuple[list[Candidate], Counter[int]]]:
+    """What runs, would give way, and was not asked yet, and how much of it is in which queue.
+
+    A step that it has finished is not lost.
+    """
+    rows = yield Fetch(CANDIDATES, (namespace, MOST_CANDIDATES))
+    queues: Counter[int] = Counter()
+    for _, _, lo, hi, _, _, queue, *_ in rows:
+        queues[queue] += hi - lo
+    found = [
+        Candidate(
+            session=session, parcel=parcel, item=item, attempt=attempt, priority=priority,
+            lost=max(0, now - max(since, step or 0)), cost=rules.cost(lane),
+        )
+        for session, parcel, lo, hi, attempt, lane, _, priority, since, step in rows
+        for item in range(lo, min(hi, lo + MOST_CANDIDATES))
+        if (parcel, item) not in asked
+    ]  # fmt: skip
+    return found, queues
+
+
+def _ask(decided: Decision, now: Instant) -> Script[Preempted]:
+    """Lock the victims' sessions, look again, and leave the requests; then put the waiters in front."""
+    if not decided.victims:
+        return Preempted([], 0, {})
+    locked = yield from lock_sessions([victim.session for victim in decided.victims])  # guard: preempt-locks-sessions
+    live = {id for id, row in locked.items() if row.live}  # guard: preempt-of-live-session
+    columns: shelves.Columns = (("session", "uuid"), ("parcel", "uuid"), ("item", "int"), ("attempt", "int"))
+    named = sorted((v.session, v.parcel, v.item, v.attempt) for v in decided.victims if v.session in live)
+    still = yield ForEach(STILL, columns, named)
+    first = decided.waiters[0]
+    reason = f"for {first.parcel}"
+    rows = [(parcel, item, attempt, "preempt", session, reason, now) for parcel, item, attempt, session in still]
+    if not rows:
+        return Preempted([], 0, {})
+    yield Insert("requests", shelves.REQUESTS, rows, conflict="ON CONFLICT DO NOTHING")
+    lanes = yield from _put_in_front(decided.waiters)
+    return Preempted(sorted({row[4] for row in rows}), len(rows), lanes)
+
+
+def _put_in_front(waiters: Sequence[Waiter]) -> Script[dict[int, int]]:
+    """The places that become free are for these: nothing else of their queues goes before them."""
+    lane_of = {(waiter.parcel, waiter.lo): waiter.lane for waiter in waiters}
+    rows = yield ForEach(FRONT, shelves.SPAN, sorted(lane_of))
+    moved = [(parcel, lo, to_front(rank)) for parcel, lo, rank in rows]
+    yield ForEach(RE_RANK, (*shelves.SPAN, ("rank", "bigint")), moved)
+    lanes: dict[int, int] = {}
+    for parcel, lo, rank in moved:
+        lane = lane_of[parcel, lo]
+        lanes[lane] = min(rank, lanes.get(lane, rank))
+    return lanes

@@ -1,0 +1,104 @@
+"""Relax: what has waited long enough for the worker it prefers goes to a wider lane, with its rank and its arrival."""
+
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import SECOND, Instant
+from horae.model.admission.placement.placement import AFFINE_WEIGHT, read_needs
+from horae.store.base import shelves
+from horae.store.script import Fetch, ForEach, Script, Statement
+
+# A claim and another server hold rows for a moment: whoever is later finds the lane changed, or the row gone.
+WAITED = Statement(
+    "waited_in_lane",
+    "SELECT parcel, lo, hi, rank FROM queued WHERE lane = $1 AND queued_at <= $2"
+    " ORDER BY lane, rank, parcel, lo LIMIT $3 FOR UPDATE SKIP LOCKED",
+)
+TO_LANE = Statement(
+    "to_lane",
+    "UPDATE queued SET lane = given.lane FROM given WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
+)
+MOVES: shelves.Columns = (*shelves.SPAN, ("lane", "int"))
+LONGEST_WAIT = Statement("longest_wait", "SELECT min(queued_at) FROM queued WHERE lane = $1")
+ADD_SIBLING = Statement(
+    "add_sibling_lane",
+    "INSERT INTO lanes (namespace, queue, needs, share, used_at) SELECT l.namespace, l.queue, $2, l.share, $3"
+    " FROM lanes l WHERE l.id = $1 ON CONFLICT (queue, needs, share) DO NOTHING",
+)
+SIBLING = Statement(
+    "sibling_lane",
+    "SELECT s.id, s.used_at FROM lanes l JOIN lanes s ON s.queue = l.queue AND s.share = l.share AND s.needs = $2"
+    " WHERE l.id = $1 FOR KEY SHARE OF s",
+)
+# Whoever forgets a lane waits for this, and finds it used.
+USED = Statement("lane_used", "UPDATE lanes SET used_at = $2 WHERE id = $1")
+# Lanes of workers that had a key last: there is one for each such worker, whose names may be new with every start.
+FORGET = Statement(
+    "forget_lanes_of_workers",
+    "DELETE FROM lanes WHERE used_at < $1 AND needs LIKE $2"
+    " AND NOT EXISTS (SELECT 1 FROM queued q WHERE q.lane = lanes.id)"
+    " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.lane = lanes.id)",
+)
+OF_WORKERS = f"%:{AFFINE_WEIGHT}:worker=%"
+FRESH = 3600 * SECOND  # how exactly it is known when a lane was used
+
+
+class Relaxed(Struct, frozen=True):
+    """What went to other lanes: how many rows, and for each lane its least new rank and how many executions."""
+
+    rows: int
+    lanes: dict[int, int]
+    amounts: dict[int, int]
+
+
+def sibling(lane: int, needs: frozenset[str], now: Instant) -> Script[int]:
+    """Find or make the lane that differs from this one in its needs alone; it is there until the transaction ends."""
+    text = msgspec.json.encode(sorted(needs)).decode()
+    is_of_worker = any(one.weight == AFFINE_WEIGHT for one in read_needs(needs).prefers)
+    while True:
+        yield Fetch(ADD_SIBLING, (lane, text, now if is_of_worker else 0))
+        rows = yield Fetch(SIBLING, (lane, text))
+        if rows:
+            break  # otherwise it was forgotten in between
+    id, used_at = rows[0]
+    if 0 < used_at < now - FRESH:  # guard: lane-use-noted
+        yield Fetch(USED, (id, now))
+    return int(id)
+
+
+def forget_lanes(before: Instant) -> Script[None]:
+    """Forget lanes of workers that had a key last, when nothing was sent there since then."""
+    yield Fetch(FORGET, (before, OF_WORKERS))
+
+
+def relax(lane: int, since: Instant, needs: frozenset[str], limit: int, now: Instant) -> Script[Relaxed]:
+    """Move what is queued in a lane since this instant or longer to the one with these needs.
+
+    What somebody holds right now stays.
+    """
+    rows = yield Fetch(WAITED, (lane, since, limit))
+    if not rows:
+        return Relaxed(0, {}, {})
+    wider = yield from sibling(lane, needs, now)
+    return (yield from move([(parcel, lo, hi, rank, wider) for parcel, lo, hi, rank in rows]))
+
+
+def move(found: list[tuple[UUID, int, int, int, int]]) -> Script[Relaxed]:
+    """Move slices (parcel, lo, hi, rank) each to a lane; the caller holds their locks."""
+    lanes: dict[int, int] = {}
+    amounts: dict[int, int] = {}
+    for _, lo, hi, rank, lane in found:
+        lanes[lane] = min(rank, lanes.get(lane, rank))
+        amounts[lane] = amounts.get(lane, 0) + hi - lo
+    if found:
+        yield ForEach(TO_LANE, MOVES, [(parcel, lo, lane) for parcel, lo, _, _, lane in found])
+    return Relaxed(len(found), lanes, amounts)
+
+
+def longest_wait(lane: int) -> Script[Instant | None]:
+    """Since when the oldest of a lane is queued."""
+    rows = yield Fetch(LONGEST_WAIT, (lane,))
+    since: Instant | None = rows[0][0]
+    return since

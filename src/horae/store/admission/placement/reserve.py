@@ -1,0 +1,53 @@
+"""Reserve: workers that keep their room for what was passed over too long."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.admission.placement.reservation import Head, Reservation
+from horae.store.base.shelves import Columns
+from horae.store.script import Fetch, ForEach, Insert, Script, Statement
+
+ALL = Statement("reservations", "SELECT lane, session, since, until FROM reservations ORDER BY lane")
+HEAD = Statement("lane_head", "SELECT queued_at FROM queued WHERE lane = $1 ORDER BY lane, rank, parcel, lo LIMIT 1")
+DROP = Statement(
+    "drop_reservations",
+    "DELETE FROM reservations WHERE EXISTS (SELECT 1 FROM given WHERE reservations.lane = given.lane)",
+)
+GIVE_UP = Statement(
+    "give_up_reservations",
+    "UPDATE reservations SET until = given.until FROM given WHERE reservations.lane = given.lane",
+)
+COLUMNS: Columns = (("lane", "int"), ("session", "uuid"), ("since", "bigint"), ("until", "bigint"))
+
+
+class Passed(Struct, frozen=True):
+    """What is reserved, and the first of each lane that was asked about."""
+
+    reservations: list[Reservation]
+    heads: dict[int, Head]
+
+
+def passed(lanes: Iterable[int]) -> Script[Passed]:
+    """What is reserved, and what stands first in these lanes."""
+    rows = yield Fetch(ALL)
+    heads: dict[int, Head] = {}
+    for lane in lanes:
+        first = yield Fetch(HEAD, (lane,))
+        if first:
+            heads[lane] = Head(first[0][0])
+    return Passed([Reservation(lane=r[0], session=r[1], since=r[2], until=r[3]) for r in rows], heads)
+
+
+def change(
+    over: Sequence[Reservation], vain: Sequence[Reservation], until: Instant, made: Sequence[Reservation]
+) -> Script[None]:
+    """End some, give some up for a while, and make some, unless another server has made one for the lane."""
+    if over:
+        yield ForEach(DROP, (("lane", "int"),), [(one.lane,) for one in over])
+    if vain:
+        yield ForEach(GIVE_UP, (("lane", "int"), ("until", "bigint")), [(one.lane, until) for one in vain])
+    if made:
+        rows = [(one.lane, one.session, one.since, one.until) for one in made]
+        yield Insert("reservations", COLUMNS, rows, conflict="ON CONFLICT (lane) DO NOTHING")

@@ -1,0 +1,44 @@
+"""Spread: how many of a job's executions each worker may have now, so that they are even."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from uuid import UUID
+
+import msgspec
+
+from horae.env import Instant
+from horae.model.admission.choice import Among
+from horae.model.admission.placement.placement import fits
+from horae.model.admission.placement.spread import PATIENCE, Holder, bounds
+from horae.model.executions.slice import Queued
+from horae.store.script import Fetch, Row, Script, Statement
+
+HOLDERS = Statement(
+    "spread_over",
+    "SELECT s.id, s.concurrency, s.queues, s.capabilities,"
+    " (SELECT coalesce(sum(r.hi - r.lo), 0) FROM running r WHERE r.session = s.id),"
+    " (SELECT coalesce(sum(r.hi - r.lo), 0) FROM running r WHERE r.session = s.id AND r.job = $2)"
+    " FROM sessions s WHERE s.state = 'live' AND s.namespace = $1",
+)
+
+
+def shared_out(among: Among, usable: Sequence[Queued], now: Instant) -> Script[dict[UUID, int] | None]:
+    """How many of these each live worker may get; None when they have waited so long that anybody may.
+
+    Nobody waits for anybody here: two servers that share out at once may both count what the other is about to give.
+    """
+    if not usable or usable[0].queued_at <= now - PATIENCE:
+        return None
+    rows = yield Fetch(HOLDERS, (usable[0].namespace, usable[0].job))
+    holders = [Holder(row[0], int(row[5]), int(row[4]), row[1]) for row in rows if _is_among(among, row)]
+    return bounds(sum(slice.hi - slice.lo for slice in usable), holders)
+
+
+def _is_among(among: Among, row: Row) -> bool:
+    return among.queue in _read(row[2]) and fits(among.terms, _read(row[3]))
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> frozenset[str]:
+    """What a session offers is read once."""
+    return frozenset(msgspec.json.decode(text))

@@ -1,0 +1,258 @@
+"""Queues as people manage them: defined, made the default, drained, purged; and what is queued ordered anew."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.model.admission.limits import NO_LIMIT
+from horae.model.admission.placement.preempt import is_in_front, to_front
+from horae.model.admission.policy import Policy
+from horae.model.admission.queue import Queue, QueueSpec, QueueState
+from horae.model.admission.rank import Leads
+from horae.model.admission.share_key import share_or_none, shares_of
+from horae.model.definitions.job import Spec
+from horae.model.executions.execution import READS_AS_RUNNING
+from horae.model.executions.parcel import Parcel, extras_of
+from horae.model.executions.slice import Queued, part
+from horae.store.admission import coarse, lanes
+from horae.store.admission.share_lanes import lanes_of
+from horae.store.base import shelves
+from horae.store.executions.leaving.cancel_job import START, cancel_slices
+from horae.store.executions.leaving.cancel_job import Place as Walked
+from horae.store.executions.parcels import read_parcels
+from horae.store.script import Fetch, ForEach, Lock, Row, Rows, Script, Statement
+from horae.store.triggers.dependencies.starts import NewId, Started
+
+# Another revision with the same policy: what was ordered stays so.
+_NEXT = "ranked = CASE WHEN ranked = revision THEN revision + 1 ELSE ranked END, revision = revision + 1"
+SAVE = Statement(
+    "save_queue",
+    "UPDATE queues SET policy = $3, spec = $4, is_default = $5, revision = revision + 1"
+    " WHERE namespace = $1 AND name = $2",
+)
+NO_DEFAULT = Statement(
+    "no_default_queue",
+    f"UPDATE queues SET is_default = false, {_NEXT} WHERE namespace = $1 AND is_default",
+)
+SET_STATE = Statement("set_queue_state", f"UPDATE queues SET state = $2, {_NEXT} WHERE id = $1")
+RANKED = Statement("queue_ranked", "UPDATE queues SET ranked = $2 WHERE id = $1 AND ranked < $2")
+LANES = Statement("lanes_of_queue", "SELECT id FROM lanes WHERE queue = $1 ORDER BY id")
+# In the order of the ranks that they have: what gets a later one is met again, and then stays where it is.
+UNRANKED = Statement(
+    "queued_of_lane",
+    f"SELECT {shelves.names(shelves.QUEUED, 'q.')}, p.due_at, p.priority, p.deadline, v.spec, v.lane FROM queued q"
+    " JOIN parcels p ON p.id = q.parcel JOIN job_versions v ON v.job = p.job AND v.version = p.version"
+    " WHERE q.lane = $1 AND (q.rank, q.parcel, q.lo) > ($2, $3, $4)"
+    " ORDER BY q.lane, q.rank, q.parcel, q.lo LIMIT $5 FOR UPDATE OF q SKIP LOCKED",
+)
+RERANK = Statement(
+    "rerank_queued",
+    "UPDATE queued SET rank = given.rank, lane = given.lane FROM given"
+    " WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
+)
+# Whoever still knows such a lane may put something there: it is found astray, and moved.
+FORGET = Statement(
+    "forget_lanes_of_shares",
+    "DELETE FROM lanes WHERE share <> '' AND used_at < $1"
+    " AND NOT EXISTS (SELECT 1 FROM queued q WHERE q.lane = lanes.id)"
+    " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.lane = lanes.id) RETURNING id",
+)
+PURGED = Statement(
+    "purge_queued",
+    f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE lane = $1 ORDER BY lane, rank, parcel, lo LIMIT $2"
+    " FOR UPDATE SKIP LOCKED",
+)
+_BEGUN = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
+PURGED_WAITING = Statement(
+    "purge_waiting",
+    f"SELECT {shelves.names(shelves.WAITING)} FROM waiting WHERE queue = $1 AND (parcel, lo) > ($2, $3)"
+    f" AND reason NOT IN ({_BEGUN}) ORDER BY parcel, lo LIMIT $4 FOR UPDATE SKIP LOCKED",
+)
+
+MOST_ITEMS = 10_000  # whose shares are told by their params, in one transaction
+MOST_BYTES = 4 * 1024 * 1024
+At = tuple[int, UUID, int]  # rank, parcel, lo
+FIRST: At = (-(1 << 62), UUID(int=0), -1)
+
+
+class Reranked(Struct, frozen=True):
+    """What a batch did: lanes with their least new rank, and where the next begins; None when the lane was walked."""
+
+    lanes: dict[int, int]
+    next: At | None
+
+
+class Purged(Struct, frozen=True):
+    """What a batch of a purge ended, by job, and where the next begins; None when nothing is left to walk."""
+
+    jobs: dict[UUID, int]
+    next: Walked | None
+
+
+def define(
+    namespace: int, name: str, change: Callable[[Queue | None], tuple[QueueSpec, bool | None]], now: Instant
+) -> Script[Queue]:
+    """Make or change a queue, by what it is under the lock; one that becomes the default is it alone."""
+    yield Lock((f"queues:{namespace}",))
+    rows = yield Fetch(lanes.QUEUE, (namespace, name))
+    before = lanes.read_queue(rows[0]) if rows else None
+    spec, default = change(before)
+    is_default = before is not None and before.is_default if default is None else default
+    policy = msgspec.json.encode(spec.policy).decode()
+    if before is None:
+        yield Fetch(lanes.ADD_QUEUE, (namespace, name, policy, now))
+    if is_default and not (before is not None and before.is_default):
+        yield Fetch(NO_DEFAULT, (namespace,))
+    rest = msgspec.json.encode(structs.replace(spec, policy=Policy())).decode()
+    yield Fetch(SAVE, (namespace, name, policy, rest, is_default))
+    after = lanes.read_queue((yield Fetch(lanes.QUEUE, (namespace, name)))[0])
+    if spec.limit != (NO_LIMIT if before is None else before.spec.limit):
+        yield from coarse.put(spec.limit, queue=after.id)
+    if before is None or (before.policy == after.policy and before.ranked == before.revision):
+        yield Fetch(RANKED, (after.id, after.revision))
+        return structs.replace(after, ranked=after.revision)
+    return after
+
+
+def set_state(queue: int, state: QueueState) -> Script[None]:
+    """Let a queue accept what is submitted, or nothing more."""
+    yield Fetch(SET_STATE, (queue, state))
+
+
+def ranked(queue: int, revision: int) -> Script[None]:
+    """What is queued is ordered by this revision's policy."""
+    yield Fetch(RANKED, (queue, revision))
+
+
+def forget_lanes(before: Instant) -> Script[int]:
+    """Drop the lanes of shares that nothing was given out of since, and that hold nothing; how many."""
+    return len((yield Fetch(FORGET, (before,))))
+
+
+def lanes_of_queue(queue: int) -> Script[list[int]]:
+    return [row[0] for row in (yield Fetch(LANES, (queue,)))]
+
+
+def rerank(lane: int, lead: Leads, after: At, limit: int, now: Instant, *, astray: bool = False) -> Script[Reranked]:
+    """Order a batch of a lane's slices by the policy that its queue has now; they move to other lanes with their share.
+
+    What a claim holds right now is left to it. What is `astray` stands in a lane that was forgotten, and goes to that
+    of its job.
+    """
+    found = yield Fetch(UNRANKED, (lane, *after, limit))
+    if not found:
+        return Reranked({}, None)
+    rows, policy = found, lead.policy(found[0][4])
+    parcels: dict[UUID, Parcel] = {}
+    if policy.is_fair and policy.by != "job":
+        rows = _soon_read(found)
+        parcels = {parcel.id: parcel for parcel in (yield from read_parcels(sorted({row[0] for row in rows})))}
+    wanted = [
+        (slice, (row[-1] if astray else lane, share)) for row in rows for slice, share in _by_share(row, lead, parcels)
+    ]
+    places = yield from lanes_of({place for _, place in wanted}, now)
+    moved = [structs.replace(slice, lane=places[place]) for slice, place in wanted]
+    yield from _put_back([shelves.queued(row) for row in rows], moved)
+    last = shelves.queued(rows[-1])
+    heads: dict[int, int] = {}
+    for slice in moved:
+        heads[slice.lane] = min(slice.rank, heads.get(slice.lane, slice.rank))
+    has_more = len(rows) < len(found) or len(found) == limit
+    return Reranked(heads, (last.rank, last.parcel, last.lo) if has_more else None)
+
+
+def _soon_read(rows: Rows) -> Rows:
+    """The first of these slices, as many as have their params read in a few milliseconds: others wait meanwhile."""
+    items = size = 0
+    for at, row in enumerate(rows):
+        count = row[2] - row[1]
+        items, size = items + count, size + count * row[_WIDTH]
+        if at and (items > MOST_ITEMS or size > MOST_BYTES):
+            return rows[:at]
+    return rows
+
+
+_COLUMNS = len(shelves.QUEUED)
+_WIDTH = [name for name, _ in shelves.QUEUED].index("width")
+_read_spec = lru_cache(maxsize=64)(msgspec.json.Decoder(Spec).decode)
+
+
+def _by_share(row: Row, lead: Leads, parcels: dict[UUID, Parcel]) -> Iterator[tuple[Queued, str]]:
+    """A slice with its new rank, in pieces whose items use one share. What others gave way to stays before them."""
+    slice = shelves.queued(row)
+    due_at, priority, deadline, spec = row[_COLUMNS : _COLUMNS + 4]
+    rank = lead.rank(slice.queue, due_at, priority, deadline, slice.job)
+    slice = structs.replace(slice, rank=to_front(rank) if is_in_front(slice.rank) else rank)
+    policy = lead.policy(slice.queue)
+    if not policy.is_fair:
+        yield slice, ""
+        return
+    shares = _shares_in(slice, policy, _read_spec(spec), parcels.get(slice.parcel))
+    if shares.count(shares[0]) == len(shares):
+        yield slice, shares[0]
+        return
+    lo = slice.lo
+    for item in range(slice.lo + 1, slice.hi + 1):
+        if item == slice.hi or shares[item - slice.lo] != shares[lo - slice.lo]:
+            yield part(slice, lo, item), shares[lo - slice.lo]
+            lo = item
+
+
+def _shares_in(slice: Queued, policy: Policy, spec: Spec, parcel: Parcel | None) -> Sequence[str]:
+    """The share that each item of a slice uses; who cannot be told that it has none uses the nameless one."""
+    if parcel is None:
+        return [spec.name] * (slice.hi - slice.lo)
+    extras = extras_of(parcel.extras, slice.lo, slice.hi)
+    if policy.by == "caller":
+        return [extra.caller for extra in extras]
+    items, tags = parcel.items.part(slice.lo, slice.hi), extras[0].tags
+    if all(extra.tags == tags for extra in extras):
+        return shares_of(policy, spec, items, tags, "")[0]
+    return [share_or_none(policy, spec, item, extra.tags) for item, extra in zip(items, extras, strict=True)]
+
+
+def _put_back(before: Sequence[Queued], after: Sequence[Queued]) -> Script[None]:
+    """Whole slices are changed in place; those in pieces are written anew."""
+    whole = {(s.parcel, s.lo, s.hi) for s in before}
+    same = [s for s in after if (s.parcel, s.lo, s.hi) in whole]
+    kept = {(s.parcel, s.lo) for s in same}
+    columns: shelves.Columns = (*shelves.SPAN, ("rank", "bigint"), ("lane", "int"))
+    if same:
+        yield ForEach(RERANK, columns, [(s.parcel, s.lo, s.rank, s.lane) for s in same])
+    split = [s for s in before if (s.parcel, s.lo) not in kept]
+    if split:
+        yield shelves.take("queued", split)
+        yield shelves.put_queued([s for s in after if (s.parcel, s.lo, s.hi) not in whole])
+
+
+def purge_lane(
+    lane: int, new_id: NewId, limit: int, reason: str, now: Instant, done: Started | None = None
+) -> Script[Purged]:
+    """End a batch of what is queued in a lane; what a claim holds right now is left to it. `done` tells who goes on."""
+    slices = [shelves.queued(row) for row in (yield Fetch(PURGED, (lane, limit)))]
+    if slices:
+        yield from cancel_slices("queued", slices, new_id, reason, now, done)
+    return Purged(_counted(slices), START if len(slices) == limit else None)
+
+
+def purge_waiting(
+    queue: int, new_id: NewId, after: Walked, limit: int, reason: str, now: Instant, done: Started | None = None
+) -> Script[Purged]:
+    """End a batch of what waits to be queued: delays, retries, gates; what sleeps has begun, and stays."""
+    slices = [shelves.waiting(row) for row in (yield Fetch(PURGED_WAITING, (queue, *after, limit)))]
+    if slices:
+        yield from cancel_slices("waiting", slices, new_id, reason, now, done)
+    more = len(slices) == limit
+    return Purged(_counted(slices), (slices[-1].parcel, slices[-1].lo) if more else None)
+
+
+def _counted(slices: Sequence[Any]) -> dict[UUID, int]:
+    jobs: dict[UUID, int] = {}
+    for slice in slices:
+        jobs[slice.job] = jobs.get(slice.job, 0) + slice.hi - slice.lo
+    return jobs

@@ -1,0 +1,184 @@
+"""Quotas: how much room there is for what is to be accepted, looked up under a lock of whatever bounds it.
+
+Counted is what is queued and what waits without having begun; what was accepted is never refused again, so what goes
+back to the queue may stand there beyond the bound.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from horae.env import Instant
+from horae.model.admission.limits import namespace_limit
+from horae.model.admission.quota import Bounds, Quota, Room, Use
+from horae.model.admission.rate import NEVER
+from horae.model.executions.parcel import Envelope
+from horae.store.admission import coarse
+from horae.store.base.shelves import Columns
+from horae.store.script import Fetch, Insert, Lock, Script, Statement
+
+# As many rows as the bound is large are looked at, at most: what lies beyond makes no difference.
+QUEUED = Statement(
+    "room_in_queue",
+    "SELECT COALESCE(sum(n), 0) FROM (SELECT q.hi - q.lo AS n FROM lanes l JOIN queued q ON q.lane = l.id"
+    " WHERE l.queue = $1 LIMIT $2) AS counted",
+)
+WAITING = Statement(
+    "room_to_wait",
+    "SELECT COALESCE(sum(n), 0) FROM (SELECT w.hi - w.lo AS n FROM waiting w WHERE w.queue = $1 AND w.attempt = 0"
+    " LIMIT $2) AS counted",
+)
+QUEUES_OF = Statement("queues_of_namespace", "SELECT id FROM queues WHERE namespace = $1 ORDER BY id")
+PACE = Statement("pace_of_submissions", "SELECT name, pace FROM rates WHERE name = $1")
+RATES: Columns = (("name", "text"), ("pace", "bigint"))
+QUOTAS = Statement("quotas", "SELECT namespace, spec FROM quotas")
+SET = Statement(
+    "set_quota",
+    "INSERT INTO quotas (namespace, spec, updated_at) VALUES ($1, $2, $3)"
+    " ON CONFLICT (namespace) DO UPDATE SET spec = excluded.spec, updated_at = excluded.updated_at",
+)
+USAGE: Columns = (
+    ("namespace", "int"), ("day", "int"), ("server", "uuid"), ("executions", "bigint"), ("busy_micros", "bigint"),
+    ("stored_bytes", "bigint"), ("refused", "bigint"),
+)  # fmt: skip
+_SUMS = ", ".join(f"{name} = usage_days.{name} + excluded.{name}" for name, _ in USAGE[3:])
+_ADDED = "sum(executions), sum(busy_micros), sum(stored_bytes), sum(refused)"
+TODAY = Statement("usage_of_day", f"SELECT namespace, {_ADDED} FROM usage_days WHERE day = $1 GROUP BY namespace")
+DAYS = Statement(
+    "usage_of_days",
+    f"SELECT day, {_ADDED} FROM usage_days WHERE namespace = $1 AND day >= $2 AND day <= $3 GROUP BY day ORDER BY day",
+)
+NOW = Statement(
+    "usage_now",
+    "SELECT (SELECT COALESCE(sum(hi - lo), 0) FROM queued WHERE namespace = $1),"
+    " (SELECT COALESCE(sum(hi - lo), 0) FROM waiting WHERE namespace = $1),"
+    " (SELECT COALESCE(sum(hi - lo), 0) FROM running WHERE namespace = $1)",
+)
+OLD = Statement(
+    "expire_usage",
+    "WITH old AS MATERIALIZED (SELECT namespace, day, server FROM usage_days WHERE day < $1 LIMIT $2)"
+    " DELETE FROM usage_days WHERE (namespace, day, server) IN (SELECT namespace, day, server FROM old) RETURNING 1",
+)
+NAMED = Statement("namespace_named", "SELECT id FROM namespaces WHERE name = $1 AND state <> 'deleted'")
+Place = tuple[int, int]  # namespace and queue
+
+
+def room(bounds: Bounds, places: Iterable[Place], now: Instant) -> Script[Room]:
+    """How many more executions these places take; it stays so until the transaction ends."""
+    wanted = [(namespace, queue) for namespace, queue in set(places) if bounds.touch(namespace, queue)]
+    queues = sorted({queue for _, queue in wanted if queue in bounds.queues})
+    namespaces = sorted({namespace for namespace, _ in wanted if namespace in bounds.quotas})
+    full = {id: most for id in namespaces if (most := bounds.quotas[id].queued) is not None}
+    paced = [id for id in namespaces if bounds.quotas[id].rate is not None]
+    names = [f"quota:queue:{id}" for id in queues] + [f"quota:namespace:{id}" for id in {*full, *paced}]
+    found = Room(bounds, now)
+    if not names:
+        return found
+    yield Lock(tuple(sorted(names)))  # guard: quota-locks
+    for id in queues:
+        most = bounds.queues[id][1]
+        found.queues[id] = most - (yield from _count([id], most))
+    for id, most in full.items():
+        rows = yield Fetch(QUEUES_OF, (id,))
+        found.namespaces[id] = most - (yield from _count([row[0] for row in rows], most))
+    for id in paced:
+        rows = yield Fetch(PACE, (_pace_name(id),))
+        found.paces[id] = rows[0][1] if rows else NEVER
+    return found
+
+
+def _pace_name(namespace: int) -> str:
+    return f"submissions:{namespace}"
+
+
+def _count(queues: Sequence[int], most: int) -> Script[int]:
+    """How many stand in these queues or are to, counted up to a bound."""
+    total = 0
+    for queue in queues:
+        for statement in (QUEUED, WAITING):
+            if total < most:
+                total += int((yield Fetch(statement, (queue, most - total)))[0][0])
+    return total
+
+
+def keep_pace(found: Room) -> Iterable[Insert]:
+    """Write how fast submissions came."""
+    rows = [(_pace_name(id), found.paces[id]) for id in sorted(found.paced)]
+    if rows:
+        yield Insert("rates", RATES, rows, conflict="ON CONFLICT (name) DO UPDATE SET pace = excluded.pace")
+
+
+def admit(
+    bounds: Bounds, asked: Iterable[tuple[int, int]], making: Iterable[tuple[Envelope, int]], now: Instant
+) -> Script[list[Insert]]:
+    """Refuse what there is no room for: raises OverQuota. `asked` tells how many submissions come from a namespace.
+
+    The changes that come back are to be made with the rest.
+    """
+    made: dict[Place, int] = {}
+    for envelope, count in making:
+        place = envelope.namespace, envelope.queue
+        made[place] = made.get(place, 0) + count
+    submitted = dict(asked)
+    found = yield from room(bounds, [*made, *((namespace, 0) for namespace in submitted)], now)
+    for namespace, count in sorted(submitted.items()):
+        refused = found.pace(namespace, count)
+        if refused is not None:
+            raise refused
+    for (namespace, queue), count in sorted(made.items()):
+        refused = found.take(namespace, queue, count)
+        if refused is not None:
+            raise refused
+    return list(keep_pace(found))
+
+
+# Quotas, and what was used
+
+
+def all_quotas() -> Script[dict[int, Quota]]:
+    """The quotas of all namespaces that have one."""
+    rows = yield Fetch(QUOTAS)
+    return {namespace: msgspec.json.decode(spec, type=Quota) for namespace, spec in rows}
+
+
+def set_quota(namespace: int, quota: Quota, now: Instant) -> Script[None]:
+    """Give a namespace this quota."""
+    yield Fetch(SET, (namespace, msgspec.json.encode(quota).decode(), now))
+    if (yield from coarse.limit_of(namespace_limit(namespace))) != quota.limit:
+        yield from coarse.put(quota.limit, namespace=namespace)
+
+
+def add_use(server: object, uses: Mapping[tuple[int, int], Use]) -> Script[None]:
+    """Add to this server's rows, by namespace and day."""
+    rows = [
+        (namespace, day, server, use.executions, use.busy, use.stored, use.refused)
+        for (namespace, day), use in sorted(uses.items())
+    ]
+    yield Insert("usage_days", USAGE, rows, conflict=f"ON CONFLICT (namespace, day, server) DO UPDATE SET {_SUMS}")
+
+
+def used_on(day: int) -> Script[dict[int, Use]]:
+    """What namespaces used in a day, as far as servers have told."""
+    return {row[0]: Use(*map(int, row[1:])) for row in (yield Fetch(TODAY, (day,)))}
+
+
+def used_between(namespace: int, first: int, last: int) -> Script[dict[int, Use]]:
+    """What a namespace used, by day."""
+    return {row[0]: Use(*map(int, row[1:])) for row in (yield Fetch(DAYS, (namespace, first, last)))}
+
+
+def standing_now(namespace: int) -> Script[tuple[int, int, int]]:
+    """How many executions of a namespace are queued, wait and run."""
+    ((queued, waiting, running),) = yield Fetch(NOW, (namespace,))
+    return int(queued), int(waiting), int(running)
+
+
+def forget_usage(before: int, most: int) -> Script[bool]:
+    """Forget what was used before a day; true when there may be more."""
+    return len((yield Fetch(OLD, (before, most)))) == most
+
+
+def namespace_named(name: str) -> Script[int | None]:
+    """The namespace of this name."""
+    rows = yield Fetch(NAMED, (name,))
+    return rows[0][0] if rows else None

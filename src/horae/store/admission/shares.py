@@ -1,0 +1,73 @@
+"""What servers gave to the shares of fair queues: each writes its own rows and reads those of the others."""
+
+from collections.abc import Collection, Mapping, Sequence
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import SECOND, Instant
+from horae.store.base.shelves import Columns
+from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
+
+CHARGES: Columns = (
+    ("queue", "int"), ("share", "text"), ("server", "uuid"), ("charged", "bigint"), ("at", "bigint"),
+)  # fmt: skip
+OTHERS = Statement(
+    "charges_of_others",
+    "SELECT queue, share, server, charged, at FROM share_charges WHERE at > $1 AND server <> $2 ORDER BY at",
+)
+FORGET = Statement("forget_charges", "DELETE FROM share_charges WHERE at < $1")
+RUNNING = Statement(
+    "running_by_lane",
+    "SELECT r.lane, sum(r.hi - r.lo) FROM given JOIN running r ON r.queue = given.queue GROUP BY r.lane",
+)
+SLOTS = Statement(
+    "slots_by_queues", "SELECT namespace, queues, sum(concurrency) FROM sessions WHERE state = 'live'"
+    " GROUP BY namespace, queues",
+)  # fmt: skip
+TOUCH = Statement(
+    "touch_lanes",
+    "UPDATE lanes SET used_at = given.at FROM given WHERE lanes.id = given.id AND lanes.share <> ''"
+    " AND lanes.used_at < given.at - 3600000000",
+)
+LATE = 5 * SECOND  # a row may be seen this much later than it says
+KEPT = 600 * SECOND
+
+Share = tuple[int, str]  # queue and share
+
+
+class InUse(Struct, frozen=True):
+    """What runs, by lane; and how many slots there are, by queue."""
+
+    running: dict[int, int]
+    slots: dict[int, int]
+
+
+def exchange_charges(
+    server: UUID, own: Sequence[tuple[int, str, int]], since: Instant, now: Instant
+) -> Script[list[Row]]:
+    """Write what this server has given out so far; the rows that others wrote since."""
+    if own:
+        rows = [(queue, share, server, charged, now) for queue, share, charged in own]
+        update = "ON CONFLICT (queue, share, server) DO UPDATE SET charged = excluded.charged, at = excluded.at"
+        yield Insert("share_charges", CHARGES, rows, conflict=update)
+        yield Fetch(FORGET, (now - KEPT,))
+    return (yield Fetch(OTHERS, (since, server)))
+
+
+def in_use(queues: Mapping[int, tuple[int, str]]) -> Script[InUse]:
+    """What runs of these queues, given with namespace and name, and the slots of live sessions that serve them."""
+    rows = yield ForEach(RUNNING, (("queue", "int"),), [(queue,) for queue in sorted(queues)])
+    running = {lane: int(count) for lane, count in rows}
+    slots = dict.fromkeys(queues, 0)
+    for namespace, names, count in (yield Fetch(SLOTS)):
+        served = set(msgspec.json.decode(names))
+        for id, (own, name) in queues.items():
+            slots[id] += int(count) if namespace == own and name in served else 0
+    return InUse(running, slots)
+
+
+def touch(lanes: Collection[int], now: Instant) -> Script[None]:
+    """These lanes are in use; written down once an hour each."""
+    yield ForEach(TOUCH, (("id", "int"), ("at", "bigint")), [(lane, now) for lane in sorted(lanes)])

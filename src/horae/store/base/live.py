@@ -1,0 +1,25 @@
+"""Live: which executions have not ended."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from horae.model.base.ids import index_of, parcel_of
+from horae.store.script import Among, Script, Statement
+from horae.store.tables import SHELVES
+
+# One statement, so that nothing that moves from shelf to shelf is missed.
+LIVE_PARTS = Statement(
+    "live_parts",
+    " UNION ALL ".join(f"SELECT s.parcel, s.lo, s.hi FROM {shelf} s WHERE s.parcel = ANY($1)" for shelf in SHELVES),
+)
+
+
+def live_among(executions: Collection[UUID]) -> Script[set[UUID]]:
+    """Those that have not ended; what travels together is looked for together."""
+    parcels = dict.fromkeys(parcel_of(id) for id in executions)
+    found: dict[UUID, list[tuple[int, int]]] = {}
+    for parcel, lo, hi in (yield Among(LIVE_PARTS, list(parcels))):
+        found.setdefault(parcel, []).append((lo, hi))
+    if not found:
+        return set()
+    return {id for id in executions if any(lo <= index_of(id) < hi for lo, hi in found.get(parcel_of(id), ()))}

@@ -1,0 +1,24 @@
+"""Specs of jobs as the moves read them, each once."""
+
+from functools import lru_cache
+
+import msgspec
+
+from horae.model.admission.limits import KeyLimit, with_own
+from horae.model.admission.rate import Rate
+
+
+class _Limits(msgspec.Struct):
+    limits: tuple[KeyLimit, ...] = ()
+    concurrency: int | None = None
+    rate: Rate | None = None
+
+
+_decode = msgspec.json.Decoder(_Limits).decode
+
+
+@lru_cache(maxsize=1024)
+def read_limits(spec: str) -> tuple[KeyLimit, ...]:
+    """The limits in a job's spec, its own among them."""
+    said = _decode(spec)
+    return with_own(said.limits, said.concurrency, said.rate)

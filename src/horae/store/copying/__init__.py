@@ -1,0 +1,1 @@
+"""Copies of a store: backups, and moves from one database to another."""

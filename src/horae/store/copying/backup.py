@@ -1,0 +1,226 @@
+"""Backups: SQLite's own copy for a SQLite store, a portable file of all tables for PostgreSQL; and the way back."""
+
+import gzip
+import os
+import zlib
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Table
+
+from horae import private
+from horae.env import Env, Instant
+from horae.errors import BadInput, HoraeError, StoreInUse
+from horae.store import epochs
+from horae.store.copying import transfer
+from horae.store.driver import Driver
+from horae.store.migrations.revisions import HEAD, needs_upgrade
+from horae.store.open import open_store_driver
+from horae.store.schema import whole as schema
+from horae.store.script import Insert, Rows, Script
+
+SQLITE_MAGIC = b"SQLite format 3\x00"
+GZIP_MAGIC = b"\x1f\x8b"
+REPLACE = "Name a new file or an empty database, or have it replaced: --replace."
+
+
+class Header(Struct, kw_only=True, tag="horae-backup"):
+    """The first frame of a portable file."""
+
+    version: int = 1
+    schema: str = HEAD
+    made_at: Instant
+
+
+class Page(Struct, tag="page"):
+    """Rows of one table, ids as 16 bytes."""
+
+    table: str
+    columns: list[str]
+    rows: list[list[Any]]
+
+
+class End(Struct, tag="end"):
+    """The last frame: what the file must hold."""
+
+    sums: dict[str, transfer.Sum]
+
+
+Frame = Header | Page | End
+
+
+async def backup(driver: Driver, path: Path, env: Env) -> None:
+    """Write a copy of the store as it is at one instant; the file appears whole or not at all.
+
+    It may replace an older backup, but nothing else.
+    """
+    refuse_precious(path)
+    part = path.with_name(path.name + ".part")
+    try:
+        copy_file: Callable[[Path], Awaitable[None]] | None = getattr(driver, "copy_file", None)
+        if copy_file is not None:
+            await copy_file(part)
+        else:
+            await _write(driver, part, env)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+async def restore(path: Path, url: str, env: Env, *, replace: bool = False) -> int:
+    """Put a backup in a store's place and begin a new epoch, which ends all sessions; tell the epoch.
+
+    All or nothing, the epoch too: a restore that breaks off leaves the store as it was. Raises Conflict for a store
+    that has jobs, unless it is to be replaced, and for one whose servers run.
+    """
+    kind = _magic(path)
+    replaced = await _replaced(url, env) if replace else None
+    if kind == SQLITE_MAGIC:
+        epoch = await _restore_file(path, url, env, replaced, replace)
+    driver = await open_store_driver(url, env, "horae db restore")
+    try:
+        await driver.migrate()
+        return epoch if kind == SQLITE_MAGIC else await _read(path, driver, env, replaced, replace)
+    finally:
+        await driver.close()
+
+
+async def _replaced(url: str, env: Env) -> epochs.Standing | None:
+    """The epoch and identity of the store that goes; one that is not there or cannot be read has none to tell."""
+    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
+        return None
+    try:
+        driver = await open_store_driver(url, env, "horae db restore")
+    except StoreInUse:
+        raise
+    except HoraeError:
+        return None
+    try:
+        await driver.migrate()
+        return await driver.read(epochs.standing)
+    except HoraeError:
+        return None
+    finally:
+        await driver.close()
+
+
+def refuse_precious(path: Path) -> None:
+    """Raise for a file that may not be replaced: anything but a backup."""
+    if not path.parent.is_dir():
+        raise BadInput(f"There is no folder {path.parent}.", "Make it, or name another file.", field="file")
+    if path.with_name(path.name + ".lock").exists():
+        raise BadInput(f"{path} is a store, not a backup.", "Name another file.", field="file")
+    try:
+        if path.exists():
+            _magic(path)
+    except BadInput:
+        raise BadInput(f"{path} is there and is not a backup.", "Name another file.", field="file") from None
+
+
+def _magic(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(SQLITE_MAGIC))
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.", "Name a readable file.", field="file") from None
+    for magic in (SQLITE_MAGIC, GZIP_MAGIC):
+        if start.startswith(magic):
+            return magic
+    raise BadInput(f"{path} is not a backup of Horae's.", "Name a file made by 'horae db backup'.", field="file")
+
+
+async def _restore_file(path: Path, url: str, env: Env, replaced: epochs.Standing | None, replace: bool) -> int:
+    if not url.startswith("sqlite:///"):
+        raise BadInput(
+            f"{path} is a SQLite store.", f"Move it: horae db migrate --from sqlite:///{path} --to {url}", field="file"
+        )
+    from horae.store.sqlite.copy import put_in_place
+
+    if not replace:
+        driver = await open_store_driver(url, env, "horae db restore")
+        try:
+            await driver.migrate()
+            await transfer.refuse_occupied(driver, REPLACE)
+        finally:
+            await driver.close()
+    return put_in_place(
+        path, Path(url.removeprefix("sqlite:///")), lambda: epochs.renew(env.new_id, env.now(), replaced)
+    )
+
+
+async def _write(driver: Driver, path: Path, env: Env) -> None:
+    path.unlink(missing_ok=True)
+    with (
+        os.fdopen(private.create_file(path), "wb") as raw,
+        gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=1) as file,
+    ):
+        _frame(file, Header(made_at=env.now()))
+
+        async def put(table: Table, rows: Rows) -> None:
+            values = [[v.bytes if isinstance(v, UUID) else v for v in row] for row in rows]
+            _frame(file, Page(str(table.name), [str(column.name) for column in table.columns], values))
+
+        async with driver.snapshot() as read:
+            sums = await transfer.each_table(read, put)
+        _frame(file, End(sums))
+
+
+async def _read(path: Path, driver: Driver, env: Env, replaced: epochs.Standing | None, replace: bool) -> int:
+    await transfer.refuse_served(driver, env.now())
+    if not replace:
+        await transfer.refuse_occupied(driver, REPLACE)
+    sums = _checked(path)
+
+    def script() -> Script[int]:
+        yield from transfer.clear()
+        for frame in _frames(path):
+            if isinstance(frame, Page):
+                table = schema.metadata.tables[frame.table]
+                yield Insert(table.name, transfer.kinds(table), [_row(table, row) for row in frame.rows])
+        yield from transfer.settle_identities(driver.dialect)
+        transfer.refuse_differing(sums, (yield from transfer.sums_of()))
+        return (yield from epochs.renew(env.new_id, env.now(), replaced))
+
+    return await driver.rewrite(script)
+
+
+def _checked(path: Path) -> transfer.Sums:
+    """Read a portable file to its end before anything is changed; raises for one that is damaged or of another time."""
+    found = {str(table.name): transfer.Sum() for table in schema.metadata.sorted_tables}
+    stated: transfer.Sums = {}
+    try:
+        for frame in _frames(path):
+            if isinstance(frame, Header) and needs_upgrade(frame.schema):
+                raise BadInput(
+                    f"{path} holds store version {frame.schema}.", "Restore it with that Horae, then upgrade."
+                )
+            if isinstance(frame, Page):
+                found[frame.table].add([tuple(row) for row in frame.rows])
+            elif isinstance(frame, End):
+                stated = frame.sums
+    except (EOFError, OSError, zlib.error, msgspec.DecodeError, KeyError) as error:
+        raise BadInput(f"The backup is damaged ({error}).", "Use another backup.", field="file") from error
+    if stated != found:
+        raise BadInput("The backup is damaged (its checksums differ).", "Use another backup.", field="file")
+    return found
+
+
+def _row(table: Table, row: list[Any]) -> tuple[Any, ...]:
+    pairs = zip(row, transfer.kinds(table), strict=True)
+    return tuple(UUID(bytes=value) if kind == "uuid" and value is not None else value for value, (_, kind) in pairs)
+
+
+def _frame(file: gzip.GzipFile, frame: Frame) -> None:
+    body = msgspec.msgpack.encode(frame)
+    file.write(len(body).to_bytes(4, "big") + body)
+
+
+def _frames(path: Path) -> Iterator[Frame]:
+    decoder = msgspec.msgpack.Decoder(Frame)
+    with gzip.open(path, "rb") as file:
+        while size := file.read(4):
+            yield decoder.decode(file.read(int.from_bytes(size, "big")))

@@ -1,0 +1,1 @@
+"""Scripts of jobs, their versions and their pages."""

@@ -1,0 +1,84 @@
+"""Jobs by filter, a page at a time. Each combination of filters is one text, made once."""
+
+from functools import cache
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.model.definitions.job import Spec
+from horae.model.definitions.words import sought, sought_tag
+from horae.store.definitions.jobs import FROM, JOB, StoredJob, stored
+from horae.store.script import Fetch, Script, Statement
+
+# What each filter adds; `?` stands for its values, which follow in this order.
+CONDITIONS = {
+    "deleted": "j.state <> 'deleted'",
+    "plain": "j.owner IS NULL",
+    "owner": "j.owner = ?",
+    "is active": "j.state = 'active' AND j.state <> 'deleted'",  # twice, so that SQLite knows the index of names to do
+    "is paused": "j.state = 'paused'",
+    "is deleted": "j.state = 'deleted'",
+    "prefix": "substr(j.name, 1, length(?)) = ?",
+    "search": "j.words LIKE ? ESCAPE '/'",
+    "tag": "j.words LIKE ? ESCAPE '/'",
+    "queue": "v.queue IN (SELECT q.id FROM queues q WHERE q.namespace = j.namespace AND q.name = ?)",
+    "after": "(j.name, j.id) > (?, ?)",
+}
+
+
+class JobFilter(Struct, frozen=True, kw_only=True):
+    """Which jobs a list shows; `tag` is a name and a value, or a name alone."""
+
+    search: str | None = None
+    prefix: str | None = None
+    state: str | None = None
+    tag: tuple[str, str | None] | None = None
+    queue: str | None = None
+    owner: UUID | None = None  # only those that this workflow keeps for its steps
+    owned: bool = False  # those that workflows keep, too
+
+    def fits(self, spec: Spec) -> bool:
+        """Whether it is really so: to SQLite, letters that differ in case only are the same."""
+        if self.search and sought(self.search) not in spec.words:
+            return False
+        if self.tag is None:
+            return True
+        name, value = self.tag
+        return name in spec.tags and (value is None or spec.tags[name] == value)
+
+
+def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int) -> Script[list[StoredJob]]:
+    """Jobs in the order of their names that may match; the caller makes sure with `wanted.fits`."""
+    values: dict[str, tuple[object, ...]] = {"deleted" if wanted.state is None else f"is {wanted.state}": ()}
+    if wanted.owner is not None:
+        values["owner"] = (wanted.owner,)
+    elif not wanted.owned:
+        values["plain"] = ()
+    if wanted.prefix:
+        values["prefix"] = (wanted.prefix, wanted.prefix)
+    if wanted.search:
+        values["search"] = (_containing(sought(wanted.search)),)
+    if wanted.tag:
+        values["tag"] = (_containing(sought_tag(*wanted.tag)),)
+    if wanted.queue is not None:
+        values["queue"] = (wanted.queue,)
+    if after is not None:
+        values["after"] = after
+    given = [value for some in values.values() for value in some]
+    rows = yield Fetch(_statement(tuple(values)), (namespace, limit, *given))
+    return [stored(row) for row in rows]
+
+
+@cache
+def _statement(filters: tuple[str, ...]) -> Statement:
+    text = " AND ".join(["j.namespace = $1", *(CONDITIONS[name] for name in filters)])
+    first, *rest = text.split("?")
+    numbered = first + "".join(f"${place}{part}" for place, part in enumerate(rest, 3))
+    return Statement("job_page", f"SELECT {JOB} {FROM} WHERE {numbered} ORDER BY j.name, j.id LIMIT $2")
+
+
+def _containing(text: str) -> str:
+    """A pattern for texts that contain this one."""
+    for special in "/%_":
+        text = text.replace(special, f"/{special}")
+    return f"%{text}%"

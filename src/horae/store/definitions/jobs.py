@@ -1,0 +1,233 @@
+"""Jobs: named, versioned definitions. Every edit is a version; a deleted job keeps its history and frees its name."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.features.rollouts.model.values import Choice
+from horae.model.definitions.job import Job, JobVersion, Spec
+from horae.store.base.shelves import Columns
+from horae.store.script import Fetch, ForEach, Row, Script, Statement
+from horae.store.triggers.dependencies import dependents
+
+JOB = "j.id, j.namespace, j.name, j.version, j.state, v.spec, j.created_at, j.updated_at, v.queue, v.lane, j.rollout"
+FROM = "FROM jobs j JOIN job_versions v ON v.job = j.id AND v.version = j.version"
+ADD = Statement(
+    "add_job",
+    "INSERT INTO jobs (id, namespace, name, version, state, created_at, updated_at, words)"
+    " VALUES ($1, $2, $3, 1, 'active', $4, $4, $5) ON CONFLICT DO NOTHING RETURNING id",
+)
+ADD_VERSION = Statement(
+    "add_job_version",
+    "INSERT INTO job_versions (job, version, spec, queue, lane, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+)
+BY_ID = Statement("job_by_id", f"SELECT {JOB} {FROM} WHERE j.id = $1 AND j.namespace = $2")
+BY_NAME = Statement(
+    "job_by_name", f"SELECT {JOB} {FROM} WHERE j.namespace = $1 AND j.name = $2 AND j.state <> 'deleted'"
+)
+LOCK = Statement("lock_job", "SELECT id, version, state FROM jobs WHERE id = $1 AND namespace = $2 FOR UPDATE")
+EDIT = Statement("edit_job", "UPDATE jobs SET version = $2, name = $3, updated_at = $4, words = $5 WHERE id = $1")
+SET_STATE = Statement("set_job_state", "UPDATE jobs SET state = $2, updated_at = $3 WHERE id = $1")
+DELETE = Statement(
+    "delete_job",
+    "UPDATE jobs SET state = 'deleted', deleted_from = state, ending = $2, updated_at = $3, deleted_at = $3"
+    " WHERE id = $1",
+)
+RESTORE = Statement(
+    "restore_job",
+    "UPDATE jobs SET state = deleted_from, deleted_from = NULL, ending = NULL, updated_at = $2, deleted_at = NULL"
+    " WHERE id = $1 RETURNING state",
+)
+TAKEN = Statement(
+    "name_taken", "SELECT id FROM jobs WHERE namespace = $1 AND name = $2 AND state <> 'deleted' AND id <> $3"
+)
+NEWEST = Statement("newest_job_version", "SELECT max(version) FROM job_versions WHERE job = $1")
+ROLLING = Statement("rollout_that_is_on", "SELECT rollout FROM jobs WHERE id = $1")
+VERSIONS = Statement(
+    "job_versions", "SELECT job, version, spec, created_at FROM job_versions WHERE job = $1 ORDER BY version DESC"
+)
+VERSION = Statement(
+    "job_version", "SELECT job, version, spec, created_at FROM job_versions WHERE job = $1 AND version = $2"
+)
+DEFINITIONS = Statement(
+    "definitions",
+    "SELECT v.job, v.version, v.spec FROM given JOIN job_versions v ON v.job = given.job AND v.version = given.version",
+)
+# Everything upstream of the given jobs, themselves included.
+UPSTREAM = Statement(
+    "upstream",
+    "WITH RECURSIVE up(job, path) AS (SELECT d.job, d.upstream FROM dependencies d WHERE d.job = $1 UNION"
+    " SELECT d.job, d.upstream FROM dependencies d JOIN up ON d.job = up.path) SELECT job, path FROM up",
+)
+
+
+class StoredJob(Struct, frozen=True, kw_only=True):
+    """A job with the queue and lane its present version stands in; or one of the versions that a rollout chooses."""
+
+    job: Job
+    queue: int
+    lane: int
+    rolling: int | None = None  # the number of the rollout that is on
+    choice: "Choice[StoredJob] | None" = None  # which versions of it new executions are chosen from, once that was read
+    chosen: Instant = 0  # since when the rollout is on that chose this version
+
+
+class Exists(Struct, frozen=True):
+    """The name is taken by this job."""
+
+    id: UUID
+
+
+class Cycle(Struct, frozen=True):
+    """The dependencies would lead back to the job; the path names jobs by id."""
+
+    path: list[UUID]
+
+
+def add(id: UUID, namespace: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[Exists | None]:
+    """Create a job at version 1, unless its name is taken."""
+    rows = yield Fetch(ADD, (id, namespace, spec.name, now, spec.words))
+    if not rows:
+        taken = yield Fetch(TAKEN, (namespace, spec.name, id))
+        return Exists(taken[0][0]) if taken else Exists(id)
+    yield from put_version(id, 1, spec, queue, lane, now)
+    if spec.dependencies:
+        yield from dependents.define(id, spec.needed)
+    return None
+
+
+def put_version(id: UUID, version: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[None]:
+    """Write a version of a job; the job's row says which is the present one."""
+    yield Fetch(ADD_VERSION, (id, version, msgspec.json.encode(spec).decode(), queue, lane, now))
+
+
+def lock(id: UUID, namespace: int) -> Script[tuple[int, str] | None]:
+    """Lock a job for a change; its version and state."""
+    rows = yield Fetch(LOCK, (id, namespace))
+    return (rows[0][1], rows[0][2]) if rows else None
+
+
+def edit(
+    id: UUID, namespace: int, version: int, spec: Spec, queue: int, lane: int, now: Instant, *, written: bool = False
+) -> Script[Exists | None]:
+    """Write the next version of a locked job, unless it is `written` already; `depend` lets it depend on what it says,
+    when its timers are locked.
+    """
+    taken = yield Fetch(TAKEN, (namespace, spec.name, id))
+    if taken:
+        return Exists(taken[0][0])
+    if not written:
+        yield from put_version(id, version, spec, queue, lane, now)
+    yield Fetch(EDIT, (id, version, spec.name, now, spec.words))
+    return None
+
+
+def newest(id: UUID) -> Script[int]:
+    """The newest version of a job: the present one, unless a rollout made one that was not promoted."""
+    rows = yield Fetch(NEWEST, (id,))
+    return int(rows[0][0])
+
+
+def rolling(id: UUID) -> Script[int | None]:
+    """The number of the rollout of a job that is on."""
+    rows = yield Fetch(ROLLING, (id,))
+    number: int | None = rows[0][0] if rows else None
+    return number
+
+
+def depend(id: UUID, spec: Spec) -> Script[Cycle | None]:
+    """Let a locked job depend on what its newest version says."""
+    yield from dependents.define(id, spec.needed)
+    cycle = yield from find_cycle(id)
+    return Cycle(cycle) if cycle else None
+
+
+def find_cycle(id: UUID) -> Script[list[UUID]]:
+    """A path of dependencies from a job back to itself; empty without one."""
+    rows = yield Fetch(UPSTREAM, (id,))
+    edges: dict[UUID, list[UUID]] = {}
+    for job, upstream in rows:
+        edges.setdefault(job, []).append(upstream)
+    return path_back(id, edges)
+
+
+def path_back(start: UUID, edges: dict[UUID, list[UUID]]) -> list[UUID]:
+    """Depth first from `start` until it is met again."""
+    stack: list[list[UUID]] = [[start]]
+    visited: set[UUID] = set()
+    while stack:
+        path = stack.pop()
+        for upstream in edges.get(path[-1], ()):
+            if upstream == start:
+                return [*path, start]
+            if upstream not in visited:
+                visited.add(upstream)
+                stack.append([*path, upstream])
+    return []
+
+
+def set_state(id: UUID, state: str, now: Instant) -> Script[None]:
+    """Pause or resume a locked job."""
+    yield Fetch(SET_STATE, (id, state, now))
+
+
+def delete(id: UUID, ending: str | None, now: Instant) -> Script[None]:
+    """Delete a locked job, remembering the state it was in and what of it is still to be ended."""
+    yield Fetch(DELETE, (id, ending, now))
+
+
+def restore(id: UUID, now: Instant) -> Script[str]:
+    """Bring a locked job back in the state it was deleted from, which is told; nothing more of it is ended."""
+    rows = yield Fetch(RESTORE, (id, now))
+    return str(rows[0][0])
+
+
+def name_taken(namespace: int, name: str, besides: UUID) -> Script[UUID | None]:
+    rows = yield Fetch(TAKEN, (namespace, name, besides))
+    return rows[0][0] if rows else None
+
+
+def by_id(id: UUID, namespace: int) -> Script[StoredJob | None]:
+    """A job by its id, deleted ones included."""
+    rows = yield Fetch(BY_ID, (id, namespace))
+    return stored(rows[0]) if rows else None
+
+
+def by_name(namespace: int, name: str) -> Script[StoredJob | None]:
+    """The job that bears a name now."""
+    rows = yield Fetch(BY_NAME, (namespace, name))
+    return stored(rows[0]) if rows else None
+
+
+def stored(row: Row) -> StoredJob:
+    spec = msgspec.json.decode(row[5], type=Spec)
+    job = Job(
+        id=row[0], namespace=row[1], name=row[2], version=row[3], state=row[4], spec=spec, created_at=row[6],
+        updated_at=row[7],
+    )  # fmt: skip
+    return StoredJob(job=job, queue=row[8], lane=row[9], rolling=row[10])
+
+
+def versions(id: UUID) -> Script[list[JobVersion]]:
+    """All versions, newest first."""
+    rows = yield Fetch(VERSIONS, (id,))
+    return [_version(row) for row in rows]
+
+
+def version(id: UUID, number: int) -> Script[JobVersion | None]:
+    rows = yield Fetch(VERSION, (id, number))
+    return _version(rows[0]) if rows else None
+
+
+def _version(row: Row) -> JobVersion:
+    return JobVersion(job=row[0], version=row[1], spec=msgspec.json.decode(row[2], type=Spec), created_at=row[3])
+
+
+def definitions(wanted: Sequence[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], bytes]]:
+    """Specs as stored, by job and version: immutable, so they may be cached and sent on undecoded."""
+    columns: Columns = (("job", "uuid"), ("version", "int"))
+    rows = yield ForEach(DEFINITIONS, columns, list(wanted))
+    return {(job, version): spec.encode() for job, version, spec in rows}

@@ -1,0 +1,214 @@
+"""Jobs that workflows keep for their steps, and which jobs a workflow runs.
+
+Whoever makes or changes a workflow, or a job that one was made from, holds the lock of the namespace's dependencies: so
+what was read under it is still true when it is written.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.definitions.job import Spec
+from horae.store.base.shelves import Columns
+from horae.store.definitions.jobs import path_back
+from horae.store.script import Among, Fetch, ForEach, Insert, Row, Script, Statement
+
+_OWNED = (
+    "SELECT j.id, j.owner, j.name, j.version, v.spec, j.base, j.own, v.queue, v.lane FROM jobs j"
+    " JOIN job_versions v ON v.job = j.id AND v.version = j.version WHERE j.state <> 'deleted'"
+)
+OF_OWNERS = Statement("owned_jobs", f"{_OWNED} AND j.owner = ANY($1)")
+COPIES = Statement("jobs_made_from", f"{_OWNED} AND j.base = $1")
+STANDING = Statement("versions_and_states", "SELECT j.id, j.version, j.state FROM jobs j WHERE j.id = ANY($1)")
+CHANGE = Statement(
+    "change_owned_jobs",
+    "UPDATE jobs SET version = given.version, name = given.name, base = given.base, own = given.own,"
+    " updated_at = given.at, words = given.words FROM given WHERE jobs.id = given.id",
+)
+DELETE = Statement(
+    "delete_owned_jobs",
+    "UPDATE jobs SET state = 'deleted', updated_at = given.at, deleted_at = given.at FROM given"
+    " WHERE jobs.id = given.id AND jobs.state <> 'deleted'",
+)
+DELETE_ALL = Statement(
+    "delete_all_owned_jobs",
+    "UPDATE jobs SET state = 'deleted', deleted_from = state, updated_at = $2, deleted_at = $2"
+    " WHERE owner = $1 AND state <> 'deleted'",
+)
+# Those that went with their workflow: what an edit took away before remembers no state, and stays away.
+RESTORE_ALL = Statement(
+    "restore_owned_jobs",
+    "UPDATE jobs SET state = deleted_from, deleted_from = NULL, updated_at = $2, deleted_at = NULL"
+    " WHERE owner = $1 AND state = 'deleted' AND deleted_from IS NOT NULL",
+)
+GONE_WITH = Statement(
+    "owned_jobs_to_restore",
+    "SELECT v.spec FROM jobs j JOIN job_versions v ON v.job = j.id AND v.version = j.version"
+    " WHERE j.owner = $1 AND j.state = 'deleted' AND j.deleted_from IS NOT NULL",
+)
+FORGET_USES = Statement("forget_uses", "DELETE FROM uses WHERE job = ANY($1)")
+USERS = Statement(
+    "workflows_that_run",
+    "SELECT DISTINCT coalesce(o.name, j.name) AS name FROM uses u JOIN jobs j ON j.id = u.job"
+    " LEFT JOIN jobs o ON o.id = j.owner WHERE u.used = $1 AND j.state <> 'deleted' AND coalesce(o.id, j.id) <> $1"
+    " ORDER BY name LIMIT 100",
+)
+BELOW = Statement(
+    "used_below",
+    "WITH RECURSIVE below(job, used) AS (SELECT u.job, u.used FROM uses u WHERE u.job = $1 UNION"
+    " SELECT u.job, u.used FROM uses u JOIN below ON u.job = below.used) SELECT job, used FROM below",
+)
+OWNERS = Statement(
+    "owners_of_jobs",
+    "SELECT j.id, o.id, o.name, j.base FROM jobs j JOIN jobs o ON o.id = j.owner WHERE j.id = ANY($1)",
+)
+CHANGED: Columns = (
+    ("id", "uuid"), ("version", "int"), ("name", "text"), ("base", "uuid"), ("own", "text"), ("at", "bigint"),
+    ("words", "text"),
+)  # fmt: skip
+ADDED: Columns = (
+    ("id", "uuid"), ("namespace", "int"), ("name", "text"), ("version", "int"), ("state", "text"),
+    ("created_at", "bigint"), ("updated_at", "bigint"), ("owner", "uuid"), ("base", "uuid"), ("own", "text"),
+    ("words", "text"),
+)  # fmt: skip
+VERSIONS: Columns = (
+    ("job", "uuid"), ("version", "int"), ("spec", "text"), ("queue", "int"), ("lane", "int"), ("created_at", "bigint"),
+)  # fmt: skip
+
+
+class Owned(Struct, frozen=True, kw_only=True):
+    """A job that a workflow keeps for one of its steps."""
+
+    id: UUID
+    owner: UUID
+    name: str
+    version: int
+    spec: Spec
+    base: UUID | None  # the job that it was made from
+    own: dict[str, Any]  # what the step says instead
+    queue: int
+    lane: int
+
+
+class Placed(Struct, frozen=True, kw_only=True):
+    """A version of such a job to be written, and where its executions stand in line."""
+
+    id: UUID
+    owner: UUID
+    name: str
+    version: int
+    spec: Spec
+    base: UUID | None
+    own: Mapping[str, Any]
+    queue: int
+    lane: int
+    fresh: bool  # there was no such job
+    written: bool  # the version is there already: the job is only renamed
+
+
+def of_owners(owners: Collection[UUID]) -> Script[list[Owned]]:
+    """The jobs that workflows keep."""
+    return [_owned(row) for row in (yield Among(OF_OWNERS, sorted(owners)))] if owners else []
+
+
+def copies_of(job: UUID) -> Script[list[Owned]]:
+    """The jobs that were made from one."""
+    return [_owned(row) for row in (yield Fetch(COPIES, (job,)))]
+
+
+def gone_with(job: UUID) -> Script[list[Spec]]:
+    """What jobs say that went with a deleted workflow, and would come back with it."""
+    return [msgspec.json.decode(row[0], type=Spec) for row in (yield Fetch(GONE_WITH, (job,)))]
+
+
+def _owned(row: Row) -> Owned:
+    id, owner, name, version, spec, base, own, queue, lane = row
+    return Owned(
+        id=id, owner=owner, name=name, version=version, spec=msgspec.json.decode(spec, type=Spec), base=base,
+        own=msgspec.json.decode(own), queue=queue, lane=lane,
+    )  # fmt: skip
+
+
+def standing(jobs: Collection[UUID]) -> Script[dict[UUID, tuple[int, str]]]:
+    """The present versions and the states of jobs."""
+    return {id: (version, state) for id, version, state in (yield Among(STANDING, sorted(jobs)))} if jobs else {}
+
+
+def put(jobs: Sequence[Placed], namespace: int, now: Instant) -> Script[None]:
+    """Write such jobs: new ones, and new versions or names of those that are there."""
+    fresh = [
+        (j.id, namespace, j.name, j.version, "active", now, now, j.owner, j.base, _text(j.own), j.spec.words)
+        for j in jobs
+        if j.fresh
+    ]
+    changed = [(j.id, j.version, j.name, j.base, _text(j.own), now, j.spec.words) for j in jobs if not j.fresh]
+    versions = [(j.id, j.version, _text(j.spec), j.queue, j.lane, now) for j in jobs if not j.written]
+    if changed:
+        yield ForEach(CHANGE, CHANGED, changed)
+    if fresh:
+        yield Insert("jobs", ADDED, fresh)
+    if versions:
+        yield Insert("job_versions", VERSIONS, versions)
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def delete(jobs: Iterable[UUID], now: Instant) -> Script[None]:
+    """Take such jobs away for good; what runs of them goes on."""
+    rows = [(id, now) for id in sorted(jobs)]
+    if rows:
+        yield ForEach(DELETE, (("id", "uuid"), ("at", "bigint")), rows)
+
+
+def delete_all(owner: UUID, now: Instant) -> Script[None]:
+    """The same for all that a workflow keeps, when it is deleted."""
+    yield Fetch(DELETE_ALL, (owner, now))
+
+
+def restore_all(owner: UUID, now: Instant) -> Script[None]:
+    """Bring back what went with a workflow."""
+    yield Fetch(RESTORE_ALL, (owner, now))
+
+
+def use(uses: Mapping[UUID, Collection[UUID]], gone: Collection[UUID] = ()) -> Script[None]:
+    """Let workflows run these jobs and no others; those that are `gone` run none."""
+    known = sorted({*uses, *gone})
+    if not known:
+        return
+    yield Among(FORGET_USES, known)
+    rows = sorted((job, used) for job, mine in uses.items() for used in mine)
+    if rows:
+        yield Insert("uses", (("job", "uuid"), ("used", "uuid")), rows)
+
+
+def users(job: UUID) -> Script[list[str]]:
+    """The names of workflows that run a job, itself aside."""
+    return [row[0] for row in (yield Fetch(USERS, (job,)))]
+
+
+def find_circle(job: UUID) -> Script[list[UUID]]:
+    """A way from a workflow through those that it runs back to itself; empty without one."""
+    edges: dict[UUID, list[UUID]] = {}
+    for user, used in (yield Fetch(BELOW, (job,))):
+        edges.setdefault(user, []).append(used)
+    return path_back(job, edges)
+
+
+class Belonging(Struct, frozen=True):
+    """Whose a job is: the workflow that keeps it, and the job that it was made from."""
+
+    owner: UUID
+    name: str
+    base: UUID | None
+
+
+def owners_of(jobs: Collection[UUID]) -> Script[dict[UUID, Belonging]]:
+    """The workflows that keep these jobs; those that belong to nobody are left out."""
+    rows = (yield Among(OWNERS, sorted(jobs))) if jobs else []
+    return {id: Belonging(owner, name, base) for id, owner, name, base in rows}

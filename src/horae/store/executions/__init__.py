@@ -1,0 +1,1 @@
+"""Scripts of executions. `entering` is how they come to be, `leaving` how they end, `reads` how they are read."""

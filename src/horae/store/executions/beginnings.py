@@ -1,0 +1,47 @@
+"""When executions began for the first time that are suspended now, or were: durable ones, and workflows."""
+
+from collections.abc import Iterable, Mapping
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.env import Instant
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.executions.execution import Execution
+from horae.model.executions.settle import FirstStart
+from horae.store.base import shelves
+from horae.store.script import ForEach, Insert, Script, Statement
+
+BEGAN = "@began"  # the name of a remembered step that is none: when an execution began
+STEPS: shelves.Columns = (
+    *shelves.ITEM, ("name", "text"), ("attempt", "int"), ("result", "bytea"), ("at", "bigint"),
+)  # fmt: skip
+FIRST = Statement(
+    "first_starts",
+    "SELECT given.parcel, given.item, coalesce((SELECT s.at FROM steps s WHERE s.parcel = given.parcel"
+    f" AND s.item = given.item AND s.name = '{BEGAN}'), (SELECT f.began_at FROM flows f WHERE f.parcel = given.parcel"
+    " AND f.item = given.item)) FROM given",
+)
+SUSPENDED = frozenset({"sleep", "signal", "children"})
+
+
+def remembered(starts: Iterable[FirstStart]) -> Insert:
+    """What is to be written of executions that are suspended; the first start counts."""
+    rows = [(parcel, item, BEGAN, attempt, b"null", at) for parcel, item, attempt, at in starts]
+    return Insert("steps", STEPS, rows, conflict="ON CONFLICT DO NOTHING")
+
+
+def of(executions: Iterable[Execution]) -> Script[Mapping[UUID, Instant]]:
+    """The first starts of those that may have been suspended, by execution."""
+    asked = [e.id for e in executions if e.reason in SUSPENDED or (e.attempt > 1 and e.started_at is not None)]
+    if not asked:
+        return {}
+    given = {(parcel_of(id), index_of(id)): id for id in asked}
+    rows = yield ForEach(FIRST, shelves.ITEM, list(given))
+    return {given[parcel, item]: at for parcel, item, at in rows if at is not None}
+
+
+def since(execution: Execution, starts: Mapping[UUID, Instant]) -> Execution:
+    """An execution that began then, if that is known."""
+    at = starts.get(execution.id)
+    return execution if at is None else structs.replace(execution, started_at=at)

@@ -1,0 +1,1 @@
+"""Scripts of unique keys, debouncing, batching and cached results."""

@@ -1,0 +1,275 @@
+"""Meetings: submissions that come to stand for one another, or share an execution, under a key of their job.
+
+A key's row is the lock: it is inserted, or locked where it is, sorted, before anything is made. What it stands for is
+looked up in a new statement, on the shelves themselves: nothing that ends executions needs to know of keys, and none is
+left behind by one that ended some other way.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant, Micros
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.executions.deduplication import Cache, Known, Meeting, Unique, judge_unique, remembers
+from horae.model.executions.parcel import Envelope, Parcel
+from horae.store.base import shelves
+from horae.store.executions.deduplication import windows
+from horae.store.executions.deduplication.windows import Window
+from horae.store.executions.entering.submission import Asked, NewExecution, Receipt, UniqueKey
+from horae.store.executions.leaving import cancel
+from horae.store.script import Again, ForEach, Insert, Row, Script, Statement, Together
+from horae.store.triggers.dependencies.dependents import lock_around
+from horae.store.triggers.dependencies.starts import NewId, Started
+
+REPLACED = "a newer submission took its place"
+RowKey = tuple[UUID, str, str]  # job, kind, key
+KEY: shelves.Columns = (("job", "uuid"), ("kind", "text"), ("key", "text"))
+ROW: shelves.Columns = (
+    *KEY, ("execution", "uuid"), ("opened_at", "bigint"), ("until", "bigint"), ("span", "bigint"), ("count", "int"),
+)  # fmt: skip
+NOBODY = UUID(int=0)
+_OWN = "ON m.job = given.job AND m.kind = given.kind AND m.key = given.key"
+LOCK = Statement(
+    "lock_meetings",
+    "SELECT m.job, m.kind, m.key, m.execution, m.opened_at, m.until, m.count FROM given"
+    f" JOIN meetings m {_OWN} ORDER BY m.job, m.kind, m.key FOR UPDATE OF m",
+)
+NAME = Statement(
+    "name_meetings",
+    "UPDATE meetings SET execution = given.execution, opened_at = given.opened_at, until = given.until,"
+    " span = given.span, count = given.count FROM given"
+    " WHERE meetings.job = given.job AND meetings.kind = given.kind AND meetings.key = given.key",
+)
+DROP = Statement("drop_meetings", "DELETE FROM meetings WHERE (job, kind, key) IN (SELECT job, kind, key FROM given)")
+_SAYS = {
+    "waiting": "'waiting', s.reason, s.attempt, CAST(NULL AS bigint)",
+    "queued": "'queued', '', s.attempt, CAST(NULL AS bigint)",
+    "running": "'running', '', s.attempt, CAST(NULL AS bigint)",
+    "history": "s.state, '', s.attempt, s.completed_at",
+}
+MET = Statement(
+    "met_executions",
+    " UNION ALL ".join(
+        f"SELECT s.parcel AS parcel, given.item AS item, {says} FROM given JOIN {shelf} s ON s.parcel = given.parcel"
+        " AND s.lo <= given.item AND s.hi > given.item"
+        for shelf, says in _SAYS.items()
+    ),
+)
+
+
+class Named(Struct, frozen=True):
+    """What a key stands for from now on: an execution, or that of one asked for by its index."""
+
+    by: int | UUID
+    opened_at: Instant
+    until: Instant | None = None
+    span: Micros | None = None
+    count: int = 1
+
+
+class Met(Struct):
+    """What becomes of submissions that share something, by their index; the others are placed as always."""
+
+    answers: dict[int, Receipt] = {}
+    same: dict[int, int] = {}  # answered with the execution of another that is placed now
+    windows: dict[UUID, Window] = {}
+    replaced: dict[int, UUID] = {}  # executions whose place was taken, by who took it
+    names: dict[RowKey, Named] = {}
+    fresh: set[RowKey] = set()  # rows that were made just now
+
+    @property
+    def acts(self) -> bool:
+        """Whether something else is to be written than what is placed."""
+        return bool(self.windows or self.replaced)
+
+    @property
+    def made(self) -> Iterator[tuple[Envelope, int]]:
+        """Executions that are made here: those of new windows."""
+        return ((w.leads.envelope, 1) for w in self.windows.values() if w.is_new and w.leads is not None)
+
+    @property
+    def elsewhere(self) -> Mapping[int, Receipt | int]:
+        """Those that are not placed, and what they are answered with."""
+        return {**self.same, **self.answers}
+
+    def final(self, index: int) -> int:
+        """The one in whose place another stands, at the end of the line."""
+        while index in self.same:
+            index = self.same[index]
+        return index
+
+    def refuse(self, index: int) -> None:
+        """One that is not made after all: its keys stay with whom they had, and it takes nobody's place."""
+        self.replaced = {i: id for i, id in self.replaced.items() if self.final(i) != index}
+        self.answers.setdefault(index, Receipt(NOBODY))
+
+    def changes(self, asked: Sequence[Asked], made: Callable[[int], UUID]) -> Iterator[ForEach]:
+        """The keys' rows as they are to stand; those that nobody has use for go. `made` tells executions by index."""
+        rows: list[tuple[object, ...]] = []
+        for key in sorted(self.names):
+            named = self.names[key]
+            execution = named.by if isinstance(named.by, UUID) else self._placed(key, named.by, asked, made)
+            if execution is not None:
+                rows.append((*key, execution, named.opened_at, named.until, named.span, named.count))
+        yield ForEach(NAME, ROW, rows)
+        used = {row[:3] for row in rows}
+        yield ForEach(DROP, KEY, sorted(key for key in self.fresh if key not in used))
+
+    def _placed(self, key: RowKey, index: int, asked: Sequence[Asked], made: Callable[[int], UUID]) -> UUID | None:
+        """The execution that a key stands for, unless one with another key took its place."""
+        last = self.final(index)
+        if last in self.answers or all(_row_key(asked[last], one) != key for one in asked[last].meets):
+            return None
+        return made(last)
+
+
+def meet(asked: Sequence[Asked], known: Mapping[UniqueKey, UUID], new_id: NewId, now: Instant) -> Script[Met]:
+    """Decide what becomes of submissions whose jobs say that they share something, in their order."""
+    met = Met()
+    meeting = [(i, e) for i, e in _winners(asked, known) if e.meets]
+    keys = sorted({_row_key(e, one) for _, e in meeting for one in e.meets})
+    if not keys:
+        return met
+    blank = [(*key, NOBODY, now, None, None, 0) for key in keys]
+    unless = "ON CONFLICT DO NOTHING"
+    rows = yield Insert("meetings", ROW, blank, conflict=unless, returning="job, kind, key")  # guard: meeting-once
+    met.fresh = {(row[0], row[1], row[2]) for row in rows}
+    losers = [key for key in keys if key not in met.fresh]
+    held = (yield ForEach(LOCK, KEY, losers)) if losers else []
+    if len(held) < len(losers):  # forgotten meanwhile: it may be ours now
+        raise Again
+    there = {(row[0], row[1], row[2]): row for row in held}
+    open_ = yield from windows.found([(row[3], row[1], row[4], row[6]) for row in held if row[1] in windows.REASONS])
+    stands = yield from stands_of([row for row in held if row[1] not in windows.REASONS])
+    table = _Table(met, there, open_, stands, new_id, now)
+    for i, e in meeting:
+        table.seat(i, e)
+    return met
+
+
+def _winners(asked: Sequence[Asked], known: Mapping[UniqueKey, UUID]) -> Iterator[tuple[int, NewExecution]]:
+    """What was asked for and is not answered by a key of its own."""
+    seen: set[UniqueKey] = set()
+    for i, e in enumerate(asked):
+        if not isinstance(e, NewExecution) or (e.unique is not None and (e.unique in known or e.unique in seen)):
+            continue
+        if e.unique is not None:
+            seen.add(e.unique)
+        yield i, e
+
+
+def _row_key(e: Asked, one: Meeting) -> RowKey:
+    return e.envelope.job, one.kind, one.key
+
+
+def stands_of(rows: Sequence[Row]) -> Script[dict[UUID, Known]]:
+    """How the executions of these keys stand; those on no shelf have expired."""
+    if not rows:
+        return {}
+    until = {row[3]: row[5] for row in rows}
+    given = sorted((parcel_of(row[3]), index_of(row[3])) for row in rows)
+    told = yield ForEach(MET, shelves.ITEM, given)
+    by_place = {(parcel, item): said for parcel, item, *said in told}
+    found = {}
+    for id, end in until.items():
+        state, reason, attempt, completed_at = by_place.get((parcel_of(id), index_of(id)), ("expired", "", 0, None))
+        found[id] = Known(state=state, reason=reason, attempt=attempt, until=end, completed_at=completed_at)
+    return found
+
+
+class _Table:
+    """Where submissions of one transaction meet, one after the other."""
+
+    def __init__(
+        self,
+        met: Met,
+        there: Mapping[RowKey, Row],
+        open_: dict[UUID, Window],
+        stands: Mapping[UUID, Known],
+        new_id: NewId,
+        now: Instant,
+    ) -> None:
+        self._met, self._there, self._stands, self._new_id, self._now = met, there, stands, new_id, now
+        self._open = {key: open_[row[3]] for key, row in there.items() if row[3] in open_}
+
+    def seat(self, i: int, e: NewExecution) -> None:
+        """Decide one."""
+        for one in e.meets:
+            key = _row_key(e, one)
+            if isinstance(one.rule, Cache):
+                decided = self._remembered(i, key, one.rule)
+            elif isinstance(one.rule, Unique):
+                decided = self._unique(i, key, one.rule)
+            else:
+                decided = self._window(i, e, key, one)
+            if decided:
+                return
+
+    def _known(self, key: RowKey) -> tuple[UUID, Known] | None:
+        """What a key was given to before this transaction."""
+        row = self._there.get(key)
+        return None if row is None or row[3] == NOBODY else (row[3], self._stands[row[3]])
+
+    def _remembered(self, i: int, key: RowKey, rule: Cache) -> bool:
+        """A result answers. While there is none the first that runs is to give it, and the others run as well."""
+        known = self._known(key)
+        if known is not None and remembers(rule, known[1], self._now):
+            self._met.answers[i] = Receipt(known[0], state=known[1].state, cached=True)
+            return True
+        if key not in self._met.names and not (known is not None and known[1].is_live):
+            self._met.names[key] = Named(i, self._now, span=rule.ttl)
+        return False
+
+    def _unique(self, i: int, key: RowKey, rule: Unique) -> bool:
+        mine = self._met.names.get(key)
+        if mine is not None and isinstance(mine.by, int):
+            if rule.keep == "first":
+                self._met.same[i] = mine.by
+                return True
+            self._met.same[mine.by] = i
+        elif (known := self._known(key)) is not None:
+            verdict = judge_unique(rule, known[1], self._now)
+            if verdict == "same":
+                self._met.answers[i] = Receipt(known[0], deduplicated=True)
+                return True
+            if verdict == "replace":
+                self._met.replaced[i] = known[0]
+        self._met.names[key] = Named(i, self._now, until=None if rule.span is None else self._now + rule.span)
+        return False
+
+    def _window(self, i: int, e: NewExecution, key: RowKey, one: Meeting) -> bool:
+        assert not isinstance(one.rule, Unique | Cache)
+        window = self._open.get(key)
+        if window is not None and window.takes(e, one.rule):
+            place = window.join(e, one.rule, self._now)
+        else:
+            window, place = windows.opened(e, one.rule, self._new_id, self._now), 0
+            self._open[key] = window
+        self._met.windows[window.parcel] = window
+        self._met.names[key] = Named(window.parcel, window.opened_at, count=window.count)
+        batched = one.kind == "batch"
+        self._met.answers[i] = Receipt(
+            window.parcel, state="waiting", deduplicated=place > 0 and not batched, batched=batched,
+            index=place if batched else None,
+        )  # fmt: skip
+        return True
+
+
+def settle(met: Met, asked: Sequence[Asked], new_id: NewId, now: Instant, done: Started) -> Script[list[Parcel]]:
+    """Write the windows, whose parcels come back, and end executions whose place was taken.
+
+    One of these that has just begun after all is decided anew.
+    """
+    opened = windows.write(list(met.windows.values()), now)
+    if met.windows:
+        yield Together(opened.changes)
+        done.wake(opened.wake_at)
+    if met.replaced:  # all in order: those that begin to wait are locked too
+        yield from lock_around({e.envelope.job for e in asked if e.meets or e.patience is not None})
+    for id in sorted(met.replaced.values()):
+        verdict, _ = yield from cancel.cancel(parcel_of(id), index_of(id), REPLACED, now, new_id)
+        if verdict != "cancelled":  # guard: replaced-was-cancelled
+            raise Again
+    return opened.parcels

@@ -1,0 +1,170 @@
+"""Windows: executions that wait for more submissions, debounced or collected to a batch.
+
+While it waits with that reason no worker can have its parcel, so its params may change; whoever changes them holds the
+row on the shelf. Once it has left the shelf the window is closed, and the next submission opens another.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.model.admission.keys import flags_of
+from horae.model.base.ids import parcel_id
+from horae.model.executions.deduplication import Batch, Debounce, batch_of, extended, fits
+from horae.model.executions.parcel import Parcel, encode_extras, make_parcel
+from horae.model.executions.slice import Waiting
+from horae.store.base import shelves
+from horae.store.executions.bounds import bounded
+from horae.store.executions.entering.submission import NewExecution
+from horae.store.executions.parcels import written
+from horae.store.script import ForEach, Insert, Script, Statement
+from horae.store.triggers.dependencies.starts import NewId
+
+Kind = Literal["debounce", "batch"]
+REASONS: tuple[Kind, ...] = ("debounce", "batch")  # why such an execution waits
+# Nobody waits for a row of this shelf: who holds it moves it, and then the window is closed.
+OPEN = Statement(
+    "open_windows",
+    "SELECT w.parcel, length(p.items), w.width, w.flags FROM given JOIN waiting w ON w.parcel = given.parcel"
+    " AND w.reason = given.kind JOIN parcels p ON p.id = w.parcel FOR UPDATE OF w SKIP LOCKED",
+)
+MOVE = Statement(
+    "move_windows",
+    "UPDATE waiting SET wake_at = given.wake_at, width = given.width, flags = given.flags FROM given"
+    " WHERE waiting.parcel = given.parcel AND waiting.lo = 0",
+)
+REPLACE = Statement(
+    "replace_params",
+    "UPDATE parcels SET items = given.items, extras = given.extras, lane = given.lane, priority = given.priority,"
+    " deadline = given.deadline, keys = given.keys FROM given WHERE parcels.id = given.parcel",
+)
+APPEND = Statement(
+    "append_items",
+    "UPDATE parcels SET items = CAST(substr(items, 1, length(items) - 2) || given.more AS bytea) FROM given"
+    " WHERE parcels.id = given.parcel",
+)
+_PLACE: shelves.Columns = (("parcel", "uuid"), ("kind", "text"))
+_MOVED: shelves.Columns = (("parcel", "uuid"), ("wake_at", "bigint"), ("width", "int"), ("flags", "smallint"))
+_REPLACED: shelves.Columns = (
+    ("parcel", "uuid"), ("items", "bytea"), ("extras", "bytea"), ("lane", "int"), ("priority", "smallint"),
+    ("deadline", "bigint"), ("keys", "text"),
+)  # fmt: skip
+
+
+class Window(Struct, kw_only=True):
+    """A window that is open, as it stands after what has joined it in this transaction."""
+
+    parcel: UUID
+    kind: Kind
+    opened_at: Instant
+    count: int
+    size: int  # bytes of its params
+    width: int
+    flags: int = 0
+    wake_at: Instant = 0
+    is_new: bool = False
+    leads: NewExecution | None = None  # whose envelope, extras and, unless it is a batch, params it has now
+    items: list[bytes] = []  # that joined
+
+    @property
+    def params(self) -> bytes:
+        """The params of a new one."""
+        assert self.leads is not None
+        return extended(batch_of(self.items[0]), self.items[1:]) if self.kind == "batch" else self.leads.item
+
+    def join(self, one: NewExecution, rule: Debounce | Batch, now: Instant) -> int:
+        """Take one more in; its place among those that joined."""
+        place, self.count = self.count, self.count + 1
+        if isinstance(rule, Batch):
+            self.leads = self.leads or one
+            self.items.append(one.item)
+            more = len(one.item) + 1
+            self.size, self.width = self.size + more, self.width + more
+            self.wake_at = now if self.count >= rule.size else self.opened_at + rule.wait
+        else:
+            if rule.keep == "latest" or (self.leads is None and self.is_new):
+                self.leads = one
+            self.wake_at = rule.wakes(self.opened_at, now)
+        return place
+
+    def takes(self, one: NewExecution, rule: Debounce | Batch) -> bool:
+        """Whether it has room for one more."""
+        return not isinstance(rule, Batch) or fits(rule, self.count, self.size, one.item)
+
+
+def opened(one: NewExecution, rule: Debounce | Batch, new_id: NewId, now: Instant) -> Window:
+    """A window with its first submission."""
+    kind: Kind = "batch" if isinstance(rule, Batch) else "debounce"
+    window = Window(
+        parcel=parcel_id(new_id()), kind=kind, opened_at=now, count=0, size=len(batch_of(b"")), width=0, is_new=True
+    )
+    window.join(one, rule, now)
+    return window
+
+
+def found(rows: Sequence[tuple[UUID, Kind, Instant, int]]) -> Script[dict[UUID, Window]]:
+    """Those of these windows (parcel, kind, opened_at, count) that are open; they stay so until the commit."""
+    if not rows:
+        return {}
+    told = {row[0]: row for row in rows}
+    held = yield ForEach(OPEN, _PLACE, sorted((parcel, kind) for parcel, kind, _, _ in rows))
+    return {
+        parcel: Window(
+            parcel=parcel, kind=told[parcel][1], opened_at=told[parcel][2], count=told[parcel][3], size=size,
+            width=width, flags=flags,
+        )
+        for parcel, size, width, flags in held
+    }  # fmt: skip
+
+
+class Written(Struct, frozen=True):
+    """What is to be changed for windows, the parcels of new ones, and when the first begins."""
+
+    changes: list[ForEach | Insert]
+    parcels: list[Parcel]
+    wake_at: Instant | None
+
+
+def write(windows: Sequence[Window], now: Instant) -> Written:
+    """The changes by which windows come to stand as they do."""
+    new = [(window, _parcel(window, now)) for window in windows if window.is_new]
+    old = [window for window in windows if not window.is_new]
+    fresh = [(parcel, 0) for _, parcel in new]
+    changes = [written(fresh), shelves.put_waiting([_waits(*one) for one in new]), *bounded(fresh)]
+    wake_at = min((window.wake_at for window in windows), default=None)
+    return Written([*changes, *_changes(old)], [parcel for _, parcel in new], wake_at)
+
+
+def _parcel(window: Window, now: Instant) -> Parcel:
+    assert window.leads is not None
+    envelope = structs.replace(window.leads.envelope, due_at=now)
+    return make_parcel(window.parcel, envelope, (window.params,), (window.leads.extra,), now)
+
+
+def _waits(window: Window, p: Parcel) -> Waiting:
+    e = p.envelope
+    return Waiting(
+        parcel=p.id, lo=0, hi=1, job=e.job, queue=e.queue, namespace=e.namespace, width=p.width,
+        flags=flags_of(e.keys), wake_at=window.wake_at, reason=window.kind,
+    )  # fmt: skip
+
+
+def _changes(old: Sequence[Window]) -> Iterator[ForEach]:
+    moved: list[tuple[Any, ...]] = []
+    replaced: list[tuple[Any, ...]] = []
+    appended: list[tuple[Any, ...]] = []
+    for window in old:
+        lead = window.leads
+        if window.kind == "batch":
+            appended.append((window.parcel, b"".join(b"," + item for item in window.items) + b"]}"))
+        elif lead is not None:
+            e, extras = lead.envelope, encode_extras((lead.extra,))
+            window.width, window.flags = len(lead.item) + len(extras or b""), flags_of(e.keys)
+            replaced.append((window.parcel, lead.item, extras, e.lane, e.priority, e.deadline, e.keys))
+        moved.append((window.parcel, window.wake_at, window.width, window.flags))
+    yield ForEach(MOVE, _MOVED, moved)
+    yield ForEach(REPLACE, _REPLACED, replaced)
+    yield ForEach(APPEND, (("parcel", "uuid"), ("more", "bytea")), appended)

@@ -1,0 +1,1 @@
+"""Scripts of durable functions: remembered steps, signals and waits."""

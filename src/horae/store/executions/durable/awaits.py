@@ -1,0 +1,52 @@
+"""Awaits: the steps that wait for a signal. A row means that none has come for it."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from horae.env import Instant
+from horae.model.executions.awaits import Wait
+from horae.model.executions.settle import Awaited
+from horae.store.base import shelves
+from horae.store.script import Fetch, ForEach, Insert, Script, Statement
+
+COLUMNS: shelves.Columns = (
+    *shelves.ITEM, ("step", "text"), ("name", "text"), ("filter", "text"), ("deadline", "bigint"), ("at", "bigint"),
+)  # fmt: skip
+STEP: shelves.Columns = (*shelves.ITEM, ("step", "text"))
+OPEN = Statement(
+    "open_awaits",
+    "SELECT a.parcel, a.item, a.step FROM given JOIN awaits a ON a.parcel = given.parcel AND a.item = given.item",
+)
+OF_ITEM = Statement(
+    "awaits_of_item",
+    "SELECT a.at, a.step, a.filter, a.deadline, a.name FROM awaits a WHERE a.parcel = $1 AND a.item = $2",
+)
+DROP = Statement(
+    "drop_awaits",
+    "DELETE FROM awaits USING given WHERE awaits.parcel = given.parcel AND awaits.item = given.item"
+    " AND awaits.step = given.step",
+)
+
+
+def open_of(items: Sequence[tuple[UUID, int]]) -> Script[frozenset[Awaited]]:
+    """The steps of these items for which no signal has come. Their sessions are locked, so none comes meanwhile."""
+    rows = yield ForEach(OPEN, shelves.ITEM, items)
+    return frozenset((parcel, item, step) for parcel, item, step in rows)
+
+
+def of_item(parcel: UUID, item: int) -> Script[list[tuple[str, Wait]]]:
+    """What an execution waits for, the longest first, each with the name of its signal."""
+    rows = yield Fetch(OF_ITEM, (parcel, item))
+    ordered = sorted(rows, key=lambda row: row[:2])
+    return [(name, Wait(step=step, filter=filter, deadline=deadline)) for _, step, filter, deadline, name in ordered]
+
+
+def put(parcel: UUID, item: int, name: str, wait: Wait, now: Instant) -> Insert:
+    """A step waits from now on."""
+    row = (parcel, item, wait.step, name, wait.filter, wait.deadline, now)
+    return Insert("awaits", COLUMNS, [row], conflict="ON CONFLICT DO NOTHING")
+
+
+def drop(parcel: UUID, item: int, step: str) -> ForEach:
+    """A step waits no longer."""
+    return ForEach(DROP, STEP, [(parcel, item, step)])

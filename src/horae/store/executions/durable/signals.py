@@ -1,0 +1,115 @@
+"""Signals: delivered once, to a step that waits or to one that will.
+
+Whoever sends one holds what keeps the execution where it is: the lock of its slice, or of the session that runs it, as
+its report and its waits do. So a signal that comes while the execution is being suspended is seen by one side.
+"""
+
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Raw, Struct
+
+from horae.env import Instant
+from horae.model.executions.awaits import MOST_KEPT, TIMED_OUT, Signal, Wait, first_for, taken, taker
+from horae.model.fleet.protocol import Await, Awaited
+from horae.store.executions.durable import awaits, steps
+from horae.store.executions.durable.signal_rows import COUNT, SENT, SIGNALS, TAKE, kept_of
+from horae.store.executions.leaving.cancel import EXISTS, ON_HISTORY, ON_QUEUED, ON_RUNNING, ON_WAITING
+from horae.store.fleet.exchange import lock_sessions
+from horae.store.script import Fetch, Insert, Script, Statement, Together
+
+STEP = Statement("step_result", "SELECT s.result FROM steps s WHERE s.parcel = $1 AND s.item = $2 AND s.name = $3")
+WAKE = Statement(
+    "wake_for_signal",
+    "UPDATE waiting SET wake_at = $3 WHERE parcel = $1 AND lo <= $2 AND hi > $2 AND reason = 'signal'"
+    " AND (wake_at IS NULL OR wake_at > $3) RETURNING lo",
+)
+
+Sending = Literal["delivered", "kept", "final", "full", "moving", "unknown"]
+
+
+class Sent(Struct, frozen=True):
+    """What became of a signal; `wake_at` when it has woken its execution."""
+
+    verdict: Sending
+    wake_at: Instant | None = None
+
+
+def wait(session: UUID, body: Await, now: Instant) -> Script[Awaited | None]:
+    """A step waits for a signal: its result if one has come, or its time is over; None when its session holds it not.
+
+    A repeated call goes on with the deadline of the first.
+    """
+    sessions = yield from lock_sessions([session])  # guard: await-locks-session
+    live = session in sessions and sessions[session].live
+    if not live or not (yield from steps.is_held(session, body.parcel, body.item, body.attempt)):
+        return None
+    place = body.parcel, body.item
+    known = yield Fetch(STEP, (*place, body.step))
+    if known:
+        return Awaited(result=Raw(known[0][0]))
+    open = {wait.step: wait for _, wait in (yield from awaits.of_item(*place))}
+    begun = open.get(body.step)
+    kept = yield from kept_of(*place, body.signal)
+    signal = first_for(body.filter, kept)
+    if signal is not None:
+        yield Fetch(TAKE, (*place, signal.id, body.step))
+        return (yield from _end(body, taken(signal), now))
+    deadline = begun.deadline if begun is not None else None if body.timeout is None else now + body.timeout
+    if deadline is not None and deadline <= now:
+        return (yield from _end(body, TIMED_OUT, now))
+    if begun is None:
+        yield awaits.put(*place, body.signal, Wait(step=body.step, filter=body.filter, deadline=deadline), now)
+    return Awaited(deadline=deadline)
+
+
+def _end(body: Await, result: bytes, now: Instant) -> Script[Awaited]:
+    """The wait is over, by what the step remembers."""
+    place = body.parcel, body.item
+    yield Together([steps.put(*place, body.step, body.attempt, result, now), awaits.drop(*place, body.step)])
+    return Awaited(result=Raw(result))
+
+
+def send(parcel: UUID, item: int, signal: Signal, now: Instant) -> Script[Sent]:
+    """Deliver a signal to the step that waits for it, or keep it; `moving` asks the caller to try again.
+
+    The same signal, by its id, is delivered once. An execution that has ended takes none.
+    """
+    where = yield from _hold(parcel, item)
+    if where == "final" or where == "moving" or where == "unknown":
+        return Sent(where)
+    known = yield Fetch(SENT, (parcel, item, signal.id))
+    if known:
+        return Sent("kept" if known[0][0] is None else "delivered")
+    waits = [wait for name, wait in (yield from awaits.of_item(parcel, item)) if name == signal.name]
+    chosen = taker(waits, signal)
+    ((all, gone),) = yield Fetch(COUNT, (parcel, item))
+    if chosen is None and all - gone >= MOST_KEPT:
+        return Sent("full")
+    row = (parcel, item, signal.id, signal.name, signal.payload, all, None if chosen is None else chosen.step, now)
+    yield Insert("signals", SIGNALS, [row])
+    if chosen is None:
+        return Sent("kept")
+    kept = steps.put(parcel, item, chosen.step, 0, taken(signal), now)
+    yield Together([kept, awaits.drop(parcel, item, chosen.step)])
+    woken = (yield Fetch(WAKE, (parcel, item, now))) if where == "waiting" else []
+    return Sent("delivered", now if woken else None)
+
+
+Place = Literal["waiting", "queued", "running", "final", "moving", "unknown"]
+
+
+def _hold(parcel: UUID, item: int) -> Script[Place]:
+    """Keep an execution where it is, and tell where that is; whoever moves it right now is not waited for."""
+    for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
+        if (yield Fetch(find, (parcel, item))):  # guard: signal-holds-execution
+            return "waiting" if shelf == "waiting" else "queued"
+    rows = yield Fetch(ON_RUNNING, (parcel, item))
+    if rows:
+        session = rows[0][0]
+        yield from lock_sessions([session])  # guard: signal-locks-session
+        rows = yield Fetch(ON_RUNNING, (parcel, item))
+        return "running" if rows and rows[0][0] == session else "moving"  # guard: signal-looks-again
+    if (yield Fetch(ON_HISTORY, (parcel, item))):
+        return "final"
+    return "moving" if (yield Fetch(EXISTS, (parcel, item))) else "unknown"

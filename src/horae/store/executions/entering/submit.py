@@ -1,0 +1,181 @@
+"""Submit: accepted executions on disk, many requests in one transaction.
+
+Order: keys first, sorted, ON CONFLICT DO NOTHING; losers are answered with what the key stands for; winners then get
+their indexes and form parcels. Everything that can be refused was refused before.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.admission.gate import Passed
+from horae.model.admission.keys import KEYED, flags_of
+from horae.model.admission.quota import UNBOUNDED, Bounds
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.executions.parcel import Parcel
+from horae.store.admission import quotas
+from horae.store.executions.deduplication import meetings
+from horae.store.executions.entering.placing import NOBODY, place
+from horae.store.executions.entering.repeats import known_requests, remember
+from horae.store.executions.entering.restating import as_they_stand
+from horae.store.executions.entering.submission import (
+    Answered,
+    Asked,
+    NewLot,
+    Receipt,
+    Submission,
+    Submitted,
+    UniqueKey,
+)
+from horae.store.executions.entering.unique import name_keys, take_keys
+from horae.store.executions.parcels import enter_parcels, put_parcels
+from horae.store.executions.standing import Piece
+from horae.store.script import ForEach, Insert, Script, Statement
+from horae.store.triggers.dependencies import waits
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.waits import Wait
+
+# Held until the commit: a deletion waits for it and then finds what was accepted, or comes first and is seen here.
+CURRENT = Statement(
+    "current_jobs",
+    "SELECT j.id, j.version, j.state, j.rollout FROM given JOIN jobs j ON j.id = given.id FOR KEY SHARE OF j",
+)
+
+
+class JobMoved(Exception):
+    """A job was edited or deleted since the request was resolved: resolve again."""
+
+    def __init__(self, jobs: set[UUID]) -> None:
+        super().__init__(f"{len(jobs)} jobs changed")
+        self.jobs = jobs
+
+
+def submit(
+    submissions: Sequence[Submission], new_id: Callable[[], UUID], now: Instant, bounds: Bounds = UNBOUNDED
+) -> Script[Submitted]:
+    """Accept these requests; each is answered, none half. Raises OverQuota when there is no room for them."""
+    answers: dict[int, Answered] = {}
+    everything = list(enumerate(submissions))
+    drafted = if_nothing_is_known(everything, new_id, now)
+    if any(s.idempotency for s in submissions):
+        answers = yield from known_requests(submissions, drafted.answers if drafted else {}, now)
+    fresh = [(i, s) for i, s in everything if i not in answers]
+    asked = [e for _, s in fresh for e in s.executions]
+    yield from _check_jobs(asked)
+    met = meetings.Met()
+    changes: list[ForEach | Insert]
+    if drafted is not None and len(fresh) == len(everything):
+        placed, changes = drafted, []
+    else:
+        known = yield from take_keys(asked, now)
+        met = yield from meetings.meet(asked, known, new_id, now)
+        placed = _placed(fresh, known, new_id, now, met)
+        changes = [
+            *name_keys(asked, placed.receipts, known),
+            *remember((s, placed.answers[i]) for i, s in fresh),
+            *met.changes(asked, lambda i: placed.receipts[i][0].execution_id),
+        ]
+    if bounds:
+        made = [*((p.envelope, len(p)) for p, _ in placed.parcels), *met.made]
+        changes += yield from quotas.admit(bounds, _submitted(asked), made, now)
+    waiting = list(_waits(asked, placed.receipts, placed.parcels)) if any(e.patience is not None for e in asked) else []
+    held = {parcel_of(wait.execution) for wait in waiting}
+    keyed = [one for one in placed.parcels if flags_of(one[0].envelope.keys) & KEYED]
+    admitted = (yield from enter_parcels(keyed, held, now)) if keyed else None
+    lanes, wake_at = yield from put_parcels(placed.parcels, now, changes, held, admitted)
+    done = Started(lanes=lanes, wake_at=wake_at)
+    opened = (yield from meetings.settle(met, asked, new_id, now, done)) if met.acts else []
+    if waiting:
+        yield from waits.begin(waiting, new_id, now, done)
+    apart = _pieces(admitted.passed) if admitted is not None else {}
+    stands = {} if met.acts or waiting else apart
+    answers = yield from as_they_stand({**answers, **placed.answers}, held | apart.keys(), stands)
+    told = [answers[i] for i in range(len(submissions))]
+    return Submitted(told, [p for p, _ in placed.parcels], done.lanes, done.next, windows=opened)
+
+
+def _pieces(passed: Passed) -> dict[UUID, list[Piece]]:
+    """How the items of parcels stand of which some wait at the gate of their keys."""
+    waiting = {slice.parcel for slice in passed.waiting}
+    found: dict[UUID, list[Piece]] = {parcel: [] for parcel in waiting}
+    for state, slices in (("queued", passed.queued), ("waiting", passed.waiting)):
+        for slice in slices:
+            if slice.parcel in waiting:
+                found[slice.parcel].append((slice.lo, slice.hi, state))
+    return found
+
+
+def _submitted(asked: Sequence[Asked]) -> Iterable[tuple[int, int]]:
+    """How many executions each namespace asks for."""
+    counts: dict[int, int] = {}
+    for e in asked:
+        count = len(e.items) if isinstance(e, NewLot) else 1
+        counts[e.envelope.namespace] = counts.get(e.envelope.namespace, 0) + count
+    return counts.items()
+
+
+def _waits(
+    asked: Sequence[Asked], receipts: Sequence[Sequence[Receipt]], parcels: Iterable[tuple[Parcel, int]]
+) -> Iterator[Wait]:
+    """What is to wait for what its job depends on."""
+    due = {parcel.id: parcel.envelope.due_at for parcel, _ in parcels}
+    for e, mine in zip(asked, receipts, strict=True):
+        for receipt in mine if e.patience is not None else ():
+            parcel, first = parcel_of(receipt.execution_id), index_of(receipt.execution_id)
+            for item in range(first, first + receipt.count) if parcel in due and not receipt.deduplicated else ():
+                yield Wait(
+                    dependent=e.envelope.job, execution=execution_id(parcel, item), interval=e.extra.interval,
+                    deadline=due[parcel] + (e.patience or 0), own=False,
+                )  # fmt: skip
+
+
+class Placed(Struct, frozen=True):
+    """Where executions come to lie, and what their requests are answered."""
+
+    receipts: list[list[Receipt]]
+    parcels: list[tuple[Parcel, int]]
+    answers: dict[int, list[Receipt]]
+
+
+def if_nothing_is_known(
+    submissions: Sequence[tuple[int, Submission]], new_id: Callable[[], UUID], now: Instant
+) -> Placed | None:
+    """What everything would be answered if nothing was asked before: mostly so, and then written with the keys."""
+    if any(e.unique or e.meets for _, s in submissions for e in s.executions):
+        return None
+    return _placed(submissions, {}, new_id, now)
+
+
+def _placed(
+    submissions: Sequence[tuple[int, Submission]],
+    known: dict[UniqueKey, UUID],
+    new_id: Callable[[], UUID],
+    now: Instant,
+    met: meetings.Met | None = None,
+) -> Placed:
+    elsewhere = met.elsewhere if met is not None else NOBODY
+    receipts, parcels = place([e for _, s in submissions for e in s.executions], known, new_id, now, elsewhere)
+    each = iter(receipts)
+    answers = {i: [receipt for _ in s.executions for receipt in next(each)] for i, s in submissions}
+    return Placed(receipts, parcels, answers)
+
+
+def _check_jobs(executions: Iterable[Asked]) -> Script[None]:
+    """Every job still has the version, or the rollout, that the request was resolved against."""
+    resolved = {(e.envelope.job, e.envelope.version, e.rolling) for e in executions}
+    if not resolved:
+        return
+    rows = yield ForEach(CURRENT, (("id", "uuid"),), [(job,) for job in sorted({job for job, _, _ in resolved})])
+    current = {job: (version, rolling) for job, version, state, rolling in rows if state != "deleted"}
+    moved = {job for job, version, rolling in resolved if not _stands(version, rolling, current.get(job))}
+    if moved:  # guard: jobs-unmoved
+        raise JobMoved(moved)
+
+
+def _stands(version: int, rolling: int | None, current: tuple[int, int | None] | None) -> bool:
+    """Whether a job is as it was when one of its versions was taken, or chosen by a rollout."""
+    if current is None or current[1] != rolling:  # guard: submit-sees-rollout
+        return False
+    return rolling is not None or version == current[0]

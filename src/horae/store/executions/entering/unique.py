@@ -1,0 +1,68 @@
+"""Unique keys: a key stands for one execution for a stated time."""
+
+from collections.abc import Collection, Iterator, Sequence
+from uuid import UUID
+
+from horae.env import Instant
+from horae.store.base import shelves
+from horae.store.executions.entering.submission import Asked, NewExecution, Receipt, UniqueKey
+from horae.store.script import Again, ForEach, Insert, Script, Statement
+
+UNIQUE: shelves.Columns = (("namespace", "int"), ("scope", "text"), ("key", "text"))
+FREE_EXPIRED = Statement(
+    "free_expired_keys",
+    "DELETE FROM unique_keys WHERE (namespace, scope, key) IN (SELECT k.namespace, k.scope, k.key FROM given"
+    " JOIN unique_keys k ON k.namespace = given.namespace AND k.scope = given.scope AND k.key = given.key"
+    " WHERE k.until <= $4 FOR UPDATE OF k SKIP LOCKED)",
+)
+READ_KEYS = Statement(
+    "read_keys",
+    "SELECT k.namespace, k.scope, k.key, k.execution FROM given JOIN unique_keys k"
+    " ON k.namespace = given.namespace AND k.scope = given.scope AND k.key = given.key WHERE k.until > $4",
+)
+NAME_KEYS = Statement(
+    "name_keys",
+    "UPDATE unique_keys SET execution = given.execution FROM given WHERE unique_keys.namespace = given.namespace"
+    " AND unique_keys.scope = given.scope AND unique_keys.key = given.key",
+)
+
+
+def take_keys(executions: Sequence[Asked], now: Instant) -> Script[dict[UniqueKey, UUID]]:
+    """Take the unique keys; those held by others come back with their execution."""
+    wanted = {e.unique: e for e in executions if isinstance(e, NewExecution) and e.unique}
+    if not wanted:
+        return {}
+    keys = sorted(wanted)  # guard: keys-in-order
+    yield ForEach(FREE_EXPIRED, UNIQUE, keys, (now,))
+    columns: shelves.Columns = (*UNIQUE, ("execution", "uuid"), ("until", "bigint"))
+    rows = yield Insert(
+        "unique_keys",
+        columns,
+        [(*key, UUID(int=0), now + wanted[key].unique_for) for key in keys],
+        conflict="ON CONFLICT DO NOTHING",  # guard: key-taken-once
+        returning="namespace, scope, key",
+    )
+    mine = {tuple(row) for row in rows}
+    losers = [key for key in keys if key not in mine]
+    if not losers:
+        return {}
+    held = yield ForEach(READ_KEYS, UNIQUE, losers, (now,))
+    # Gone meanwhile, or whoever was about to replace them did not: they may be ours now.
+    if len(held) < len(losers):  # guard: key-gone-meanwhile
+        raise Again
+    return {(row[0], row[1], row[2]): row[3] for row in held}
+
+
+def name_keys(
+    asked: Sequence[Asked], placed: Sequence[Sequence[Receipt]], known: Collection[UniqueKey]
+) -> Iterator[ForEach]:
+    """Write into each key taken, not `known` before, which execution it stands for."""
+    taken = {
+        e.unique: mine[0].execution_id
+        for e, mine in zip(asked, placed, strict=True)
+        if e.unique is not None and e.unique not in known
+    }
+    rows = [(*unique, execution) for unique, execution in taken.items()]
+    if rows:
+        columns: shelves.Columns = (*UNIQUE, ("execution", "uuid"))
+        yield ForEach(NAME_KEYS, columns, rows)

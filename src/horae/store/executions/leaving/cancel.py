@@ -1,0 +1,114 @@
+"""Cancel: what waits or is queued ends at once; what runs is asked to stop.
+
+Nobody moves a running slice but its session: a running item leaves a request that the next exchange delivers.
+"""
+
+from typing import Literal
+from uuid import UUID
+
+from horae.env import Instant
+from horae.model.base.ids import execution_id
+from horae.model.executions.settle import Finished
+from horae.model.executions.slice import S, part
+from horae.model.fleet.protocol import RequestKind
+from horae.store.base import shelves
+from horae.store.executions.leaving.ends import tell
+from horae.store.fleet.exchange import lock_sessions
+from horae.store.script import Fetch, Insert, Row, Script, Statement
+from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.workflows import cancel as flow_cancel
+
+ON_WAITING = Statement(
+    "item_waiting",
+    f"SELECT {shelves.names(shelves.WAITING)} FROM waiting WHERE parcel = $1 AND lo <= $2 AND hi > $2"
+    " AND reason <> 'children' FOR UPDATE SKIP LOCKED",
+)
+# A workflow under way ends with its steps: it is asked under its own lock.
+WITH_CHILDREN = Statement(
+    "item_with_children", "SELECT 1 FROM waiting WHERE parcel = $1 AND lo = $2 AND reason = 'children'"
+)
+ON_QUEUED = Statement(
+    "item_queued",
+    f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE parcel = $1 AND lo <= $2 AND hi > $2"
+    " FOR UPDATE SKIP LOCKED",
+)
+ON_RUNNING = Statement(
+    "item_running", "SELECT session, attempt FROM running WHERE parcel = $1 AND lo <= $2 AND hi > $2"
+)
+ON_HISTORY = Statement("item_history", "SELECT state FROM history WHERE parcel = $1 AND lo <= $2 AND hi > $2")
+
+Cancelled = Literal["cancelled", "asked", "final", "moving", "unknown"]
+
+
+def cancel(
+    parcel: UUID, item: int, reason: str, now: Instant, new_id: NewId, done: Started | None = None
+) -> Script[tuple[Cancelled, UUID | None]]:
+    """Try to cancel one item; `moving` asks the caller to try again in a new transaction.
+
+    `asked` comes with the session that was asked. Jobs that depend on its job hear of it, and who waited for its keys
+    goes on: `done` tells what was started.
+    """
+    done = Started() if done is None else done
+    for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
+        rows = yield Fetch(find, (parcel, item))
+        if rows:
+            ended = yield from _end(shelf, rows[0], item, reason, now)
+            yield from tell([ended], new_id, now, done)
+            return "cancelled", None
+    rows = yield Fetch(ON_RUNNING, (parcel, item))
+    if rows:
+        return (yield from _ask(parcel, item, rows[0][0], reason, now))
+    if (yield Fetch(WITH_CHILDREN, (parcel, item))):
+        return (yield from flow_cancel.cancel(execution_id(parcel, item), reason, new_id, now, done)), None
+    rows = yield Fetch(ON_HISTORY, (parcel, item))
+    if rows:
+        return "final", None
+    exists = yield Fetch(EXISTS, (parcel, item))
+    return ("moving", None) if exists else ("unknown", None)
+
+
+EXISTS = Statement("item_exists", "SELECT 1 FROM parcels WHERE id = $1 AND n > $2")
+
+
+def _end(shelf: str, row: Row, item: int, reason: str, now: Instant) -> Script[Finished]:
+    """Split the slice around the item and put the item on history."""
+    if shelf == "waiting":
+        waits = shelves.waiting(row)
+        yield shelves.take(shelf, [waits])
+        yield from _put(shelves.put_waiting(_around(waits, item)))
+        ended = Finished(slice=part(waits, item, item + 1), state="cancelled", reason=reason, completed_at=now)
+    else:
+        stands = shelves.queued(row)
+        yield shelves.take(shelf, [stands])
+        yield from _put(shelves.put_queued(_around(stands, item)))
+        one = part(stands, item, item + 1)
+        ended = Finished(slice=one, state="cancelled", reason=reason, queued_at=stands.queued_at, completed_at=now)
+    yield shelves.put_finished([ended])
+    return ended
+
+
+def _around(slice: S, item: int) -> list[S]:
+    around = (slice.lo, item), (item + 1, slice.hi)
+    return [part(slice, lo, hi) for lo, hi in around if lo < hi]  # guard: cancel-keeps-neighbours
+
+
+def _put(insert: Insert) -> Script[None]:
+    if insert.rows:
+        yield insert
+
+
+def _ask(parcel: UUID, item: int, session: UUID, reason: str, now: Instant) -> Script[tuple[Cancelled, UUID | None]]:
+    """What runs is asked to stop; one that has just moved is looked for again."""
+    asked = yield from ask(parcel, item, session, "cancel", reason, now)
+    return ("asked", session) if asked else ("moving", None)
+
+
+def ask(parcel: UUID, item: int, session: UUID, kind: RequestKind, reason: str, now: Instant) -> Script[bool]:
+    """Leave a request for a running item: lock its session, look again, write it down. False when it has moved."""
+    yield from lock_sessions([session])  # guard: cancel-locks-session
+    rows = yield Fetch(ON_RUNNING, (parcel, item))
+    if not rows or rows[0][0] != session:
+        return False
+    row = (parcel, item, rows[0][1], kind, session, reason, now)
+    yield Insert("requests", shelves.REQUESTS, [row], conflict="ON CONFLICT DO NOTHING")  # guard: cancel-asked-once
+    return True

@@ -1,0 +1,205 @@
+"""End what a deleted job still has to do: whole slices in batches, in the order of their keys.
+
+What a deletion was asked to end is kept in its job's row until it has been done, so that whoever comes after a crash
+can go on. A submission holds its job's row while it is written, so a deletion sees all that was accepted before it.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.base.ids import execution_id
+from horae.model.executions.execution import READS_AS_RUNNING
+from horae.model.executions.slice import Queued, Waiting
+from horae.store.base import shelves
+from horae.store.executions.leaving.ends import as_cancelled, tell
+from horae.store.fleet.exchange import lock_sessions
+from horae.store.script import Fetch, Insert, Rows, Script, Statement
+from horae.store.triggers.dependencies.starts import NewId, Started
+
+_BEGUN = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
+# By key from where the last batch ended: a batch that began at the start would walk over what others hold again.
+_BATCH = "WHERE job = $1 AND (parcel, lo) > ($2, $3)"
+_ORDER = "ORDER BY parcel, lo LIMIT $4 FOR UPDATE SKIP LOCKED"
+OF_JOB = {
+    "waiting": Statement(
+        "job_waiting",
+        f"SELECT {shelves.names(shelves.WAITING)} FROM waiting {_BATCH} AND reason NOT IN ({_BEGUN}) {_ORDER}",
+    ),
+    "queued": Statement("job_queued", f"SELECT {shelves.names(shelves.QUEUED)} FROM queued {_BATCH} {_ORDER}"),
+}
+# What sleeps has begun, and holds no worker that could be asked to stop it. Workflows are asked by themselves.
+ASLEEP = Statement(
+    "job_asleep",
+    f"SELECT {shelves.names(shelves.WAITING)} FROM waiting {_BATCH} AND reason IN ({_BEGUN})"
+    f" AND reason <> 'children' {_ORDER}",
+)
+FLOWS = Statement(
+    "job_workflows", "SELECT parcel, lo FROM waiting WHERE job = $1 AND reason = 'children' ORDER BY parcel, lo"
+)
+SESSIONS = Statement("sessions_of_job", "SELECT DISTINCT session FROM running WHERE job = $1 ORDER BY session")
+HELD = Statement("job_running", "SELECT parcel, lo, hi, attempt FROM running WHERE session = $1 AND job = $2")
+# Both shelves in one statement: what a promotion moves from one to the other is seen on either.
+PENDING = Statement(
+    "job_pending",
+    "SELECT 1 WHERE EXISTS (SELECT 1 FROM queued WHERE job = $1)"
+    f" OR EXISTS (SELECT 1 FROM waiting WHERE job = $1 AND reason NOT IN ({_BEGUN}))",
+)
+UNFINISHED = Statement("unfinished_deletions", "SELECT id FROM jobs WHERE ending IS NOT NULL ORDER BY id LIMIT 100")
+ENDING = Statement("ending_of_job", "SELECT ending FROM jobs WHERE id = $1")
+# A restoration waits for this batch, and this batch for a restoration: what is accepted after it is not cancelled.
+STILL_ENDING = Statement(
+    "still_ending", "SELECT id FROM jobs WHERE id = $1 AND ending IN ('pending', 'all') FOR KEY SHARE"
+)
+STILL_STOPPING = Statement(
+    "still_stopping", "SELECT id FROM jobs WHERE id = $1 AND ending IN ('running', 'all') FOR KEY SHARE"
+)
+SETTLE = Statement("settle_deletion", "UPDATE jobs SET ending = NULL WHERE id = $1 AND ending = $2")
+ASK = Statement(
+    "ask_ending",
+    "UPDATE jobs SET ending = CASE WHEN ending IS NULL OR ending = $2 THEN $2 ELSE 'all' END"
+    " WHERE id = $1 AND state = 'deleted'",
+)
+
+Ending = Literal["pending", "running", "all"]
+Place = tuple[UUID, int]
+START: Place = (UUID(int=0), -1)
+
+
+class Batch(Struct, frozen=True):
+    """What one batch cancelled, and where the next begins; None when this shelf has been walked."""
+
+    items: int
+    next: Place | None
+
+
+def cancel_pending(
+    shelf: str,
+    job: UUID,
+    new_id: NewId,
+    after: Place,
+    limit: int,
+    reason: str,
+    now: Instant,
+    done: Started | None = None,
+) -> Script[Batch]:
+    """Put a batch of a job's waiting or queued slices on history; what a claim holds right now is left to it.
+
+    Jobs that depend on it hear of what ended: `done` tells what was started.
+    """
+    rows = yield Fetch(OF_JOB[shelf], (job, *after, limit))
+    return (yield from cancel_batch(shelf, rows, limit, new_id, reason, now, done))
+
+
+def cancel_batch(
+    shelf: str, rows: Rows, limit: int, new_id: NewId, reason: str, now: Instant, done: Started | None
+) -> Script[Batch]:
+    """Put rows of a shelf that were found, and are held, on history; fewer than the limit are the last."""
+    if not rows:
+        return Batch(0, None)
+    read = shelves.waiting if shelf == "waiting" else shelves.queued
+    slices: list[Waiting | Queued] = [read(row) for row in rows]
+    yield from cancel_slices(shelf, slices, new_id, reason, now, done)
+    last = slices[-1]
+    return Batch(sum(s.hi - s.lo for s in slices), (last.parcel, last.lo) if len(rows) == limit else None)
+
+
+def cancel_slices(
+    shelf: str,
+    slices: Sequence[Waiting | Queued],
+    new_id: NewId,
+    reason: str,
+    now: Instant,
+    done: Started | None = None,
+) -> Script[None]:
+    """Put slices that somebody holds on history; whoever waits for their end hears of it, and `done` tells who."""
+    yield shelves.take(shelf, slices)
+    ended = [as_cancelled(s, reason, now) for s in slices]
+    yield shelves.put_finished(ended)
+    yield from tell(ended, new_id, now, Started() if done is None else done)
+
+
+def cancel_more(
+    shelf: str,
+    job: UUID,
+    new_id: NewId,
+    after: Place,
+    limit: int,
+    reason: str,
+    now: Instant,
+    done: Started | None = None,
+) -> Script[Batch]:
+    """The next batch of a deletion, unless the job has come back meanwhile."""
+    if not (yield Fetch(STILL_ENDING, (job,))):
+        return Batch(0, None)
+    return (yield from cancel_pending(shelf, job, new_id, after, limit, reason, now, done))
+
+
+def cancel_asleep(
+    job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant, done: Started | None = None
+) -> Script[Batch]:
+    """The next batch of what a deletion is to stop and no worker holds, unless the job has come back meanwhile."""
+    if not (yield Fetch(STILL_STOPPING, (job,))):
+        return Batch(0, None)
+    rows = yield Fetch(ASLEEP, (job, *after, limit))
+    return (yield from cancel_batch("waiting", rows, limit, new_id, reason, now, done))
+
+
+def is_pending(job: UUID) -> Script[bool]:
+    """Whether something of a job waits or is queued."""
+    return bool((yield Fetch(PENDING, (job,))))
+
+
+def unfinished() -> Script[list[UUID]]:
+    """Deleted jobs of which something is still to be ended."""
+    rows = yield Fetch(UNFINISHED)
+    return [row[0] for row in rows]
+
+
+def ending_of(job: UUID) -> Script[Ending | None]:
+    """What a deletion has still to end."""
+    rows = yield Fetch(ENDING, (job,))
+    return rows[0][0] if rows else None
+
+
+def ask(job: UUID, ending: Ending) -> Script[None]:
+    """Let a job that is deleted already end this too."""
+    yield Fetch(ASK, (job, ending))
+
+
+def settle(job: UUID, ended: Ending) -> Script[None]:
+    """A deletion has ended this, and unless it was asked for more meanwhile nothing is left to do."""
+    yield Fetch(SETTLE, (job, ended))
+
+
+def workflows_of(job: UUID) -> Script[list[UUID]]:
+    """The executions of a job that wait for their steps."""
+    return [execution_id(parcel, item) for parcel, item in (yield Fetch(FLOWS, (job,)))]
+
+
+def sessions_of(job: UUID) -> Script[list[UUID]]:
+    """The sessions that run something of a job."""
+    rows = yield Fetch(SESSIONS, (job,))
+    return [row[0] for row in rows]
+
+
+def ask_session(session: UUID, job: UUID, reason: str, now: Instant) -> Script[int]:
+    """Ask a session to stop all it runs of a job; its row's lock keeps what it holds from moving meanwhile."""
+    yield from lock_sessions([session])  # guard: ask-locks-session
+    rows = yield Fetch(HELD, (session, job))
+    return (yield from ask_to_stop(session, rows, reason, now))
+
+
+def ask_to_stop(session: UUID, rows: Rows, reason: str, now: Instant) -> Script[int]:
+    """Ask a session, which is locked, to stop spans that it runs, each with its attempt; how many executions."""
+    asked = [
+        (parcel, item, attempt, "cancel", session, reason, now)
+        for parcel, lo, hi, attempt in rows
+        for item in range(lo, hi)
+    ]
+    if asked:
+        yield Insert("requests", shelves.REQUESTS, asked, conflict="ON CONFLICT DO NOTHING")
+    return len(asked)

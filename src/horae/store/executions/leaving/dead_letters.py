@@ -1,0 +1,57 @@
+"""Dead letters: marks beside failed executions. The execution itself stays in history as it ended."""
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from horae.env import Instant
+from horae.model.admission.keys import AGAIN
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.executions.execution import CANCELLED
+from horae.model.executions.parcel import extra_of
+from horae.model.executions.settle import Finished
+from horae.store.base.shelves import ITEM, Columns
+from horae.store.script import ForEach, Insert, Script, Statement
+
+COLUMNS: Columns = (
+    ("parcel", "uuid"), ("item", "int"), ("kind", "text"), ("execution", "uuid"), ("at", "bigint"),
+)  # fmt: skip
+RETRIED, DISCARDED = "retried", "discarded"
+# A retry is for good; what was discarded may still be retried.
+_UNLESS_RETRIED = (
+    "ON CONFLICT (parcel, item) DO UPDATE SET kind = excluded.kind, execution = excluded.execution, at = excluded.at"
+    " WHERE marks.kind = 'discarded' AND excluded.kind = 'retried'"
+)
+
+
+EXTRAS = Statement("extras_of_retries", "SELECT p.id, p.extras FROM given JOIN parcels p ON p.id = given.parcel")
+UNMARK = Statement(
+    "reopen_letters",
+    "DELETE FROM marks USING given WHERE marks.parcel = given.parcel AND marks.item = given.item"
+    " AND marks.kind = 'retried' AND marks.execution = given.execution",
+)
+
+
+def reopened(letters: Iterable[tuple[UUID, UUID]]) -> ForEach:
+    """Open letters again: the new execution beside each was cancelled."""
+    return ForEach(UNMARK, (*ITEM, ("execution", "uuid")), [(parcel_of(id), index_of(id), new) for id, new in letters])
+
+
+def reopen(finished: Iterable[Finished]) -> Script[None]:
+    """Open the letters again that executions which were cancelled ran again."""
+    given_up = [f.slice for f in finished if f.slice.flags & AGAIN and f.state == CANCELLED]
+    if not given_up:
+        return
+    rows = yield ForEach(EXTRAS, (("parcel", "uuid"),), [(parcel,) for parcel in sorted({s.parcel for s in given_up})])
+    extras: dict[UUID, bytes | None] = dict(rows)
+    items = [(slice.parcel, item) for slice in given_up for item in range(slice.lo, slice.hi)]
+    letters = [(extra_of(extras.get(parcel), item).retry_of, execution_id(parcel, item)) for parcel, item in items]
+    yield reopened(sorted((letter, new) for letter, new in letters if letter is not None))
+
+
+def mark(kind: str, letters: Sequence[tuple[UUID, UUID | None]], now: Instant) -> Script[None]:
+    """Say what was done with failed executions; a retried one names its new execution. The first retry stays."""
+    # Marks are taken in one order by everybody.
+    letters = sorted(letters, key=lambda letter: letter[0])  # guard: dead-letters-in-order
+    rows = [(parcel_of(id), index_of(id), kind, new, now) for id, new in letters]
+    if rows:
+        yield Insert("marks", COLUMNS, rows, conflict=_UNLESS_RETRIED)

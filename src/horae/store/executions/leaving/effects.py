@@ -1,0 +1,214 @@
+"""What the ends of attempts bring about: where items go, who hears of it, and what is counted.
+
+Reports and rescues have them alike; so does whatever else ends executions.
+"""
+
+from collections.abc import Iterable, Iterator
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant, Micros
+from horae.features.rollouts.model.values import Trial
+from horae.model.admission.circuit import Attempted
+from horae.model.admission.keys import AGAIN, CHOSEN, CIRCUIT, KEYED
+from horae.model.base.show import status_of
+from horae.model.executions.execution import CANCELLED
+from horae.model.executions.parcel import Parcel
+from horae.model.executions.settle import Fates, Finished, Tried, time_worked, timing_of
+from horae.model.executions.slice import Queued, Running, Slice
+from horae.model.fleet.protocol import Range
+from horae.store.admission import holders
+from horae.store.base import shelves
+from horae.store.executions import beginnings
+from horae.store.executions.told import Ended, Moved, Retried, Stepped, Waited, is_step
+from horae.store.script import Insert, Script
+from horae.store.triggers.dependencies.arrivals import Over, arrive
+from horae.store.triggers.dependencies.starts import NewId, Started
+
+Stamp = tuple[UUID, int]  # session and channel: one exchange of a batch
+
+
+class Effects(Struct):
+    """What a batch of reports did, beside what the sessions are told."""
+
+    ignored: dict[Stamp, list[Range]] = {}
+    ended: list[Ended] = []
+    retried: int = 0
+    failures: dict[str, int] = {}  # attempts that failed or were lost, by the class of their failure
+    repeats: list[Retried] = []  # the same by job, and what was lost with its worker
+    waited: list[Waited] = []  # of what has begun, and goes on
+    wakes: list[Instant] = []
+    requeued: dict[int, int] = {}  # lane -> least rank of what may be claimed there again
+    logged: list[Moved] = []
+    moved: list[Moved] = []  # what went on without ending
+    feeding: set[UUID] = set()  # jobs of these slices on which others depend
+    freed: set[UUID] = set()  # parcels of which items no longer hold their keys
+    keys: dict[UUID, str | None] = {}  # those of parcels, where they were read with something else
+    started: list[Moved] = []  # executions of those others
+    returned: list[Queued] = []  # what went back to the queue as it was
+    attempted: list[Attempted] = []  # what circuits are judged by
+    trials: list[Trial] = []  # what rollouts are judged by
+    made: list[Parcel] = []  # those of them that are new
+    children: list[Finished] = []  # steps of workflows that have ended, and have not been told of
+    given_up: list[Finished] = []  # what ran a dead letter again, and was cancelled
+    stepped: list[Stepped] = []  # steps of workflows that went on
+    newborn: list[Queued] = []  # steps that follow from those that ended, and stand in no queue yet
+    open: set[int] = set()  # lanes of such steps that neither a hold nor a limit is about
+    stored: dict[int, int] = {}  # namespace -> bytes of results
+
+    def queue(self, slices: Iterable[Queued]) -> Insert:
+        """Put slices into the queue, where they may be claimed."""
+        slices = list(slices)
+        for slice in slices:
+            self.may_claim(slice)
+        return shelves.put_queued(slices)
+
+    def may_claim(self, slice: Queued | Running) -> None:
+        """Something can be claimed where this slice lies, or came from."""
+        self.requeued[slice.lane] = min(slice.rank, self.requeued.get(slice.lane, slice.rank))
+
+
+def free_keys(effects: Effects, now: Instant) -> Script[None]:
+    """What has ended, or waits to be tried again, may be what others wait for under the same keys."""
+    entered = yield from holders.free(effects.freed, now, effects.keys)
+    for slice in entered.queued:
+        effects.may_claim(slice)
+    effects.started += [_moved(slice, "queued") for slice in entered.queued]
+    if entered.wake_at is not None:
+        effects.wakes.append(entered.wake_at)
+
+
+def tell_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[None]:
+    """What has ended may be what other jobs wait for."""
+    over = [Over(e.parcel, e.lo, e.hi, e.job, e.state) for e in effects.ended if e.job in effects.feeding]
+    if not over:
+        return
+    done = Started()
+    yield from arrive(over, new_id, now, done)
+    take_in(effects, done)
+
+
+def take_in(effects: Effects, done: Started) -> None:
+    """What followed for dependents goes with the rest."""
+    for lane, rank in done.lanes.items():
+        effects.requeued[lane] = min(rank, effects.requeued.get(lane, rank))
+    effects.wakes += [at for at in (done.wake_at, done.look_at) if at is not None]
+    effects.started += [Moved(p.id, 0, len(p), p.envelope.job, p.envelope.namespace, "queued") for p in done.parcels]
+    effects.started += [_moved(slice, "queued") for slice in done.released]
+    effects.made += done.parcels
+    effects.ended += done.ended
+    effects.stepped += done.stepped
+
+
+def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
+    """Put settled items where they go."""
+    effects.attempted += _attempted(fates)
+    effects.trials += _trials(fates)
+    effects.repeats += _repeats(fates)
+    if fates.finished:
+        yield shelves.put_finished(fates.finished)
+        effects.freed |= {f.slice.parcel for f in fates.finished if f.slice.flags & KEYED}
+        effects.ended += [_ended(f) for f in fates.finished]
+        effects.children += [f for f in fates.finished if is_step(f.slice.flags)]
+        effects.given_up += [f for f in fates.finished if f.slice.flags & AGAIN and f.state == CANCELLED]
+        for f in fates.finished:
+            if f.results is not None:
+                total = effects.stored.get(f.slice.namespace, 0)
+                effects.stored[f.slice.namespace] = total + len(f.results.blob)
+    if fates.waiting:
+        yield shelves.put_waiting(fates.waiting)
+        effects.freed |= {w.parcel for w in fates.waiting if w.flags & KEYED}  # guard: retry-frees-keys
+        effects.wakes += [w.wake_at for w in fates.waiting if w.wake_at is not None]
+        effects.retried += sum(w.hi - w.lo for w in fates.waiting if w.reason == "retry")
+        effects.moved += [_moved(w, status_of("waiting", w.reason)) for w in fates.waiting]
+    if fates.queued:
+        yield shelves.put_queued(fates.queued)
+        for q in fates.queued:
+            effects.may_claim(q)
+        effects.returned += fates.queued
+        effects.moved += [_moved(q, "queued") for q in fates.queued]
+    if fates.tried:
+        yield shelves.put_tried(fates.tried, worker, session)
+        _count_failures(fates.tried, effects)
+    if fates.blobs:
+        yield shelves.put_blobs(fates.blobs)
+    if fates.begun:
+        yield beginnings.remembered(fates.begun)
+
+
+def _count_failures(tried: Iterable[Tried], effects: Effects) -> None:
+    """Count attempts that failed, or were lost with their worker, by class."""
+    for t in tried:
+        if t.error is not None and t.outcome != "cancelled":
+            effects.failures[t.error.kind] = effects.failures.get(t.error.kind, 0) + t.hi - t.lo
+
+
+def _attempted(fates: Fates) -> Iterator[Attempted]:
+    """What circuits hear of; slices of other jobs carry no flag for them."""
+    for f in fates.finished:
+        s = f.slice
+        if s.flags & CIRCUIT and f.state in ("success", "failed") and (f.error is None or f.error.kind != "lost"):
+            ok = f.state == "success"
+            yield Attempted(s.parcel, s.job, (s.hi - s.lo) * ok, (s.hi - s.lo) * (not ok))
+    for w in fates.waiting:
+        if w.flags & CIRCUIT and w.reason == "retry":
+            yield Attempted(w.parcel, w.job, 0, w.hi - w.lo)
+
+
+def _trials(fates: Fates) -> Iterator[Trial]:
+    """What rollouts hear of; slices that none chose carry no flag for it."""
+    for f in fates.finished:
+        s = f.slice
+        if s.flags & CHOSEN and f.state in ("success", "failed") and (f.error is None or f.error.kind != "lost"):
+            yield Trial(s.parcel, s.job, "success" if f.state == "success" else "failed", s.hi - s.lo, _spans(f))
+    for w in fates.waiting:
+        if w.flags & CHOSEN and w.reason == "retry":
+            yield Trial(w.parcel, w.job, "retried", w.hi - w.lo)
+
+
+def _spans(finished: Finished) -> tuple[Micros, ...]:
+    """How long each item took, where that is known."""
+    count, first, last = finished.slice.hi - finished.slice.lo, finished.started_at, finished.completed_at
+    if first is None or (finished.timings is None and count > 1):
+        return ()
+    return tuple(
+        max(0, end - (start or end))
+        for start, end in (timing_of(finished.timings, i, first, last) for i in range(count))
+    )
+
+
+def _repeats(fates: Fates) -> Iterator[Retried]:
+    """What is tried again, and what was lost with its worker."""
+    for w in fates.waiting:
+        if w.reason == "retry":
+            yield Retried(w.job, w.namespace, w.hi - w.lo)
+    lost = [tried for tried in fates.tried if tried.outcome == "lost"]
+    if lost:
+        slices: dict[UUID, Slice] = {slice.parcel: slice for slice in [*fates.waiting, *fates.queued]}
+        slices |= {f.slice.parcel: f.slice for f in fates.finished}
+        for tried in lost:
+            slice = slices[tried.parcel]
+            yield Retried(slice.job, slice.namespace, tried.hi - tried.lo, "lost")
+
+
+def _moved(slice: Slice, state: str) -> Moved:
+    return Moved(slice.parcel, slice.lo, slice.hi, slice.job, slice.namespace, state)
+
+
+def _ended(finished: Finished) -> Ended:
+    s = finished.slice
+    began = finished.started_at
+    busy, spans = time_worked(began, finished.completed_at, finished.timings)
+    if not isinstance(s, Running):
+        return Ended(
+            s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, 0, spans, attempt=s.attempt,
+            step=is_step(s.flags),
+            at=finished.completed_at,
+        )  # fmt: skip
+    waited = None if began is None or s.started_at is not None else max(0, began - s.queued_at)
+    return Ended(
+        s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, s.lane, spans, waited, None, s.attempt,
+        is_step(s.flags),
+        finished.completed_at,
+    )  # fmt: skip

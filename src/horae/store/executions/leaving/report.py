@@ -1,0 +1,364 @@
+"""Report: what workers say about the items they hold, matched by overlap and settled.
+
+Only its session's report, or the rescue of that session, moves a running slice; both hold the session's row lock, so
+running rows need none of their own.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import msgspec
+from msgspec import structs
+
+from horae.env import Instant
+from horae.model.admission.keys import KEYED, LIMITED
+from horae.model.definitions.job import Spec
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions.parcel import AT_MOST_ONCE
+from horae.model.executions.settle import Awaited, Failed, Rules, Settler, has_begun
+from horae.model.executions.slice import Running, Span, match, part
+from horae.model.fleet.protocol import MAX_PROGRESS, Failure, Outcome, Range
+from horae.model.fleet.suspects import is_suspect
+from horae.store.base import shelves
+from horae.store.base.deferred import Change, Deferred
+from horae.store.executions.durable import awaits
+from horae.store.executions.leaving import dead_letters
+from horae.store.executions.leaving.effects import Effects, free_keys, put_fates, tell_dependents
+from horae.store.executions.leaving.ends import follow_steps
+from horae.store.executions.leaving.stops import NO_STOPS, Cancels, cancel_asked, stops_of
+from horae.store.executions.log_lines import keep_lines
+from horae.store.executions.told import Moved, Waited
+from horae.store.script import ForEach, Insert, Script, Statement, Together
+from horae.store.triggers.dependencies.starts import NewId
+from horae.store.workflows.locks import Kin
+
+if TYPE_CHECKING:
+    from horae.store.fleet.exchange import Head, SessionRow
+
+# Told with the slice where any job depends on another, so that ends on which nothing depends cost no statement more.
+FEEDS = "EXISTS (SELECT 1 FROM dependencies d WHERE d.upstream = r.job) AS feeds"
+FEEDS_AT = len(shelves.RUNNING)
+# So are the keys that it holds, where it has a flag for them.
+KEYS = f"CASE WHEN (r.flags & {KEYED}) <> 0 THEN (SELECT p.keys FROM parcels p WHERE p.id = r.parcel) END AS keys"
+# Overlap, not equality: another report of this session may have cut the slice. A session that lost its slices finds
+# nothing here, so its late report changes nothing.
+HELD = Statement(
+    "held",
+    f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {KEYS} FROM given"
+    " JOIN running r ON r.parcel = given.parcel"
+    " WHERE r.session = given.session AND r.attempt = given.attempt AND r.lo < given.hi AND r.hi > given.lo",
+    at_once=True,
+)
+HELD_FEEDING = Statement(
+    "held_feeding",
+    f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {FEEDS}, {KEYS} FROM given"
+    " JOIN running r ON r.parcel = given.parcel"
+    " WHERE r.session = given.session AND r.attempt = given.attempt AND r.lo < given.hi AND r.hi > given.lo",
+    at_once=True,
+)
+HELD_BY: shelves.Columns = (
+    ("session", "uuid"), ("parcel", "uuid"), ("lo", "int"), ("hi", "int"), ("attempt", "int"),
+)  # fmt: skip
+RULES = Statement(
+    "parcel_rules",
+    "SELECT p.id, p.job, p.version, p.delivery, p.due_at, v.spec FROM given JOIN parcels p ON p.id = given.parcel"
+    " JOIN job_versions v ON v.job = p.job AND v.version = p.version",
+)
+# Counted where they are kept, only for jobs that ask: what failed by which class is not carried along.
+SPENT = Statement(
+    "spent_budgets",
+    "SELECT a.parcel, a.lo, a.hi, a.kind, count(*) FROM given JOIN attempts a ON a.parcel = given.parcel"
+    " WHERE a.outcome = 'failed' GROUP BY a.parcel, a.lo, a.hi, a.kind",
+)
+FORGET_REQUESTS = Statement(
+    "forget_requests",
+    "DELETE FROM requests WHERE EXISTS (SELECT 1 FROM given WHERE requests.parcel = given.parcel"
+    " AND requests.item >= given.lo AND requests.item < given.hi)",
+)
+RANGE: shelves.Columns = (("parcel", "uuid"), ("lo", "int"), ("hi", "int"))
+PROGRESS: shelves.Columns = (
+    ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("percent", "float"), ("message", "text"),
+    ("at", "bigint"),
+)  # fmt: skip
+# A sign of life leaves standing what the attempt told of itself before.
+_SIGN = "excluded.percent IS NULL AND excluded.attempt = progress.attempt"
+_PROGRESS = (
+    "ON CONFLICT (parcel, item) DO UPDATE SET attempt = excluded.attempt,"
+    f" percent = CASE WHEN {_SIGN} THEN progress.percent ELSE excluded.percent END,"
+    f" message = CASE WHEN {_SIGN} THEN progress.message ELSE excluded.message END, at = excluded.at"
+)
+
+NOTHING: frozenset[Awaited] = frozenset()
+HANDED_BACK = Failure(
+    type="HandedBack", message="The worker handed back an execution that had begun and may run at most once."
+)
+
+NOT_DURABLE = Failure(
+    type="NotDurable", message="The worker suspended an execution of a job that is not durable.", permanent=True
+)
+
+
+def settle(
+    heads: Sequence["Head"],
+    sessions: Mapping[UUID, "SessionRow"],
+    policies: Mapping[tuple[UUID, int], RetryPolicy],
+    moves: Deferred,
+    now: Instant,
+    rng: Random,
+    new_id: NewId,
+    kin: Kin | None = None,
+) -> Script[Effects]:
+    """Settle the outcomes and notes of these exchanges; their sessions are locked and live.
+
+    The last moves are left to the caller, who makes them together with what follows from them; so are the steps that
+    follow in workflows.
+    """
+    effects = Effects()
+    told = [head for head in heads if says_something(head)]
+    if not told:
+        return effects
+    held = yield from _held(told, effects, depended=any(row.depended for row in sessions.values()))
+    for head in told:
+        mine = held.get(head.session, {})  # guard: mine-by-session
+        if head.exchange.started:
+            yield from _start(head, mine, effects, moves, now)
+        yield from _note(head, mine, effects, now)
+        if head.exchange.logs:
+            yield from keep_lines(head, _Holds(mine), effects)
+        if head.exchange.outcomes:
+            row = sessions[head.session]
+            row.dirty = True
+            yield from _settle_one(head, row, mine, policies, effects, moves, now, rng)
+    if effects.children:
+        yield from follow_steps(effects, moves, new_id, now, kin, keeps_newborn=True)
+    if effects.freed:
+        yield from moves.make()
+        yield from free_keys(effects, now)  # guard: end-frees-keys
+    if effects.feeding:
+        yield from moves.make()
+        yield from tell_dependents(effects, new_id, now)
+    if effects.given_up:
+        yield from dead_letters.reopen(effects.given_up)
+    return effects
+
+
+def says_something(head: "Head") -> bool:
+    """Whether an exchange brings anything to be written down."""
+    up = head.exchange
+    return bool(up.outcomes or up.started or up.progress or up.logs)
+
+
+def _spans(head: "Head") -> Iterable[Span]:
+    up = head.exchange
+    yield from (Span(o.parcel, o.lo, o.hi, o.attempt) for o in up.outcomes)
+    yield from (Span(s.parcel, s.lo, s.hi, s.attempt) for s in up.started)
+    yield from (Span(p.parcel, p.item, p.item + 1, p.attempt) for p in up.progress)
+    yield from (Span(log.parcel, log.item, log.item + 1, log.attempt) for log in up.logs)
+
+
+Held = dict[tuple[UUID, int], Running]
+
+
+def _held(heads: Sequence["Head"], effects: Effects, *, depended: bool) -> Script[dict[UUID, Held]]:
+    """The running slices that these exchanges speak of, by session and key; and on whose jobs others depend."""
+    named = {(head.session, s.parcel, s.lo, s.hi, s.attempt) for head in heads for s in _spans(head)}
+    rows = yield ForEach(HELD_FEEDING if depended else HELD, HELD_BY, sorted(named))
+    held: dict[UUID, Held] = {}
+    for row in rows:
+        slice = shelves.running(row)
+        held.setdefault(slice.session, {})[slice.parcel, slice.lo] = slice  # guard: held-by-session
+        if depended and row[FEEDS_AT]:
+            effects.feeding.add(slice.job)
+        if slice.flags & KEYED:
+            effects.keys[slice.parcel] = row[-1]
+    return held
+
+
+def _start(head: "Head", held: Held, effects: Effects, moves: Deferred, now: Instant) -> Script[None]:
+    """Items that began to run become slices of their own, with their start."""
+    started = head.exchange.started
+    fresh = [s for s in held.values() if s.started_at is None]
+    matched = match(fresh, [Span(s.parcel, s.lo, s.hi, s.attempt) for s in started])
+    if not matched.touched:
+        return
+    begun = [
+        structs.replace(part(slice, lo, hi), started_at=max(slice.granted_at, min(started[i].at, now)))
+        for slice, i, lo, hi in matched.hits
+    ]
+    effects.waited += [
+        Waited(s.job, s.namespace, max(0, (s.started_at or now) - s.queued_at), s.hi - s.lo) for s in begun
+    ]
+    yield from _replace(held, matched.touched, [*begun, *matched.left], moves)
+
+
+def _replace(
+    held: Held, touched: Sequence[Running], by: Sequence[Running], moves: Deferred, rest: Iterable[Change] = ()
+) -> Script[None]:
+    """Put smaller slices where larger ones stood, with the rest of the change; a remainder may keep its key."""
+    moves.add([shelves.take("running", touched)])
+    if by:
+        yield from moves.make()
+        yield Together([shelves.put_running(by), *rest])
+    else:
+        moves.add(rest)
+    for slice in touched:
+        del held[slice.parcel, slice.lo]
+    held.update({(s.parcel, s.lo): s for s in by})
+
+
+def _note(head: "Head", held: Held, effects: Effects, now: Instant) -> Script[None]:
+    """Keep progress of items this session holds."""
+    up = head.exchange
+    holds = _Holds(held)
+    progress = {
+        (p.parcel, p.item): (p.parcel, p.item, p.attempt, p.percent, p.message.replace("\0", "")[:MAX_PROGRESS], now)
+        for p in up.progress
+        if holds(p.parcel, p.item, p.attempt)
+    }
+    if progress:
+        yield Insert("progress", PROGRESS, list(progress.values()), conflict=_PROGRESS)
+        effects.moved += [holds.moved(parcel, item) for parcel, item in progress]
+
+
+class _Holds:
+    """Whether an item is held at an attempt."""
+
+    def __init__(self, held: Held) -> None:
+        self._slices: dict[UUID, list[Running]] = {}
+        for slice in held.values():
+            self._slices.setdefault(slice.parcel, []).append(slice)
+
+    def __call__(self, parcel: UUID, item: int, attempt: int) -> bool:
+        held = self._slices.get(parcel, ())
+        return any(s.lo <= item < s.hi and s.attempt == attempt for s in held)  # guard: notes-of-attempt
+
+    def moved(self, parcel: UUID, item: int) -> Moved:
+        slice = self._slices[parcel][0]
+        return Moved(parcel, item, item + 1, slice.job, slice.namespace, "running")
+
+
+def _settle_one(
+    head: "Head",
+    row: "SessionRow",
+    held: Held,
+    policies: Mapping[tuple[UUID, int], RetryPolicy],
+    effects: Effects,
+    moves: Deferred,
+    now: Instant,
+    rng: Random,
+) -> Script[None]:
+    """Settle one exchange's outcomes against what its session holds."""
+    outcomes = head.exchange.outcomes
+    matched = match(list(held.values()), [Span(o.parcel, o.lo, o.hi, o.attempt) for o in outcomes])
+    ignored = [Range(parcel=m.parcel, lo=m.lo, hi=m.hi, attempt=m.attempt) for m in matched.missed]
+    effects.ignored[head.session, head.exchange.channel] = ignored
+    if not matched.hits:
+        return
+    ruled = {slice.parcel for slice, i, _, _ in matched.hits if _needs_rules(slice, outcomes[i])}
+    suspended = {slice.parcel for slice, i, _, _ in matched.hits if outcomes[i].outcome == "suspended"}
+    rules = (yield from _rules(ruled, suspended, policies)) if ruled else {}
+    stopped = any(outcomes[i].outcome != "success" for _, i, _, _ in matched.hits)
+    stops = (yield from stops_of(head.session)) if stopped else NO_STOPS
+    waiting = [(slice.parcel, item) for slice, i, lo, hi in matched.hits if outcomes[i].waits for item in range(lo, hi)]
+    awaited = (yield from awaits.open_of(waiting)) if waiting else NOTHING
+    settler = Settler(row.worker, now, rng, stops.preempted, awaited)
+    for slice, i, lo, hi in matched.hits:
+        if is_suspect(slice.losses) or slice.flags & LIMITED:  # there may be room for another one now
+            effects.may_claim(slice)
+        _decide(settler, slice, lo, hi, outcomes[i], rules.get(slice.parcel), stops.cancels)
+    gone = [(slice.parcel, lo, hi) for slice, _, lo, hi in matched.hits]
+    yield from _replace(
+        held, matched.touched, matched.left, moves,
+        [
+            *put_fates(settler.fates, row.worker, head.session, effects),
+            ForEach(FORGET_REQUESTS, RANGE, gone),  # guard: report-forgets-requests
+        ],
+    )  # fmt: skip
+
+
+def _needs_rules(slice: Running, outcome: Outcome) -> bool:
+    return outcome.outcome in ("failed", "suspended") or (outcome.outcome == "released" and has_begun(slice, outcome))
+
+
+def _rules(
+    parcels: set[UUID], suspended: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy]
+) -> Script[dict[UUID, Rules]]:
+    """What decides about the failures in these parcels."""
+    rows = yield ForEach(RULES, (("parcel", "uuid"),), [(parcel,) for parcel in sorted(parcels)])
+    rules = {
+        parcel: Rules(
+            retry=policies.get((job, version)) or policy_of(spec),
+            delivery=delivery,
+            due_at=due_at,
+            durable=parcel in suspended and is_durable(spec),
+        )
+        for parcel, job, version, delivery, due_at, spec in rows
+    }
+    counted = sorted(parcel for parcel, rule in rules.items() if rule.retry.budgets.own)
+    tried: dict[UUID, list[Failed]] = {}
+    for parcel, *failed in (yield ForEach(SPENT, (("parcel", "uuid"),), [(id,) for id in counted])) if counted else []:
+        tried.setdefault(parcel, []).append(tuple(failed))
+    return rules | {id: structs.replace(rules[id], tried=tuple(failed)) for id, failed in tried.items()}
+
+
+def is_durable(spec: str) -> bool:
+    """Whether executions of a version of a job may wait without a worker, from its stored text."""
+    return msgspec.json.decode(spec, type=Spec).durable
+
+
+def policy_of(spec: str) -> RetryPolicy:
+    """How a version of a job is retried, from its stored text."""
+    return msgspec.json.decode(spec, type=Spec).retry
+
+
+def _decide(
+    settler: Settler,
+    slice: Running,
+    lo: int,
+    hi: int,
+    outcome: Outcome,
+    rules: Rules | None,
+    cancels: Cancels,
+) -> None:
+    """One reported range: each kind of outcome has its own fate, and what was to be cancelled does not go on."""
+    if outcome.outcome == "success":
+        settler.succeed(slice, lo, hi, outcome)
+        return
+    for a, b in cancel_asked(settler, slice, lo, hi, outcome, cancels):
+        if outcome.outcome == "cancelled":
+            settler.cancel(slice, a, b, outcome)
+        else:
+            _go_on(settler, slice, a, b, outcome, rules or Rules(retry=RetryPolicy(), delivery=0))
+
+
+def _go_on(settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome, rules: Rules) -> None:
+    """Items whose attempt ended without an end. What may run once and has begun is not handed back, nor resumed."""
+    once = rules.delivery == AT_MOST_ONCE
+    if outcome.outcome == "failed":
+        settler.fail(slice, lo, hi, outcome, rules)
+    elif outcome.outcome == "suspended" and not once and not rules.durable:
+        settler.give_up(slice, lo, hi, outcome, NOT_DURABLE, "permanent")
+    elif outcome.outcome == "suspended" and not once:
+        settler.suspend(slice, lo, hi, outcome)
+    elif once and (outcome.outcome == "suspended" or has_begun(slice, outcome)):  # guard: begun-runs-once
+        settler.give_up(slice, lo, hi, outcome, HANDED_BACK, "delivery")
+    else:
+        settler.release(slice, lo, hi, outcome)
+
+
+REQUESTS_OF = Statement(
+    "requests_of",
+    "SELECT r.session, r.parcel, r.item, r.attempt, r.kind FROM given JOIN requests r ON r.session = given.id",
+)
+Asked = tuple[UUID, int, int, str]  # parcel, item, attempt, kind
+
+
+def requests_of(sessions: Iterable[UUID]) -> Script[dict[UUID, list[Asked]]]:
+    """What is asked of the items that each of these sessions holds."""
+    found: dict[UUID, list[Asked]] = {id: [] for id in sessions}
+    rows = yield ForEach(REQUESTS_OF, (("id", "uuid"),), [(id,) for id in found])
+    for session, *asked in rows:
+        found[session].append(tuple(asked))
+    return {id: sorted(asked) for id, asked in found.items()}

@@ -1,0 +1,46 @@
+"""What sessions were asked to stop, as their reports and their rescue see it."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.model.executions.settle import Settler
+from horae.model.executions.slice import Running, gaps
+from horae.model.fleet.protocol import Outcome
+from horae.store.script import ForEach, Script, Statement
+
+STOPS = Statement(
+    "stop_requests",
+    "SELECT r.parcel, r.item, r.reason, r.kind FROM given JOIN requests r ON r.session = given.session"
+    " WHERE r.kind IN ('cancel', 'preempt')",
+)
+
+Cancels = Mapping[tuple[UUID, int], str]  # item of a parcel -> the reason that was given
+
+
+class Stops(Struct, frozen=True):
+    """What a session was asked to stop: for good, each with the reason that was given, and for others' sake."""
+
+    cancels: Cancels
+    preempted: frozenset[tuple[UUID, int]]
+
+
+NO_STOPS = Stops({}, frozenset())
+
+
+def stops_of(session: UUID) -> Script[Stops]:
+    """Which items a locked session was asked to stop, and why."""
+    rows = yield ForEach(STOPS, (("session", "uuid"),), [(session,)])
+    cancels = {(parcel, item): reason for parcel, item, reason, kind in rows if kind == "cancel"}
+    return Stops(cancels, frozenset((parcel, item) for parcel, item, _, kind in rows if kind == "preempt"))
+
+
+def cancel_asked(
+    settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome, cancels: Cancels
+) -> list[tuple[int, int]]:
+    """Cancel what somebody asked for among the items of a range, each with its reason; tell the ranges between."""
+    asked = [item for item in range(lo, hi) if (slice.parcel, item) in cancels] if cancels else []  # guard: cancelled
+    for item in asked:
+        settler.cancel(slice, item, item + 1, outcome, cancels[slice.parcel, item])
+    return gaps(lo, hi, [(item, item + 1) for item in asked])

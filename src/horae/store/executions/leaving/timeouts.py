@@ -1,0 +1,144 @@
+"""What stands in the queue, or has taken altogether, for longer than its job allows: it ends.
+
+A parcel with such a bound has one row, with the instant at which something of it may be over its time: nothing is
+looked at before, and nothing on its way through the shelves knows of it. What a worker holds is the worker's to stop.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from horae.env import SECOND, Instant, Micros
+from horae.model.definitions.retry import TIMEOUTS
+from horae.model.definitions.timeouts import Patience
+from horae.model.executions.settle import Finished
+from horae.model.executions.slice import Queued, Slice
+from horae.model.fleet.protocol import Failure
+from horae.store.base import shelves
+from horae.store.executions.bounds import COLUMNS
+from horae.store.executions.leaving.effects import Effects, take_in
+from horae.store.executions.leaving.ends import tell
+from horae.store.executions.told import Ended, is_step
+from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement, Together
+from horae.store.triggers.dependencies.starts import NewId, Started
+
+DUE = Statement(
+    "timeouts_due",
+    f"SELECT {shelves.names(COLUMNS)} FROM timeouts WHERE at <= $1 ORDER BY at, parcel LIMIT $2 FOR UPDATE SKIP LOCKED",
+)
+NEXT = Statement("next_timeout", "SELECT min(at) FROM timeouts")
+WAITING = Statement(
+    "waiting_of_parcels",
+    f"SELECT {shelves.names(shelves.WAITING, 's.')} FROM given JOIN waiting s ON s.parcel = given.parcel"
+    " WHERE s.reason <> 'children' FOR UPDATE OF s SKIP LOCKED",
+)
+QUEUED = Statement(
+    "queued_of_parcels",
+    f"SELECT {shelves.names(shelves.QUEUED, 's.')} FROM given JOIN queued s ON s.parcel = given.parcel"
+    " FOR UPDATE OF s SKIP LOCKED",
+)
+
+
+def _items(shelf: str) -> str:
+    """Workflows under way look after their own time."""
+    more = " AND s.reason <> 'children'" if shelf == "waiting" else ""
+    return f"(SELECT coalesce(sum(s.hi - s.lo), 0) FROM {shelf} s WHERE s.parcel = given.parcel{more})"
+
+
+# In one statement: of several, each could miss what moves from shelf to shelf. What is nowhere here has ended for good.
+# Items, not slices: a claim that cuts one leaves as many slices as there were.
+STANDING = Statement(
+    "standing_of_parcels",
+    f"SELECT given.parcel, {_items('queued')} + {_items('waiting')}, {_items('running')} FROM given",
+)
+AHEAD = Statement("set_timeout", "UPDATE timeouts SET at = given.at FROM given WHERE timeouts.parcel = given.parcel")
+DROP = Statement("drop_timeouts", "DELETE FROM timeouts USING given WHERE timeouts.parcel = given.parcel")
+PARCEL: shelves.Columns = (("parcel", "uuid"),)
+SOON: Micros = SECOND // 4  # before what somebody else holds is looked at again
+
+
+def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Effects]]:
+    """Look at parcels of which something may be over its time: how many there were, and what ended."""
+    due = yield Fetch(DUE, (now, limit))
+    if not due:
+        return 0, Effects()
+    given = [(row[0],) for row in due]
+    standing = {row[0]: (row[1], row[2]) for row in (yield ForEach(STANDING, PARCEL, given))}
+    held: dict[UUID, list[Slice]] = {row[0]: [] for row in due}
+    for row in (yield ForEach(WAITING, PARCEL, given)):
+        held[row[0]].append(shelves.waiting(row))
+    for row in (yield ForEach(QUEUED, PARCEL, given)):
+        held[row[0]].append(shelves.queued(row))
+    ended: list[Finished] = []
+    later: list[tuple[UUID, Instant]] = []
+    for row in due:
+        over, again = _look(_patience(row), held[row[0]], standing[row[0]], now)
+        ended += over
+        if again is not None:
+            later.append((row[0], again))
+    looked = {id for id, _ in later}
+    yield Together(
+        [
+            *_put(ended),
+            ForEach(AHEAD, (("parcel", "uuid"), ("at", "bigint")), later),
+            ForEach(DROP, PARCEL, [one for one in given if one[0] not in looked]),
+        ]
+    )
+    return len(due), (yield from _tell(ended, new_id, now))
+
+
+def _patience(row: Row) -> Patience:
+    _, _, due_at, queue, total = row
+    return Patience(due_at=due_at, queue=queue, total=total)
+
+
+def _look(
+    patience: Patience, held: Sequence[Slice], standing: tuple[int, int], now: Instant
+) -> tuple[list[Finished], Instant | None]:
+    """What of a parcel ends, and when to look at it again; soon, if somebody else holds a part of it right now."""
+    over = [slice for slice in held if patience.is_over(slice, now)]
+    left = [slice for slice in held if slice not in over]
+    waited, runs = standing
+    again = patience.next_look(left, runs > 0, now)
+    if sum(slice.hi - slice.lo for slice in held) < waited:  # guard: overdue-held-elsewhere
+        again = now + SOON if again is None else min(again, now + SOON)
+    if not over:
+        return [], again
+    failure = patience.why(now)
+    reason = TIMEOUTS[failure.type]
+    return [_finished(slice, failure, reason, now) for slice in over], again
+
+
+def _finished(slice: Slice, failure: Failure, reason: str, now: Instant) -> Finished:
+    queued_at = slice.queued_at if isinstance(slice, Queued) else None
+    return Finished(slice=slice, state="failed", reason=reason, queued_at=queued_at, completed_at=now, error=failure)
+
+
+def _put(ended: Sequence[Finished]) -> list[ForEach | Insert]:
+    """Take what ends off its shelf and put it on history."""
+    if not ended:
+        return []
+    queued = [f.slice for f in ended if isinstance(f.slice, Queued)]
+    waiting = [f.slice for f in ended if not isinstance(f.slice, Queued)]
+    return [shelves.take("queued", queued), shelves.take("waiting", waiting), shelves.put_finished(ended)]
+
+
+def _tell(ended: Sequence[Finished], new_id: NewId, now: Instant) -> Script[Effects]:
+    """What ended is told to whoever waits for it, and to whoever listens."""
+    effects = Effects()
+    if not ended:
+        return effects
+    slices = [f.slice for f in ended]
+    effects.ended += [
+        Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, "failed", 0, step=is_step(s.flags), at=now) for s in slices
+    ]
+    done = Started()
+    yield from tell(ended, new_id, now, done)
+    take_in(effects, done)
+    return effects
+
+
+def next_due() -> Script[Instant | None]:
+    """When the earliest parcel is to be looked at."""
+    rows = yield Fetch(NEXT)
+    at: Instant | None = rows[0][0]
+    return at

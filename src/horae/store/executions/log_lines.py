@@ -1,0 +1,122 @@
+"""Log lines as exchanges bring them: kept as compressed pieces, numbered through, bounded for each execution."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.model.executions.output.log_chunk import pack_lines, size_of
+from horae.model.fleet.protocol import LOG_LIMIT, LogLines
+from horae.store.base import shelves
+from horae.store.executions.leaving.effects import Effects
+from horae.store.executions.told import Moved
+from horae.store.script import ForEach, Script, Statement
+
+if TYPE_CHECKING:
+    from horae.store.fleet.exchange import Head
+
+ATTEMPTS_KEPT = 8  # as many times as one attempt may write is kept of an execution
+MOST = LOG_LIMIT * ATTEMPTS_KEPT  # bytes of the lines of one execution, unless the server says otherwise
+
+MOST_OPEN = 2000  # characters that are shown of a line without an end
+STREAMS = 2  # that can have one
+
+_LAST = (
+    "FROM logs l WHERE l.parcel = given.parcel AND l.item = given.item AND l.attempt <= given.attempt"
+    " ORDER BY l.attempt DESC, l.seq DESC LIMIT 1"
+)
+_BASE = f"(SELECT CASE WHEN l.attempt = given.attempt THEN l.base ELSE l.base + l.seq + l.count END {_LAST})"
+_UPTO = f"(SELECT l.upto {_LAST})"
+_END = f"(SELECT CASE WHEN l.attempt = given.attempt THEN l.seq + l.count ELSE 0 END {_LAST})"
+_REPLACES = "ON CONFLICT (parcel, item, attempt, seq)"
+# What a piece follows on is read where it is put: an exchange with lines costs no statement more for their numbers and
+# their bound. An attempt's lines come in order, and none of an older attempt comes after the first of a newer one. What
+# begins before the end of what is known was sent before, though perhaps by other pieces: it must not be numbered again.
+KEEP = Statement(
+    "keep_log_lines",
+    "INSERT INTO logs (parcel, item, attempt, seq, count, base, upto, left_lines, left_bytes, lines)"
+    " SELECT given.parcel, given.item, given.attempt, given.seq, given.count,"
+    f" COALESCE({_BASE}, 0), COALESCE({_UPTO}, 0) + given.size, given.left_lines, given.left_bytes, given.lines"
+    f" FROM given WHERE COALESCE({_UPTO}, 0) < given.most AND given.seq >= COALESCE({_END}, 0)"
+    f" {_REPLACES} DO UPDATE SET count = excluded.count, upto = excluded.upto, left_lines = excluded.left_lines,"
+    " left_bytes = excluded.left_bytes, lines = excluded.lines WHERE logs.count = 0 RETURNING parcel, item",
+)
+# Lines without an end are a piece of no lines at the end of the attempt's; whatever is written next takes its place.
+SHOW = Statement(
+    "show_open_lines",
+    "INSERT INTO logs (parcel, item, attempt, seq, count, base, upto, lines)"
+    " SELECT given.parcel, given.item, given.attempt, given.seq, 0,"
+    f" COALESCE({_BASE}, 0), COALESCE({_UPTO}, 0), given.lines"
+    f" FROM given WHERE COALESCE({_UPTO}, 0) < given.most AND given.seq = COALESCE({_END}, 0)"
+    f" {_REPLACES} DO UPDATE SET lines = excluded.lines WHERE logs.count = 0",
+)
+ENDS = Statement("log_ends", f"SELECT given.parcel, given.item, COALESCE({_END}, 0) FROM given")
+PIECE: shelves.Columns = (
+    ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("seq", "int"), ("count", "int"), ("size", "bigint"),
+    ("left_lines", "int"), ("left_bytes", "bigint"), ("lines", "bytea"), ("most", "bigint"),
+)  # fmt: skip
+OPEN: shelves.Columns = (
+    ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("seq", "int"), ("lines", "bytea"), ("most", "bigint"),
+)  # fmt: skip
+WRITER: shelves.Columns = (("parcel", "uuid"), ("item", "int"), ("attempt", "int"))
+
+Place = tuple[UUID, int]  # parcel, item
+
+
+class Holds(Protocol):
+    """Whether an item is held at an attempt, and what to tell of it."""
+
+    def __call__(self, parcel: UUID, item: int, attempt: int) -> bool: ...
+
+    def moved(self, parcel: UUID, item: int) -> Moved: ...
+
+
+def pack_all(logs: Sequence[LogLines]) -> list[bytes]:
+    """The lines of an exchange as they are kept; to be made before its transaction."""
+    return [pack_lines(log.lines) for log in logs]
+
+
+def keep_lines(head: "Head", holds: Holds, effects: Effects) -> Script[None]:
+    """Keep log lines of items this session holds; known lines are ignored, and those beyond the bound left out."""
+    logs = head.exchange.logs
+    told: dict[Place, list[tuple[LogLines, bytes]]] = {}
+    for log, piece in zip(logs, head.pieces or pack_all(logs), strict=True):
+        if log.lines and holds(log.parcel, log.item, log.attempt):
+            told.setdefault((log.parcel, log.item), []).append((log, piece))
+    while told:  # once: a worker has no reason to send two pieces of one attempt together
+        first = {place: pieces.pop(0) for place, pieces in told.items()}
+        yield from _keep(first, head.most_log)
+        effects.logged += [holds.moved(*place) for place in first]
+        told = {place: pieces for place, pieces in told.items() if pieces}
+    open = {(log.parcel, log.item): log for log in logs if log.open and holds(log.parcel, log.item, log.attempt)}
+    if open:
+        yield ForEach(SHOW, OPEN, [_open_row(log, head.most_log) for log in open.values()])
+        effects.logged += [holds.moved(*place) for place, log in open.items() if not log.lines]
+
+
+def _keep(told: Mapping[Place, tuple[LogLines, bytes]], most: int) -> Script[None]:
+    """Keep one piece of each execution, or what of it was not kept before."""
+    rows = [_row(log, piece, most) for log, piece in told.values()]
+    kept = {(parcel, item) for parcel, item in (yield ForEach(KEEP, PIECE, rows))}
+    known = [(log.parcel, log.item, log.attempt) for place, (log, _) in told.items() if place not in kept]
+    if not known:
+        return
+    rests: list[tuple[Any, ...]] = []
+    for parcel, item, end in (yield ForEach(ENDS, WRITER, known)):
+        log, _ = told[parcel, item]
+        if log.seq < end < log.seq + len(log.lines):
+            rest = structs.replace(log, seq=end, lines=log.lines[end - log.seq :])
+            rests.append(_row(rest, pack_lines(rest.lines), most))
+    if rests:
+        yield ForEach(KEEP, PIECE, rests)
+
+
+def _open_row(log: LogLines, most: int) -> tuple[Any, ...]:
+    lines = [(at, stream, text[-MOST_OPEN:]) for at, stream, text in (log.open or ())[:STREAMS]]
+    return log.parcel, log.item, log.attempt, log.seq + len(log.lines), pack_lines(lines), most
+
+
+def _row(log: LogLines, piece: bytes, most: int) -> tuple[Any, ...]:
+    left = log.left_out or (None, None)
+    return log.parcel, log.item, log.attempt, log.seq, len(log.lines), size_of(log.lines), *left, piece, most

@@ -1,0 +1,168 @@
+"""Parcels as rows: written once with their shelf, never changed."""
+
+from collections.abc import Collection, Iterable, Sequence
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.env import Instant
+from horae.model.admission.gate import Entry, on_the_way
+from horae.model.admission.keys import KEYED, flags_of, keys_of
+from horae.model.admission.rank import ranked
+from horae.model.base.packing import Packed
+from horae.model.executions.parcel import Envelope, Parcel
+from horae.model.executions.slice import Queued, Waiting
+from horae.store.admission.holders import Admitted, enter
+from horae.store.base import shelves
+from horae.store.executions.bounds import bounded
+from horae.store.script import ForEach, Insert, Script, Statement, Together
+
+PARCELS: shelves.Columns = (
+    ("id", "uuid"), ("namespace", "int"), ("job", "uuid"), ("version", "int"), ("queue", "int"), ("lane", "int"),
+    ("priority", "smallint"), ("deadline", "bigint"), ("due_at", "bigint"), ("keys", "text"), ("parent", "uuid"),
+    ("delivery", "smallint"), ("n", "int"), ("ends", "bytea"), ("items", "bytea"), ("extras", "bytea"),
+    ("submitted_at", "bigint"),
+)  # fmt: skip
+PARCEL_HEADS = Statement(
+    "parcels",
+    f"SELECT {shelves.names(PARCELS, 'p.')} FROM given JOIN parcels p ON p.id = given.id",
+    at_once=True,
+)
+
+
+def put_parcels(
+    parcels: Sequence[tuple[Parcel, int]],
+    now: Instant,
+    also: Sequence[ForEach | Insert] = (),
+    held: Collection[UUID] = (),
+    admitted: Admitted | None = None,
+) -> Script[tuple[dict[int, int], Instant | None]]:
+    """Write parcels and put each on its shelf, and change what else there is to change.
+
+    Those that are `held` wait for what their job depends on; those that were `admitted` go where their keys let them.
+    Returns the lanes that got something and the next timer.
+    """
+    if admitted is None:
+        ready, later = shelved(parcels, now, held)
+        shelf = [shelves.put_queued(ready), shelves.put_waiting(later)]
+        yield Together([written(parcels), *shelf, *bounded(parcels), *also])
+        return heads(ready), first_wake(later)
+    passed = admitted.passed
+    gone = {s.parcel for s in (*passed.queued, *passed.waiting)}
+    ready, later = shelved([one for one in parcels if one[0].id not in gone], now, held)
+    ready, later = [*ready, *passed.queued], [*later, *passed.waiting]
+    shelf = [shelves.put_queued(ready), shelves.put_waiting(later)]
+    yield Together([written(parcels), *shelf, *bounded(parcels), *admitted.changes, *also])
+    return heads([*ready, *admitted.entered.queued]), earliest(first_wake(later), admitted.entered.wake_at)
+
+
+def enter_parcels(parcels: Sequence[tuple[Parcel, int]], held: Collection[UUID], now: Instant) -> Script[Admitted]:
+    """Bring parcels with keys to the gate that are to be written; all take their places in sequences."""
+    places = {p.id: keys_of(p.envelope.keys) for p, _ in parcels}
+    ready = [(p, lead) for p, lead in parcels if p.id not in held and p.envelope.due_at <= now]
+    entries = [Entry(_waiting(p), places[p.id], p.envelope.lane, _rank(p, lead)) for p, lead in ready]
+    return (yield from enter(entries, now, fresh=True, places=places))
+
+
+def written(parcels: Sequence[tuple[Parcel, int]]) -> Insert:
+    """Parcels as rows."""
+    return Insert("parcels", PARCELS, [_parcel_row(p) for p, _ in parcels])
+
+
+def shelved(
+    parcels: Sequence[tuple[Parcel, int]], now: Instant, held: Collection[UUID] = ()
+) -> tuple[list[Queued], list[Waiting]]:
+    """What goes to the queue at once, and what waits: for its time, or for what its job depends on."""
+    ready: list[Queued] = []
+    later: list[Waiting] = []
+    for p, lead in parcels:
+        if held and p.id in held:
+            later.append(_held(p))
+        elif p.envelope.due_at > now:
+            later.append(_waiting(p))
+        elif is_keyed(p):
+            later.append(on_the_way(_waiting(p), _rank(p, lead), now))
+        else:
+            ready.append(_queued(p, lead, now))
+    return ready, later
+
+
+def is_keyed(p: Parcel, due: Instant | None = None) -> bool:
+    """Whether only a parcel's keys decide when it is queued; with `due`, and it is due then."""
+    if p.envelope.keys is None or (due is not None and p.envelope.due_at > due):
+        return False
+    return bool(flags_of(p.envelope.keys) & KEYED)
+
+
+def _rank(p: Parcel, lead: int) -> int:
+    return ranked(p.envelope.due_at, lead, p.envelope.deadline)
+
+
+def earliest(*instants: Instant | None) -> Instant | None:
+    """The first of some instants, those that there are."""
+    return min((at for at in instants if at is not None), default=None)
+
+
+def heads(ready: Iterable[Queued]) -> dict[int, int]:
+    """The lanes that got something, and the least rank that went in."""
+    lanes: dict[int, int] = {}
+    for slice in ready:
+        lanes[slice.lane] = min(slice.rank, lanes.get(slice.lane, slice.rank))
+    return lanes
+
+
+def first_wake(later: Iterable[Waiting]) -> Instant | None:
+    """When the first of those that wait is looked at again."""
+    return min((s.wake_at for s in later if s.wake_at is not None), default=None)
+
+
+def put_ended(parcels: Sequence[Parcel]) -> Script[None]:
+    """Write parcels of which nothing will run: the caller puts their items on history."""
+    yield Insert("parcels", PARCELS, [_parcel_row(p) for p in parcels])
+
+
+def _parcel_row(p: Parcel) -> tuple[object, ...]:
+    e = p.envelope
+    return (
+        p.id, e.namespace, e.job, e.version, e.queue, e.lane, e.priority, e.deadline, e.due_at, e.keys, e.parent,
+        e.delivery, len(p), p.items.ends, p.items.blob, p.extras, p.submitted_at,
+    )  # fmt: skip
+
+
+def _queued(p: Parcel, lead: int, now: Instant) -> Queued:
+    e = p.envelope
+    return Queued(
+        parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, lane=e.lane,
+        rank=_rank(p, lead), queued_at=now, width=p.width, flags=flags_of(e.keys),
+    )  # fmt: skip
+
+
+def _waiting(p: Parcel) -> Waiting:
+    e = p.envelope
+    return Waiting(
+        parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, width=p.width,
+        flags=flags_of(e.keys), wake_at=e.due_at, reason="delay",
+    )  # fmt: skip
+
+
+def _held(p: Parcel) -> Waiting:
+    gate = f"dependencies:{p.envelope.job}"
+    return structs.replace(_waiting(p), wake_at=None, reason="dependency", gate=gate)
+
+
+def read_parcels(ids: Sequence[UUID]) -> Script[list[Parcel]]:
+    """Parcels by id; they never change, so they may be cached."""
+    rows = yield ForEach(PARCEL_HEADS, (("id", "uuid"),), [(id,) for id in ids])
+    return [
+        Parcel(
+            id=r[0],
+            envelope=Envelope(
+                namespace=r[1], job=r[2], version=r[3], queue=r[4], lane=r[5], priority=r[6], deadline=r[7],
+                due_at=r[8], keys=r[9], parent=r[10], delivery=r[11],
+            ),
+            items=Packed(r[13], r[14]),
+            extras=r[15],
+            submitted_at=r[16],
+        )
+        for r in rows
+    ]  # fmt: skip

@@ -1,0 +1,115 @@
+"""Promote: waiting slices whose time has come, or whose gate has opened, go to the queue."""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.admission.gate import Entry
+from horae.model.admission.keys import KEYED, keys_of
+from horae.model.executions.slice import Queued, Waiting, merge
+from horae.store.admission.holders import enter
+from horae.store.base import shelves
+from horae.store.fleet.claim_lane import job_gate
+from horae.store.script import Fetch, Rows, Script, Statement, Together
+
+_COLUMNS = f"{shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority, p.deadline, p.keys"
+DUE = Statement(
+    "due_waiting",
+    f"SELECT {_COLUMNS} FROM waiting w JOIN parcels p ON p.id = w.parcel"
+    " WHERE w.wake_at >= $1 AND w.wake_at <= $2 ORDER BY w.wake_at LIMIT $3 FOR UPDATE OF w SKIP LOCKED",
+)
+AT_GATE = Statement(
+    "waiting_at_gate",
+    f"SELECT {_COLUMNS} FROM waiting w JOIN parcels p ON p.id = w.parcel WHERE w.gate = $1 LIMIT $2"
+    " FOR UPDATE OF w SKIP LOCKED",
+)
+NEXT_WAKE = Statement("next_wake", "SELECT min(wake_at) FROM waiting WHERE wake_at IS NOT NULL")
+OPEN_GATES = Statement(
+    "open_gates",
+    "SELECT DISTINCT j.id FROM waiting w JOIN jobs j ON j.id = w.job"
+    " WHERE w.gate LIKE 'job:%' AND w.reason = 'paused' AND j.state <> 'paused'",
+)
+
+Ranker = Callable[[int, Instant, int, Instant | None, UUID], int]  # (queue, due_at, priority, deadline, job) -> rank
+LONG_AGO = -(1 << 62)
+
+
+class Promoted(Struct, frozen=True):
+    """What went to the queue: lanes with their least new rank, how many rows, and which executions."""
+
+    lanes: dict[int, int]
+    rows: int
+    slices: list[Queued]
+    wake_at: Instant | None = None  # of what was woken to go on
+
+
+def promote_due(low: Instant, now: Instant, limit: int, rank: Ranker) -> Script[Promoted]:
+    """Queue what is due, earliest first; `low` is the server's mark below which nothing is left."""
+    rows = yield Fetch(DUE, (low, now, limit))
+    return (yield from _promote(rows, rank, now))
+
+
+def open_gate(job: UUID, limit: int, rank: Ranker, now: Instant) -> Script[Promoted]:
+    """Queue what waited for a job to be resumed."""
+    rows = yield Fetch(AT_GATE, (job_gate(job), limit))
+    return (yield from _promote(rows, rank, now))
+
+
+def gates_left_open() -> Script[list[UUID]]:
+    """Jobs that are not paused but have slices waiting at their gate: a race with a claim that saw them paused."""
+    rows = yield Fetch(OPEN_GATES)
+    return [row[0] for row in rows]
+
+
+def next_wake() -> Script[Instant | None]:
+    """When the earliest waiting slice is to be looked at."""
+    rows = yield Fetch(NEXT_WAKE)
+    value: Instant | None = rows[0][0]
+    return value
+
+
+def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[Promoted]:
+    """Neighbours of equal fate are joined on the way, so fragments heal."""
+    if not rows:
+        return Promoted({}, 0, [])
+    waiting = [shelves.waiting(row) for row in rows]
+    came = []
+    for slice, row in zip(waiting, rows, strict=True):
+        lane, due_at, priority, deadline, keys = row[len(shelves.WAITING) :]
+        came.append(Entry(slice, keys_of(keys), lane, rank(slice.queue, due_at, priority, deadline, slice.job)))
+    queued = [to_queue(e.slice, e.lane, e.rank, now) for e in came if not e.slice.flags & KEYED]
+    keyed = [entry for entry in came if entry.slice.flags & KEYED]
+    if keyed:
+        return (yield from _enter(keyed, queued, now, came))
+    queued = merge(queued)
+    yield shelves.take("waiting", waiting)
+    yield shelves.put_queued(queued)
+    return Promoted(least_ranks(queued), len(rows), queued)
+
+
+def _enter(keyed: Sequence[Entry], queued: list[Queued], now: Instant, came: Sequence[Entry]) -> Script[Promoted]:
+    """What has keys is queued as far as they have room; the rest waits at their gates."""
+    admitted = yield from enter(sorted(keyed, key=lambda e: (e.rank, e.slice.parcel, e.slice.lo)), now)
+    queued = merge([*queued, *admitted.passed.queued])
+    yield shelves.take("waiting", [entry.slice for entry in came])
+    yield Together([shelves.put_queued(queued), shelves.put_waiting(admitted.passed.waiting), *admitted.changes])
+    queued += admitted.entered.queued
+    return Promoted(least_ranks(queued), len(came), queued, admitted.entered.wake_at)
+
+
+def least_ranks(slices: Sequence[Queued]) -> dict[int, int]:
+    lanes: dict[int, int] = {}
+    for slice in slices:
+        lanes[slice.lane] = min(slice.rank, lanes.get(slice.lane, slice.rank))
+    return lanes
+
+
+def to_queue(w: Waiting, lane: int, rank: int, now: Instant) -> Queued:
+    """What waited, as it stands in line."""
+    return Queued(
+        parcel=w.parcel, lo=w.lo, hi=w.hi, job=w.job, queue=w.queue, namespace=w.namespace, attempt=w.attempt,
+        failures=w.failures, losses=w.losses, alone=w.alone, width=w.width, flags=w.flags, lane=lane,
+        rank=rank, queued_at=now,
+    )  # fmt: skip

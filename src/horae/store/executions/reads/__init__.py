@@ -1,0 +1,1 @@
+"""Scripts that read executions: lists, details, explain, depths and audits."""

@@ -1,0 +1,313 @@
+"""Audit: does every submitted item lie on exactly one shelf, and has everything that is not final an owner?
+
+Each page is one statement, so one snapshot: what moves while the audit reads is seen where it was or where it went,
+never twice and never nowhere. Pages follow parcel ids; an audit of a large store reads one page per transaction.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from random import Random
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct, field
+
+from horae.env import Instant, Micros
+from horae.model.admission.keys import flags_of
+from horae.model.executions.parcel import AT_MOST_ONCE
+from horae.model.executions.settle import Finished
+from horae.model.executions.slice import Slice, Waiting, gaps
+from horae.model.fleet.protocol import Failure
+from horae.model.fleet.session import LIVE
+from horae.store.base import shelves
+from horae.store.executions.leaving.ends import tell
+from horae.store.executions.parcels import read_parcels
+from horae.store.executions.reads import sweep
+from horae.store.fleet import rescue
+from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
+from horae.store.triggers.dependencies.starts import NewId, Started
+
+Kind = Literal[
+    "missing",
+    "doubled",
+    "outside",
+    "stray",
+    "ownerless",
+    "gateless",
+    "laneless",
+    "overdue",
+    "retold",
+    "unstarted",
+    "adrift",
+]
+Shelf = Literal["waiting", "queued", "running", "history", "attempts", "parcels", "joins"]
+
+PAGE = 500  # parcels
+MOST = 100  # findings that are named; the rest is only counted
+PATIENCE: Micros = 60_000_000  # how late something may be before it counts as forgotten
+FIRST, LAST = UUID(int=0), UUID(int=(1 << 128) - 1)
+BEYOND = 1 << 16  # added to the attempts known of an item whose own was lost, so that no number is given twice
+
+PAGE_END = Statement("audit_page_end", "SELECT id FROM parcels WHERE id > $1 ORDER BY id LIMIT 1 OFFSET $2")
+ON_PAGE = Statement(
+    "audit_page",
+    "SELECT 'parcels' AS shelf, id AS parcel, 0 AS lo, n AS hi, 0 AS attempt, due_at AS at, '' AS note,"
+    " CAST(NULL AS uuid) AS session FROM parcels WHERE id > $1 AND id <= $2"
+    " UNION ALL SELECT 'waiting', parcel, lo, hi, attempt, wake_at, coalesce(gate, ''), CAST(NULL AS uuid)"
+    " FROM waiting WHERE parcel > $1 AND parcel <= $2"
+    " UNION ALL SELECT 'queued', q.parcel, q.lo, q.hi, q.attempt, q.expires_at,"
+    " CASE WHEN l.id IS NULL THEN 'unknown' ELSE '' END, CAST(NULL AS uuid)"
+    " FROM queued q LEFT JOIN lanes l ON l.id = q.lane WHERE q.parcel > $1 AND q.parcel <= $2"
+    " UNION ALL SELECT 'running', r.parcel, r.lo, r.hi, r.attempt, coalesce(s.ended_at, s.last_seen),"
+    " coalesce(s.state, 'unknown'), r.session"
+    " FROM running r LEFT JOIN sessions s ON s.id = r.session WHERE r.parcel > $1 AND r.parcel <= $2"
+    " UNION ALL SELECT 'history', parcel, lo, hi, attempt, completed_at, state, CAST(NULL AS uuid)"
+    " FROM history WHERE parcel > $1 AND parcel <= $2"
+    " UNION ALL SELECT 'attempts', parcel, lo, hi, attempt, ended_at, outcome, session"
+    " FROM attempts WHERE parcel > $1 AND parcel <= $2",
+)
+WAKE = Statement(
+    "audit_wake",
+    "UPDATE waiting SET wake_at = $3 FROM given WHERE waiting.parcel = given.parcel AND waiting.lo = given.lo"
+    " AND waiting.wake_at IS NULL AND waiting.gate IS NULL",
+)
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """Items of which something is wrong, and what."""
+
+    kind: Kind
+    shelf: Shelf
+    parcel: UUID
+    lo: int
+    hi: int
+    detail: str
+    session: UUID | None = None
+    job: UUID | None = None  # of what a join found
+
+
+class Amount(Struct):
+    """How much lies on a shelf."""
+
+    slices: int = 0
+    items: int = 0
+
+
+class AuditReport(Struct):
+    """What the store holds, and what is wrong with it: how many findings of each kind, the first of them named."""
+
+    shelves: dict[str, Amount] = {}
+    kinds: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = []
+
+    def count(self, row: "Lying") -> None:
+        amount = self.shelves.setdefault(row.shelf, Amount())
+        amount.slices += 1
+        amount.items += row.hi - row.lo
+
+    def find(self, finding: Finding) -> None:
+        self.kinds[finding.kind] += 1
+        if len(self.findings) < MOST:
+            self.findings.append(finding)
+
+    def add(self, other: "AuditReport") -> None:
+        """Take in another page's report."""
+        for shelf, amount in other.shelves.items():
+            mine = self.shelves.setdefault(shelf, Amount())
+            mine.slices += amount.slices
+            mine.items += amount.items
+        self.kinds += other.kinds
+        self.findings += other.findings[: MOST - len(self.findings)]
+
+
+class Lying(Struct, frozen=True):
+    """A row of the audit: items of a parcel on a shelf. What `at` and `note` say depends on the shelf."""
+
+    shelf: Shelf
+    parcel: UUID
+    lo: int
+    hi: int
+    attempt: int
+    at: Instant | None
+    note: str
+    session: UUID | None
+
+    def finding(self, kind: Kind, detail: str) -> Finding:
+        return Finding(
+            kind=kind, shelf=self.shelf, parcel=self.parcel, lo=self.lo, hi=self.hi, detail=detail, session=self.session
+        )
+
+
+def audit_executions(now: Instant, patience: Micros | None = PATIENCE) -> Script[AuditReport]:
+    """Audit everything in one go; `patience` None asks nothing about promptness."""
+    report = AuditReport()
+    after: UUID | None = FIRST
+    while after is not None:
+        page, after = yield from audit_page(after, now, patience)
+        report.add(page)
+    return report
+
+
+def audit_page(
+    after: UUID, now: Instant, patience: Micros | None = PATIENCE, parcels: int = PAGE
+) -> Script[tuple[AuditReport, UUID | None]]:
+    """Audit the parcels that follow an id; returns where the next page begins, None after the last."""
+    ends = yield Fetch(PAGE_END, (after, parcels - 1))
+    end = ends[0][0] if ends else None
+    rows = yield Fetch(ON_PAGE, (after, end or LAST))
+    report = AuditReport()
+    for parcel, lying in _by_parcel(rows):
+        for row in lying:
+            report.count(row)
+        for finding in check_parcel(parcel, lying, now, patience):
+            report.find(finding)
+    return report, end
+
+
+def _by_parcel(rows: Sequence[Row]) -> Iterator[tuple[UUID, list[Lying]]]:
+    lying = sorted((Lying(*row) for row in rows), key=lambda row: (row.parcel, row.lo))
+    for parcel, group in groupby(lying, key=lambda row: row.parcel):
+        yield parcel, list(group)
+
+
+def check_parcel(parcel: UUID, lying: Sequence[Lying], now: Instant, patience: Micros | None) -> Iterator[Finding]:
+    """What is wrong with one parcel's slices."""
+    slices = [row for row in lying if row.shelf not in ("parcels", "attempts")]
+    sizes = [row.hi for row in lying if row.shelf == "parcels"]
+    if sizes:
+        yield from _check_cover(parcel, sizes[0], slices)
+    else:
+        yield from (row.finding("stray", "its parcel is not there") for row in slices)
+    for row in slices:
+        yield from _check_owner(row, now, patience)
+    yield from _check_attempts([row for row in lying if row.shelf == "attempts"], slices)
+
+
+def _check_cover(parcel: UUID, n: int, slices: Sequence[Lying]) -> Iterator[Finding]:
+    """Each item 0..n-1 lies in exactly one slice."""
+    for row in slices:
+        if not 0 <= row.lo < row.hi <= n:
+            yield row.finding("outside", f"its parcel has {n} items")
+    reached: Lying | None = None
+    for row in slices:
+        if reached is not None and row.lo < reached.hi:
+            yield row.finding("doubled", f"{_items(row.lo, min(row.hi, reached.hi))} on {reached.shelf} too")
+        if reached is None or row.hi > reached.hi:
+            reached = row
+    for lo, hi in gaps(0, n, [(row.lo, row.hi) for row in slices]):
+        yield Finding(kind="missing", shelf="parcels", parcel=parcel, lo=lo, hi=hi, detail="on no shelf")
+
+
+def _items(lo: int, hi: int) -> str:
+    return f"item {lo} lies" if hi - lo == 1 else f"items {lo} to {hi - 1} lie"
+
+
+def _check_owner(row: Lying, now: Instant, patience: Micros | None) -> Iterator[Finding]:
+    """Everything that is not final has an owner, a timer or a gate, and none that was forgotten."""
+    late = patience is not None and row.at is not None and row.at < now - patience
+    if row.shelf == "waiting" and row.at is None and not row.note:
+        yield row.finding("gateless", "it waits for no time and at no gate")
+    elif row.shelf == "waiting" and late:
+        yield row.finding("overdue", "its time has come and it was not queued")
+    elif row.shelf == "queued" and row.note:
+        yield row.finding("laneless", "no claim looks into its lane")
+    elif row.shelf == "running" and row.note not in LIVE and (late or row.note == "unknown"):
+        yield row.finding("ownerless", f"its session is {row.note}")
+    elif row.shelf == "running" and late:
+        yield row.finding("overdue", "its session is silent and was not ended")
+
+
+def _check_attempts(tried: Sequence[Lying], slices: Sequence[Lying]) -> Iterator[Finding]:
+    """An attempt ends once, and none is recorded that was not given out."""
+    for _, group in groupby(sorted(tried, key=lambda row: (row.attempt, row.lo)), key=lambda row: row.attempt):
+        for a, b in pairwise(group):
+            if b.lo < a.hi:
+                yield b.finding("retold", f"attempt {b.attempt} of these items is recorded twice")
+    for row in tried:
+        if any(s.lo < row.hi and s.hi > row.lo and s.attempt < row.attempt for s in slices):
+            yield row.finding("retold", f"attempt {row.attempt} is recorded, but was not given out yet")
+
+
+class Repaired(Struct):
+    """What a repair did, in items: queued again, or ended because their job may run at most once."""
+
+    requeued: int = 0
+    ended: int = 0
+    joins: int = 0  # jobs whose dependencies were looked at again, and what waited for nobody knows what
+
+
+def repair(findings: Iterable[Finding], now: Instant, rng: Random, new_id: NewId) -> Script[Repaired]:
+    """Give an owner to what has none: it goes on as if its worker were lost, or its time had come.
+
+    Every finding is looked at again under a lock. What lies on two shelves, or outside its parcel, is left to people.
+    """
+    found = list(findings)
+    yield Lock(("repair",))  # guard: repair-locks
+    done = Repaired()
+    yield from sweep.adopt_orphans(now)
+    for session in sorted({f.session for f in found if f.kind == "ownerless" and f.session is not None}):
+        yield from _take_back(session, now, rng, new_id, done)
+    timeless = [f for f in found if f.kind == "gateless" and f.job is None]
+    if timeless:
+        yield ForEach(WAKE, shelves.SPAN, [(f.parcel, f.lo) for f in timeless], (now,))
+        done.requeued += sum(f.hi - f.lo for f in timeless)
+    for parcel in sorted({f.parcel for f in found if f.kind == "missing"}):
+        yield from _restore(parcel, new_id, now, done)
+    return done
+
+
+def _take_back(session: UUID, now: Instant, rng: Random, new_id: NewId, done: Repaired) -> Script[None]:
+    effects = yield from rescue.rescue(session, 1000, now, rng, new_id)
+    if effects is not None:
+        done.requeued += sum(m.hi - m.lo for m in effects.moved)
+        done.ended += sum(e.hi - e.lo for e in effects.ended)
+
+
+def _restore(parcel: UUID, new_id: NewId, now: Instant, done: Repaired) -> Script[None]:
+    """Put items that lie on no shelf back, due now; those that may run at most once have ended."""
+    rows = yield Fetch(ON_PAGE, (UUID(int=parcel.int - 1), parcel))
+    lying = [row for _, group in _by_parcel(rows) for row in group]
+    slices = [row for row in lying if row.shelf not in ("parcels", "attempts")]
+    holes = [
+        hole for row in lying if row.shelf == "parcels" for hole in gaps(0, row.hi, [(s.lo, s.hi) for s in slices])
+    ]
+    parcels = yield from read_parcels([parcel])
+    if not holes or not parcels:
+        return
+    e, width = parcels[0].envelope, parcels[0].width
+    attempt = max(row.attempt for row in lying) + BEYOND
+    lost = [
+        Slice(
+            parcel=parcel,
+            lo=lo,
+            hi=hi,
+            job=e.job,
+            queue=e.queue,
+            namespace=e.namespace,
+            attempt=attempt,
+            width=width,
+            flags=flags_of(e.keys),
+        )
+        for lo, hi in holes
+    ]
+    if e.delivery == AT_MOST_ONCE:
+        ended = [_ended(slice, now) for slice in lost]
+        yield shelves.put_finished(ended)
+        done.ended += sum(s.hi - s.lo for s in lost)
+        yield from tell(ended, new_id, now, Started())
+    else:
+        yield shelves.put_waiting([_due(slice, now) for slice in lost])
+        done.requeued += sum(s.hi - s.lo for s in lost)
+
+
+def _ended(slice: Slice, now: Instant) -> Finished:
+    error = Failure(type="Lost", message="The store lost track of this execution; it may have run, and may not again.")
+    return Finished(slice=slice, state="failed", reason="delivery", completed_at=now, error=error)
+
+
+def _due(s: Slice, now: Instant) -> Waiting:
+    return Waiting(
+        parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
+        width=s.width, flags=s.flags, wake_at=now, reason="delay",
+    )  # fmt: skip

@@ -1,0 +1,76 @@
+"""Executions below another one, newest first: its parcels by the index of parents, then their slices on all shelves."""
+
+from functools import cache
+from uuid import UUID
+
+from horae.store.executions.reads.execution_lists import (
+    MOST_WINDOWS,
+    WINDOWS,
+    Chosen,
+    ExecutionFilter,
+    Listed,
+    Place,
+    listing,
+    matching,
+    told_by,
+)
+from horae.store.script import Among, Fetch, Script, Statement
+
+PARCELS = 64  # that are looked for at once
+ALL = 1 << 30  # more items than a parcel has
+OF_PARENT = Statement(
+    "parcels_of_parent",
+    "SELECT p.id, p.n FROM parcels p WHERE p.parent = $1 AND p.id >= $2 AND p.id <= $3 AND p.namespace = $4"
+    f" ORDER BY p.id DESC LIMIT {PARCELS}",
+)
+
+
+@cache
+def _slices(shelves: tuple[str, ...]) -> Statement:
+    """Slices of some parcels before a place; between the least and the greatest of them, so that few days are read."""
+    each = " UNION ALL ".join(
+        f"SELECT {told_by(shelf)} FROM {shelf}"
+        " WHERE parcel = ANY($1) AND parcel >= $2 AND parcel <= $3 AND (parcel, lo) < ($3, $4)"
+        for shelf in shelves
+    )
+    return Statement(f"children_{'_'.join(shelves)}", listing(f"({each})"))
+
+
+def page(
+    namespace: int, wanted: ExecutionFilter, before: Place, limit: int
+) -> Script[tuple[list[Chosen], Place | None]]:
+    """Up to `limit` executions below one before a place, newest first, and where to go on; None at the end."""
+    chosen: list[Chosen] = []
+    for _ in range(MOST_WINDOWS):
+        last = before[0] if before[1] else UUID(int=before[0].int - 1)  # of which something may lie before the place
+        rows = yield Fetch(OF_PARENT, (wanted.parent, wanted.low, last, namespace))
+        parcels = _some([(id, n) for id, n in rows])
+        slices = (yield from _listed(parcels, wanted.shelves, before)) if parcels else []
+        some, stopped = yield from matching(slices, wanted, before, limit - len(chosen))
+        chosen += some
+        if len(chosen) == limit:
+            return chosen, (chosen[-1][0].parcel, chosen[-1][1])
+        if stopped is not None:
+            return chosen, stopped
+        if len(parcels) == len(rows) < PARCELS:
+            return chosen, None
+        before = (parcels[-1], 0)
+    return chosen, before
+
+
+def _listed(parcels: list[UUID], shelves: tuple[str, ...], before: Place) -> Script[list[Listed]]:
+    first = before[1] if parcels[0] == before[0] else ALL
+    rows = yield Among(_slices(shelves), parcels, (parcels[-1], parcels[0], first))
+    return [Listed(*row) for row in rows]
+
+
+def _some(found: list[tuple[UUID, int]]) -> list[UUID]:
+    """As many parcels as have about a window of items; there may be a slice to each item."""
+    total = 0
+    taken: list[UUID] = []
+    for id, n in found:
+        if taken and total + n > WINDOWS[-1]:
+            break
+        taken.append(id)
+        total += n
+    return taken

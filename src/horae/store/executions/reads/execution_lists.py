@@ -1,0 +1,376 @@
+"""Executions listed newest first: pages over slices, unfolded in code.
+
+What the cost rests on: each shelf and history are read backwards along (parcel, lo), history of one job along
+(job, parcel), and those that failed, were cancelled or skipped along (namespace, parcel), or (job, parcel), of those
+alone; each shelf gives at most a window of slices. Filters that no index serves are applied to what a window brought,
+for so many windows and no more: such a page may be short, and its cursor goes on.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
+from itertools import islice
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from horae.env import Instant
+from horae.model.admission.keys import CHILD
+from horae.model.base.ids import execution_id
+from horae.model.base.show import MOST_SHOWN, read_failure, status_of
+from horae.model.executions.execution import Execution, State
+from horae.model.executions.parcel import Extras
+from horae.model.executions.settle import timing_of
+from horae.store.base.shelves import SPAN
+from horae.store.definitions.job_reads import ITEM, PROGRESS
+from horae.store.executions import beginnings
+from horae.store.executions.reads import item_parts
+from horae.store.executions.reads.execution_reads import HAS, SAYS, Found, needs_of, says
+from horae.store.script import Fetch, ForEach, Script, Statement
+
+WINDOWS = (64, 256, 1024)  # literal, so that PostgreSQL plans for so few rows
+MOST_WINDOWS = 8
+HEAD, LONG_HEAD = 300, 6_000  # characters of a stored error that are read: its type, or most messages too
+MOST_TAGGED = 4 * item_parts.MOST_BYTES  # of extras that a page looks for tags in
+RARE = ("failed", "cancelled", "skipped")  # ends that an index knows of
+_BEGUN = "reason IN ('children', 'signal', 'sleep')"  # reads as running
+FIRST = UUID(int=0)
+LAST = UUID(int=(1 << 128) - 1)
+
+Place = tuple[UUID, int]  # parcel and item: a list goes on with what lies before it
+END: Place = (LAST, 0)
+
+
+class ExecutionFilter(Struct, frozen=True, kw_only=True):
+    """Which executions a list shows; each field left out lets all pass."""
+
+    states: frozenset[str] | None = None
+    job: UUID | None = None
+    queue: str | None = None
+    parent: UUID | None = None
+    tag: tuple[str, str | None] | None = None
+    worker: str | None = None
+    error_type: str | None = None
+    reason: str | None = None
+    text: str | None = None  # a part of the error's message, in any case
+    low: UUID = FIRST  # the least parcel
+    mark: str | None = None  # of dead letters: "" for those without one
+    letters: bool = False  # without steps of workflows: their failure is their workflow's
+
+    @property
+    def shelves(self) -> tuple[str, ...]:
+        """Where such executions can lie."""
+        if self.states is None:
+            return tuple(HAS)
+        live = [shelf for shelf in ("waiting", "queued", "running") if shelf in self.states]
+        if "running" in self.states and "waiting" not in live:
+            live.append("waiting")
+        return (*live, "history") if self.states - {"waiting", "queued", "running"} else tuple(live)
+
+
+class Mark(Struct, frozen=True):
+    """What was done with a dead letter."""
+
+    kind: str
+    execution: UUID | None
+    at: Instant
+
+
+class Listed(Struct, frozen=True):
+    """A slice as a list reads it; its fields are the columns of the statement, in their order."""
+
+    parcel: UUID
+    job: UUID
+    queue: int
+    lo: int
+    hi: int
+    attempt: int
+    failures: int
+    losses: int
+    state: State
+    reason: str
+    wake_at: Instant | None
+    queued_at: Instant | None
+    started_at: Instant | None
+    completed_at: Instant | None
+    session: UUID | None
+    exit_code: int | None
+    worker: str | None
+    error_head: str | None
+    flags: int
+    version: int
+    priority: int
+    due_at: Instant
+    parent: UUID | None
+    submitted_at: Instant
+    extras: int | None  # bytes that those of its parcel take
+    job_name: str
+    job_state: str
+    queue_name: str | None
+    needs: str | None
+    last_seen: Instant | None
+
+    @property
+    def status(self) -> State:
+        return status_of(self.state, self.reason)
+
+    @property
+    def error_type(self) -> str:
+        return error_type(self.error_head)
+
+
+@lru_cache(4096)
+def error_type(head: str | None) -> str:
+    """From the beginning of a stored error, whose first field it is; of a very long one, its beginning."""
+    found = _TYPE.match(head or "")
+    if found is None:
+        return ""
+    return found[1] if "\\" not in found[1] else msgspec.json.decode(f'"{found[1]}"', type=str)
+
+
+_TYPE = re.compile(r'\{"type":"((?:[^"\\]|\\u[0-9a-f]{4}|\\[^u])*)')
+Chosen = tuple[Listed, int]  # a slice and one of its items
+_SAID = ", ".join(f"s.{name}" for name, _ in SAYS if name != "worker")
+
+
+@cache
+def _window(
+    shelves: tuple[str, ...], by_job: bool, rare: str, since: bool, size: int, head: int = HEAD, tenant: bool = False
+) -> Statement:
+    """The statement for a window: of each shelf the newest slices before a place, merged.
+
+    `rare` is how all of them ended, or "running" when nothing else is wanted, or empty. What a `tenant` has, which is
+    every namespace but the first, has an index of its own.
+    """
+    newest = " UNION ALL ".join(_newest(shelf, by_job, rare, since, size, head, tenant) for shelf in shelves)
+    slices = f"(SELECT * FROM ({newest}) AS a ORDER BY parcel DESC, lo DESC LIMIT {size})"
+    return Statement(f"list_{'_'.join(shelves)}", listing(slices))
+
+
+def listing(slices: str) -> str:
+    """These slices with what `Listed` tells of them, newest first."""
+    return (
+        f"SELECT s.parcel, s.job, s.queue, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, s.flags,"
+        " p.version, p.priority, p.due_at, p.parent, p.submitted_at, length(p.extras) AS extras, j.name,"
+        f" j.state AS job_state, u.name AS queue_name, l.needs, c.last_seen FROM {slices} AS s"
+        f" {_probe('parcels', 'p', 's.parcel')} {_probe('jobs', 'j', 's.job')} LEFT JOIN queues u ON u.id = s.queue"
+        f" LEFT {_probe('lanes', 'l', 'p.lane')} LEFT JOIN sessions c ON c.id = s.session"
+        " ORDER BY s.parcel DESC, s.lo DESC"
+    )
+
+
+def _probe(table: str, alias: str, id: str) -> str:
+    """Join what an id names, looked up one by one: PostgreSQL would rather read all of a table for a thousand."""
+    return f"JOIN LATERAL (SELECT * FROM {table} x WHERE x.id = {id} OFFSET 0) {alias} ON TRUE"
+
+
+def ended(state: str) -> str:
+    """The condition that finds what ended so by its index; SQLite wants to be told twice."""
+    return f"state = '{state}' AND state <> 'success'"
+
+
+def told_by(shelf: str, head: int = HEAD) -> str:
+    """The columns of a slice as a shelf has them."""
+    error = f"substr(error, 1, {head})" if shelf == "history" else "NULL::text"
+    return f"parcel, job, queue, {says(shelf)}, {error} AS error_head, flags"
+
+
+def _newest(shelf: str, by_job: bool, rare: str, since: bool, size: int, head: int, tenant: bool) -> str:
+    is_rare = bool(rare) and shelf == "history"
+    own = tenant and shelf == "history" and not by_job and not is_rare
+    where = ["(parcel, lo) < ($1, $2)"]
+    # An equality, or two bounds of one column, would make PostgreSQL expect few rows of a table it has not analyzed
+    # yet: it would read all and sort, instead of a few in order.
+    indexed = own or (is_rare and not by_job)
+    where += ["namespace = $3" if indexed else "CASE WHEN namespace = $3 THEN TRUE ELSE FALSE END"]
+    where += ["namespace <> 1"] if own else []
+    where += [ended(rare)] if is_rare else []
+    where += [_BEGUN] if rare == "running" and shelf == "waiting" else []
+    where += ["parcel >= $4"] if since else []
+    where += [f"job = ${4 + since}"] if by_job else []
+    return (
+        f"SELECT * FROM (SELECT {told_by(shelf, head)} FROM {shelf}"
+        f" WHERE {' AND '.join(where)} ORDER BY parcel DESC, lo DESC LIMIT {size}) AS {shelf}_slices"
+    )
+
+
+def page(
+    namespace: int, wanted: ExecutionFilter, before: Place, limit: int
+) -> Script[tuple[list[Chosen], Place | None]]:
+    """Up to `limit` executions before a place, newest first, and where to go on; None at the end."""
+    only = next(iter(wanted.states)) if wanted.states is not None and len(wanted.states) == 1 else ""
+    rare = only if only in (*RARE, "running") else ""
+    size = next(size for size in WINDOWS if size >= limit)
+    chosen: list[Chosen] = []
+    for _ in range(MOST_WINDOWS):
+        head = HEAD if wanted.text is None else LONG_HEAD
+        by_job, since, tenant = wanted.job is not None, wanted.low != FIRST, namespace != 1
+        statement = _window(wanted.shelves, by_job, rare, since, size, head, tenant)
+        bounds = [bound for bound in (wanted.low, wanted.job) if bound not in (None, FIRST)]
+        rows = yield Fetch(statement, (*before, namespace, *bounds))
+        slices = [Listed(*row) for row in rows]
+        some, stopped = yield from matching(slices, wanted, before, limit - len(chosen))
+        chosen += some
+        if len(chosen) == limit:
+            return chosen, (chosen[-1][0].parcel, chosen[-1][1])
+        if stopped is not None:
+            return chosen, stopped
+        if len(rows) < size:
+            return chosen, None
+        before, size = (slices[-1].parcel, slices[-1].lo), WINDOWS[-1]
+    return chosen, before
+
+
+def matching(
+    slices: Sequence[Listed], wanted: ExecutionFilter, before: Place, limit: int
+) -> Script[tuple[list[Chosen], Place | None]]:
+    """Return the items that a list shows, newest first; no more are looked at than it takes.
+
+    The place is where to go on, when finding tags would take more than `MOST_TAGGED` bytes.
+    """
+    passing = [slice for slice in slices if _passes(slice, wanted)]
+    keep = yield from _marked(passing, wanted.mark)
+    extras = (yield from extras_of(passing, MOST_TAGGED)) if wanted.tag is not None else None
+    found: list[Chosen] = []
+    for number, slice in enumerate(passing):
+        if extras is not None and slice.parcel not in extras:
+            return found, (passing[number - 1].parcel, passing[number - 1].lo)
+        hi = min(slice.hi, before[1]) if slice.parcel == before[0] else slice.hi
+        tagged = _tagged(slice, wanted.tag, extras)
+        items = ((slice, item) for item in range(hi - 1, slice.lo - 1, -1) if tagged(item) and keep(slice, item))
+        found += islice(items, limit - len(found))
+        if len(found) == limit:
+            break
+    return found, None
+
+
+def extras_of(slices: Iterable[Listed], most: int) -> Script[dict[UUID, Extras]]:
+    """Return the extras of the first parcels of slices, as many as have so many bytes, and at least one's."""
+    total, taken = 0, dict[UUID, int]()
+    for slice in slices:
+        if slice.parcel not in taken:
+            total += slice.extras or 0
+            if taken and total > most:
+                break
+            taken[slice.parcel] = slice.extras or 0
+    rows = yield ForEach(EXTRAS, (("id", "uuid"),), [(id,) for id, size in taken.items() if size])
+    known = {id: bytes(encoded) for id, encoded in rows if encoded is not None}
+    return {id: Extras(known.get(id)) for id in taken}
+
+
+def _passes(slice: Listed, wanted: ExecutionFilter) -> bool:
+    checks: tuple[tuple[object, object], ...] = (
+        (wanted.job, slice.job),
+        (wanted.queue, slice.queue_name),
+        (wanted.parent, slice.parent),
+        (wanted.worker, slice.worker),
+        (wanted.error_type, slice.error_type),
+        (wanted.reason, slice.reason),
+    )
+    if wanted.letters and slice.flags & CHILD:
+        return False
+    fits = all(asked is None or asked == has for asked, has in checks) and says_text(slice.error_head, wanted.text)
+    return fits and (wanted.states is None or slice.status in wanted.states)
+
+
+def says_text(head: str | None, text: str | None) -> bool:
+    """Whether an error's beginning has a text in it, which is spelled as JSON spells it there."""
+    if text is None:
+        return True
+    spelled = msgspec.json.encode(text).decode()[1:-1]
+    return spelled.lower() in (head or "").lower()
+
+
+def _tagged(
+    slice: Listed, tag: tuple[str, str | None] | None, extras: dict[UUID, Extras] | None
+) -> Callable[[int], bool]:
+    if tag is None or extras is None:
+        return lambda item: True
+    name, value = tag
+    own = extras[slice.parcel]
+
+    def has(item: int) -> bool:
+        tags = own[item].tags
+        return name in tags and (value is None or tags[name] == value)
+
+    return has
+
+
+EXTRAS = Statement("listed_extras", "SELECT p.id, p.extras FROM given JOIN parcels p ON p.id = given.id")
+MARKS = Statement(
+    "marks_of",
+    "SELECT m.parcel, m.item, m.kind, m.execution, m.at FROM given JOIN marks m ON m.parcel = given.parcel"
+    " AND m.item >= given.lo AND m.item < given.hi",
+)
+
+
+def marks(spans: Iterable[tuple[UUID, int, int]]) -> Script[dict[tuple[UUID, int], Mark]]:
+    """The marks beside items lo..hi-1 of parcels."""
+    rows = yield ForEach(MARKS, (*SPAN, ("hi", "int")), list(spans))
+    return {(parcel, item): Mark(kind, execution, at) for parcel, item, kind, execution, at in rows}
+
+
+def _marked(slices: Sequence[Listed], kind: str | None) -> Script[Callable[[Listed, int], bool]]:
+    if kind is None or not slices:
+        return lambda slice, item: True
+    known = yield from marks((s.parcel, s.lo, s.hi) for s in slices)
+
+    def keep(slice: Listed, item: int) -> bool:
+        mark = known.get((slice.parcel, item))
+        return (mark.kind if mark else "") == kind
+
+    return keep
+
+
+def read(
+    page: Script[tuple[list[Chosen], Place | None]], namespace: int, *, whole: bool = False
+) -> Script[tuple[list[Found], Place | None]]:
+    """Return the executions of a page with their params, results and errors, and where to go on.
+
+    A page ends early, and goes on with the next, where it has `item_parts.MOST_BYTES`. Unless they are read as a
+    `whole`, large params and results are left empty.
+    """
+    chosen, following = yield from page
+    extras = yield from extras_of((slice for slice, _ in chosen), item_parts.MOST_BYTES)
+    items = [item_parts.Item(s.parcel, s.lo, item, s.completed_at is not None) for s, item in chosen]
+    sizes = yield from item_parts.measure(items, None if whole else MOST_SHOWN)
+    told = sum(1 for one in items if one.parcel in extras)
+    count = min(item_parts.affordable(items, sizes), told)
+    if count < len(items):
+        chosen, items, following = chosen[:count], items[:count], (items[count - 1].parcel, items[count - 1].item)
+    parts = yield from item_parts.read(items, sizes)
+    noted = yield ForEach(PROGRESS, ITEM, [(s.parcel, item) for s, item in chosen if s.session is not None])
+    progress = {(parcel, item, attempt): (percent, message) for parcel, item, attempt, percent, message in noted}
+    found = [
+        _execution(slice, item, namespace, sizes, parts, extras[slice.parcel], progress)
+        for (slice, _), item in zip(chosen, items, strict=True)
+    ]
+    starts = yield from beginnings.of(one.execution for one in found)
+    return [structs.replace(one, execution=beginnings.since(one.execution, starts)) for one in found], following
+
+
+def _execution(
+    s: Listed, which: item_parts.Item, namespace: int, sizes: item_parts.Sizes, parts: item_parts.Parts,
+    extras: Extras, notes: dict[tuple[UUID, int, int], tuple[float, str]],
+) -> Found:  # fmt: skip
+    item, ended, result = which.item, sizes.ended.get((s.parcel, s.lo)), parts.results[which]
+    started, completed = timing_of(ended.timings if ended else None, item - s.lo, s.started_at, s.completed_at or 0)
+    percent, message = notes.get((s.parcel, item, s.attempt), (None, ""))
+    execution = Execution(
+        id=execution_id(s.parcel, item), job=s.job, version=s.version, namespace=namespace, queue=s.queue,
+        state=s.status, due_at=s.due_at, priority=s.priority, attempt=s.attempt, failures=s.failures, losses=s.losses,
+        submitted_at=s.submitted_at, queued_at=s.queued_at, started_at=started,
+        completed_at=completed if s.completed_at is not None else None, wake_at=s.wake_at, reason=s.reason,
+        session=s.session, worker=s.worker, last_seen=s.last_seen, result=None if result is None else Raw(result),
+        exit_code=s.exit_code, error=read_failure(parts.errors.get((s.parcel, s.lo))),
+        parent=s.parent, percent=percent, message=message,
+        params=Raw(parts.params[which]) if s.parcel in sizes.items else Raw(b"null"), extra=extras[item],
+    )  # fmt: skip
+    return Found(
+        execution=execution,
+        job_name=s.job_name,
+        job_state=s.job_state,
+        queue_name=s.queue_name,
+        needs=needs_of(s.needs),
+    )

@@ -1,0 +1,171 @@
+"""Params, results and errors of listed items: measured first, so that a page reads no more than it shows."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.model.base.packing import span_of
+from horae.store.base.shelves import SPAN, Columns
+from horae.store.script import ForEach, Script, Statement
+
+MOST_BYTES = 4 * 1024 * 1024  # of a page, unless its first item alone has more
+
+ITEM_SIZES = Statement(
+    "item_sizes", "SELECT p.id, p.ends, length(p.items) FROM given JOIN parcels p ON p.id = given.id"
+)  # fmt: skip
+RESULT_SIZES = Statement(
+    "result_sizes",
+    "SELECT h.parcel, h.lo, h.ends, length(h.results), h.timings, length(h.error) FROM given"
+    " JOIN history h ON h.parcel = given.parcel AND h.lo = given.lo",
+)
+ITEMS = Statement(
+    "items_of",
+    "SELECT p.id, given.at, substr(p.items, given.at + 1, given.size) FROM given JOIN parcels p ON p.id = given.id",
+)
+RESULTS = Statement(
+    "results_of",
+    "SELECT h.parcel, h.lo, given.at, substr(h.results, given.at + 1, given.size) FROM given"
+    " JOIN history h ON h.parcel = given.parcel AND h.lo = given.lo",
+)
+ERRORS = Statement(
+    "errors_of",
+    "SELECT h.parcel, h.lo, h.error FROM given JOIN history h ON h.parcel = given.parcel AND h.lo = given.lo",
+)
+_RANGE: Columns = (("at", "int"), ("size", "int"))
+Slice = tuple[UUID, int]  # a parcel, and the first item of a slice of it
+Span = tuple[int, int]  # where something begins, and how long it is
+Key = TypeVar("Key", UUID, Slice)
+
+
+class Item(NamedTuple):
+    """An item of a parcel, with the beginning of the slice that it lies in."""
+
+    parcel: UUID
+    lo: int
+    item: int
+    has_ended: bool
+
+
+class Ended(Struct, frozen=True):
+    """What the history says of a slice, without its results and its error."""
+
+    ends: bytes | None
+    results: int | None  # bytes
+    timings: Any
+    error: int  # characters
+
+
+class Sizes(Struct, frozen=True):
+    """Where the params and results of items lie; those that have more than `most` bytes are not wanted."""
+
+    items: dict[UUID, tuple[bytes, int]]
+    ended: dict[Slice, Ended]
+    most: int | None
+
+    def params(self, item: Item) -> Span | None:
+        """Return the span of an item's params; None when they are not wanted, or gone."""
+        found = self.items.get(item.parcel)
+        return None if found is None else self._wanted(span_of(*found, item.item))
+
+    def result(self, item: Item) -> Span | None:
+        """Return the span of an item's result; None when there is none, or it is not wanted."""
+        found = self.ended.get((item.parcel, item.lo))
+        if found is None or found.ends is None or found.results is None:
+            return None
+        return self._wanted(span_of(found.ends, found.results, item.item - item.lo))
+
+    def has_result(self, item: Item) -> bool:
+        found = self.ended.get((item.parcel, item.lo))
+        return found is not None and found.ends is not None and found.results is not None
+
+    def of(self, item: Item) -> int:
+        """Return how many bytes reading an item takes."""
+        found = self.ended.get((item.parcel, item.lo))
+        spans = (self.params(item), self.result(item))
+        return sum(span[1] for span in spans if span) + (found.error if found else 0)
+
+    def _wanted(self, span: Span) -> Span | None:
+        return span if self.most is None or span[1] <= self.most else None
+
+
+class Parts(Struct, frozen=True):
+    """The params, results and errors of items; what was not wanted is empty."""
+
+    params: dict[Item, bytes]
+    results: dict[Item, bytes | None]
+    errors: dict[Slice, str | None]
+
+
+def measure(items: Sequence[Item], most: int | None) -> Script[Sizes]:
+    """Return the sizes of params, results and errors, without reading them."""
+    rows = yield ForEach(ITEM_SIZES, (("id", "uuid"),), [(id,) for id in dict.fromkeys(one.parcel for one in items)])
+    ended = dict.fromkeys((one.parcel, one.lo) for one in items if one.has_ended)
+    known = yield ForEach(RESULT_SIZES, SPAN, list(ended))
+    return Sizes(
+        {id: (ends, size) for id, ends, size in rows},
+        {(parcel, lo): Ended(ends, size, timings, error or 0) for parcel, lo, ends, size, timings, error in known},
+        most,
+    )
+
+
+def affordable(items: Sequence[Item], sizes: Sizes) -> int:
+    """Return how many of the first items one page takes: at least one."""
+    total = 0
+    for count, item in enumerate(items):
+        total += sizes.of(item)
+        if count and total > MOST_BYTES:
+            return count
+    return len(items)
+
+
+def read(items: Sequence[Item], sizes: Sizes) -> Script[Parts]:
+    """Read the parts of items that are wanted."""
+    params = {item: span for item in items if (span := sizes.params(item))}
+    results = {item: span for item in items if (span := sizes.result(item))}
+    runs = _runs([(item.parcel, *span) for item, span in params.items()])
+    rows = yield ForEach(ITEMS, (("id", "uuid"), *_RANGE), runs)
+    blobs = _pieces((id, at, piece) for id, at, piece in rows)
+    result_runs = _runs([((item.parcel, item.lo), *span) for item, span in results.items()])
+    rows = yield ForEach(RESULTS, (*SPAN, *_RANGE), [(*key, at, size) for key, at, size in result_runs])
+    ended = _pieces(((parcel, lo), at, piece) for parcel, lo, at, piece in rows)
+    failed = {(one.parcel, one.lo) for one in items if (e := sizes.ended.get((one.parcel, one.lo))) and e.error}
+    rows = yield ForEach(ERRORS, SPAN, sorted(failed))
+    return Parts(
+        {item: _cut(blobs, item.parcel, params.get(item)) for item in items},
+        {
+            item: _cut(ended, (item.parcel, item.lo), results.get(item)) if sizes.has_result(item) else None
+            for item in items
+        },
+        {(parcel, lo): error for parcel, lo, error in rows},
+    )
+
+
+def _runs(spans: Iterable[tuple[Key, int, int]]) -> list[tuple[Key, int, int]]:
+    """Join spans that lie side by side, so that few statements open one parcel."""
+    runs: list[tuple[Key, int, int]] = []
+    for key, start, size in sorted({span for span in spans if span[2]}):
+        if runs and runs[-1][0] == key and runs[-1][1] + runs[-1][2] == start:
+            runs[-1] = (key, runs[-1][1], runs[-1][2] + size)
+        else:
+            runs.append((key, start, size))
+    return runs
+
+
+def _pieces(rows: Iterable[tuple[Key, int, bytes]]) -> dict[Key, list[tuple[int, bytes]]]:
+    pieces: dict[Key, list[tuple[int, bytes]]] = {}
+    for key, at, piece in rows:
+        pieces.setdefault(key, []).append((at, piece))
+    return pieces
+
+
+def _cut(pieces: dict[Key, list[tuple[int, bytes]]], key: Key, span: Span | None) -> bytes:
+    """Return a span out of the pieces that were read; empty when it was not wanted."""
+    if span is None:
+        return b""
+    start, size = span
+    for at, piece in pieces.get(key, ()):
+        if at <= start and start + size <= at + len(piece):
+            return piece[start - at : start - at + size]
+    return b""

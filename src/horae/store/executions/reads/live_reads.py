@@ -1,0 +1,88 @@
+"""What has not ended, counted for people: one pass over each shelf tells of all namespaces."""
+
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.base.ids import execution_id
+from horae.model.executions.execution import READS_AS_RUNNING
+from horae.store.script import Fetch, Script, Statement
+
+QUEUED = Statement(
+    "live_queued", "SELECT namespace, queue, sum(hi - lo), min(queued_at) FROM queued GROUP BY namespace, queue"
+)
+RUNNING = Statement("live_running", "SELECT namespace, queue, sum(hi - lo) FROM running GROUP BY namespace, queue")
+WAITING = Statement("live_waiting", "SELECT namespace, reason, sum(hi - lo) FROM waiting GROUP BY namespace, reason")
+LONGEST = Statement(
+    "longest_running",
+    "SELECT r.parcel, r.lo, r.job, j.name, r.started_at, g.percent, g.message, c.worker FROM"
+    " (SELECT parcel, lo, job, attempt, session, started_at FROM running WHERE namespace = $1"
+    " AND started_at IS NOT NULL ORDER BY started_at LIMIT 10) AS r JOIN jobs j ON j.id = r.job"
+    " LEFT JOIN sessions c ON c.id = r.session LEFT JOIN progress g ON g.parcel = r.parcel AND g.item = r.lo"
+    " AND g.attempt = r.attempt ORDER BY r.started_at",
+)
+
+
+class QueueLoad(Struct):
+    """What of a queue has not ended."""
+
+    queued: int = 0
+    oldest: Instant | None = None
+    running: int = 0
+
+
+class Live(Struct):
+    """What of a namespace has not ended."""
+
+    queues: dict[int, QueueLoad] = {}
+    waiting: int = 0
+    retrying: int = 0
+    suspended: int = 0  # lies on waiting, and reads as running
+
+    def queue(self, id: int) -> QueueLoad:
+        return self.queues.setdefault(id, QueueLoad())
+
+    @property
+    def queued(self) -> int:
+        return sum(queue.queued for queue in self.queues.values())
+
+    @property
+    def running(self) -> int:
+        return sum(queue.running for queue in self.queues.values()) + self.suspended
+
+
+class Longest(Struct, frozen=True):
+    """An execution that a worker is busy with."""
+
+    id: UUID
+    job: UUID
+    job_name: str
+    started_at: Instant
+    percent: float | None
+    message: str | None
+    worker: str | None
+
+
+def live() -> Script[dict[int, Live]]:
+    """What has not ended, by namespace."""
+    found: dict[int, Live] = {}
+    for namespace, queue, count, oldest in (yield Fetch(QUEUED)):
+        load = found.setdefault(namespace, Live()).queue(queue)
+        load.queued, load.oldest = int(count), oldest
+    for namespace, queue, count in (yield Fetch(RUNNING)):
+        found.setdefault(namespace, Live()).queue(queue).running = int(count)
+    for namespace, reason, count in (yield Fetch(WAITING)):
+        of = found.setdefault(namespace, Live())
+        if reason in READS_AS_RUNNING:
+            of.suspended += int(count)
+        else:
+            of.waiting += int(count)
+            of.retrying += int(count) if reason == "retry" else 0
+    return found
+
+
+def longest(namespace: int) -> Script[list[Longest]]:
+    """The executions that workers are busy with for longest."""
+    rows = yield Fetch(LONGEST, (namespace,))
+    return [Longest(execution_id(parcel, lo), *rest) for parcel, lo, *rest in rows]

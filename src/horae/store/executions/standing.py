@@ -1,0 +1,52 @@
+"""Where executions stand: the states of ranges of items, read in one statement over the four shelves."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from uuid import UUID
+
+from horae.model.base.show import status_of
+from horae.model.executions.slice import gaps
+from horae.store.base import shelves
+from horae.store.script import ForEach, Script, Statement
+
+EXPIRED = "expired"  # on no shelf any more: its history is gone
+RANGE: shelves.Columns = (("parcel", "uuid"), ("lo", "int"), ("hi", "int"))
+_SAYS = {
+    "waiting": "'waiting' AS state, s.reason AS reason",
+    "queued": "'queued' AS state, '' AS reason",
+    "running": "'running' AS state, '' AS reason",
+    "history": "s.state AS state, '' AS reason",
+}
+STANDING = Statement(
+    "standing",
+    " UNION ALL ".join(
+        f"SELECT s.parcel AS parcel, s.lo AS lo, s.hi AS hi, {says}"
+        f" FROM given JOIN {shelf} s ON s.parcel = given.parcel WHERE s.lo < given.hi AND s.hi > given.lo"
+        for shelf, says in _SAYS.items()
+    ),
+)
+
+Range = tuple[UUID, int, int]  # parcel, lo, hi
+Piece = tuple[int, int, str]  # lo, hi, state
+
+
+def standing(ranges: Sequence[Range]) -> Script[list[list[Piece]]]:
+    """How each range stands, piece by piece in order."""
+    rows = yield ForEach(STANDING, RANGE, sorted(set(ranges)))
+    slices: dict[UUID, set[Piece]] = {}
+    for parcel, lo, hi, state, reason in rows:
+        slices.setdefault(parcel, set()).add((lo, hi, status_of(state, reason)))
+    return [list(pieces(lo, hi, slices.get(parcel, ()))) for parcel, lo, hi in ranges]
+
+
+def pieces(lo: int, hi: int, slices: Iterable[Piece]) -> Iterator[Piece]:
+    """A range cut where its items' states differ; what no slice covers has expired."""
+    within = [(max(lo, a), min(hi, b), state) for a, b, state in slices if a < hi and b > lo]
+    holes = [(a, b, EXPIRED) for a, b in gaps(lo, hi, [(a, b) for a, b, _ in within])]
+    first, last, known = lo, lo, ""
+    for a, b, state in sorted(within + holes):
+        if last > first and state != known:
+            yield first, last, known
+            first = a
+        last, known = b, state
+    if last > first:
+        yield first, last, known

@@ -1,0 +1,1 @@
+"""Deletes what is past its retention, and erases what must go."""

@@ -1,0 +1,1 @@
+"""Scripts of sessions: the exchange, claims, rescue and scaling."""

@@ -1,0 +1,52 @@
+"""Slices that run for long, and requests to end them."""
+
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.fleet.protocol import RequestKind
+from horae.store.executions.leaving.cancel import ask
+from horae.store.script import Fetch, Script, Statement
+
+FIRST = (UUID(int=0), 0)
+_ASKED = "EXISTS (SELECT 1 FROM requests q WHERE q.parcel = r.parcel AND q.item = r.lo AND q.kind = "
+LONG_RUNNING = Statement(
+    "long_running",
+    "SELECT r.parcel, r.lo, r.hi, r.session, r.granted_at, r.started_at,"
+    " (SELECT g.at FROM progress g WHERE g.parcel = r.parcel AND g.item = r.lo AND g.attempt = r.attempt),"
+    f" {_ASKED}'startTimeout'), p.due_at, p.job, p.version FROM running r"
+    " JOIN parcels p ON p.id = r.parcel WHERE (r.parcel, r.lo) > ($1, $2) AND r.granted_at < $3"
+    f" AND NOT {_ASKED}'timeout') AND NOT {_ASKED}'heartbeatTimeout') AND NOT {_ASKED}'totalTimeout')"
+    " ORDER BY r.parcel, r.lo LIMIT $4",
+)
+
+
+class LongRunning(Struct, frozen=True):
+    """A slice that a worker has held for a while and was not asked to end; perhaps it was not to begin any more."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    session: UUID
+    granted_at: Instant
+    started_at: Instant | None
+    heard_at: Instant | None
+    not_to_begin: bool
+    due_at: Instant
+    job: UUID
+    version: int
+
+
+def long_running(after: tuple[UUID, int], before: Instant, limit: int) -> Script[list[LongRunning]]:
+    """Slices granted before an instant, in pages."""
+    rows = yield Fetch(LONG_RUNNING, (*after, before, limit))
+    return [LongRunning(*row) for row in rows]
+
+
+def ask_to_end(row: LongRunning, kind: RequestKind, now: Instant) -> Script[bool]:
+    """Ask the session to end these items; false when they have moved."""
+    asked = False
+    for item in range(row.lo, row.hi):
+        asked = (yield from ask(row.parcel, item, row.session, kind, "", now)) or asked
+    return asked

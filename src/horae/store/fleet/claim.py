@@ -1,0 +1,190 @@
+"""Claim: queued slices go to the sessions that want work, lowest rank first.
+
+Both callers hold the wanting sessions' row locks: a claim that commits after a rescue would leave slices with a
+dead session for ever.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.model.admission.choice import LaneView, Taste, after, is_plain, plan
+from horae.model.admission.keys import AFFINE
+from horae.model.admission.placement.ahead import goes_before
+from horae.model.executions.slice import Running
+from horae.model.fleet.deal import Want, capacity
+from horae.store.admission import coarse
+from horae.store.admission.coarse import Rooms
+from horae.store.admission.placement.affinity import remember
+from horae.store.base.deferred import Deferred
+from horae.store.fleet.claim_lane import ALL, Taken, claim_lane, pick_each, whole_of
+from horae.store.script import Script
+
+NO_TASTES: Mapping[UUID, Taste | None] = {}
+
+
+class Claimed(Struct, frozen=True):
+    """What a claim did: the slices now running, and for each lane probed its next least rank (None: seen empty).
+
+    What is left in the lanes of `suspects` waits for suspects that the asking sessions hold to end: there is nothing to
+    hint.
+    """
+
+    running: list[Running]
+    lanes: dict[int, int | None]
+    suspects: frozenset[int] = frozenset()
+    full: dict[int, Instant | None] = {}  # lanes whose limits have no room, and until when if that is known
+    wake_at: Instant | None = None  # when the first of what was too early for its rate may start
+    freed: frozenset[UUID] = frozenset()  # parcels of which items left the queue, and others may have the keys
+    means: dict[int, float] = {}  # how many executions a slice had, of those that were seen in each lane
+
+
+def claim(
+    wants: Sequence[Want],
+    eligible: Mapping[UUID, frozenset[int]],
+    lanes: Sequence[LaneView],
+    paused: frozenset[UUID],
+    moves: Deferred,
+    now: Instant,
+    tastes: Mapping[UUID, Taste | None] = NO_TASTES,
+) -> Script[Claimed]:
+    """Take for all wants, each from the lanes that its session may take from; those with the same lanes together.
+
+    The last moves are left to the caller, who makes them together with what follows from them.
+    """
+    groups: dict[tuple[frozenset[int], Taste | None], list[Want]] = {}
+    for want in wants:
+        groups.setdefault((eligible[want.session], tastes.get(want.session)), []).append(want)
+    done = Claimed([], {})
+    rooms = yield from _rooms(groups, lanes, moves, now)
+    for (may, taste), group in groups.items():
+        views = [view for view in lanes if view.lane in may]
+        take = _claim_lanes(group, views, paused, moves, now, rooms)
+        if not is_plain(views, taste):
+            take = _claim_by_plan(group, views, taste, paused, moves, now, rooms)
+        more = yield from take
+        done = Claimed(
+            done.running + more.running, done.lanes | more.lanes, done.suspects | more.suspects, done.full | more.full,
+            means=done.means | more.means,
+        )  # fmt: skip
+    affine = [slice for slice in done.running if slice.flags & AFFINE]
+    if affine:
+        yield from remember(affine, now)
+    moves.add(rooms.changes())
+    return structs.replace(done, freed=frozenset(rooms.paces.freed), wake_at=rooms.paces.wake_at)
+
+
+def _rooms(
+    groups: Iterable[tuple[frozenset[int], Taste | None]], lanes: Sequence[LaneView], moves: Deferred, now: Instant
+) -> Script[Rooms]:
+    """What the limits of these lanes have room for; what was just reported has left it."""
+    reaches = [those for those, _ in groups]
+    limited = (view for view in lanes if view.limits)
+    names = {name for view in limited if any(view.lane in those for those in reaches) for name in view.limits}
+    if not names:
+        return Rooms({}, now)
+    yield from moves.make()
+    return (yield from coarse.look(names, now))
+
+
+class _Tally:
+    """What a claim took so far, lane by lane, and which lanes have no room under their limits."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self.running: list[Running] = []
+        self._lows: dict[int, int | None] = {}
+        self._suspects: set[int] = set()
+        self._full: dict[int, Instant | None] = {}
+        self._means: dict[int, float] = {}
+
+    def room(self, view: LaneView) -> int:
+        """How many its limits let a lane give."""
+        most = self._rooms.most(view.limits, view.lane) if view.limits else ALL  # gate: queue-limit, namespace-limit
+        if most <= 0:  # gate: queue-limit, namespace-limit
+            self._full[view.lane] = self._rooms.opens_at(view.limits)
+        return most
+
+    def add(self, view: LaneView, took: Taken) -> int:
+        """Note what was taken from a lane; how many executions."""
+        count = sum(slice.hi - slice.lo for slice in took.running)
+        if view.limits:  # gate: queue-limit, namespace-limit
+            self._rooms.take(view.limits, count)
+            self.room(view)
+        self.running += took.running
+        self._lows[view.lane], self._means[view.lane] = took.low, took.mean
+        if took.suspects:  # gate: suspect
+            self._suspects.add(view.lane)
+        return count
+
+    @property
+    def done(self) -> Claimed:
+        return Claimed(self.running, self._lows, frozenset(self._suspects), self._full, means=self._means)
+
+
+def _claim_lanes(
+    wants: Sequence[Want],
+    lanes: Sequence[LaneView],
+    paused: frozenset[UUID],
+    moves: Deferred,
+    now: Instant,
+    rooms: Rooms,
+) -> Script[Claimed]:
+    """Take from these lanes, in their order, for wants that may all take from each of them."""
+    tally = _Tally(rooms)
+    left = list(wants)
+    passed: int | None = None  # the first rank that found no slot
+    for view in lanes:
+        if passed is not None and goes_before(passed, view.low):  # gate: none
+            left = [structs.replace(want, prefetch={}) for want in left]
+        if capacity(left) <= 0:  # gate: busy
+            break
+        if capacity(left, view.jobs, view.cost) <= 0:  # gate: room
+            passed = view.low if passed is None and not view.cost else passed  # gate: none
+            continue
+        most = tally.room(view)
+        if most <= 0:  # gate: queue-limit, namespace-limit
+            continue
+        took = yield from claim_lane(left, view, paused, moves, now, rooms.paces, most)
+        tally.add(view, took)
+        left = took.wants
+    return tally.done
+
+
+def _claim_by_plan(
+    wants: Sequence[Want],
+    lanes: Sequence[LaneView],
+    taste: Taste | None,
+    paused: frozenset[UUID],
+    moves: Deferred,
+    now: Instant,
+    rooms: Rooms,
+) -> Script[Claimed]:
+    """Take from these lanes what the choice between them says; again when some held less than was believed."""
+    tally = _Tally(rooms)
+    left = list(wants)
+    views = {view.lane: view for view in lanes if capacity(left, view.jobs, view.cost) > 0}
+    stand: dict[int, tuple[int, int]] = {}  # how many were taken of a lane that has more, and where it begins now
+    while views and (room := capacity(left)) > 0:
+        views |= {lane: after(views[lane], count, low) for lane, (count, low) in stand.items()}
+        stand.clear()
+        turns = plan(list(views.values()), room, taste)
+        if not turns:  # none of them is believed to hold anything
+            break
+        picked = yield from pick_each(turns, moves, now)
+        for turn in turns:
+            view = turn.view
+            if capacity(left, view.jobs, view.cost) <= 0 or (most := min(turn.most, tally.room(view))) <= 0:
+                del views[view.lane]
+                continue
+            first, whole = picked.get(view.lane), whole_of(turn)
+            took = yield from claim_lane(left, view, paused, moves, now, rooms.paces, most, first, whole)
+            count = tally.add(view, took)
+            left = took.wants
+            if count < turn.most or took.low is None:
+                del views[view.lane]
+            else:
+                stand[view.lane] = count, took.low
+    return tally.done

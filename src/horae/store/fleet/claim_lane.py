@@ -1,0 +1,228 @@
+"""One lane of a claim: what is picked from it, dealt to those who want it, and moved to them."""
+
+from collections.abc import Iterable, Sequence
+from math import ceil
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.model.admission.choice import LaneView, Turn
+from horae.model.admission.keys import CIRCUIT, KEYED, LIMITED, RATED
+from horae.model.admission.policy import QUANTUM
+from horae.model.executions.slice import Queued, Running, Waiting
+from horae.model.fleet.deal import Deal, Want, capacity, deal_most
+from horae.model.fleet.suspects import SUSPECT, Company, is_suspect
+from horae.store.admission.circuit_gates import shut_out
+from horae.store.admission.coarse import is_open
+from horae.store.admission.key_rates import Paces
+from horae.store.admission.placement.spread import shared_out
+from horae.store.base import shelves
+from horae.store.base.deferred import Change, Deferred
+from horae.store.script import Fetch, ForEach, Script, Statement
+
+# The last slice is cut in place, by its key: after a cut by another claim, a ctid would silently match nothing.
+CUT = Statement(
+    "cut_queued",
+    "UPDATE queued SET lo = given.cut FROM given WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
+)
+_PICK = (
+    f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE lane = $1 AND rank >= $2 AND {is_open('$1', '$4', '$5')}"
+)
+_IN_ORDER = "ORDER BY lane, rank, parcel, lo LIMIT $3 FOR UPDATE SKIP LOCKED"
+PICK = Statement("pick_queued", f"{_PICK} {_IN_ORDER}")
+PICK_MILDER = Statement("pick_queued_milder", f"{_PICK} AND losses < $6 {_IN_ORDER}")
+COMPANIES = Statement(
+    "suspects_of_sessions",
+    "SELECT s.id, s.concurrency, coalesce(sum(r.hi - r.lo), 0), coalesce(max(r.losses), 0) FROM given"
+    " JOIN sessions s ON s.id = given.id"
+    f" LEFT JOIN running r ON r.session = s.id AND r.losses >= {SUSPECT} GROUP BY s.id, s.concurrency",
+)
+# Several lanes by one statement; SQLite asks for them one by one, which costs it nothing more.
+PICK_EACH = Statement(
+    "pick_queued_each",
+    f"SELECT q.* FROM given CROSS JOIN LATERAL (SELECT {shelves.names(shelves.QUEUED)} FROM queued"
+    f" WHERE lane = given.lane AND rank >= given.low AND {is_open('given.lane', 'given.at', 'given.limited')}"
+    " ORDER BY lane, rank, parcel, lo LIMIT given.most FOR UPDATE SKIP LOCKED) q",
+)
+_EACH: shelves.Columns = (("lane", "int"), ("low", "bigint"), ("most", "int"), ("at", "bigint"), ("limited", "bool"))
+ALL = 1 << 62  # executions: as many as are wanted
+_GATED = CIRCUIT | RATED
+
+
+class Picked(Struct, frozen=True):
+    """Slices that were picked of a lane, and how many were asked for."""
+
+    slices: list[Queued]
+    limit: int
+
+
+class Taken(Struct, frozen=True):
+    """What a claim took from one lane, what begins there now, and what is wanted still."""
+
+    running: list[Running]
+    low: int | None
+    wants: list[Want]
+    suspects: bool = False  # nothing was taken, and only suspects were seen
+    mean: float = 1.0  # how many executions a slice had, of those that were seen
+
+
+def pick_each(turns: Sequence[Turn], moves: Deferred, now: Instant) -> Script[dict[int, Picked]]:
+    """Pick for all turns at once; a single one is left to its lane."""
+    if len(turns) < 2:
+        return {}
+    limits = {turn.view.lane: _limit(turn.most, turn.view.mean, whole_of(turn)) for turn in turns}
+    yield from moves.make()
+    views = [turn.view for turn in turns]
+    given = [(view.lane, view.low, limits[view.lane], now, bool(view.limits)) for view in views]
+    rows = yield ForEach(PICK_EACH, _EACH, given)
+    found: dict[int, list[Queued]] = {lane: [] for lane in limits}
+    for row in rows:
+        slice = shelves.queued(row)
+        found[slice.lane].append(slice)
+    return {lane: Picked(sorted(slices, key=_order), limits[lane]) for lane, slices in found.items()}
+
+
+def _order(slice: Queued) -> tuple[int, UUID, int]:
+    return slice.rank, slice.parcel, slice.lo
+
+
+def whole_of(turn: Turn) -> int:
+    """Slices of no more executions than that are not cut where a share's turn ends."""
+    return QUANTUM if turn.most >= QUANTUM and not turn.view.limits else 0
+
+
+def _limit(room: int, mean: float, whole: int = 0) -> int:
+    """How many slices to pick for so many executions.
+
+    Where none is cut there is one more that begins late, and one that tells that there is something behind.
+    """
+    count = ceil(room / mean) + 2 if mean <= whole else int(room / mean) + 1
+    return max(1, min(512, count))
+
+
+def claim_lane(
+    wants: list[Want],
+    view: LaneView,
+    paused: frozenset[UUID],
+    moves: Deferred,
+    now: Instant,
+    paces: Paces,
+    most: int = ALL,
+    first: Picked | None = None,
+    whole: int = 0,
+) -> Script[Taken]:
+    """Pick, deal and move from one lane until the room is filled or no more is found than was picked.
+
+    `first` was picked before. Slices of no more items than `whole` are not cut to take no more than `most`.
+
+    Suspects that no session may take now are passed by, so that they do not keep others from what lies behind them:
+    executions that were lost less often.
+    """
+    claimed: list[Running] = []
+    low, mean, passed, milder = view.low, view.mean, None, 0
+    while most > 0 and (room := min(most, capacity(wants, view.jobs, view.cost))) > 0:
+        if first is None:
+            limit = _limit(room, mean, whole)
+            yield from moves.make()
+            asked = (view.lane, low, limit, now, bool(view.limits))
+            rows = yield Fetch(PICK_MILDER, (*asked, milder)) if milder else Fetch(PICK, asked)
+            picked = [shelves.queued(row) for row in rows]
+        else:
+            picked, limit, first = first.slices, first.limit, None
+        if not picked:
+            return Taken(claimed, passed, wants, passed is not None and not claimed, mean)
+        mean = sum(s.hi - s.lo for s in picked) / len(picked)
+        usable, wants = yield from _usable(picked, wants, paused, paces, now)
+        each = (yield from shared_out(view.among, usable, now)) if view.among is not None else None
+        decided = deal_most(usable, wants, most, view.cost, each, whole)
+        mark = LIMITED if view.limits else 0
+        running = [granted(d.slice, d.lo, d.hi, wants[d.want], now, mark) for d in decided.dealt]
+        moves.add(_moves(decided, running))
+        paces.take(running)
+        claimed += running
+        most -= sum(slice.hi - slice.lo for slice in running)
+        low, wants = picked[-1].rank, decided.wants
+        if len(decided.whole) < len(usable):
+            left = _without(usable, decided.whole)
+            passed = left[0].rank if passed is None else passed
+            if most <= 0 or not all(is_suspect(s.losses) for s in left):
+                return Taken(claimed, passed, wants, mean=mean)
+            milder = min(s.losses for s in left)
+        elif len(picked) < limit:  # what others hold now, they hint again if they leave something
+            return Taken(claimed, passed, wants, passed is not None and not claimed, mean)
+    return Taken(claimed, low if passed is None else passed, wants, mean=mean)
+
+
+def _usable(
+    picked: list[Queued], wants: list[Want], paused: frozenset[UUID], paces: Paces, now: Instant
+) -> Script[tuple[list[Queued], list[Want]]]:
+    """What of it may be given now, to wants that know what suspects their sessions hold."""
+    if not paused and not any(s.flags & _GATED or is_suspect(s.losses) for s in picked):
+        return picked, wants
+    usable = yield from paces.hold_back((yield from _set_aside(picked, paused, paces)))
+    return usable, (yield from _look_up_companies(wants, usable))
+
+
+def _without(slices: Sequence[Queued], gone: Iterable[Queued | Waiting]) -> list[Queued]:
+    places = {(s.parcel, s.lo) for s in gone}
+    return [s for s in slices if (s.parcel, s.lo) not in places]
+
+
+def _moves(decided: Deal, running: Sequence[Running]) -> list[Change]:
+    """What was dealt leaves the queue and runs."""
+    columns: shelves.Columns = (*shelves.SPAN, ("cut", "int"))
+    cut = ForEach(CUT, columns, [(s.parcel, s.lo, lo) for s, lo in decided.cut])
+    return [shelves.take("queued", decided.whole), cut, shelves.put_running(running)]
+
+
+def _look_up_companies(wants: list[Want], usable: Sequence[Queued]) -> Script[list[Want]]:
+    """Suspects are in sight: learn which of them the sessions, all of them locked, hold already."""
+    if not any(is_suspect(s.losses) for s in usable) or all(want.company is not None for want in wants):
+        return wants
+    ids = sorted({want.session for want in wants})
+    rows = yield ForEach(COMPANIES, (("id", "uuid"),), [(id,) for id in ids])
+    found = {
+        id: Company(slots=slots, held=int(held), losses=losses)  # guard: claim-sees-suspects
+        for id, slots, held, losses in rows
+    }
+    return [structs.replace(want, company=found.get(want.session)) for want in wants]
+
+
+def _set_aside(picked: list[Queued], paused: frozenset[UUID], paces: Paces) -> Script[list[Queued]]:
+    """Slices of paused jobs leave the lane and wait for the job's gate; those before an open circuit, at its own.
+
+    Others may have the keys that they held meanwhile.
+    """
+    held = [to_gate(s) for s in picked if s.job in paused] if paused else []  # guard: paused-aside; gate: paused
+    held += yield from shut_out([s for s in picked if s.job not in paused] if held else picked)  # gate: paused
+    if not held:  # gate: none
+        return picked
+    yield shelves.take("queued", held)
+    yield shelves.put_waiting(held)
+    paces.freed |= {s.parcel for s in held if s.flags & KEYED}  # gate: none
+    return _without(picked, held)
+
+
+def to_gate(slice: Queued) -> Waiting:
+    """A queued slice of a paused job, waiting for the job to be resumed."""
+    return Waiting(
+        parcel=slice.parcel, lo=slice.lo, hi=slice.hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
+        attempt=slice.attempt, failures=slice.failures, losses=slice.losses, alone=slice.alone, width=slice.width,
+        flags=slice.flags, reason="paused", gate=job_gate(slice.job),
+    )  # fmt: skip
+
+
+def job_gate(job: UUID) -> str:
+    return f"job:{job}"
+
+
+def granted(s: Queued, lo: int, hi: int, want: Want, now: Instant, mark: int = 0) -> Running:
+    """Items of a queued slice that a want gets: another attempt begins. `mark` says whether limits are about it."""
+    return Running(
+        parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace,
+        attempt=s.attempt + 1,  # guard: claim-counts-attempt
+        failures=s.failures, losses=s.losses, alone=s.alone, width=s.width,
+        flags=(s.flags & ~LIMITED) | mark, session=want.session,
+        channel=want.channel, n=want.n, lane=s.lane, rank=s.rank, queued_at=s.queued_at, granted_at=now,
+    )  # fmt: skip

@@ -1,0 +1,80 @@
+"""Dealing out what nobody else can know of yet: it goes to whoever waits for it without ever standing in a queue."""
+
+from collections.abc import Collection, Container, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.env import Instant
+from horae.model.admission.choice import LaneView, Taste
+from horae.model.admission.keys import AFFINE, CIRCUIT
+from horae.model.executions.slice import Queued, Running
+from horae.model.fleet.deal import Want, deal
+from horae.store.fleet.claim_lane import granted
+
+
+def dealt(
+    ready: Sequence[Queued],
+    wants: Sequence[Want],
+    eligible: Mapping[UUID, Container[int]],
+    paused: Collection[UUID],
+    now: Instant,
+) -> tuple[list[Running], list[Queued]]:
+    """What wants get of slices that stand nowhere yet, lane by lane, and what is left for the queue."""
+    wants = list(wants)
+    running: list[Running] = []
+    left: list[Queued] = []
+    lanes: dict[int, list[Queued]] = {}
+    for slice in ready:
+        lanes.setdefault(slice.lane, []).append(slice)
+    for lane, slices in lanes.items():
+        may = [i for i, want in enumerate(wants) if lane in eligible[want.session]]
+        free = [s for s in slices if s.job not in paused and not s.flags & CIRCUIT]  # guard: dealt-without-circuit
+        decided = deal(free, [wants[i] for i in may])
+        running += [granted(d.slice, d.lo, d.hi, wants[may[d.want]], now) for d in decided.dealt]
+        cut = {s.parcel: lo for s, lo in decided.cut}
+        whole = {s.parcel for s in decided.whole}
+        left += [structs.replace(s, lo=cut.get(s.parcel, s.lo)) for s in slices if s.parcel not in whole]
+        for i, want in zip(may, decided.wants, strict=True):
+            wants[i] = want
+    return running, left
+
+
+def newborn(
+    slices: Sequence[Queued],
+    wants: Sequence[Want],
+    eligible: Mapping[UUID, frozenset[int]],
+    tastes: Mapping[UUID, Taste | None],
+    lanes: Sequence[LaneView],
+    arising: Sequence[LaneView],
+    open: Container[int],
+    paused: Collection[UUID],
+    now: Instant,
+) -> tuple[list[Running], list[Queued]] | None:
+    """Give steps that have just come to be to those who want work, as a claim would if they stood in their lanes.
+
+    None when they have to stand there: because something else does that these wants may take, so that the ranks of both
+    decide; or because a claim looks at more than ranks. `arising` are their lanes, `open` those that neither a hold nor
+    a limit is about.
+    """
+    reach = frozenset[int]().union(*(eligible[want.session] for want in wants))
+    if (
+        not reach
+        or any(view.lane in reach for view in lanes)  # guard: newborn-behind-line
+        or any(taste is not None for taste in tastes.values())
+    ):
+        return None
+    plain = {view.lane for view in arising if not view.cost and view.among is None and not view.limits}
+    if not all(s.lane in plain and s.lane in open and not s.flags & AFFINE for s in slices):
+        return None
+    ordered = sorted(slices, key=lambda s: (s.rank, s.parcel, s.lo))
+    return dealt(ordered, wants, eligible, paused, now)
+
+
+def with_steps(lanes: Sequence[LaneView], arising: Sequence[LaneView]) -> list[LaneView]:
+    """Lanes with those in which steps have just come to stand, least rank first."""
+    views = {view.lane: view for view in lanes}
+    for view in arising:
+        known = views.get(view.lane)
+        views[view.lane] = view if known is None else structs.replace(known, low=min(known.low, view.low))
+    return sorted(views.values(), key=lambda view: (view.low, view.lane))

@@ -1,0 +1,311 @@
+"""Exchange: settle what workers report, claim for them, and number the answers.
+
+The session row is the fence: it is locked first, in a statement of its own, and its state is checked under the lock.
+Several sessions' exchanges share one transaction; their rows are locked in the order of their ids.
+"""
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from random import Random
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.admission.choice import LaneView, Taste
+from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions.slice import Running
+from horae.model.fleet.deal import Want
+from horae.model.fleet.protocol import Exchange, Range
+from horae.model.fleet.session import LIVE, see, seen_on
+from horae.store.base import shelves
+from horae.store.base.deferred import Deferred
+from horae.store.executions import log_lines
+from horae.store.executions.leaving import report
+from horae.store.executions.leaving.effects import Effects
+from horae.store.executions.parcels import heads as lowest
+from horae.store.fleet import dealing
+from horae.store.fleet.claim import Claimed, claim
+from horae.store.script import Among, ForEach, Script, Statement
+from horae.store.triggers.dependencies.starts import NewId
+from horae.store.workflows.locks import Kin
+
+LOCK_SESSIONS = Statement(
+    "lock_sessions",
+    "SELECT s.id, s.state, s.seen, s.worker, s.concurrency, EXISTS (SELECT 1 FROM dependencies) AS depended"
+    " FROM sessions s WHERE s.id = ANY($1) ORDER BY s.id FOR NO KEY UPDATE OF s",
+)
+LOCK_PARKED = Statement("lock_parked", f"{LOCK_SESSIONS.text} SKIP LOCKED")
+LOOK_AT_SESSIONS = Statement(
+    "look_at_sessions",
+    "SELECT s.id, s.state, s.seen, s.worker, s.concurrency FROM sessions s WHERE s.id = ANY($1)",
+)
+TOUCH: shelves.Columns = (("id", "uuid"), ("seen", "bytea"), ("state", "text"), ("at", "bigint"))
+TOUCH_SESSIONS = Statement(
+    "touch_sessions",
+    "UPDATE sessions SET seen = given.seen, state = given.state, last_seen = given.at"
+    " FROM given WHERE sessions.id = given.id",
+)
+
+
+Decision = Literal["ended", "gap", "answer", "park"]
+Arising = Callable[[Mapping[int, int]], Sequence[LaneView]]  # of lanes and their least ranks
+
+
+class Head(Struct, frozen=True, kw_only=True):
+    """One exchange as it reached the server, with the lanes its session may take from."""
+
+    session: UUID
+    exchange: Exchange
+    lanes: frozenset[int]
+    taste: Taste | None = None  # how its worker chooses between its queues
+    patient: bool  # may wait for work; otherwise an empty answer is decided at once
+    pieces: Sequence[bytes] = ()  # its log lines as they are kept, if that was made ready
+    most_log: int = log_lines.MOST  # bytes of the lines of one execution
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """What the first transaction decided about an exchange.
+
+    `answer`: its number is taken and the slices stamped with it are the answer; `park`: nothing to claim, its number
+    is still free; `ended`: the session is not live; `gap`: numbers were left out.
+    """
+
+    decision: Decision
+    granted: list[Running] = []  # empty also when an earlier claim decided: then the stamp is read
+    known: bool = False  # the number was taken before: read the stamp
+    ignored: list[Range] = []
+    seen: int = 0
+    draining: bool = False
+
+
+class Parked(Struct, frozen=True, kw_only=True):
+    """An exchange that waits for work."""
+
+    want: Want
+    lanes: frozenset[int]
+    taste: Taste | None = None
+
+    @property
+    def place(self) -> tuple[UUID, int]:
+        """Its session and channel."""
+        return self.want.session, self.want.channel
+
+
+class Exchanged(Struct, frozen=True):
+    """The replies in the order of the heads; what was claimed, also for those parked; and what the reports did."""
+
+    replies: list[Reply]
+    claimed: Claimed
+    effects: Effects
+
+
+class SessionRow(Struct):
+    """A locked session inside one transaction."""
+
+    id: UUID
+    state: str
+    seen: bytes
+    worker: str
+    concurrency: int
+    depended: bool = False  # some job depends on another
+    dirty: bool = False
+
+    @property
+    def live(self) -> bool:
+        return self.state in LIVE
+
+
+def lock_sessions(ids: Sequence[UUID], statement: Statement = LOCK_SESSIONS) -> Script[dict[UUID, SessionRow]]:
+    """Lock sessions in the order of their ids."""
+    rows = yield Among(statement, sorted(set(ids)))  # guard: sessions-in-order
+    return {row[0]: SessionRow(*row) for row in rows}
+
+
+def exchange(
+    heads: Sequence[Head],
+    lanes: Sequence[LaneView],
+    paused: frozenset[UUID],
+    policies: Mapping[tuple[UUID, int], RetryPolicy],
+    now: Instant,
+    rng: Random,
+    new_id: NewId,
+    arising: Arising | None = None,
+    parked: Sequence[Parked] = (),
+    kin: Kin | None = None,
+) -> Script[Exchanged]:
+    """Settle the outcomes of these exchanges, and claim for those whose number is next.
+
+    `arising` tells of lanes in which there is something only now: steps that follow those that ended. What these
+    sessions have `parked` takes part in the claim: a session that always has something to tell is always locked, and
+    whoever claims for all that are parked would pass over it for ever.
+    """
+    sessions = yield from lock_sessions([head.session for head in heads])
+    refused = {i: reply for i, head in enumerate(heads) if (reply := _refuse(head, sessions.get(head.session)))}
+    heard = [head for i, head in enumerate(heads) if i not in refused]
+    for head in heard:
+        _drain(head, sessions[head.session])
+    moves = Deferred()
+    effects = yield from report.settle(heard, sessions, policies, moves, now, rng, new_id, kin)
+    asking = [head for head in heard if _asks(head, sessions[head.session])]
+    heads_of = {(head.session, head.exchange.channel) for head in heads}
+    waiting = [
+        p
+        for p in parked
+        if p.place not in heads_of  # guard: parked-elsewhere
+        and _awaits(sessions.get(p.want.session), p.want)  # guard: parked-awaits
+    ]
+    claimed = yield from _claim(asking, waiting, sessions, lanes, arising, paused, effects, moves, now)
+    replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]
+    yield from moves.make(*touched(sessions, now))
+    return Exchanged(replies, claimed, effects)
+
+
+def look(heads: Sequence[Head]) -> Script[list[Reply]]:
+    """What an exchange decides that says nothing, may wait, and whose lanes hold nothing: it changes nothing.
+
+    No lock is needed. What a worker was answered is committed, so its next number is seen to be the next; and whatever
+    ends the wait looks at the session again, under its lock.
+    """
+    rows = yield Among(LOOK_AT_SESSIONS, sorted({head.session for head in heads}))
+    sessions = {row[0]: SessionRow(*row) for row in rows}
+    return [_refuse(head, sessions.get(head.session)) or _glance(head, sessions[head.session]) for head in heads]
+
+
+def is_quiet(head: Head) -> bool:
+    """Whether an exchange says nothing, and may wait."""
+    return head.patient and not head.exchange.draining and not report.says_something(head)
+
+
+def _glance(head: Head, row: SessionRow) -> Reply:
+    known = head.exchange.n <= seen_on(row.seen, head.exchange.channel)
+    return Reply(decision="answer" if known else "park", known=known, draining=row.state == "draining")
+
+
+def _refuse(head: Head, row: SessionRow | None) -> Reply | None:
+    """The answer to an exchange that may change nothing, decided before anything has changed."""
+    if row is None or not row.live:  # guard: exchange-of-live-session
+        return Reply(decision="ended")
+    seen = seen_on(row.seen, head.exchange.channel)
+    return Reply(decision="gap", seen=seen) if head.exchange.n > seen + 1 else None  # guard: exchange-without-gap
+
+
+def _drain(head: Head, row: SessionRow) -> None:
+    if head.exchange.draining and row.state == "live":
+        row.state, row.dirty = "draining", True
+
+
+def _asks(head: Head, row: SessionRow) -> bool:
+    """Only the next number of a channel may claim, and only for a session that is not leaving."""
+    up = head.exchange
+    is_next = up.n == seen_on(row.seen, up.channel) + 1
+    return (
+        is_next  # guard: claim-in-turn
+        and row.state == "live"  # guard: claim-while-live
+        and (up.free > 0 or bool(up.prefetch))
+        and bool(head.lanes)
+    )
+
+
+def want_of(head: Head, concurrency: int) -> Want:
+    """What an exchange can take."""
+    up = head.exchange
+    load = 1 - min(1.0, up.free / max(1, concurrency))
+    return Want(
+        session=head.session, channel=up.channel, n=up.n, free=up.free, room=up.room, prefetch=up.prefetch, load=load
+    )
+
+
+def _claim(
+    heads: Sequence[Head],
+    parked: Sequence[Parked],
+    sessions: Mapping[UUID, SessionRow],
+    lanes: Sequence[LaneView],
+    arising: Arising | None,
+    paused: frozenset[UUID],
+    effects: Effects,
+    moves: Deferred,
+    now: Instant,
+) -> Script[Claimed]:
+    """Claim for heads that share lanes together; one number per channel is served once, those parked take theirs.
+
+    Steps that have just come to be are given out at once where nothing else stands in line, or stand in line, too.
+    """
+    first = {(head.session, head.exchange.channel): head for head in reversed(heads)}
+    wants = [want_of(head, sessions[head.session].concurrency) for head in first.values()]
+    wants += [p.want for p in parked]
+    eligible = {p.want.session: p.lanes for p in parked} | {head.session: head.lanes for head in heads}
+    tastes = {p.want.session: p.taste for p in parked} | {head.session: head.taste for head in heads}
+    steps = effects.newborn
+    arisen = arising(lowest(steps)) if steps and arising is not None else []
+    given = dealing.newborn(steps, wants, eligible, tastes, lanes, arisen, effects.open, paused, now) if steps else None
+    if given is not None:
+        running, left = given
+        moves.add([shelves.put_running(running), effects.queue(left)])
+        claimed = Claimed(running, {})
+    else:
+        if steps:
+            moves.add([effects.queue(steps)])
+            lanes = dealing.with_steps(lanes, arisen)
+        claimed = yield from claim(wants, eligible, lanes, paused, moves, now, tastes)
+        for lane in lowest(steps):
+            if claimed.lanes.get(lane, 0) is None:  # all of it was given out: there is nobody to wake
+                effects.requeued.pop(lane, None)
+    if parked:
+        _number(claimed.running, sessions, {p.place for p in parked})
+    return claimed
+
+
+def _number(
+    running: Sequence[Running], sessions: Mapping[UUID, SessionRow], places: Container[tuple[UUID, int]]
+) -> None:
+    """Those parked exchanges that were served have their numbers taken."""
+    for slice in running:
+        if (slice.session, slice.channel) in places:
+            row = sessions[slice.session]
+            row.seen, row.dirty = see(row.seen, slice.channel, slice.n), True  # guard: parked-takes-number
+
+
+def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: Effects) -> Reply:
+    up = head.exchange
+    ignored = effects.ignored.get((head.session, up.channel), [])
+    if up.n <= seen_on(row.seen, up.channel):
+        return Reply(decision="answer", known=True, ignored=ignored, draining=row.state == "draining")
+    granted = [s for s in claimed.running if s.session == head.session and s.channel == up.channel]
+    if not granted and head.patient:
+        return Reply(decision="park", ignored=ignored, draining=row.state == "draining")
+    row.seen, row.dirty = see(row.seen, up.channel, up.n), True  # guard: exchange-takes-number
+    return Reply(decision="answer", granted=granted, ignored=ignored, draining=row.state == "draining")
+
+
+def touched(sessions: Mapping[UUID, SessionRow], now: Instant) -> Iterator[ForEach]:
+    """Write what changed about the sessions; it is their heartbeat too."""
+    rows = [(s.id, s.seen, s.state, now) for s in sessions.values() if s.dirty]
+    if rows:
+        yield ForEach(TOUCH_SESSIONS, TOUCH, rows)
+
+
+def claim_for_parked(
+    parked: Sequence[Parked], lanes: Sequence[LaneView], paused: frozenset[UUID], now: Instant
+) -> Script[Claimed]:
+    """Claim once for all waiting exchanges and deal the slices out; only those served have their number taken.
+
+    Sessions somebody else holds right now are passed over: they have an exchange of their own under way.
+    """
+    sessions = yield from lock_sessions([p.want.session for p in parked], LOCK_PARKED)
+    able = {(p.want.session, p.want.channel): p for p in parked if _awaits(sessions.get(p.want.session), p.want)}
+    eligible = {p.want.session: p.lanes for p in able.values()}
+    tastes = {p.want.session: p.taste for p in able.values()}
+    moves = Deferred()
+    claimed = yield from claim([p.want for p in able.values()], eligible, lanes, paused, moves, now, tastes)
+    _number(claimed.running, sessions, able.keys())
+    yield from moves.make(*touched(sessions, now))
+    return claimed
+
+
+def _awaits(row: SessionRow | None, want: Want) -> bool:
+    return (
+        row is not None
+        and row.state == "live"  # guard: parked-while-live
+        and seen_on(row.seen, want.channel) == want.n - 1  # guard: parked-in-turn
+    )

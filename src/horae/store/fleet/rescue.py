@@ -1,0 +1,144 @@
+"""Rescue: slices of a session that has ended go on elsewhere."""
+
+from random import Random
+from uuid import UUID
+
+from horae.env import Instant
+from horae.model.admission.keys import LIMITED
+from horae.model.executions.parcel import AT_MOST_ONCE
+from horae.model.executions.settle import Settler, lost
+from horae.model.executions.slice import Running, part
+from horae.model.fleet.session import LIVE
+from horae.model.fleet.suspects import Loss
+from horae.store.base import shelves
+from horae.store.base.deferred import Deferred
+from horae.store.definitions.jobs import definitions
+from horae.store.executions.leaving import dead_letters, report
+from horae.store.executions.leaving.effects import Effects, free_keys, put_fates, tell_dependents
+from horae.store.executions.leaving.ends import follow_steps
+from horae.store.executions.leaving.stops import Cancels, cancel_asked, stops_of
+from horae.store.fleet.exchange import lock_sessions
+from horae.store.script import Fetch, ForEach, Script, Statement, Together
+from horae.store.triggers.dependencies.starts import NewId
+
+HELD_BY_SESSION = Statement(
+    "held_by_session",
+    f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {report.FEEDS}, p.job, p.version, p.delivery"
+    " FROM running r JOIN parcels p ON p.id = r.parcel"
+    " WHERE r.session = $1 ORDER BY r.parcel, r.lo LIMIT $2",
+)
+# The first in the order of the index: for a bare EXISTS PostgreSQL may read all that runs, beside an idle worker.
+WATCHED = Statement(
+    "watched_sessions",
+    "SELECT id, state, last_seen, owns FROM (SELECT s.id, s.state, s.last_seen, (SELECT r.lo FROM running r"
+    " WHERE r.session = s.id ORDER BY r.parcel, r.lo LIMIT 1) IS NOT NULL AS owns FROM sessions s) AS watched"
+    " WHERE state IN ('live', 'draining') OR owns",
+)
+_LO, _HI = 1, 2  # of a slice, in its row
+END_SESSION = Statement("end_session", "UPDATE sessions SET state = $2, ended_at = $3 WHERE id = $1")
+ORPHANS = Statement(
+    "orphans",
+    "SELECT DISTINCT r.session FROM running r LEFT JOIN sessions s ON s.id = r.session"
+    " WHERE s.id IS NULL OR s.state NOT IN ('live', 'draining')",
+)
+
+
+def mark_lost(session: UUID, last_seen: Instant, now: Instant) -> Script[bool]:
+    """End a session that was watched for a full timeout with the same `last_seen`; false when it moved meanwhile."""
+    rows = yield ForEach(LOCK_SILENT, (("id", "uuid"),), [(session,)])
+    if (
+        not rows
+        or rows[0][1] not in LIVE  # guard: lost-once
+        or rows[0][2] != last_seen  # guard: silent-since
+    ):
+        return False
+    yield Fetch(END_SESSION, (session, "lost", now))
+    return True
+
+
+LOCK_SILENT = Statement(
+    "lock_silent_session",
+    "SELECT s.id, s.state, s.last_seen FROM sessions s JOIN given ON s.id = given.id FOR NO KEY UPDATE OF s",
+)
+
+
+def rescue(
+    session: UUID, limit: int, now: Instant, rng: Random, new_id: NewId, *, charge: bool = True
+) -> Script[Effects | None]:
+    """Take one batch of slices back from a session that is not live; None while it is live.
+
+    `charge` counts a loss against each; a new epoch or a clean close charges nothing.
+    """
+    locked = yield from lock_sessions([session])  # guard: rescue-locks-session
+    row = locked.get(session)
+    if row is None or row.live:  # guard: rescue-of-ended-session
+        return None
+    rows = yield Fetch(HELD_BY_SESSION, (session, limit + 2))
+    alone = len(rows) == 1 and rows[0][_HI] - rows[0][_LO] == 1
+    if len(rows) == limit + 2:  # two are left at least, so that the last one of many does not look as if it were alone
+        rows = rows[:limit]
+    effects = Effects()
+    if not rows:
+        return effects
+    cancels = (yield from stops_of(session)).cancels
+    settler = Settler(row.worker, now, rng)
+    held = [shelves.running(r) for r in rows]
+    said = yield from _said({(r[-3], r[-2]) for r in rows})
+    for slice, r in zip(held, rows, strict=True):
+        loss = Loss(slots=row.concurrency, alone=alone, tries=said.get((r[-3], r[-2])))
+        _give_up(settler, slice, r[-1], loss, cancels, charge)
+        if slice.flags & LIMITED:
+            effects.may_claim(slice)
+        if r[report.FEEDS_AT]:
+            effects.feeding.add(slice.job)
+    fates = put_fates(settler.fates, row.worker, session, effects)
+    gone = ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
+    yield Together([shelves.take("running", held), *fates, gone])  # guard: rescue-forgets-requests
+    if effects.children:
+        moves = Deferred()
+        yield from follow_steps(effects, moves, new_id, now)
+        yield from moves.make()
+    if effects.freed:
+        yield from free_keys(effects, now)
+    if effects.feeding:
+        yield from tell_dependents(effects, new_id, now)
+    yield from dead_letters.reopen(effects.given_up)
+    return effects
+
+
+def _said(versions: set[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], int | None]]:
+    """How often these versions of jobs are tried again after their worker was lost, where they say so."""
+    specs = yield from definitions(sorted(versions))
+    return {version: report.policy_of(spec.decode()).budgets.lost for version, spec in specs.items()}
+
+
+def _give_up(settler: Settler, slice: Running, delivery: int, loss: Loss, cancels: Cancels, charge: bool) -> None:
+    """What was to be cancelled has ended; what may run once is lost whether or not a loss is charged."""
+    nothing = lost(slice)
+    for lo, hi in cancel_asked(settler, slice, slice.lo, slice.hi, nothing, cancels):
+        if charge or delivery == AT_MOST_ONCE:  # guard: lost-runs-once
+            settler.lose(part(slice, lo, hi), delivery, loss)
+        else:
+            settler.release(slice, lo, hi, nothing)
+
+
+def watched() -> Script[list[tuple[UUID, str, Instant, bool]]]:
+    """Sessions to watch: live ones, and ended ones that still own something (id, state, last_seen, owns)."""
+    rows = yield Fetch(WATCHED)
+    return [(r[0], r[1], r[2], bool(r[3])) for r in rows]
+
+
+def orphans() -> Script[list[UUID]]:
+    """Sessions that are not live, or unknown, yet own running slices: a bug that heals."""
+    rows = yield Fetch(ORPHANS)
+    return [row[0] for row in rows]
+
+
+def close(session: UUID, now: Instant) -> Script[bool]:
+    """A drained worker leaves; what it still holds is handed back by the rescuer, uncharged."""
+    locked = yield from lock_sessions([session])  # guard: close-locks-session
+    row = locked.get(session)
+    if row is None or not row.live:  # guard: close-once
+        return False
+    yield Fetch(END_SESSION, (session, "closed", now))
+    return True

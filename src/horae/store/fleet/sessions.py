@@ -1,0 +1,228 @@
+"""Sessions and servers: who is there."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.fleet.protocol import Register
+from horae.model.fleet.session import NOTHING_SEEN, Session, SessionState, capabilities_of
+from horae.store.script import Among, Fetch, ForEach, Row, Script, Statement
+
+_COLUMNS = (
+    "s.id, s.namespace, s.worker, s.presence, s.capabilities, s.queues, s.concurrency, s.state, s.epoch, s.last_seen,"
+    " s.created_at, s.ended_at"
+)
+REGISTER = Statement(
+    "register_session",
+    "INSERT INTO sessions (id, namespace, worker, presence, capabilities, queues, concurrency, state, epoch, seen,"
+    " last_seen, created_at, api_key) VALUES ($1, $2, $3, $4, $5, $6, $7, 'live', $8, $9, $10, $10, $11)",
+)
+OF_KEY = Statement(
+    "sessions_of_key",
+    "SELECT count(*) FROM (SELECT 1 FROM sessions WHERE api_key = $1 AND state IN ('live', 'draining') LIMIT $2) AS s",
+)
+ONE = Statement(
+    "session",
+    f"SELECT {_COLUMNS}, (SELECT coalesce(sum(r.hi - r.lo), 0) FROM running r WHERE r.session = s.id)"
+    " FROM sessions s WHERE s.id = $1",
+)
+ALL = Statement(
+    "sessions",
+    f"SELECT {_COLUMNS}, (SELECT coalesce(sum(r.hi - r.lo), 0) FROM running r WHERE r.session = s.id)"
+    " FROM sessions s WHERE (s.namespace = $1 OR $1 = 0) AND (s.ended_at IS NULL OR s.ended_at > $2)"
+    " ORDER BY s.created_at DESC LIMIT $3",
+)
+BRIEF = Statement(
+    "sessions_in_brief",
+    "SELECT s.id, s.namespace, s.worker, s.concurrency, s.state, s.last_seen,"
+    " (SELECT coalesce(sum(r.hi - r.lo), 0) FROM running r WHERE r.session = s.id)::bigint,"
+    " length(s.presence) + length(s.capabilities) + length(s.queues)"
+    " FROM sessions s WHERE (s.namespace = $1 OR $1 = 0) AND (s.ended_at IS NULL OR s.ended_at > $2)"
+    " ORDER BY s.created_at DESC LIMIT $3",
+)
+SOME = Statement("some_sessions", f"SELECT {_COLUMNS}, 0 FROM sessions s WHERE s.id = ANY($1)")
+HELD = Statement(
+    "held_by_lane",
+    "SELECT r.session, r.lane, sum(r.hi - r.lo) FROM given JOIN running r ON r.session = given.id"
+    " GROUP BY r.session, r.lane",
+)
+LIVE_ONES = Statement(
+    "live_sessions", f"SELECT {_COLUMNS}, 0 FROM sessions s WHERE s.namespace = $1 AND s.state = 'live' ORDER BY s.id"
+)
+DRAIN = Statement("ask_drain", "UPDATE sessions SET state = 'draining' WHERE id = $1 AND state = 'live' RETURNING id")
+EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
+# An epoch that begins waits for the registrations under way and then ends their sessions; one that comes later waits
+# for its commit and reads the new epoch.
+HOLD_EPOCH = Statement("hold_epoch", "SELECT value FROM store WHERE key = 'epoch' FOR SHARE")
+LOCK_OLD_EPOCH = Statement(
+    "lock_old_epoch",
+    "SELECT id FROM sessions WHERE epoch < $1 AND state IN ('live', 'draining') ORDER BY id FOR NO KEY UPDATE",
+)
+OLD_EPOCH = Statement(
+    "end_old_epoch",
+    "UPDATE sessions SET state = 'closed', ended_at = $2 WHERE epoch < $1 AND state IN ('live', 'draining')"
+    " RETURNING id",
+)
+SERVER = Statement(
+    "server_seen",
+    "INSERT INTO servers (id, url, host, pid, version, parts, started_at, last_seen)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
+    " ON CONFLICT (id) DO UPDATE SET last_seen = excluded.last_seen, url = excluded.url,"
+    " parts = excluded.parts",
+)
+SERVERS = Statement(
+    "servers", "SELECT id, url, host, pid, version, parts, started_at, last_seen FROM servers WHERE last_seen > $1"
+)
+SERVER_GONE = Statement("server_gone", "DELETE FROM servers WHERE id = $1")
+
+
+class Brief(Struct, frozen=True):
+    """A session without its presence, which may be long."""
+
+    id: UUID
+    namespace: int
+    worker: str
+    concurrency: int
+    state: SessionState
+    last_seen: Instant
+    running: int
+    size: int  # characters of what is left out
+
+
+def register(id: UUID, namespace: int, presence: Register, now: Instant, key: str = "") -> Script[Session]:
+    """Make a live session of the store's present epoch for a worker."""
+    capabilities = capabilities_of(presence)
+    epoch = int((yield Fetch(HOLD_EPOCH))[0][0])
+    yield Fetch(
+        REGISTER,
+        (
+            id, namespace, presence.worker, _json(presence), _json(sorted(capabilities)), _json(presence.queues),
+            presence.concurrency, epoch, NOTHING_SEEN, now, key,
+        ),
+    )  # fmt: skip
+    return Session(
+        id=id, namespace=namespace, worker=presence.worker, presence=presence, capabilities=capabilities,
+        queues=tuple(presence.queues), concurrency=presence.concurrency, state="live", epoch=epoch, last_seen=now,
+        created_at=now,
+    )  # fmt: skip
+
+
+def count_of_key(key: str, most: int) -> Script[int]:
+    """Return how many live sessions a key has, counted up to `most`."""
+    rows = yield Fetch(OF_KEY, (key, most))
+    return int(rows[0][0])
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def session(id: UUID) -> Script[Session | None]:
+    rows = yield Fetch(ONE, (id,))
+    return _session(rows[0]) if rows else None
+
+
+def some_sessions(ids: Iterable[UUID]) -> Script[dict[UUID, Session]]:
+    """Those of these sessions that there are; what they run is not counted."""
+    rows = yield Among(SOME, sorted(set(ids)))
+    return {row[0]: _session(row) for row in rows}
+
+
+def sessions(namespace: int, ended_after: Instant, limit: int) -> Script[list[Session]]:
+    """Sessions that are there, and those that ended lately; namespace 0 means all."""
+    rows = yield Fetch(ALL, (namespace, ended_after, limit))
+    return [_session(row) for row in rows]
+
+
+def in_brief(namespace: int, ended_after: Instant, limit: int) -> Script[list[Brief]]:
+    """Return sessions that are there, and those that ended lately, newest first; namespace 0 means all."""
+    rows = yield Fetch(BRIEF, (namespace, ended_after, limit))
+    return [Brief(*row) for row in rows]
+
+
+def held_by_lane(ids: Iterable[UUID]) -> Script[dict[UUID, dict[int, int]]]:
+    """How many executions each of these sessions holds, by the lane they came from."""
+    found: dict[UUID, dict[int, int]] = {id: {} for id in ids}
+    rows = yield ForEach(HELD, (("id", "uuid"),), [(id,) for id in found])
+    for id, lane, count in rows:
+        found[id][lane] = int(count)
+    return found
+
+
+def _session(row: Row) -> Session:
+    return Session(
+        id=row[0], namespace=row[1], worker=row[2], presence=msgspec.json.decode(row[3], type=Register),
+        capabilities=frozenset(msgspec.json.decode(row[4])), queues=tuple(msgspec.json.decode(row[5])),
+        concurrency=row[6], state=row[7], epoch=row[8], last_seen=row[9], created_at=row[10], ended_at=row[11],
+        running=int(row[12]),
+    )  # fmt: skip
+
+
+def live_sessions(namespace: int) -> Script[list[Session]]:
+    """Sessions that take work; what they run is not counted."""
+    rows = yield Fetch(LIVE_ONES, (namespace,))
+    return [_session(row) for row in rows]
+
+
+def ask_drain(id: UUID) -> Script[bool]:
+    """Ask a worker to finish and leave; it hears of it in its next answer."""
+    rows = yield Fetch(DRAIN, (id,))
+    return bool(rows)
+
+
+def epoch() -> Script[int]:
+    rows = yield Fetch(EPOCH)
+    return int(rows[0][0])
+
+
+def end_old_epochs(current: int, now: Instant) -> Script[list[UUID]]:
+    """After a restore or failover no old session is valid; what they held is charged nothing."""
+    yield Fetch(LOCK_OLD_EPOCH, (current,))  # in the order of their ids, as everybody does
+    rows = yield Fetch(OLD_EPOCH, (current, now))
+    return [row[0] for row in rows]
+
+
+KEYLESS = "keyless"  # among its parts: a server that cannot open what is sealed in the store
+
+
+class Server(Struct, frozen=True, kw_only=True):
+    """A process that serves the store; one without HTTP has no URL."""
+
+    id: UUID
+    url: str
+    host: str
+    pid: int
+    version: str
+    parts: tuple[str, ...]
+    started_at: Instant = 0
+    last_seen: Instant = 0
+
+    @property
+    def place(self) -> str:
+        """Where it is found."""
+        return self.url or f"{self.host}, process {self.pid}"
+
+
+def server_seen(server: Server, now: Instant) -> Script[None]:
+    """A server says that it is there."""
+    parts = ",".join(server.parts)
+    yield Fetch(SERVER, (server.id, server.url, server.host, server.pid, server.version, parts, now))
+
+
+def servers(seen_after: Instant) -> Script[list[Server]]:
+    """Servers seen lately."""
+    rows = yield Fetch(SERVERS, (seen_after,))
+    return [
+        Server(
+            id=id, url=url, host=host, pid=pid, version=version, parts=tuple(filter(None, parts.split(","))),
+            started_at=started_at, last_seen=last_seen,
+        )
+        for id, url, host, pid, version, parts, started_at, last_seen in rows
+    ]  # fmt: skip
+
+
+def server_gone(id: UUID) -> Script[None]:
+    yield Fetch(SERVER_GONE, (id,))

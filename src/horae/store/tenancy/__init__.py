@@ -1,0 +1,1 @@
+"""Scripts of namespaces, keys, enrolments and secrets."""

@@ -1,0 +1,34 @@
+"""Enrolments: tokens with which a worker gets a key of its own, once."""
+
+from horae.env import Instant
+from horae.store.script import Fetch, Script, Statement
+from horae.store.tenancy.keys import Grant, StoredKey, add, grant_of, row_of
+
+ADD = Statement(
+    "add_enrolment",
+    "INSERT INTO enrolments (hash, namespace, role, permissions, queues, jobs, made_by, until)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+)
+OLD = Statement("old_enrolments", "DELETE FROM enrolments WHERE until <= $1")
+USE = Statement(
+    "use_enrolment",
+    "DELETE FROM enrolments WHERE hash = $1"
+    " RETURNING namespace, role, permissions, queues, jobs, made_by,"
+    " (SELECT n.name FROM namespaces n WHERE n.id = namespace), until",
+)
+
+
+def add_enrolment(hash: bytes, grant: Grant, until: Instant, now: Instant) -> Script[None]:
+    """Write a token's hash, and forget those that nobody used."""
+    yield Fetch(OLD, (now,))
+    yield Fetch(ADD, (hash, *row_of(grant), until))
+
+
+def use(hash: bytes, id: str, key: bytes, name: str, now: Instant) -> Script[StoredKey | None]:
+    """Use a token up: a key for what it grants comes to be. None when it is not valid."""
+    rows = yield Fetch(USE, (hash,))
+    if not rows or rows[0][-1] <= now:
+        return None
+    made = StoredKey(id=id, hash=key, name=name, grant=grant_of(rows[0][:-1]), created_at=now)
+    yield from add(made)
+    return made

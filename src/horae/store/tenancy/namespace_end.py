@@ -1,0 +1,89 @@
+"""Ending all that a namespace has under way: what waits and is queued at once, what runs by asking its workers."""
+
+from uuid import UUID
+
+from horae.env import Instant
+from horae.model.base.ids import execution_id
+from horae.store.base import shelves
+from horae.store.executions.leaving.cancel_job import Batch, Place, ask_to_stop, cancel_batch
+from horae.store.fleet.exchange import lock_sessions
+from horae.store.script import Fetch, Script, Statement
+from horae.store.triggers.dependencies.starts import NewId, Started
+
+_BATCH = "WHERE namespace = $1 AND (parcel, lo) > ($2, $3) AND parcel < $4"
+_ORDER = "ORDER BY parcel, lo LIMIT $5 FOR UPDATE SKIP LOCKED"
+# Workflows are asked by themselves.
+PENDING = {
+    "waiting": Statement(
+        "namespace_waiting",
+        f"SELECT {shelves.names(shelves.WAITING)} FROM waiting {_BATCH} AND reason <> 'children' {_ORDER}",
+    ),
+    "queued": Statement("namespace_queued", f"SELECT {shelves.names(shelves.QUEUED)} FROM queued {_BATCH} {_ORDER}"),
+}
+FLOWS = Statement(
+    "namespace_workflows",
+    "SELECT parcel, lo FROM waiting WHERE namespace = $1 AND parcel < $2 AND reason = 'children' ORDER BY parcel, lo"
+    " LIMIT $3",
+)
+SESSIONS = Statement(
+    "namespace_sessions", "SELECT DISTINCT session FROM running WHERE namespace = $1 AND parcel < $2 ORDER BY session"
+)
+HELD = Statement(
+    "namespace_running",
+    "SELECT parcel, lo, hi, attempt FROM running WHERE session = $1 AND namespace = $2 AND parcel < $3",
+)
+LIVE = Statement(
+    "namespace_live",
+    "SELECT "
+    + " + ".join(
+        f"(SELECT coalesce(sum(hi - lo), 0) FROM {shelf} WHERE namespace = $1 AND parcel < $2)"
+        for shelf in ("waiting", "queued", "running")
+    ),
+)
+OPEN_BACKFILLS = Statement(
+    "namespace_backfills",
+    "SELECT id FROM backfills WHERE namespace = $1 AND created_at < $2 AND state IN ('running', 'paused') ORDER BY id",
+)
+OPEN_REPLAYS = Statement(
+    "namespace_replays",
+    "SELECT id FROM replays WHERE namespace = $1 AND created_at < $2 AND completed_at IS NULL ORDER BY id",
+)
+
+
+def live(namespace: int, before: UUID) -> Script[int]:
+    """How many executions of a namespace have not ended."""
+    ((count,),) = yield Fetch(LIVE, (namespace, before))
+    return int(count)
+
+
+def under_way(namespace: int, before: Instant) -> Script[tuple[list[UUID], list[UUID]]]:
+    """Backfills and replays that go on making executions."""
+    backfills = yield Fetch(OPEN_BACKFILLS, (namespace, before))
+    replays = yield Fetch(OPEN_REPLAYS, (namespace, before))
+    return [row[0] for row in backfills], [row[0] for row in replays]
+
+
+def cancel_pending(
+    shelf: str, namespace: int, new_id: NewId, after: Place, before: UUID, limit: int, reason: str, now: Instant,
+    done: Started,
+) -> Script[Batch]:  # fmt: skip
+    """Put a batch of what waits or is queued on history; what a claim holds right now is left to it."""
+    rows = yield Fetch(PENDING[shelf], (namespace, *after, before, limit))
+    return (yield from cancel_batch(shelf, rows, limit, new_id, reason, now, done))
+
+
+def workflows(namespace: int, before: UUID, limit: int) -> Script[list[UUID]]:
+    """Some executions that wait for their steps."""
+    return [execution_id(parcel, item) for parcel, item in (yield Fetch(FLOWS, (namespace, before, limit)))]
+
+
+def sessions(namespace: int, before: UUID) -> Script[list[UUID]]:
+    """The sessions that run something of a namespace."""
+    return [row[0] for row in (yield Fetch(SESSIONS, (namespace, before)))]
+
+
+def ask_session(session: UUID, namespace: int, before: UUID, reason: str, now: Instant) -> Script[None]:
+    """Ask a session to stop all it runs of a namespace; its row's lock keeps what it holds from moving meanwhile."""
+    yield from lock_sessions([session])
+    rows = yield Fetch(HELD, (session, namespace, before))
+    yield from ask_to_stop(session, rows, reason, now)

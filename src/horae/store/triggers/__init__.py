@@ -1,0 +1,1 @@
+"""Scripts of triggers: fires, the ledger, turns and calendars."""

@@ -1,0 +1,171 @@
+"""Audit of the ledger: every nominal fire that a trigger has decided is covered by exactly one row.
+
+Nominal fires are computed anew from the versions of triggers; runs of them are counted by days, so that an audit costs
+what it reads.
+"""
+
+from collections import Counter
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, field
+
+from horae.env import SECOND, Instant, Micros
+from horae.features.backfills.model.plan import Version
+from horae.model.triggers.decisions.count import count_fires
+from horae.model.triggers.decisions.coverage import Coverage, Flaw, Span, name_fires
+from horae.model.triggers.decisions.decide import NONEXISTENT
+from horae.store.script import Fetch, Row, Script, Statement
+from horae.store.triggers import ledger, zone_rules
+from horae.store.triggers.ledger import TIMED, VERSIONS, Versioned, read_version
+from horae.store.triggers.triggers import why
+
+PAGE = 1000
+MOST = 100  # findings that are named, and instants
+LATE: Micros = 300 * SECOND  # what is still undecided after that, though nothing keeps it, was left out
+FIRST = UUID(int=0)
+
+TRIGGERS = Statement("audit_triggers", f"{VERSIONS} WHERE g.id > $1 ORDER BY g.id LIMIT $2")
+FIRES = Statement(
+    "audit_fires",
+    "SELECT first, last, disposition FROM fires WHERE trigger_id = $1 AND last > $2 ORDER BY last LIMIT $3",
+)
+
+Kind = Literal["uncovered", "doubled", "invented", "undecidable"]
+
+
+class FireFinding(Struct, frozen=True):
+    """Nominal fires from `first` to `last` that no row covers, that two cover, that a row names in vain, or that a
+    trigger which cannot be decided leaves unknown. How many they are, and the first instants, are told when asked for.
+    """
+
+    kind: Kind
+    trigger: UUID
+    first: Instant
+    last: Instant
+    name: str = ""
+    fires: int = 0
+    instants: list[Instant] = []
+    detail: str = ""
+
+
+class FireReport(Struct):
+    """How many triggers and rows were looked at, what became of how many fires, and what is wrong."""
+
+    triggers: int = 0
+    rows: int = 0
+    dispositions: Counter[str] = field(default_factory=Counter)
+    undecided: int = 0  # fires whose time has come and that nobody has decided yet, as while a trigger is paused
+    known_from: Instant = 0
+    findings: list[FireFinding] = []
+    unnamed: int = 0  # fires of findings beyond those that are named
+    zones: list[tuple[str, Instant]] = []  # other versions of the zones' rules that were in force, and until when
+
+    @property
+    def fires(self) -> int:
+        return sum(self.dispositions.values())
+
+
+def audit_fires(known_from: Instant = 0) -> Script[FireReport]:
+    """Audit every trigger's ledger; nothing is expected of fires that it has forgotten, or before `known_from`."""
+    known_from = max(known_from, (yield from ledger.known_from()))
+    report = FireReport(known_from=known_from)
+    after = FIRST
+    while rows := (yield Fetch(TRIGGERS, (after, PAGE))):
+        for row in rows:
+            found = yield from _audit_row(row, known_from, None, report)
+            report.findings += found[: MOST - len(report.findings)]
+        after = rows[-1][0]
+    return report
+
+
+def audit_job(job: UUID, trigger: str | None, since: Instant, until: Instant, now: Instant) -> Script[FireReport]:
+    """Audit a job's fires in [since, until), as far back as the ledger knows, and name what is wrong."""
+    known_from = yield from ledger.known_from()
+    report = FireReport(known_from=known_from)
+    rows = [row for row in (yield Fetch(ledger.OF_JOB, (job,))) if trigger in (None, row[1])]
+    if any(_is_zoned(row) for row in rows):
+        report.zones = [past for past in (yield from zone_rules.earlier()) if past[1] > max(since, known_from)]
+    for row in rows:
+        span = Span(max(since, known_from), until - 1)
+        for finding in (yield from _audit_row(row, span.first, (span, now), report)):
+            _name(report, row, finding)
+    return report
+
+
+def _is_zoned(row: Row) -> bool:
+    return '"timezone"' in row[2]  # the API's spelling; UTC is left out
+
+
+def _audit_row(
+    row: Row, since: Instant, within: tuple[Span, Instant] | None, report: FireReport
+) -> Script[list[FireFinding]]:
+    """What is wrong with one version's ledger: all of it from `since` on, or what lies within a span."""
+    try:
+        found = read_version(row)
+        if not isinstance(found.version.trigger, TIMED):
+            return []
+        if within is None:
+            return (yield from _audit_version(found.version, since, found.version.through, report))
+        span, now = within
+        return (yield from _audit_version(found.version, since, _expected(found, span, now, report), report))
+    except Exception as error:
+        last = row[8] or row[6] or row[5]
+        return [FireFinding("undecidable", row[0], row[5], last, row[1], detail=why(error))]
+
+
+def _expected(found: Versioned, span: Span, now: Instant, report: FireReport) -> Instant:
+    """Up to when fires have to be covered; what is undecided beyond that is counted."""
+    version, through = found.version, min(found.version.through, span.last)
+    if not found.live or found.spent or through == span.last:
+        return through
+    if found.next_fire_at is not None:
+        through = max(through, min(span.last, now - LATE - version.rules.offset))
+    after, before = max(through, span.first - 1), min(span.last, now) + 1
+    report.undecided += count_fires(version.trigger, version.rules, after, before)
+    return through
+
+
+def _audit_version(version: Version, since: Instant, until: Instant, report: FireReport) -> Script[list[FireFinding]]:
+    """Read a version's rows that reach into [since, until] and check what they cover."""
+    report.triggers += 1
+    coverage = Coverage(version.trigger, version.rules, version.after, since, until)
+    last = since - 1
+    while rows := (yield Fetch(FIRES, (version.id, last, PAGE))):
+        inside = [row for row in rows if row[0] <= until]
+        report.rows += len(inside)
+        for first, last, disposition in inside:
+            if disposition == NONEXISTENT:
+                coverage.add_lost(last)
+            else:
+                coverage.add(first, last)
+            report.dispositions[disposition] += _count(version, max(first, since), min(last, until))
+        last = rows[-1][1]
+        if last > until:
+            break
+    return [_finding(version, flaw) for flaw in coverage.finish()]
+
+
+def _count(version: Version, first: Instant, last: Instant) -> int:
+    return 1 if first == last else count_fires(version.trigger, version.rules, first - 1, last + 1)
+
+
+def _finding(version: Version, flaw: Flaw) -> FireFinding:
+    return FireFinding(flaw.kind, version.id, flaw.span.first, flaw.span.last, version.name)
+
+
+def _name(report: FireReport, row: Row, finding: FireFinding) -> None:
+    """Add a finding with its first instants, as long as few enough are named."""
+    room = MOST - sum(max(1, len(found.instants)) for found in report.findings)
+    if finding.kind == "undecidable":
+        report.findings.append(finding)
+        return
+    version = read_version(row).version
+    span = Span(finding.first, finding.last)
+    instants, fires = name_fires(version.trigger, version.rules, span, max(0, room))
+    if not fires:  # invented, or what a clock change took
+        instants, fires = [finding.first][:room], 1
+    report.unnamed += max(0, fires - len(instants))
+    if instants:
+        report.findings.append(msgspec.structs.replace(finding, fires=fires, instants=instants))

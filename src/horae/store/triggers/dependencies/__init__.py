@@ -1,0 +1,1 @@
+"""Scripts of jobs that run after others: joins, arrivals and starts."""

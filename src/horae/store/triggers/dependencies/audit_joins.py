@@ -1,0 +1,108 @@
+"""Audit of joins: has every complete one started its dependent, and is whatever waits for other jobs waited for?
+
+One statement each, so one snapshot each: a join and its dependent's execution change in one transaction.
+"""
+
+from collections.abc import Iterable, Iterator
+from uuid import UUID
+
+from horae.env import Instant, Micros
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.base.instant import format_instant
+from horae.model.triggers.dependency import NO_INTERVAL
+from horae.store.base import shelves
+from horae.store.executions.reads.audit import MOST, PATIENCE, Finding
+from horae.store.script import Fetch, ForEach, Row, Script, Statement
+from horae.store.triggers.dependencies import waits
+from horae.store.triggers.dependencies.dependents import TIMED
+from horae.store.triggers.dependencies.starts import REASON, NewId, Started
+
+_OWN = f"EXISTS (SELECT 1 FROM triggers g WHERE g.job = j.id AND {TIMED})"
+_UNMET = (
+    "EXISTS (SELECT 1 FROM dependencies d WHERE d.job = s.dependent AND NOT EXISTS (SELECT 1 FROM join_parts p"
+    " WHERE p.dependent = s.dependent AND p.step = s.step AND p.interval_start = s.interval_start"
+    " AND p.upstream = d.upstream AND p.met))"
+)
+# What somebody held is looked at again before its deadline; a scheduled job without an execution waits for its fire.
+UNSTARTED = Statement(
+    "audit_unstarted",
+    "SELECT j.id AS job, j.name, s.interval_start, s.execution FROM joins s JOIN jobs j ON j.id = s.dependent"
+    " WHERE s.state = 'open' AND j.state <> 'deleted' AND EXISTS (SELECT 1 FROM dependencies d WHERE d.job = j.id)"
+    f" AND NOT {_UNMET} AND (s.wake_at IS NULL OR s.wake_at = s.deadline OR s.wake_at < $1)"
+    f" AND (s.execution IS NOT NULL OR NOT {_OWN}) LIMIT $2",
+)
+FORGOTTEN = Statement(
+    "audit_forgotten_joins",
+    "SELECT j.id AS job, j.name, s.interval_start, s.execution FROM joins s JOIN jobs j ON j.id = s.dependent"
+    " WHERE s.wake_at < $1 LIMIT $2",
+)
+UNUSED = Statement(
+    "audit_unused",
+    "SELECT j.id AS job, j.name FROM dependents s JOIN jobs j ON j.id = s.job WHERE j.state <> 'deleted'"
+    " AND EXISTS (SELECT 1 FROM dependencies d WHERE d.job = j.id)"
+    f" AND NOT EXISTS (SELECT 1 FROM dependencies d WHERE d.job = j.id AND d.unused = 0) AND NOT {_OWN} LIMIT $1",
+)
+UNAWAITED = Statement(
+    "audit_unawaited",
+    f"SELECT w.parcel, w.lo, w.hi, w.job FROM waiting w WHERE w.reason = '{REASON}' ORDER BY w.parcel, w.lo",
+)
+AWAITED = Statement("audit_awaited", "SELECT execution FROM joins WHERE state = 'open' AND execution IS NOT NULL")
+WAKE = Statement(
+    "audit_wake_unawaited",
+    "UPDATE waiting SET wake_at = $3, reason = 'delay', gate = NULL FROM given WHERE waiting.parcel = given.parcel"
+    f" AND waiting.lo = given.lo AND waiting.reason = '{REASON}'",
+)
+
+
+def audit_joins(now: Instant, patience: Micros | None = PATIENCE) -> Script[list[Finding]]:
+    """What is wrong with joins; `patience` None asks nothing about promptness."""
+    overdue = now - (patience or 0)
+    found = [_unstarted(row) for row in (yield Fetch(UNSTARTED, (overdue, MOST)))]
+    found += [_unused(row) for row in (yield Fetch(UNUSED, (MOST,)))]
+    if patience is not None:
+        found += [_forgotten(row) for row in (yield Fetch(FORGOTTEN, (overdue, MOST)))]
+    awaited = {row[0] for row in (yield Fetch(AWAITED))}
+    found += _unawaited((yield Fetch(UNAWAITED)), awaited)
+    return found[:MOST]
+
+
+def _unstarted(row: Row) -> Finding:
+    return _finding(row, "unstarted", "every upstream has met its condition, and it was not started")
+
+
+def _forgotten(row: Row) -> Finding:
+    return _finding(row, "overdue", "it was to be looked at, and was not")
+
+
+def _finding(row: Row, kind: str, detail: str) -> Finding:
+    job, name, start, execution = row
+    interval = "" if start == NO_INTERVAL else f" from {format_instant(start)} on"
+    parcel, item = (UUID(int=0), 0) if execution is None else (parcel_of(execution), index_of(execution))
+    return Finding(
+        kind="unstarted" if kind == "unstarted" else "overdue", shelf="joins", parcel=parcel, lo=item, hi=item + 1,
+        detail=f'job "{name}"{interval}: {detail}', job=job,
+    )  # fmt: skip
+
+
+def _unused(row: Row) -> Finding:
+    detail = f'job "{row[1]}": each upstream has a success that was not used, and it was not started'
+    return Finding(kind="unstarted", shelf="joins", parcel=UUID(int=0), lo=0, hi=1, detail=detail, job=row[0])
+
+
+def _unawaited(rows: Iterable[Row], awaited: set[UUID]) -> Iterator[Finding]:
+    for parcel, lo, hi, job in rows:
+        if any(execution_id(parcel, item) not in awaited for item in range(lo, hi)):
+            detail = "it waits for other jobs, and no join knows of it"
+            yield Finding(kind="gateless", shelf="waiting", parcel=parcel, lo=lo, hi=hi, detail=detail, job=job)
+
+
+def repair_joins(findings: Iterable[Finding], new_id: NewId, now: Instant) -> Script[int]:
+    """Start what is complete, and queue what nobody waits for; how many jobs and slices were found so."""
+    found = list(findings)
+    jobs = sorted({f.job for f in found if f.shelf == "joins" and f.job is not None})
+    for job in jobs:
+        yield from waits.reconsider(job, new_id, now, Started())
+    stranded = [f for f in found if f.shelf == "waiting" and f.job is not None]
+    if stranded:
+        yield ForEach(WAKE, shelves.SPAN, [(f.parcel, f.lo) for f in stranded], (now,))
+    return len(jobs) + len(stranded)

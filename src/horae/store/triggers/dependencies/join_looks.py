@@ -1,0 +1,216 @@
+"""Looking at joins that are due: what an upstream's failure skips, and what has waited for too long."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct, field, structs
+
+from horae.env import Instant
+from horae.model.admission.keys import KEYED
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.executions.execution import FAILED, SKIPPED, Extra
+from horae.model.executions.settle import Finished
+from horae.model.executions.slice import Slice, part
+from horae.model.fleet.protocol import Failure
+from horae.model.triggers.dependency import Join, Parts, judge, why_late, why_skipped
+from horae.store.base import shelves
+from horae.store.executions.entering.placing import place
+from horae.store.executions.leaving.effects import Effects, take_in
+from horae.store.executions.parcels import put_ended
+from horae.store.executions.told import Ended
+from horae.store.script import Among, ForEach, Script, Statement
+from horae.store.triggers.dependencies import dependency_fires, dependents, joins
+from horae.store.triggers.dependencies.arrivals import DEPENDENTS, Over, arrive
+from horae.store.triggers.dependencies.dependents import Dependent
+from horae.store.triggers.dependencies.starts import (
+    AGAIN,
+    REASON,
+    NewId,
+    Started,
+    brought,
+    leads,
+    release,
+    still_waiting,
+    take,
+)
+from horae.store.triggers.targets import Target, execution_of, targets
+
+NAMES = Statement("names_of_upstreams", "SELECT id, name FROM jobs WHERE id = ANY($1)")
+
+
+class Looked(Struct):
+    """What became of joins that were due: how many there were, what went on, and what ended."""
+
+    joins: int = 0
+    started: Started = field(default_factory=Started)
+    over: list[tuple[Over, int]] = []  # with their namespaces
+    freed: set[UUID] = set()  # parcels whose keys others may have
+
+
+class _Ending(Struct, frozen=True):
+    """A join that ends without a run, how, and why."""
+
+    join: Join
+    state: str
+    error: Failure
+
+
+def look(limit: int, new_id: NewId, now: Instant) -> Script[Looked]:
+    """Look at joins that are due: what an upstream's failure skips, and what waited too long."""
+    due = yield from joins.due(now, limit)
+    if not due:
+        return Looked()
+    jobs = {join.dependent for join in due}
+    below = yield ForEach(DEPENDENTS, (("job", "uuid"),), [(job,) for job in sorted(jobs)])
+    yield from dependents.lock(jobs | {row[0] for row in below})  # all in order: what ends here tells them
+    found = yield from dependents.locked(jobs)
+    read = yield from joins.read({j.key for j in due})
+    seen = [(join, parts) for join, parts in read if join.wake_at is not None]  # guard: join-looked-at-once
+    aims = yield from targets(jobs)
+    names = yield from _names({upstream for d in found.values() for upstream in d.needs})
+    looked = Looked(joins=len(due))
+    endings: list[_Ending] = []
+    releases: list[Join] = []
+    later: list[Join] = []
+    for join, parts in seen:
+        d = found.get(join.dependent) or Dependent(job=join.dependent, needs={}, scheduled=False)
+        decided = _decide(join, parts, d, aims[join.dependent], names, now)
+        if isinstance(decided, _Ending):
+            endings.append(decided)
+        elif decided:
+            releases.append(join)
+        else:
+            later.append(structs.replace(join, wake_at=join.deadline if join.execution else None))
+    changed = yield from release(releases, now, looked.started)
+    changed += yield from _end(endings, aims, found, {j.key: p for j, p in seen}, new_id, now, looked)
+    yield from joins.keep([*changed, *later])
+    if looked.over:
+        yield from arrive([over for over, _ in looked.over], new_id, now, looked.started)
+    return looked
+
+
+def look_with_effects(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Effects]]:
+    """The same, as what servers tell others and count."""
+    looked = yield from look(limit, new_id, now)
+    effects = Effects()
+    take_in(effects, looked.started)
+    effects.ended += [
+        Ended(over.parcel, over.lo, over.hi, over.job, namespace, over.state, 0, at=now)
+        for over, namespace in looked.over
+    ]
+    effects.freed |= looked.freed
+    return looked.joins, effects
+
+
+def _names(upstreams: set[UUID]) -> Script[dict[UUID, str]]:
+    rows = yield Among(NAMES, sorted(upstreams))
+    return {row[0]: row[1] for row in rows}
+
+
+def _decide(
+    join: Join, parts: Parts, d: Dependent, target: Target, names: Mapping[UUID, str], now: Instant
+) -> "_Ending | bool":
+    """How it ends, or whether it goes on."""
+    verdict = judge(join, d.needed, parts, scheduled=d.scheduled)
+    if verdict == "skip":
+        return _Ending(join, SKIPPED, Failure(type="DependencyFailed", message=why_skipped(d.needed, parts, names)))
+    if verdict == "release":
+        return True
+    if join.execution is None or join.deadline is None or join.deadline > now:
+        return False
+    late = target.spec.on_dependency_timeout
+    if late == "run":
+        return True
+    message = why_late(d.needed, parts, names, join.interval)
+    return _Ending(join, SKIPPED if late == "skip" else FAILED, Failure(type="DependencyTimeout", message=message))
+
+
+def _end(
+    endings: Sequence[_Ending],
+    aims: Mapping[UUID, Target],
+    found: Mapping[UUID, Dependent],
+    parts: Mapping[joins.Key, Parts],
+    new_id: NewId,
+    now: Instant,
+    looked: Looked,
+) -> Script[list[Join]]:
+    """End what waited; a job that had nothing waiting gets an execution that was skipped, so that it can be seen."""
+    waited = [ending for ending in endings if ending.join.execution is not None]
+    fresh = [
+        ending for ending in endings if ending.join.execution is None and aims[ending.join.dependent].state != "deleted"
+    ]
+    changed = yield from _end_waiting(waited, now, looked)
+    if fresh:
+        changed += yield from _note_skipped(fresh, aims, found, parts, new_id, now, looked)
+    return changed
+
+
+def _end_waiting(endings: Sequence[_Ending], now: Instant, looked: Looked) -> Script[list[Join]]:
+    if not endings:
+        return []
+    rows = yield from take([ending.join for ending in endings])
+    held = yield from still_waiting([e.join for e in endings if e.join.execution not in rows])
+    ended: list[Finished] = []
+    changed: list[Join] = []
+    for ending in endings:
+        id = ending.join.execution
+        if id in held:
+            changed.append(structs.replace(ending.join, wake_at=now + AGAIN))
+            looked.started.look(now + AGAIN)
+            continue
+        state = "skipped" if id in rows and ending.error.type == "DependencyFailed" else "ended"
+        changed.append(structs.replace(ending.join, state=state, wake_at=None))
+        if id is not None and id in rows:
+            slice = part(shelves.waiting(rows[id]), index_of(id), index_of(id) + 1)
+            ended.append(_finished(slice, ending, now))
+    yield from _put(ended, looked)
+    return changed
+
+
+def _note_skipped(
+    endings: Sequence[_Ending],
+    aims: Mapping[UUID, Target],
+    found: Mapping[UUID, Dependent],
+    parts: Mapping[joins.Key, Parts],
+    new_id: NewId,
+    now: Instant,
+    looked: Looked,
+) -> Script[list[Join]]:
+    lead = yield from leads([aims[ending.join.dependent] for ending in endings], now)
+    asked = []
+    for ending in endings:
+        join = ending.join
+        upstream = brought(found[join.dependent].needs, parts[join.key])
+        extra = Extra(origin=REASON, interval=join.interval, upstream=upstream)
+        asked.append(execution_of(aims[join.dependent], extra, lead))
+    placed, parcels = place(asked, {}, new_id, now)
+    yield from put_ended([parcel for parcel, _ in parcels])
+    made = {parcel.id: parcel for parcel, _ in parcels}
+    ended: list[Finished] = []
+    changed: list[Join] = []
+    for ending, receipts in zip(endings, placed, strict=True):
+        id = receipts[0].execution_id
+        parcel = made[parcel_of(id)]
+        e = parcel.envelope
+        slice = Slice(
+            parcel=parcel.id, lo=index_of(id), hi=index_of(id) + 1, job=e.job, queue=e.queue, namespace=e.namespace
+        )
+        ended.append(_finished(slice, ending, now))
+        changed.append(structs.replace(ending.join, state="skipped", execution=id, wake_at=None))
+    yield from _put(ended, looked)
+    told = ((e.join.dependent, e.error.message, r[0].execution_id) for e, r in zip(endings, placed, strict=True))
+    yield dependency_fires.skipped(told, now)
+    return changed
+
+
+def _finished(slice: Slice, ending: _Ending, now: Instant) -> Finished:
+    return Finished(slice=slice, state=ending.state, reason=REASON, completed_at=now, error=ending.error)
+
+
+def _put(ended: Sequence[Finished], looked: Looked) -> Script[None]:
+    if ended:
+        yield shelves.put_finished(ended)
+        looked.freed |= {f.slice.parcel for f in ended if f.slice.flags & KEYED}
+        looked.over += [
+            (Over(f.slice.parcel, f.slice.lo, f.slice.hi, f.slice.job, f.state), f.slice.namespace) for f in ended
+        ]

@@ -1,0 +1,103 @@
+"""Waits: executions that begin to wait for their dependencies."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.triggers.dependency import NO_INTERVAL, Join, Parts
+from horae.store.script import Script
+from horae.store.triggers.dependencies import dependents, joins
+from horae.store.triggers.dependencies.arrivals import Brought, by_count, settle, used
+from horae.store.triggers.dependencies.dependents import Dependent
+from horae.store.triggers.dependencies.starts import NewId, Started, release
+
+
+class Wait(Struct, frozen=True, kw_only=True):
+    """An execution on the waiting shelf that may go on when its dependencies allow it."""
+
+    dependent: UUID
+    execution: UUID
+    interval: tuple[Instant, Instant] | None
+    deadline: Instant
+    own: bool  # it is the job's own for its interval, not one that somebody asked for beside it
+
+
+Hints = tuple[dict[int, int], Instant | None]  # lanes with their least new rank, and when to look again
+
+
+def begin(waits: Sequence[Wait], new_id: NewId, now: Instant, done: Started) -> Script[Hints]:
+    """Let executions wait that lie on the shelf already. What has nothing left to wait for goes on at once."""
+    found = yield from dependents.locked({wait.dependent for wait in waits})
+    own = yield from joins.read({_own(wait) for wait in waits if wait.interval is not None})
+    known = {join.key: (join, parts) for join, parts in own}
+    taken: dict[joins.Key, Join] = {}
+    parts: Brought = {}
+    for wait in waits:
+        join = _join_of(wait, known, taken)
+        taken[join.key] = join
+        if join.step and _own(wait) in known:
+            parts |= {(join.key, p.upstream): p for p in known[_own(wait)][1].values()}
+    there = yield from joins.put([taken[key] for key in sorted(taken)], now)
+    yield from joins.keep(taken[key] for key in sorted(taken.keys() - there))
+    yield from _fill(found, taken, {key: parts for key, (_, parts) in known.items()}, parts)
+    yield from joins.bring([(key, parts[key, upstream]) for key, upstream in sorted(parts)], now)
+    yield from dependents.keep_counts(found.values())
+    done.look(min(wait.deadline for wait in waits))
+    gone = [join for join in taken.values() if join.dependent not in found]
+    yield from joins.keep((yield from release(gone, now, done)))
+    yield from settle(found, [key for key in taken if key[0] in found], new_id, now, done)  # guard: fire-settles-waits
+    return done.lanes, done.next
+
+
+def _own(wait: Wait) -> joins.Key:
+    return wait.dependent, "", wait.interval[0] if wait.interval else NO_INTERVAL
+
+
+def _join_of(wait: Wait, known: Mapping[joins.Key, tuple[Join, Parts]], taken: Mapping[joins.Key, Join]) -> Join:
+    """The job's own join of the interval, unless that has an execution already; else one of its own."""
+    start, end = wait.interval or (NO_INTERVAL, None)
+    key = _own(wait)
+    present = known[key][0] if key in known else None
+    free = present is None or (present.state == "open" and present.execution is None)
+    step = "" if wait.own and wait.interval and free and key not in taken else str(wait.execution)
+    return Join(
+        dependent=wait.dependent, step=step, start=start, end=end, execution=wait.execution, deadline=wait.deadline,
+        wake_at=wait.deadline,
+    )  # fmt: skip
+
+
+def _fill(
+    found: Mapping[UUID, Dependent],
+    taken: Mapping[joins.Key, Join],
+    known: Mapping[joins.Key, Parts],
+    parts: Brought,
+) -> Script[None]:
+    """A new wait takes what upstreams have left unused: those without intervals, or all when it has none itself."""
+    stocked = {job for job, d in found.items() if any(need.unused for need in d.needs.values())}
+    shared = yield from dependents.sharing(stocked)
+    for key in sorted(key for key in taken if key[0] in stocked):
+        for upstream, need in found[key[0]].needs.items():
+            wanted = key[2] == NO_INTERVAL or upstream not in shared[key[0]]
+            if wanted and need.unused and (key, upstream) not in parts and upstream not in known.get(key, {}):
+                parts[key, upstream] = used(upstream, need)
+
+
+def reconsider(job: UUID, new_id: NewId, now: Instant, done: Started, *, edited: bool = False) -> Script[None]:
+    """Look at all that a job waits for: after an edit of what it depends on some of it may be complete.
+
+    Of what was met without an interval an edit leaves one each, so that it starts the job once and not as often as one
+    upstream ran while another was missing.
+    """
+    found = yield from dependents.locked({job})
+    open_ = yield from joins.open_of(job)
+    if job in found:
+        for need in found[job].needs.values() if edited else ():
+            need.keep_one()
+        fired = by_count(found.values())
+        yield from dependents.keep_counts(found.values())
+        yield from settle(found, [join.key for join in open_], new_id, now, done, fired)
+    else:
+        freed = yield from release([join for join in open_ if join.execution is not None], now, done)
+        yield from joins.keep(freed)

@@ -1,0 +1,208 @@
+"""Fire: due timers are decided, each nominal fire once.
+
+The timer's row is locked, and `decided_through` advanced, in the transaction that records the fires and inserts their
+parcels.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant
+from horae.model.admission.quota import UNBOUNDED, Bounds
+from horae.model.base.ids import parcel_of
+from horae.model.executions.parcel import Parcel
+from horae.store.admission.share_lanes import in_their_lanes
+from horae.store.base.shelves import Columns
+from horae.store.executions.parcels import put_parcels
+from horae.store.script import ForEach, Insert, Script, Statement
+from horae.store.triggers import due as timers
+from horae.store.triggers import turns
+from horae.store.triggers.delays import NO_DELAYS, Delays, delay_of, told
+from horae.store.triggers.dependencies import waits
+from horae.store.triggers.dependencies.arrivals import Over, arrive
+from horae.store.triggers.dependencies.dependents import lock_around
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.due import FIRST, Due, Mark, Trouble
+from horae.store.triggers.fire_decisions import Decided, decide_all, open_times_of
+from horae.store.triggers.fire_parcels import lay
+from horae.store.triggers.refusals import RAN, sift_fires
+from horae.store.triggers.targets import Lead
+from horae.store.triggers.triggers import FIRES
+from horae.store.triggers.turns import Turn, turn_key
+
+ADVANCE = Statement(
+    "advance_timers",
+    "UPDATE timers SET next_fire_at = given.next_fire_at, decided_through = given.decided_through,"
+    " last_execution = given.last_execution, fired = timers.fired + given.fired,"
+    " moved_to = given.moved_to, trouble = NULL"
+    " FROM given WHERE timers.trigger_id = given.trigger_id",
+)
+# What was decided stays as it is: whatever it missed meanwhile is decided when it can be again.
+SET_ASIDE = Statement(
+    "set_timers_aside",
+    "UPDATE timers SET next_fire_at = given.next_fire_at, trouble = given.trouble FROM given"
+    " WHERE timers.trigger_id = given.trigger_id",
+)
+ADVANCED: Columns = (
+    ("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("decided_through", "bigint"), ("last_execution", "uuid"),
+    ("fired", "int"), ("moved_to", "bigint"),
+)  # fmt: skip
+AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
+SOON = 2 * SECOND  # until one that waits for room is
+
+
+class Fired(Struct, frozen=True):
+    """What a firing step did: how many timers it met, the parcels, lanes and timers to hint, and what it set aside."""
+
+    timers: int
+    parcels: list[Parcel]
+    lanes: dict[int, int]
+    wake_at: Instant | None
+    troubles: list[Trouble] = []
+    blocked: bool = False  # something waits for its turn
+    through: Mark | None = None  # the last of the timers
+
+
+def fire(
+    limit: int,
+    lead: Lead,
+    new_id: Callable[[], UUID],
+    now: Instant,
+    low: Mark = FIRST,
+    holds: Delays = NO_DELAYS,
+    bounds: Bounds = UNBOUNDED,
+) -> Script[Fired]:
+    """Decide timers that are due since an instant: ledger rows, parcels and the timers' advance in one transaction.
+
+    Those that were advanced lie dead in the index until it is vacuumed: `low` passes them over. `holds` tells in words
+    what delays executions: the ledger says so of fires whose executions wait for that.
+    One that cannot be decided keeps nobody else from firing: it is set aside with the reason, and tried again later.
+    What `bounds` leave no room for does not run, and the ledger says so.
+    """
+    rows = yield from timers.look(low, now, limit)
+    if not rows:
+        return Fired(0, [], {}, None)
+    troubles: list[Trouble] = []
+    due = yield from timers.read(rows, troubles)
+    busy = yield from timers.still_live(due)
+    keys = {d.timer.id: turn_key(d.target.job, d.timer.name) for d in due if d.timer.rules.overlap in turns.KEYED}
+    standing = yield from turns.look(set(keys.values()))
+    standing |= yield from turns.adopt(_unruly(due, busy, standing))
+    open_times = yield from open_times_of(due)
+    decided = decide_all(due, busy, standing, open_times, lead, now, troubles, new_id)
+    decided, sifted = yield from sift_fires(decided, bounds, new_id, now)
+    terms = yield from in_their_lanes([one for d in decided for one in d.wanted], now)
+    executions, parcels = lay(decided, terms, new_id, now)
+    gated = {parcel.id for parcel, _ in parcels if turns.is_gated(parcel)} if keys else set()
+    free = [(parcel, ahead) for parcel, ahead in parcels if parcel.id not in gated] if gated else parcels
+    depending = {d.due.target.job for d in decided if d.due.target.spec.dependencies}
+    held = {parcel.id for parcel, _ in free if parcel.envelope.job in depending} if depending else set()
+    waited = (yield from timers.waited(_late(decided, now))) if bounds else {}
+    also: list[ForEach | Insert] = [
+        *_recorded(decided, executions, holds, waited, now),
+        _set_aside(troubles, sifted.delayed, now),
+    ]
+    lanes, wake_at = yield from put_parcels(free, now, [*also, *sifted.changes(executions)], held)
+    yield from sifted.settle(new_id, now)
+    over = (yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)) if keys else []
+    if over:  # all in order: those that begin to wait are locked too
+        yield from lock_around({one.job for one in over} | depending)
+    waiting = [wait for wait in _waits(decided, executions) if parcel_of(wait.execution) in held] if held else []
+    done = yield from _follow(waiting, over, Started(lanes=lanes, wake_at=wake_at), new_id, now)
+    through = timers.last_of(rows)
+    return Fired(len(rows), [p for p, _ in parcels], done.lanes, done.next, troubles, bool(gated), through)
+
+
+def _follow(
+    waiting: Sequence[waits.Wait], over: Sequence[Over], done: Started, new_id: Callable[[], UUID], now: Instant
+) -> Script[Started]:
+    """Executions of jobs that depend on others begin to wait; what was replaced has ended, and tells who waited."""
+    if waiting:
+        lanes, wake_at = yield from waits.begin(waiting, new_id, now, done)
+        done = Started(lanes=lanes, wake_at=wake_at)
+    if over:
+        yield from arrive(over, new_id, now, done)
+    return done
+
+
+def _unruly(due: Iterable[Due], live: Collection[UUID], standing: Mapping[str, Turn]) -> dict[str, UUID]:
+    """Executions that run without their trigger's turn, because it did not ask for turns when it fired them."""
+    found: dict[str, UUID] = {}
+    if not standing:
+        return found
+    for d in due:
+        key, last = turn_key(d.target.job, d.timer.name), d.timer.last_execution
+        if last is not None and last in live and key in standing and standing[key].is_free:
+            found[key] = last
+    return found
+
+
+def _replaced(decided: Iterable[Decided]) -> set[str]:
+    """The keys of triggers whose new fire takes the place of those that wait."""
+    return {
+        turn_key(d.due.target.job, d.due.timer.name)
+        for d in decided
+        if d.decision.fires and d.due.timer.rules.overlap in ("queueOne", "cancelOther")
+    }
+
+
+def _waits(decided: Iterable[Decided], executions: Iterable[UUID]) -> Iterable[waits.Wait]:
+    """Fires of jobs that depend on others wait for the executions of these of the same interval."""
+    ids = iter(executions)
+    for d in decided:
+        for fire, terms in zip(d.decision.fires, d.wanted, strict=True):
+            yield waits.Wait(
+                dependent=d.due.target.job,
+                execution=next(ids),
+                interval=None if fire.since is None else (fire.since, fire.at),
+                deadline=terms.envelope.due_at + d.due.target.spec.dependency_timeout,
+                own=True,
+            )
+
+
+def _late(decided: Iterable[Decided], now: Instant) -> list[UUID]:
+    """Timers that may have waited for room before they were decided."""
+    return [d.due.timer.id for d in decided if d.decision.ledger and d.decision.ledger[0].first <= now - SOON]
+
+
+def _recorded(
+    decided: Iterable[Decided], executions: Iterable[UUID], holds: Delays, waited: Mapping[UUID, str], now: Instant
+) -> tuple[Insert, ForEach]:
+    """The ledger, one row per decided run, and the timers' advance.
+
+    A fire's own row names its execution, and says what delays it. Both are told in the order of the fires.
+    """
+    ids = iter(executions)
+    ledger: list[tuple[object, ...]] = []
+    advanced: list[tuple[object, ...]] = []
+    for d in decided:
+        timer, decision = d.due.timer, d.decision
+        trigger, last = timer.id, timer.last_execution
+        causes = _causes(d, holds, waited.get(trigger)) if holds or waited else None
+        for run in decision.ledger:
+            execution = None
+            if run.disposition in RAN:
+                execution = last = next(ids)
+            cause = run.cause if causes is None else next(causes)
+            ledger.append((trigger, run.first, run.last, run.disposition, cause, execution, now))
+        following, through = decision.next_fire_at, decision.decided_through
+        advanced.append((trigger, following, through, last, len(decision.fires), decision.moved_to))
+    return Insert("fires", FIRES, ledger), ForEach(ADVANCE, ADVANCED, advanced)
+
+
+def _causes(d: Decided, holds: Delays, waited: str | None) -> Iterator[str]:
+    """Why each run of a timer's fires met its fate, with what delays their executions."""
+    terms = iter(d.wanted)
+    usual = holds.get(d.due.target.queue) or holds.get(d.due.target.job)
+    for run in d.decision.ledger:
+        delay = delay_of(holds, next(terms).envelope) if run.disposition in RAN else usual
+        yield told(run, delay, waited)
+
+
+def _set_aside(troubles: Sequence[Trouble], delayed: Sequence[Trouble], now: Instant) -> ForEach:
+    """Timers that cannot be decided, and those that are to be when there is room."""
+    columns: Columns = (("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("trouble", "text"))
+    later = [(t.trigger, now + SOON, t.reason) for t in delayed]
+    return ForEach(SET_ASIDE, columns, [*((t.trigger, now + AGAIN, t.reason) for t in troubles), *later])

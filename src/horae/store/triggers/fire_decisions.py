@@ -1,0 +1,126 @@
+"""What the fires of due timers are: each decided by itself, alike ones once for all of them."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.errors import BadInput, Costly
+from horae.model.executions.deadline import deadline_after
+from horae.model.executions.execution import Extra
+from horae.model.expressions.meter import ITEM_STEPS, Meter, shared
+from horae.model.expressions.template import TooCostly
+from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.calendars.resolve import no_such_calendar
+from horae.model.triggers.decisions.alike import Alike
+from horae.model.triggers.decisions.by_calendar import decide_by_calendar
+from horae.model.triggers.decisions.decide import Decision, Fire
+from horae.model.triggers.decisions.params import fill_fire_params, fire_scope
+from horae.model.triggers.decisions.rules import due_at
+from horae.store.executions.entering.submission import NewExecution
+from horae.store.script import Script
+from horae.store.triggers import calendars, turns
+from horae.store.triggers.due import Due, Trouble
+from horae.store.triggers.targets import Lead, ModelledOn, arm_of
+from horae.store.triggers.triggers import MOST_TOLD, Timer, why
+from horae.store.triggers.turns import Turn, turn_key
+
+MOST_FIRES = 100  # that one trigger may run in one step
+
+NOBODY = Extra(origin="fire")
+FREE, BUSY = Turn(), Turn(busy=True)
+OpenTimes = Mapping[calendars.Wanted, Calendar]
+
+
+class Decided(Struct, frozen=True, gc=False):
+    """What a timer does now, and on which terms its fires are executed; who fires is told by each one's extra."""
+
+    due: Due
+    decision: Decision
+    wanted: list[NewExecution]
+
+
+def open_times_of(due: Sequence[Due]) -> Script[OpenTimes]:
+    """The calendars that the timers go by, as they were and are since these decided last."""
+    going = [d for d in due if d.timer.rules.calendars]
+    if not going:
+        return {}
+    wanted = {(d.target.namespace, d.timer.rules.calendars) for d in going}
+    return (yield from calendars.compiled(sorted(wanted), min(d.timer.decided_through for d in going)))
+
+
+def decide_all(
+    due: Sequence[Due],
+    live: Collection[UUID],
+    standing: Mapping[str, Turn],
+    open_times: OpenTimes,
+    lead: Lead,
+    now: Instant,
+    troubles: list[Trouble],
+    new_id: Callable[[], UUID],
+) -> list[Decided]:
+    """Decide the timers at one instant. `live` are those of their last executions that have not ended."""
+    alike, terms = Alike(now, MOST_FIRES), _Terms(lead, new_id)
+    decided: list[Decided] = []
+    meters: dict[int, Meter] = {}  # of each namespace: one that takes much keeps no other from firing
+    for d in due:
+        t = d.timer
+        meter = meters.setdefault(d.target.namespace, Meter())
+        meter.grant(ITEM_STEPS)
+        meter.over = None
+        key = turn_key(d.target.job, t.name) if standing else ""
+        turn = standing.get(key) or (BUSY if live and t.last_execution in live else FREE)  # guard: overlap-sees-last
+        try:
+            if t.rules.calendars:
+                decision = _decide_by(open_times.get((d.target.namespace, t.rules.calendars)), t, turn, now)
+            else:
+                decision = alike.decide(t.trigger, t.rules, t.decided_through, t.fired, turn.busy, turn.waiting)
+            with shared(meter):
+                wanted = [terms.of(d, fire) for fire in decision.fires]
+            if meter.over is not None:
+                raise Costly(meter.over[0], "") if meter.over[1] else BadInput(meter.over[0], "")
+            if key in standing:
+                wanted = turns.gated(wanted, key, turn)
+        except TooCostly as error:
+            told = f"The params of the trigger cannot be filled in: {error}."
+            troubles.append(Trouble(t.id, d.target.job, told[:MOST_TOLD], error.is_own))
+        except Exception as error:
+            troubles.append(Trouble(t.id, d.target.job, why(error), isinstance(error, Costly)))
+        else:
+            decided.append(Decided(d, decision, wanted))
+    return decided
+
+
+def _decide_by(calendar: Calendar | None, t: Timer, turn: Turn, now: Instant) -> Decision:
+    if calendar is None:
+        raise no_such_calendar(" and ".join(t.rules.calendars), ())
+    return decide_by_calendar(
+        t.trigger, t.rules, calendar, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=turn.busy,
+        waiting=turn.waiting, moved_to=t.moved_to,
+    )  # fmt: skip
+
+
+class _Terms:
+    """On which terms fires are executed: those of one job that are due together, with the same item, share them."""
+
+    def __init__(self, lead: Lead, new_id: Callable[[], UUID]) -> None:
+        self._alike, self._new_id = ModelledOn(NOBODY, lead), new_id
+        self._known: dict[tuple[int, Instant, bytes, Instant | None], NewExecution] = {}
+
+    def of(self, due: Due, fire: Fire) -> NewExecution:
+        timer, target, at = due.timer, due.target, fire.at
+        item = b"{}"
+        if timer.params:
+            item = fill_fire_params(timer.params, fire_scope(target.spec.params, timer.name, at, fire.since))
+        key = f"{target.key}/{timer.name}" if timer.rules.jitter else ""
+        due_then = due_at(timer.rules, key, at) + (0 if fire.due is None else fire.due - at)
+        if target.choice is not None:
+            target = arm_of(target, item, NOBODY.tags, self._new_id)
+        within = target.spec.within if timer.rules.within is None else timer.rules.within
+        deadline = deadline_after(at, within)
+        place = id(target), due_then, item, deadline
+        known = self._known.get(place)
+        if known is None:
+            known = self._known[place] = self._alike.of(target, due_then, item, deadline)
+        return known

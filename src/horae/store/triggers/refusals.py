@@ -1,0 +1,188 @@
+"""Refusals: fires, events and backfills whose executions a unique key or a quota stands against.
+
+Nobody is there to be answered: what does not run is in the ledger, with the cause.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct, field, structs
+
+from horae.env import Instant
+from horae.errors import HoraeError, OverQuota
+from horae.model.admission.quota import UNBOUNDED, Bounds
+from horae.model.definitions.job import Spec
+from horae.model.executions.deduplication_keys import unique_of
+from horae.model.triggers.decisions.decide import Decision, LedgerRun, due_after
+from horae.store.admission import quotas
+from horae.store.executions.deduplication import meetings
+from horae.store.executions.entering.submission import NewExecution, Receipt
+from horae.store.script import ForEach, Script
+from horae.store.triggers.delays import NO_DELAYS, Delays
+from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.due import Trouble
+from horae.store.triggers.fire_decisions import Decided
+
+RAN = ("fired", "moved")  # dispositions that name an execution
+
+
+class Refusal(Struct, frozen=True):
+    """Why an execution is not made."""
+
+    disposition: Literal["skipped-unique", "skipped-quota"]
+    cause: str
+    waits: OverQuota | None = None  # it is to be decided later instead, because of this
+
+
+class Room(Struct, frozen=True, kw_only=True):
+    """What there is room for: quotas, what delays executions for the ledger to tell, and who waits for room.
+
+    Who is `patient` decides nothing now of which something is to wait: OverQuota is raised.
+    """
+
+    bounds: Bounds = UNBOUNDED
+    delays: Delays = NO_DELAYS
+    patient: bool = False
+
+
+ALL_ROOM = Room()
+
+
+class Sifted(Struct):
+    """Which of some executions are not to be made, by their index, and what their keys stand for."""
+
+    asked: list[NewExecution] = []
+    refused: dict[int, Refusal] = {}
+    met: meetings.Met = field(default_factory=meetings.Met)
+    delayed: list[Trouble] = []  # timers that are to be decided later
+
+    def changes(self, executions: Sequence[UUID]) -> Iterator[ForEach]:
+        """The rows of keys, when these executions were made of those that were not refused, in their order."""
+        if not self.met.names:
+            return
+        kept = [i for i in range(len(self.asked)) if i not in self.refused]
+        made = dict(zip(kept, executions, strict=True))
+        yield from self.met.changes(self.asked, lambda i: made[i])
+
+    @property
+    def why(self) -> str:
+        """Why the first that is refused is; empty when none is."""
+        return self.refused[min(self.refused)].cause.rstrip(".") if self.refused else ""
+
+    def cut(self) -> int:
+        """Refuse all from the first that is refused on; how many are left."""
+        first = min(self.refused)
+        for i in range(first, len(self.asked)):
+            self.refused.setdefault(i, self.refused[first])
+            self.met.refuse(i)
+        return first
+
+    def keep(self, executions: Sequence[UUID]) -> Script[None]:
+        """Write the rows of keys."""
+        for change in self.changes(executions):
+            if change.rows:
+                yield change
+
+    def settle(self, new_id: NewId, now: Instant) -> Script[None]:
+        """End executions whose place was taken."""
+        if self.met.acts:
+            yield from meetings.settle(self.met, self.asked, new_id, now, Started())
+
+
+def sift(
+    wanted: Sequence[NewExecution],
+    specs: Sequence[Spec],
+    bounds: Bounds,
+    new_id: NewId,
+    now: Instant,
+    *,
+    replaces: bool = True,
+) -> Script[Sifted]:
+    """Decide, in their order, for which of these executions there is a free key and room.
+
+    Without `replaces` none takes the place of another, whatever its job says.
+    """
+    if not wanted or (not bounds and all(spec.unique is None for spec in specs)):
+        return Sifted()
+    found = Sifted(list(wanted))
+    for i, spec in enumerate(specs):
+        if spec.unique is not None:
+            try:
+                rule = spec.unique if replaces else structs.replace(spec.unique, keep="first")
+                found.asked[i] = structs.replace(wanted[i], meets=unique_of(spec, wanted[i].item, rule))
+            except HoraeError as error:
+                found.refused[i] = Refusal("skipped-unique", error.detail)
+    found.met = yield from meetings.meet(found.asked, {}, new_id, now)
+    for i, answer in found.met.elsewhere.items():
+        told = f"execution {answer.execution_id}" if isinstance(answer, Receipt) else "another of the same instant"
+        found.refused.setdefault(i, Refusal("skipped-unique", f"its key stood for {told}"))
+    if bounds:
+        yield from _take_room(found, bounds, now)
+    return found
+
+
+def _take_room(found: Sifted, bounds: Bounds, now: Instant) -> Script[None]:
+    left = [(i, one.envelope) for i, one in enumerate(found.asked) if i not in found.refused]
+    room = yield from quotas.room(bounds, [(e.namespace, e.queue) for _, e in left], now)
+    for i, envelope in left:
+        refused = room.take(envelope.namespace, envelope.queue, 1)
+        if refused is not None:
+            waits = refused if bounds.lets_wait(envelope.namespace, refused) else None
+            found.refused[i] = Refusal("skipped-quota", refused.detail, waits)
+            found.met.refuse(i)
+
+
+# Fires of timers
+
+
+def sift_fires(
+    decided: list[Decided], bounds: Bounds, new_id: NewId, now: Instant
+) -> Script[tuple[list[Decided], Sifted]]:
+    """Decided timers without what is refused; their ledgers say so."""
+    if not bounds and all(d.due.target.spec.unique is None for d in decided):
+        return decided, Sifted()
+    wanted = [one for d in decided for one in d.wanted]
+    specs = [d.due.target.spec for d in decided for _ in d.wanted]
+    found = yield from sift(wanted, specs, bounds, new_id, now)
+    return (list(_without(_in_time(decided, found), found.refused)) if found.refused else decided), found
+
+
+def _in_time(decided: Sequence[Decided], found: Sifted) -> Iterator[tuple[int, Decided]]:
+    """Timers with the place of their first fire; those of which something is to wait are put off as they stand."""
+    place = 0
+    for d in decided:
+        mine = range(place, place + len(d.wanted))
+        place += len(d.wanted)
+        waits = next((found.refused[i] for i in mine if i in found.refused and found.refused[i].waits), None)
+        if waits is None:
+            yield mine.start, d
+            continue
+        found.delayed.append(Trouble(d.due.timer.id, d.due.target.job, waits.cause))
+        for i in mine:
+            found.refused[i] = waits
+            found.met.refuse(i)
+
+
+def _without(decided: Iterable[tuple[int, Decided]], refused: Mapping[int, Refusal]) -> Iterator[Decided]:
+    for place, d in decided:
+        mine = {k: refused[place + k] for k in range(len(d.wanted)) if place + k in refused}
+        if not mine:
+            yield d
+            continue
+        wanted = [one for k, one in enumerate(d.wanted) if k not in mine]
+        yield Decided(d.due, _refused(d, mine), wanted)
+
+
+def _refused(d: Decided, mine: Mapping[int, Refusal]) -> Decision:
+    """What a timer does when some of its fires are refused; those have not run, so they do not count."""
+    decision, timer, ran = d.decision, d.due.timer, iter(range(len(d.wanted)))
+    ledger = []
+    for run in decision.ledger:
+        refusal = mine.get(next(ran)) if run.disposition in RAN else None
+        ledger.append(run if refusal is None else LedgerRun(run.first, run.last, refusal.disposition, refusal.cause))
+    following = decision.next_fire_at
+    if following is None and timer.rules.max_fires is not None:
+        following = due_after(timer.trigger, timer.rules, decision.decided_through)
+    fires = tuple(fire for k, fire in enumerate(decision.fires) if k not in mine)
+    return structs.replace(decision, fires=fires, ledger=tuple(ledger), next_fire_at=following)

@@ -1,0 +1,171 @@
+"""Targets: what a job's executions need to know of it when something other than a request asks for them.
+
+Whatever starts executions by itself (a due timer, an event, a backfill, a finished upstream) reads its jobs here, in
+its own transaction, and makes their executions here: they run the version that is present at that moment.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.features.rollouts.model.key import by_rollout
+from horae.features.rollouts.model.values import Choice
+from horae.features.rollouts.store import rollouts
+from horae.model.admission.circuit_key import by_circuit
+from horae.model.admission.limit_keys import envelope_keys, is_keyed
+from horae.model.admission.placement.affinity_key import by_affinity
+from horae.model.admission.rank import Leads
+from horae.model.admission.share_key import share_or_none
+from horae.model.definitions.job import JobState, Spec
+from horae.model.executions.deduplication import batch_of
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
+from horae.store.executions.entering.submission import NewExecution
+from horae.store.script import Among, Row, Script, Statement
+
+# A statement that selects COLUMNS from a job `j` with JOINED beside it reads targets with `read_target`.
+# The namespace is not joined: a planner that believes in one would begin there, and look for the jobs once for each.
+COLUMNS = (
+    "j.id, j.namespace, (SELECT n.name FROM namespaces n WHERE n.id = j.namespace), j.name, j.state, j.version, v.spec,"
+    " v.queue, v.lane, j.rollout"
+)
+COUNT = 10  # columns
+JOINED = "JOIN job_versions v ON v.job = j.id AND v.version = j.version"
+OF_JOBS = Statement("targets_of_jobs", f"SELECT {COLUMNS} FROM jobs j {JOINED} WHERE j.id = ANY($1)")
+
+Lead = Leads  # (queue, priority, job) -> how far the rank lies before the arrival
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """A job at its present version, and where its executions stand in line."""
+
+    job: UUID
+    namespace: int
+    key: str  # namespace/job, by which `H` and jitter spread
+    name: str
+    state: JobState
+    version: int
+    spec: Spec
+    queue: int
+    lane: int
+    rolling: int | None = None  # the number of the rollout that is on
+    choice: "Choice[Target] | None" = None  # which versions of it new executions are chosen from, once that was read
+    chosen: Instant = 0  # since when the rollout is on that chose this version
+
+
+def read_target(row: Row, at: int = 0) -> Target:
+    """A target from the columns that begin at an index of a row."""
+    job, namespace, namespace_name, name, state, version, spec, queue, lane, rolling = row[at : at + COUNT]
+    return Target(
+        job=job, namespace=namespace, key=f"{namespace_name}/{name}", name=name, state=state, version=version,
+        spec=_read_spec(spec), queue=queue, lane=lane, rolling=rolling,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _read_spec(text: str) -> Spec:
+    """Fires by the thousand are of a few jobs, or of jobs alike."""
+    return msgspec.json.decode(text, type=Spec)
+
+
+def targets(jobs: Collection[UUID]) -> Script[dict[UUID, Target]]:
+    """The targets of these jobs, deleted ones included: their `state` says so."""
+    rows = yield Among(OF_JOBS, list(jobs))
+    return (yield from with_choices({row[0]: read_target(row) for row in rows}))
+
+
+def with_choices(found: dict[UUID, Target]) -> Script[dict[UUID, Target]]:
+    """Targets with the versions that are chosen from, where rollouts are on; where none is, nothing is read."""
+    rolling = [target.job for target in found.values() if target.rolling is not None]
+    if not rolling:
+        return found
+    for job, (rollout, arms) in (yield from rollouts.on(rolling)).items():
+        target = found[job]
+        versions = {
+            version: structs.replace(
+                target, version=version, spec=arm.spec, queue=arm.queue, lane=arm.lane, chosen=rollout.since
+            )
+            for version, arm in arms.items()
+        }
+        choice = Choice(rollout=rollout, current=target.version, arms=versions)
+        found[job] = structs.replace(target, choice=choice)
+    return found
+
+
+def arm_of(target: Target, item: bytes, tags: Mapping[str, str], new_id: Callable[[], UUID]) -> Target:
+    """The version of a target that an execution runs: the present one, unless a rollout chooses another."""
+    if target.choice is None:
+        return target
+    return target.choice.of(target.spec, item, tags, new_id) or target
+
+
+class ModelledOn:
+    """Makes executions after those of other jobs that are defined alike: only whose they are and when they are due is
+    their own, unless their params have a say in more.
+    """
+
+    def __init__(self, extra: Extra, lead: Lead) -> None:
+        self._extra, self._lead = extra, lead
+        self._models: dict[tuple[int, ...], tuple[NewExecution, Spec]] = {}
+
+    def of(self, target: Target, due_at: Instant, item: bytes, deadline: Instant | None) -> NewExecution:
+        """What `execution_of` makes."""
+        has = deadline is not None  # what leads in a queue by deadline
+        kind = id(target.spec), target.version, target.namespace, target.queue, target.lane, target.chosen, has
+        known = self._models.get(kind)
+        if known is not None:
+            model = known[0]
+            envelope = structs.replace(model.envelope, job=target.job, due_at=due_at, deadline=deadline)
+            return structs.replace(model, envelope=envelope, item=item)
+        made = execution_of(target, self._extra, self._lead, due_at=due_at, item=item, deadline=deadline)
+        if self._is_model(target):
+            self._models[kind] = made, target.spec  # as long as it is here nothing else has its identity
+        return made
+
+    def _is_model(self, target: Target) -> bool:
+        spec, policy = target.spec, self._lead.policy(target.queue)
+        by_params = is_keyed(spec) or spec.batch or spec.circuit or spec.affinity or policy.is_fair
+        return not by_params and policy.inner.kind != "shortest"
+
+
+def execution_of(
+    target: Target,
+    extra: Extra,
+    lead: Lead,
+    *,
+    due_at: Instant = 0,
+    item: bytes = b"{}",
+    priority: int | None = None,
+    deadline: Instant | None = None,
+    new_id: Callable[[], UUID] | None = None,
+) -> NewExecution:
+    """An execution of a target, due at an instant or, with 0, at once; `item` is what its params say beyond the job's.
+
+    `extra` tells what asked for it. It is accepted as it is: whoever makes `item` has checked it against the schema.
+    With `new_id`, a rollout that is on chooses its version; without, it runs the target's own.
+    """
+    if new_id is not None:
+        target = arm_of(target, item, extra.tags, new_id)
+    spec = target.spec
+    item = item if spec.batch is None else batch_of(item)
+    urgency = spec.priority if priority is None else priority
+    keys = envelope_keys(spec.keys, target.job, spec, item, extra.tags, lenient=True) if is_keyed(spec) else spec.keys
+    envelope = Envelope(
+        namespace=target.namespace, job=target.job, version=target.version, queue=target.queue, lane=target.lane,
+        priority=urgency, due_at=due_at, deadline=deadline, keys=keys,
+        delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.bounds,
+    )  # fmt: skip
+    envelope = by_circuit(envelope, spec, item, extra.tags)
+    envelope = by_affinity(envelope, spec, item, extra.tags, lenient=True)
+    if target.chosen:
+        envelope = by_rollout(envelope, target.chosen)
+    policy = lead.policy(target.queue)
+    share = share_or_none(policy, spec, item, extra.tags) if policy.is_fair else ""
+    return NewExecution(
+        envelope=envelope, rank_lead=lead(target.queue, urgency, target.job, deadline), item=item, extra=extra,
+        share=share,
+    )  # fmt: skip

@@ -1,0 +1,53 @@
+"""Triggers as people look at them: of a job, or across jobs a page at a time."""
+
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.store.script import Fetch, Row, Script, Statement
+from horae.store.triggers.triggers import COUNT, TIMER, Timer, read_timer
+
+_SHOWN = f"{TIMER}, g.job, j.name, j.state, g.version, g.valid_from, t.trouble"
+_FROM = "FROM triggers g JOIN timers t ON t.trigger_id = g.id JOIN jobs j ON j.id = g.job"
+FIRST = UUID(int=0)
+OF_JOB = Statement("shown_triggers", f"SELECT {_SHOWN} {_FROM} WHERE g.job = $1 ORDER BY g.name")
+NAMED = Statement("shown_trigger", f"SELECT {_SHOWN} {_FROM} WHERE g.job = $1 AND g.name = $2")
+PAGE = Statement("trigger_page", f"SELECT {_SHOWN} {_FROM} WHERE g.namespace = $1 AND g.id > $2 ORDER BY g.id LIMIT $3")
+
+
+class Shown(Struct, frozen=True, kw_only=True):
+    """A trigger with the job it belongs to."""
+
+    timer: Timer
+    job: UUID
+    job_name: str
+    job_state: str
+    version: int
+    valid_from: Instant
+    trouble: str | None
+
+
+def _shown(row: Row) -> Shown:
+    job, name, state, version, valid_from, trouble = row[COUNT:]
+    return Shown(
+        timer=read_timer(row), job=job, job_name=name, job_state=state, version=version, valid_from=valid_from,
+        trouble=trouble,
+    )  # fmt: skip
+
+
+def of_job(job: UUID) -> Script[list[Shown]]:
+    """A job's triggers by name."""
+    rows = yield Fetch(OF_JOB, (job,))
+    return [_shown(row) for row in rows]
+
+
+def named(job: UUID, name: str) -> Script[Shown | None]:
+    rows = yield Fetch(NAMED, (job, name))
+    return _shown(rows[0]) if rows else None
+
+
+def page(namespace: int, after: UUID, limit: int) -> Script[list[Shown]]:
+    """Triggers of a namespace in the order they were made."""
+    rows = yield Fetch(PAGE, (namespace, after, limit))
+    return [_shown(row) for row in rows]

@@ -1,0 +1,281 @@
+"""Triggers: added, paused, resumed and ended; `fire` decides them.
+
+The timer's row is the guard against a double fire: whoever changes or decides a trigger locks it.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.errors import HoraeError
+from horae.features.events.store import watch_rows
+from horae.model.triggers.calendars.resolve import no_such_calendar
+from horae.model.triggers.decisions.decide import Disposition, LedgerRun, cover, due_after, is_spent
+from horae.model.triggers.decisions.external import Event, Watch
+from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.values import Timed, Trigger, begin
+from horae.model.triggers.decisions.when import When
+from horae.store.base.shelves import Columns
+from horae.store.script import Fetch, Insert, Row, Script, Statement
+from horae.store.triggers import calendars
+
+ADD = Statement(
+    "add_trigger",
+    "INSERT INTO triggers (id, job, namespace, name, version, definition, rules, params, event, state, valid_from,"
+    " created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+)
+ADD_TIMER = Statement(
+    "add_timer",
+    "INSERT INTO timers (trigger_id, job, namespace, next_fire_at, decided_through, last_execution, fired, moved_to)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+)
+# What `read_timer` reads, of a timer `t` and its trigger `g`.
+TIMER = (
+    "g.id, g.name, g.definition, g.rules, g.params, g.state, t.next_fire_at, t.decided_through, t.last_execution,"
+    " t.fired, t.moved_to"
+)
+COUNT = 11  # of these columns
+OF_JOB = Statement(
+    "triggers_of_job",
+    f"SELECT {TIMER} FROM timers t JOIN triggers g ON g.id = t.trigger_id WHERE g.job = $1 ORDER BY g.id"
+    " FOR UPDATE OF t",
+)
+READ_OF_JOB = Statement(
+    "read_triggers_of_job",
+    f"SELECT {TIMER} FROM timers t JOIN triggers g ON g.id = t.trigger_id WHERE g.job = $1 ORDER BY g.id",
+)
+ENDED = Statement(
+    "ended_triggers_of_job",
+    "SELECT name, ended_from, fired FROM triggers WHERE job = $1 AND state = 'ended' AND valid_to = (SELECT"
+    " max(x.valid_to) FROM triggers x WHERE x.job = triggers.job AND x.name = triggers.name) ORDER BY id",
+)
+END = Statement(
+    "end_trigger", "UPDATE triggers SET state = 'ended', valid_to = $2, ended_from = state, fired = $3 WHERE id = $1"
+)
+SET_STATE = Statement("set_trigger_state", "UPDATE triggers SET state = $2 WHERE id = $1")
+DROP_TIMER = Statement("drop_timer", "DELETE FROM timers WHERE trigger_id = $1")
+SET_TIMER = Statement("set_timer", "UPDATE timers SET next_fire_at = $2, decided_through = $3 WHERE trigger_id = $1")
+FIRES: Columns = (
+    ("trigger_id", "uuid"), ("first", "bigint"), ("last", "bigint"), ("disposition", "text"), ("cause", "text"),
+    ("execution", "uuid"), ("decided_at", "bigint"),
+)  # fmt: skip
+EDITED = "the trigger was changed before this was decided"
+_decode_trigger: Callable[[str], Trigger] = msgspec.json.Decoder(Trigger).decode  # made once: a union takes long
+_decode_rules = msgspec.json.Decoder(Rules).decode
+MOST_TOLD = 500  # characters of why a trigger could not be decided
+
+
+State = Literal["active", "paused"]
+
+
+class Timer(Struct, frozen=True, kw_only=True, gc=False):
+    """A job's trigger with its hot columns."""
+
+    id: UUID
+    name: str
+    trigger: Trigger
+    rules: Rules
+    params: dict[str, Any] = {}
+    state: State = "active"
+    next_fire_at: Instant | None
+    decided_through: Instant
+    last_execution: UUID | None = None
+    fired: int = 0  # fires that ran, for `max_fires`
+    moved_to: Instant | None = None  # where a calendar moved the last fire that it moved
+
+    @property
+    def when(self) -> When:
+        return When(name=self.name, trigger=self.trigger, rules=self.rules, params=self.params)
+
+
+class Owner(Struct, frozen=True):
+    """The job that a trigger belongs to, at the version that says so."""
+
+    job: UUID
+    namespace: int
+    version: int
+    paused: bool = False
+
+
+class Heritage(Struct, frozen=True, kw_only=True):
+    """What a trigger takes over from the one whose place it takes; with `from_` also where that one left off."""
+
+    state: State
+    fired: int = 0
+    last_execution: UUID | None = None
+    moved_to: Instant | None = None
+    from_: Instant | None = None
+
+
+def add(id: UUID, owner: Owner, when: When, now: Instant, heritage: Heritage | None = None) -> Script[None]:
+    """A trigger begins now; a paused one, or one of a paused job, has no next fire."""
+    old = heritage or Heritage(state="paused" if when.paused else "active")
+    decided = begin(when.trigger, now) if old.from_ is None else old.from_
+    asleep = owner.paused or old.state == "paused" or is_spent(when.rules, old.fired)
+    following = None if asleep else due_after(when.trigger, when.rules, decided)
+    params = _json(when.params) if when.params else None
+    row = (id, owner.job, owner.namespace, when.name, owner.version, _json(when.trigger), _json(when.rules), params)
+    event = when.trigger.event if isinstance(when.trigger, Event) else None
+    yield Fetch(ADD, (*row, event, old.state, decided, now))
+    timer = (id, owner.job, owner.namespace, following, decided, old.last_execution, old.fired, old.moved_to)
+    yield Fetch(ADD_TIMER, timer)
+    if when.rules.calendars:
+        yield from _go_by(id, owner.namespace, when.rules)
+    if isinstance(when.trigger, Watch):
+        yield from watch_rows.begin(id, owner.job, when.name, owner.namespace, when.trigger, now)
+
+
+def _go_by(id: UUID, namespace: int, rules: Rules) -> Script[None]:
+    """Whoever adds a trigger that goes by calendars holds their lock; one that is not there is refused."""
+    missing = yield from calendars.use(namespace, rules.calendars, id, rules.outside)
+    if missing:
+        raise no_such_calendar(missing[0], ())
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def of_job(job: UUID, *, lock: bool = False) -> Script[list[Timer]]:
+    """A job's triggers; locked ones cannot fire meanwhile."""
+    rows = yield Fetch(OF_JOB if lock else READ_OF_JOB, (job,))
+    return [read_timer(row) for row in rows]
+
+
+def ended(job: UUID) -> Script[dict[str, Heritage]]:
+    """How the triggers of a job were when they ended last, by name."""
+    rows = yield Fetch(ENDED, (job,))
+    return {name: Heritage(state=state, fired=fired or 0) for name, state, fired in rows}
+
+
+def read_timer(row: Row) -> Timer:
+    """A timer from the columns that its statements begin with."""
+    return Timer(
+        id=row[0], name=row[1], trigger=_read_trigger(row[2]), rules=_read_rules(row[3]),
+        params=msgspec.json.decode(row[4]) if row[4] else {},
+        state=row[5], next_fire_at=row[6], decided_through=row[7], last_execution=row[8], fired=row[9],
+        moved_to=row[10],
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=8192)
+def _read_trigger(text: str) -> Trigger:
+    """Due triggers are often alike: equal texts are one value, whose hash is made once."""
+    return _decode_trigger(text)
+
+
+@lru_cache(maxsize=8192)
+def _read_rules(text: str) -> Rules:
+    return _decode_rules(text)
+
+
+def end(
+    timer: Timer,
+    now: Instant,
+    disposition: Disposition = "skipped-misfire",
+    cause: str = "the trigger ended before this was decided",
+) -> Script[None]:
+    """A trigger ends at max(now, what it decided); it fires no more. What it left undecided gets a ledger row.
+
+    One that had no fires left ended with the last of them.
+    """
+    runs = _left_out(timer, now, disposition, cause)
+    if runs:
+        yield from put_fires([(timer.id, run, None) for run in runs], now)
+    ended_at = timer.decided_through if is_spent(timer.rules, timer.fired) else max(now, timer.decided_through)
+    yield from _drop(timer, ended_at)
+
+
+def _drop(timer: Timer, ended_at: Instant) -> Script[None]:
+    yield Fetch(END, (timer.id, ended_at, timer.fired))
+    yield Fetch(DROP_TIMER, (timer.id,))
+    if timer.rules.calendars:
+        yield from calendars.drop_uses(timer.id)
+
+
+def replace(timer: Timer, id: UUID, owner: Owner, when: When, state: State, now: Instant) -> Script[None]:
+    """Another version of a trigger takes its place, with its count of fires and its last execution.
+
+    One that fires at the same instants decides what the old one left undecided; any other begins now, or after what
+    the old one decided ahead. One that had ended left nothing undecided: what it is allowed anew begins now.
+    """
+    asleep = owner.paused or timer.state == "paused"
+    has_ended = isinstance(timer.trigger, Timed) and timer.next_fire_at is None and not asleep
+    goes_on = timer.trigger == when.trigger and not has_ended
+    if goes_on:
+        yield from _drop(timer, timer.decided_through)
+    else:
+        yield from end(timer, now, "skipped-paused" if asleep else "skipped-misfire", EDITED)
+    heritage = Heritage(
+        state=state, fired=timer.fired, last_execution=timer.last_execution, moved_to=timer.moved_to,
+        from_=timer.decided_through if goes_on or timer.decided_through > now else None,
+    )  # fmt: skip
+    yield from add(id, owner, when, now, heritage)
+
+
+def _left_out(timer: Timer, now: Instant, disposition: Disposition, cause: str) -> tuple[LedgerRun, ...]:
+    """One run for what is undecided; a trigger that cannot be decided can be ended all the same."""
+    if is_spent(timer.rules, timer.fired):
+        return ()
+    try:
+        return cover(timer.trigger, timer.rules, timer.decided_through, now, disposition, cause)
+    except Exception as error:
+        if timer.decided_through >= now:
+            return ()
+        told = f"{cause}; which instants these were cannot be told: {why(error)}"
+        return (LedgerRun(timer.decided_through + 1, now, disposition, told),)
+
+
+def why(error: Exception) -> str:
+    """Why a trigger could not be decided."""
+    told = error.detail if isinstance(error, HoraeError) else f"{type(error).__name__}: {error}"
+    return told[:MOST_TOLD]
+
+
+def pause(timer: Timer) -> Script[None]:
+    """No fires until resumed, because its job is paused."""
+    yield Fetch(SET_TIMER, (timer.id, None, timer.decided_through))
+
+
+def resume(timer: Timer, now: Instant, cause: str = "the job was paused") -> Script[None]:
+    """One ledger row covers what the pause left out; a trigger that is itself paused stays so."""
+    if timer.state == "paused" or is_spent(timer.rules, timer.fired):
+        return
+    through = now - timer.rules.offset  # what a spread trigger fires later than this is still to come
+    runs = _left_out(timer, through, "skipped-paused", cause)
+    if runs:
+        yield from put_fires([(timer.id, run, None) for run in runs], now)
+    decided = max(through, timer.decided_through)
+    yield Fetch(SET_TIMER, (timer.id, _next_of(timer, decided), decided))
+
+
+def set_state(timer: Timer, state: State, owner: Owner, now: Instant) -> Script[None]:
+    """Pause or resume one trigger; while its job is paused it does not fire either way."""
+    if timer.state == state:
+        return
+    yield Fetch(SET_STATE, (timer.id, state))
+    if owner.paused:
+        return
+    if state == "paused":
+        yield from pause(timer)
+    else:
+        yield from resume(msgspec.structs.replace(timer, state=state), now, "the trigger was paused")
+
+
+def _next_of(timer: Timer, decided: Instant) -> Instant | None:
+    """When a timer is due after what was decided; one that cannot be decided is met, and set aside, at once."""
+    try:
+        return due_after(timer.trigger, timer.rules, decided)
+    except Exception:
+        return decided
+
+
+def put_fires(fires: Iterable[tuple[UUID, LedgerRun, UUID | None]], now: Instant) -> Script[None]:
+    """Ledger rows; their key is the second guard against a double fire."""
+    rows = [(id, run.first, run.last, run.disposition, run.cause, execution, now) for id, run, execution in fires]
+    yield Insert("fires", FIRES, rows)

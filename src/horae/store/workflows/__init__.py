@@ -1,0 +1,1 @@
+"""Scripts of workflows: advancing steps, pausing, rerunning and results."""

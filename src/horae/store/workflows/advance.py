@@ -1,0 +1,297 @@
+"""Advance: a step has ended, and its workflow goes on in the same transaction.
+
+Whatever ends executions calls `follow` with those that are steps. What is read is the edges of what ended: its own row,
+those of the steps that follow it, and what their expressions speak of; never the whole graph. An end that completes a
+workflow which is itself a step goes on to its parent: the whole tree has one lock.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.env import Instant
+from horae.model.admission.keys import CHILD
+from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.base.packing import pack
+from horae.model.executions.parcel import extras_of
+from horae.model.executions.settle import TOO_LARGE, Finished
+from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT
+from horae.model.workflows.decisions import decide
+from horae.model.workflows.decisions.flow import End, Ended, Final
+from horae.model.workflows.decisions.plan import Plan
+from horae.store.base import shelves
+from horae.store.base.deferred import Change, Deferred
+from horae.store.executions.leaving import dead_letters
+from horae.store.executions.told import Stepped
+from horae.store.script import ForEach, Script, Statement
+from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.workflows import locks as flow_locks
+from horae.store.workflows import results as flow_results
+from horae.store.workflows import rows as flow_rows
+from horae.store.workflows import waits as flow_waits
+from horae.store.workflows.course import Course, plans_of, with_secrets
+from horae.store.workflows.starts import Begun, begin_steps, changes_of
+from horae.store.workflows.terms import Terms
+
+# Nobody else moves what waits for its children: whoever does holds the lock of the workflow.
+PARENTS = Statement(
+    "waiting_parents",
+    f"SELECT {shelves.names(shelves.WAITING, 'w.')} FROM given JOIN waiting w ON w.parcel = given.parcel"
+    " AND w.lo = given.item WHERE w.reason = 'children'",
+)
+
+News = dict[UUID, list[Ended]]  # by workflow
+
+
+class Board:
+    """The workflows that one transaction advances. Their roots are locked, or nobody else knows of them yet."""
+
+    def __init__(
+        self, moves: Deferred, new_id: NewId, now: Instant, done: Started, kin: flow_locks.Kin | None = None
+    ) -> None:
+        self.moves, self.new_id, self.now, self.done, self._kin = moves, new_id, now, done, kin
+        self.courses: dict[UUID, Course] = {}
+        self.finished: list[Finished] = []  # parents that have ended
+        self.terms = Terms()
+        self._begun: list[Begun] = []
+
+    def hear(self, finished: Sequence[Finished]) -> Script[News]:
+        """Lock the workflows whose steps have ended, and learn what is known of them."""
+        told = yield from flow_locks.lock_of_children({f.slice.parcel for f in finished}, self._kin)
+        plans = yield from plans_of((child.digest, child.job, child.version) for child in told.values())
+        lying = [f for f in finished if flow_results.some_elsewhere(f) and _is_single(told.get(f.slice.parcel), plans)]
+        large = (yield from self._large(lying)) if lying else {}
+        news: dict[UUID, list[Ended]] = {}
+        digests = {child.flow: child.digest for child in told.values()}
+        for f in sorted(finished, key=lambda f: (f.slice.parcel, f.slice.lo)):
+            child = told.get(f.slice.parcel)
+            if child is not None:
+                news.setdefault(child.flow, []).extend(_ended(f, child.extras, plans[child.digest], large))
+        unknown = {flow: plans[digests[flow]] for flow in news if flow not in self.courses}
+        if unknown:
+            yield from self._learn({flow: {one.step for one in news[flow]} for flow in unknown}, unknown)
+            yield from with_secrets(self.courses.values())
+        return {flow: _gathered(ended) for flow, ended in news.items() if flow in self.courses}
+
+    def _learn(self, ended: Mapping[UUID, set[str]], plans: Mapping[UUID, Plan]) -> Script[None]:
+        """Read how workflows stand, with the steps that ended and those that follow them, which may start now."""
+        wanted = []
+        asked: set[str] = set()  # what steps run, in words: the same in all workflows of one version
+        for flow, steps in ended.items():
+            nodes, place = plans[flow].nodes, (parcel_of(flow), index_of(flow))
+            followers = {f for name in steps if name in nodes for f in nodes[name].followers} - steps
+            for i, name in enumerate(sorted(steps | followers)):
+                runs = nodes[name].step.runs if name in followers else ""
+                starts = bool(runs) and runs not in asked
+                asked.add(runs)
+                wanted.append((*place, name, i == 0, starts, self.now))
+        rows = yield ForEach(flow_rows.WITH_STEPS, flow_rows.FIRST, wanted)
+        places: dict[tuple[UUID, int], Course] = {}
+        for row in rows:
+            if row[flow_rows.FLOW_AT] is not None:
+                held = flow_rows.read_flow(row[flow_rows.FLOW_AT : flow_rows.TERMS_AT])
+                places[held.place] = self.courses[held.flow.execution] = Course(held, plans[held.flow.execution])
+        for row in rows:
+            course = places.get((row[0], row[1]))
+            if course is not None:
+                course.learn([flow_rows.read_step(row)])
+            self.terms.learn(row[flow_rows.TERMS_AT :])
+
+    def _large(self, finished: Sequence[Finished]) -> Script[dict[tuple[UUID, int], bytes]]:
+        """Results that do not lie with their execution: whatever follows may speak of them."""
+        yield from self.moves.make()
+        return (yield from flow_results.large(dict(place for f in finished for place in flow_results.elsewhere(f))))
+
+    def load(self, executions: Iterable[UUID]) -> Script[None]:
+        """Learn how workflows stand that are locked."""
+        held = yield from flow_rows.flows_of([id for id in executions if id not in self.courses])
+        plans = yield from plans_of((one.digest, one.flow.job, one.flow.version) for one in held.values())
+        self.courses |= {id: Course(one, plans[one.digest]) for id, one in held.items()}
+        yield from with_secrets(self.courses.values())
+
+    def settle(self, news: News) -> Script[None]:
+        """Decide what follows, and what follows from that, until nothing more does; then all of it is to be written."""
+        while True:
+            for flow, ended in news.items():
+                course = self.courses[flow]
+                if not course.is_over:  # guard: workflow-not-over
+                    deciding = decide.after(course.plan, course.flow, course.held.about, ended, self.now)
+                    yield from course.decide(deciding, self.moves, self.now, ended)
+            news = yield from self._go_on()
+            if not news:
+                break
+        for course in self.courses.values():
+            mine, namespace = course.flow, course.held.namespace
+            self.done.stepped += [
+                Stepped(mine.execution, mine.job, namespace, step, state) for step, state in course.stepped.items()
+            ]
+            self.moves.add(course.changes(self.now))
+            self.moves.add(flow_waits.ends(course))
+            if course.stops:
+                self.done.look(self.now)
+            else:
+                waits = (row.wake_at for row in course.rows.values() if row.state == "waiting")
+                for at in (course.held.until, *waits):
+                    self.done.look(at)
+        for begun in self._begun:
+            self.moves.add(changes_of(begun, self.now, self.done))
+            if self._kin is not None:
+                self._remember(begun, self._kin)
+        self.done.open |= self.terms.open
+
+    def _remember(self, begun: Begun, kin: flow_locks.Kin) -> None:
+        """Whose steps were made: their ends are most likely told to this server."""
+        for parcel, _ in begun.parcels:
+            course = self.courses.get(parcel.envelope.parent or parcel.id)
+            if course is not None:
+                mine, digest = course.flow, course.held.digest
+                kin.add(
+                    flow_locks.Child(
+                        parcel.id, parcel.extras, mine.execution, digest, mine.job, mine.version, mine.root
+                    )
+                )
+
+    def _go_on(self) -> Script[News]:
+        """Start what is to start and end what has ended; what they bring to other workflows, or back to their own."""
+        news: News = {}
+        begun = yield from begin_steps(self.courses.values(), self.terms, self.new_id, self.now)
+        self._begun.append(begun)
+        for course, ended in begun.refused:
+            news.setdefault(course.flow.execution, []).append(ended)
+        for course in self.courses.values():
+            if course.awaits:
+                awaits, course.awaits = course.awaits, []
+                over_already = yield from flow_waits.begin(course, awaits, self.moves, self.now)
+                if over_already:
+                    news.setdefault(course.flow.execution, []).extend(over_already)
+        over = {id: course.end for id, course in self.courses.items() if course.end is not None}
+        if over:
+            for course in self.courses.values():
+                course.end = None
+            finished = yield from self._end(over)
+            self.finished += finished
+            above = [f for f in finished if f.slice.flags & CHILD]
+            if above:
+                for flow, ended_above in (yield from self.hear(above)).items():
+                    news.setdefault(flow, []).extend(ended_above)
+        return news
+
+    def _end(self, over: dict[UUID, End]) -> Script[list[Finished]]:
+        """Put parents on history."""
+        given = sorted((parcel_of(id), index_of(id)) for id in over)
+        finished: list[Finished] = []
+        for row in (yield ForEach(PARENTS, shelves.ITEM, given)):
+            slice = shelves.waiting(row)
+            id = execution_id(slice.parcel, slice.lo)
+            end, course = over[id], self.courses[id]
+            state, error, result = end.state, end.error, None
+            if end.result is not None and len(end.result) > MAX_RESULT:
+                state, error = "failed", TOO_LARGE
+            elif end.result is not None:
+                large = len(end.result) > MAX_INLINE_RESULT
+                result = pack([b"" if large else end.result])
+                if large:
+                    self.moves.add([shelves.put_blobs([(slice.parcel, slice.lo, end.result)])])
+            finished.append(
+                Finished(
+                    slice=slice, state=state, reason=end.reason, queued_at=course.held.queued_at,
+                    started_at=course.held.began_at, completed_at=self.now, results=result, error=error,
+                )
+            )  # fmt: skip
+        self.moves.add(_ends(finished))
+        self.moves.add(self._letters(finished))
+        return finished
+
+    def _letters(self, finished: Sequence[Finished]) -> list[Change]:
+        """Open the dead letters again that workflows which were cancelled ran again for."""
+        cancelled = [execution_id(f.slice.parcel, f.slice.lo) for f in finished if f.state == "cancelled"]
+        letters = [(self.courses[id].held.extra.retry_of, id) for id in cancelled]
+        opened = [(letter, id) for letter, id in letters if letter is not None]
+        return [dead_letters.reopened(opened)] if opened else []
+
+
+def _ends(finished: Sequence[Finished]) -> list[Change]:
+    return [shelves.take("waiting", [f.slice for f in finished]), shelves.put_finished(finished)]
+
+
+def follow(
+    finished: Sequence[Finished],
+    moves: Deferred,
+    new_id: NewId,
+    now: Instant,
+    done: Started,
+    kin: flow_locks.Kin | None = None,
+) -> Script[list[Finished]]:
+    """Go on with the workflows whose steps have ended; the parents that ended by it, all the way up.
+
+    What is to be written is left with the other changes; what was started is told by `done`.
+    """
+    board = Board(moves, new_id, now, done, kin)
+    news = yield from board.hear(finished)
+    if news:
+        yield from board.settle(news)
+    return board.finished
+
+
+def _is_single(child: flow_locks.Child | None, plans: Mapping[str, Plan]) -> bool:
+    """Whether what ended is a step by itself: the results of a foreach are read when something speaks of them."""
+    return child is not None and _fan_of(child.extras, plans[child.digest]) is None
+
+
+def _fan_of(extras: bytes | None, plan: Plan) -> str | None:
+    """The foreach of which all items of a parcel are."""
+    if extras is None or extras.startswith(b"["):
+        return None
+    step = extras_of(extras, 0, 1)[0].step or ""
+    return step if plan.fans(step) else None
+
+
+def _ended(f: Finished, extras: bytes | None, plan: Plan, large: Mapping[tuple[UUID, int], bytes]) -> Iterator[Ended]:
+    """What a slice of children that has ended is to the steps that they are of."""
+    s = f.slice
+    fan = _fan_of(extras, plan)
+    if fan is not None:
+        yield _items_ended(f, fan, s.hi - s.lo)
+        return
+    for item, extra in enumerate(extras_of(extras, s.lo, s.hi), s.lo):
+        step = extra.step or ""
+        if plan.fans(step):
+            yield _items_ended(f, step, 1)
+            continue
+        result = None if f.results is None else large.get((s.parcel, item)) or f.results.one(item - s.lo)
+        yield Ended(
+            step=step, state=_final(f.state), result=result, error=f.error, reason=f.reason,
+            execution=execution_id(s.parcel, item),
+        )  # fmt: skip
+
+
+def _items_ended(f: Finished, step: str, count: int) -> Ended:
+    ok = count if f.state == "success" else 0
+    state = _final(f.state)
+    return Ended(
+        step=step, state=state, error=f.error, reason=f.reason, ok=ok, bad=count - ok,
+        cancelled=count if state == "cancelled" else 0,
+    )  # fmt: skip
+
+
+def _final(state: str) -> Final:
+    finals: dict[str, Final] = {"success": "success", "failed": "failed", "skipped": "skipped"}
+    return finals.get(state, "cancelled")
+
+
+def _gathered(ended: Sequence[Ended]) -> list[Ended]:
+    """The ends of a foreach's children as one, so that its row is decided once."""
+    single = [one for one in ended if one.execution is not None]
+    fans: dict[str, Ended] = {}
+    for one in ended:
+        if one.execution is None:
+            known = fans.get(one.step)
+            if known is None:
+                fans[one.step] = one
+            else:
+                worse = known if known.bad else one
+                fans[one.step] = structs.replace(
+                    worse, ok=known.ok + one.ok, bad=known.bad + one.bad, cancelled=known.cancelled + one.cancelled
+                )
+    return [*single, *fans.values()]

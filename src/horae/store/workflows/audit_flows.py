@@ -1,0 +1,116 @@
+"""Audit of workflows: does every one go on as its steps stand, and does each of its steps run that is said to?
+
+Each workflow is looked at by itself, in one snapshot of it; what is wrong with one is told by its execution.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from uuid import UUID
+
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.workflows.decisions.flow import FINAL, OPEN, StepRow
+from horae.model.workflows.decisions.plan import Plan
+from horae.store.base import shelves
+from horae.store.executions.reads.audit import Finding
+from horae.store.script import Fetch, ForEach, Script, Statement
+from horae.store.workflows import rows as flow_rows
+from horae.store.workflows.course import plans_of
+from horae.store.workflows.rows import OPENING, Held
+
+PAGE = 200  # workflows
+FIRST = UUID(int=0)
+UNDER_WAY = Statement(
+    "flows_under_way",
+    "SELECT f.execution, f.parcel, f.item FROM flows f WHERE f.state <> 'ended' AND f.execution > $1"
+    " ORDER BY f.execution LIMIT $2",
+)
+PARENTS = Statement(
+    "parents_there",
+    "SELECT w.parcel, w.lo FROM given JOIN waiting w ON w.parcel = given.parcel AND w.lo = given.item"
+    " WHERE w.reason = 'children'",
+)
+STRAY = Statement(
+    "parents_without_flow",
+    "SELECT w.parcel, w.lo FROM waiting w LEFT JOIN flows f ON f.parcel = w.parcel AND f.item = w.lo"
+    " AND f.state <> 'ended' WHERE w.reason = 'children' AND f.parcel IS NULL",
+)
+LIVE = Statement(
+    "live_children",
+    f"SELECT given.parcel, given.item FROM given WHERE {shelves.is_live('given.parcel', 'given.item')}",
+)
+
+
+def audit_flows() -> Script[list[Finding]]:
+    """Everything that is wrong with workflows under way."""
+    findings = [
+        Finding(kind="adrift", shelf="waiting", parcel=parcel, lo=lo, hi=lo + 1, detail="it waits for no workflow")
+        for parcel, lo in (yield Fetch(STRAY))
+    ]
+    after = FIRST
+    while True:
+        rows = yield Fetch(UNDER_WAY, (after, PAGE))
+        if not rows:
+            return findings
+        findings += yield from _page([row[0] for row in rows])
+        after = rows[-1][0]
+
+
+def _page(executions: Sequence[UUID]) -> Script[list[Finding]]:
+    held = yield from flow_rows.flows_of(executions)
+    plans = yield from plans_of((one.digest, one.flow.job, one.flow.version) for one in held.values())
+    places = [one.place for one in held.values()]
+    steps = yield from flow_rows.some_steps(flow_rows.EVERY_STEP, places)
+    there = set((yield ForEach(PARENTS, shelves.ITEM, sorted(places))))
+    running = {row.execution for rows in steps.values() for row, _ in rows if row.state == "running" and not row.total}
+    children = sorted((parcel_of(id), index_of(id)) for id in running if id is not None)
+    live = set((yield ForEach(LIVE, shelves.ITEM, children))) if children else set()
+    findings: list[Finding] = []
+    for one in held.values():
+        rows = [row for row, _ in steps[one.place]]
+        wrong = list(_wrong(one, plans[one.digest], rows, live))
+        if one.place not in there:
+            wrong.append("its execution does not wait for it")
+        findings += [_finding(one, detail) for detail in wrong]
+    return findings
+
+
+def _finding(held: Held, detail: str) -> Finding:
+    parcel, item = held.place
+    return Finding(kind="adrift", shelf="waiting", parcel=parcel, lo=item, hi=item + 1, detail=detail)
+
+
+def _wrong(held: Held, plan: Plan, rows: Sequence[StepRow], live: set[tuple[UUID, int]]) -> Iterator[str]:
+    """What does not follow from how the steps stand."""
+    flow = held.flow
+    if held.state == OPENING:
+        return
+    mine = [row for row in rows if row.phase == flow.phase]
+    left = sum(row.state not in FINAL for row in mine)
+    begun = sum(row.state in OPEN for row in mine)
+    if (left, begun) != (flow.left, flow.open):
+        yield f"{left} steps are left and {begun} have begun, not {flow.left} and {flow.open}"
+    if not left:
+        yield "all its steps have ended, and it has not"
+    stands = {row.step: row for row in rows}
+    for row in mine:
+        yield from _wrong_step(plan, row, stands, live)
+    doubled = [id for id, count in Counter(row.execution for row in rows if row.execution).items() if count > 1]
+    if doubled:
+        yield f"{doubled[0]} is the execution of two steps"
+
+
+def _wrong_step(plan: Plan, row: StepRow, stands: Mapping[str, StepRow], live: set[tuple[UUID, int]]) -> Iterator[str]:
+    """What is wrong with one step."""
+    if row.state == "running" and row.total:
+        if row.total <= row.ok + row.bad:
+            yield f'step "{row.step}" runs, and all its items have ended'
+    elif row.state == "running" and row.execution is not None:
+        if (parcel_of(row.execution), index_of(row.execution)) not in live:
+            yield f'step "{row.step}" runs, and what it ran has ended'
+    elif row.state == "pending" and row.step in plan.nodes:
+        upstreams = plan.nodes[row.step].upstreams
+        missing = sum(not (up in stands and stands[up].is_final) for up in upstreams)
+        if missing != row.missing:
+            yield f'step "{row.step}" waits for {row.missing} others, of which {missing} have not ended'
+        if not missing:
+            yield f'step "{row.step}" waits, and all before it have ended'

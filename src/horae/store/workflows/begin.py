@@ -1,0 +1,289 @@
+"""Begin: workflows leave the queue, as if a worker had claimed them, and their first steps start.
+
+The claim looks at holds, pauses, circuits, limits and rates as it does for workers. A workflow that nobody else knows
+of begins in the same transaction. One that is a step of another, or that a limit or a rate is about, is only opened
+here: a claim has taken locks that come after those that it may need, so it begins a moment later, see `flow_due`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, field, structs
+
+from horae.env import Instant
+from horae.features.rollouts.model.values import Choice
+from horae.features.rollouts.store import rollouts
+from horae.model.admission.choice import LaneView
+from horae.model.admission.keys import CHILD, LIMITED, RATED
+from horae.model.base.ids import execution_id
+from horae.model.definitions.job import Spec
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import Parcel, extra_of
+from horae.model.executions.slice import Running, Waiting
+from horae.model.fleet.deal import Want
+from horae.model.workflows.decisions import decide
+from horae.model.workflows.decisions.flow import Flow, Pin
+from horae.model.workflows.decisions.naming import calls_of
+from horae.model.workflows.decisions.values import Workflow
+from horae.store.base import shelves
+from horae.store.base.deferred import Deferred
+from horae.store.definitions.jobs import definitions
+from horae.store.executions.parcels import read_parcels
+from horae.store.fleet.claim import Claimed, claim
+from horae.store.script import Among, ForEach, Script, Statement
+from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.workflows import cancel as flow_cancel
+from horae.store.workflows import rerun as flow_rerun
+from horae.store.workflows.advance import Board
+from horae.store.workflows.course import Course, digest_of, plan_by, with_secrets
+from horae.store.workflows.rows import OPENING, Held, pins_of, put_flows
+
+NOBODY = UUID(int=0)  # the session of what no worker holds
+GATE = "children"  # where parents wait
+ROOTS = Statement(
+    "roots_of_flows", "SELECT f.execution, f.root FROM given JOIN flows f ON f.execution = given.execution"
+)
+CURRENT = Statement("versions_of_jobs", "SELECT j.id, j.version, j.rollout FROM jobs j WHERE j.id = ANY($1)")
+Version = tuple[UUID, int]
+Choices = Mapping[UUID, Choice[Pin]]  # of jobs whose rollouts are on
+
+
+class Begun(Struct, frozen=True):
+    """A workflow that left the queue, as those who trace it know it."""
+
+    slice: Running
+    extra: Extra
+    execution: UUID
+    made: tuple[Instant, Instant]  # when it was due, and when it was made
+    version: Version
+
+
+Within = Callable[[Extra, UUID, int], str]  # the trace that the steps of an attempt are in
+
+
+class Opened(Struct):
+    """Workflows that left the queue: what the claim did, and what followed."""
+
+    claimed: Claimed
+    started: Started = field(default_factory=Started)
+    executions: list[UUID] = []
+    begun: list[Begun] = []
+
+
+def open_some(
+    views: Sequence[LaneView],
+    most: int,
+    paused: frozenset[UUID],
+    new_id: NewId,
+    now: Instant,
+    within: Within | None = None,
+) -> Script[Opened]:
+    """Take workflows off these lanes, lowest rank first, and begin them.
+
+    `within` tells the trace that their steps are in, if anybody tells of traces.
+    """
+    moves = Deferred()
+    want = Want(session=NOBODY, channel=0, n=0, free=most)
+    lanes = frozenset(view.lane for view in views)
+    claimed = yield from claim([want], {NOBODY: lanes}, views, paused, moves, now)
+    yield from moves.make()
+    opened = Opened(claimed)
+    if claimed.running:
+        limited = any(view.limits for view in views)
+        yield from _open(claimed.running, opened, new_id, now, within, limited=limited)
+    return opened
+
+
+def _open(
+    running: Sequence[Running], opened: Opened, new_id: NewId, now: Instant, within: Within | None, *, limited: bool
+) -> Script[None]:
+    """Let parents wait for their children, each by itself, and begin them; those from `limited` lanes a moment later.
+
+    One that ends as it begins lets others have its keys, and tells who depends on it: those locks come before what a
+    claim takes of limits and rates.
+    """
+    parcels = {p.id: p for p in (yield from read_parcels(sorted({slice.parcel for slice in running})))}
+    specs = yield from _specs({(p.envelope.job, p.envelope.version) for p in parcels.values()})
+    pins, choices = yield from _pins(specs)
+    roots = yield from _roots(parcels.values())
+    board = Board(Deferred(), new_id, now, opened.started)
+    waiting: list[Waiting] = []
+    opening: list[Held] = []
+    for slice in running:
+        parcel = parcels[slice.parcel]
+        version = parcel.envelope.job, parcel.envelope.version
+        for item in range(slice.lo, slice.hi):
+            held, spec = _held(parcel, item, slice, specs[version], pins[version], choices, roots, now), specs[version]
+            rerun = held.extra.rerun
+            before = None if rerun is None or rerun.latest else (yield from flow_rerun.before(rerun))
+            if before is not None:
+                spec, runs = yield from _as_it_was(before)
+                then = _held(parcel, item, slice, spec, runs, {}, roots, now)
+                held = structs.replace(then, flow=structs.replace(then.flow, version=before.flow.version))
+            if within is not None:
+                held = _traced(held, slice, parcel, opened, extra_of(parcel.extras, item), within)
+            waiting.append(_waits(slice, item))
+            opened.executions.append(held.flow.execution)
+            if slice.flags & (CHILD | RATED) or limited:
+                opening.append(structs.replace(held, state=OPENING, wake_at=now))
+                opened.started.look(now)
+                continue
+            board.courses[held.flow.execution] = new_course(held, _workflow(spec))
+    yield from with_secrets(board.courses.values())
+    yield shelves.take("running", running)
+    board.moves.add([shelves.put_waiting(waiting)])
+    if opening:
+        board.moves.add([put_flows(opening)])
+    for course in board.courses.values():
+        yield from begin(course, board.moves, now)
+    yield from board.moves.make()  # what ends at once is found where it waits
+    yield from flow_cancel.settle(board, {}, new_id, now, opened.started)
+
+
+def begin(course: Course, moves: Deferred, now: Instant) -> Script[None]:
+    """The first steps of a workflow start; of a rerun, those that do not stay done."""
+    rerun = course.held.extra.rerun
+    if rerun is not None:
+        yield from flow_rerun.begin(course, rerun, moves, now)
+        return
+    yield from course.decide(decide.begin(course.plan, course.flow, course.held.about, now), moves, now)
+
+
+def _as_it_was(before: Held) -> Script[tuple[bytes, dict[str, Pin]]]:
+    """The definition that a workflow ran by, and the versions of jobs that its steps ran."""
+    version = before.flow.job, before.flow.version
+    return (yield from _specs([version]))[version], (yield from pins_of(before.place))
+
+
+def new_course(held: Held, workflow: Workflow) -> Course:
+    """A workflow of which nothing is written yet."""
+    return Course(held, plan_by(held.digest, workflow), is_new=True)
+
+
+def _specs(versions: Iterable[Version]) -> Script[dict[Version, bytes]]:
+    return (yield from definitions(sorted(versions)))
+
+
+@lru_cache(maxsize=256)
+def _read(spec: bytes) -> Spec:
+    return msgspec.json.decode(spec, type=Spec)
+
+
+def _workflow(spec: bytes) -> Workflow:
+    task = _read(spec).task
+    assert isinstance(task, Workflow)
+    return task
+
+
+@lru_cache(maxsize=256)
+def _digest(spec: bytes) -> str:
+    return digest_of(_workflow(spec))
+
+
+def _pins(specs: Mapping[Version, bytes]) -> Script[tuple[dict[Version, dict[str, Pin]], Choices]]:
+    """What the steps of these workflows run: the versions that their jobs have now, or that rollouts choose from.
+
+    What is defined inside a workflow alone has a version for each of the workflow's.
+    """
+    calls = {version: dict(calls_of(_workflow(spec))) for version, spec in specs.items()}
+    jobs = sorted({UUID(call.runs) for mine in calls.values() for call in mine.values()})
+    rows = (yield Among(CURRENT, jobs)) if jobs else []
+    current: dict[UUID, int] = {job: version for job, version, _ in rows}
+    rolling = [job for job, _, rollout in rows if rollout is not None]
+    pins = {
+        version: {
+            name: Pin(job, call.version or current[job])
+            for name, call in mine.items()
+            if (job := UUID(call.runs)) in current
+        }
+        for version, mine in calls.items()
+    }  # fmt: skip
+    return pins, (yield from _choices(rolling, current)) if rolling else {}
+
+
+def _choices(rolling: Sequence[UUID], current: Mapping[UUID, int]) -> Script[Choices]:
+    """What the rollouts of these jobs choose from."""
+    found = yield from rollouts.on(rolling)
+    return {
+        job: Choice(rollout=rollout, current=current[job], arms={version: Pin(job, version) for version in arms})
+        for job, (rollout, arms) in found.items()
+    }
+
+
+def _chosen(
+    pins: Mapping[str, Pin], choices: Choices, spec: Spec, item: bytes, extra: Extra, execution: UUID
+) -> dict[str, Pin]:
+    """What one workflow's steps run: rollouts choose once, by the workflow's params or by chance."""
+    if not choices:
+        return dict(pins)
+    return {
+        name: (choices[pin.job].of(spec, item, extra.tags, lambda: execution) if pin.job in choices else None) or pin
+        for name, pin in pins.items()
+    }
+
+
+def _roots(parcels: Iterable[Parcel]) -> Script[dict[UUID, UUID]]:
+    """The roots of the workflows that these are steps of."""
+    above = {p.envelope.parent for p in parcels if p.envelope.parent is not None}
+    rows = (yield ForEach(ROOTS, (("execution", "uuid"),), [(id,) for id in sorted(above)])) if above else []
+    return dict(rows)
+
+
+def _held(
+    parcel: Parcel,
+    item: int,
+    slice: Running,
+    stored: bytes,
+    pins: Mapping[str, Pin],
+    choices: Choices,
+    roots: Mapping[UUID, UUID],
+    now: Instant,
+) -> Held:
+    """A workflow that is to begin."""
+    e, spec = parcel.envelope, _read(stored)
+    execution = execution_id(parcel.id, item)
+    parent = e.parent if slice.flags & CHILD else None
+    bounds = [at for at in (_after(now, spec.timeout), _after(e.due_at, spec.retry.within)) if at is not None]
+    until = min(bounds, default=None)
+    root = execution if parent is None else roots[parent]
+    extra = extra_of(parcel.extras, item)
+    runs = _chosen(pins, choices, spec, parcel.items.one(item), extra, execution)
+    flow = Flow(execution=execution, root=root, job=e.job, version=e.version, pins=runs)
+    params = {**spec.params, **(msgspec.json.decode(parcel.items.one(item)) or {})}
+    return Held(
+        flow=flow, parent=parent, namespace=e.namespace, digest=_digest(stored), params=msgspec.json.encode(params),
+        extra=_inherited(extra), priority=e.priority, deadline=e.deadline, due_at=e.due_at,
+        queued_at=slice.queued_at, began_at=now, until=until, state=flow.state, stops=frozenset(), wake_at=until,
+    )  # fmt: skip
+
+
+def _traced(held: Held, slice: Running, parcel: Parcel, opened: Opened, own: Extra, within: Within) -> Held:
+    """The same with a trace for its steps."""
+    e, execution = parcel.envelope, held.flow.execution
+    opened.begun.append(Begun(slice, own, execution, (e.due_at, parcel.submitted_at), (e.job, e.version)))
+    trace = within(own, execution, slice.attempt)
+    return structs.replace(held, extra=structs.replace(held.extra, trace=trace))
+
+
+def _after(at: Instant, span: int | None) -> Instant | None:
+    return None if span is None else at + span
+
+
+def _inherited(extra: Extra) -> Extra:
+    """What children have of their parent; and what it runs again, which they have not."""
+    return Extra(
+        trace=extra.trace, trace_state=extra.trace_state, origin="child", caller=extra.caller, tags=extra.tags,
+        interval=extra.interval, backfill=extra.backfill, rerun=extra.rerun, retry_of=extra.retry_of,
+    )  # fmt: skip
+
+
+def _waits(s: Running, item: int) -> Waiting:
+    """A parent that waits for its children. It holds no worker, so it counts under no limit of its queue."""
+    return Waiting(
+        parcel=s.parcel, lo=item, hi=item + 1, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
+        failures=s.failures, losses=s.losses, alone=s.alone, width=s.width,
+        flags=s.flags & ~LIMITED,  # guard: workflow-is-unlimited
+        reason="children", gate=GATE,
+    )  # fmt: skip

@@ -1,0 +1,186 @@
+"""Cancelling a workflow, and stopping what its steps run.
+
+Under the lock of its root nothing more of it begins. What runs already is cancelled afterwards, as everything else is,
+in transactions of its own; the workflow's row says what is left to be stopped, so that any server goes on with it.
+"""
+
+from collections.abc import Collection
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.model.base.ids import execution_id
+from horae.model.executions.slice import Queued, Waiting
+from horae.model.workflows.decisions import decide
+from horae.model.workflows.decisions.flow import End, Ended
+from horae.store.base import shelves
+from horae.store.base.deferred import Deferred
+from horae.store.executions.leaving.cancel_job import ask_to_stop
+from horae.store.executions.leaving.ends import as_cancelled, as_ended, pass_on, tell
+from horae.store.fleet.exchange import lock_sessions
+from horae.store.script import Fetch, ForEach, Script, Statement
+from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.workflows import locks as flow_locks
+from horae.store.workflows import rows as flow_rows
+from horae.store.workflows.advance import Board
+from horae.store.workflows.rows import ALL
+
+PARCEL: shelves.Columns = (("parcel", "uuid"),)
+FANNED = Statement(
+    "fanned_out_to",
+    "SELECT c.step, c.child FROM flow_parcels c WHERE c.parcel = $1 AND c.item = $2 ORDER BY c.step, c.child",
+)
+# Nobody waits for a row of these shelves: what somebody holds just now is looked for again.
+PENDING = {
+    "waiting": Statement(
+        "children_waiting",
+        f"SELECT {shelves.names(shelves.WAITING, 's.')} FROM given JOIN waiting s ON s.parcel = given.parcel"
+        " WHERE s.reason <> 'children' FOR UPDATE OF s SKIP LOCKED",
+    ),
+    "queued": Statement(
+        "children_queued",
+        f"SELECT {shelves.names(shelves.QUEUED, 's.')} FROM given JOIN queued s ON s.parcel = given.parcel"
+        " FOR UPDATE OF s SKIP LOCKED",
+    ),
+}
+LEFT = Statement(
+    "children_left",
+    "SELECT given.parcel FROM given WHERE EXISTS (SELECT 1 FROM queued q WHERE q.parcel = given.parcel)"
+    " OR EXISTS (SELECT 1 FROM waiting w WHERE w.parcel = given.parcel AND w.reason <> 'children')",
+)
+FLOWS = Statement(
+    "children_with_children",
+    "SELECT w.parcel, w.lo, w.hi FROM given JOIN waiting w ON w.parcel = given.parcel WHERE w.reason = 'children'",
+)
+SESSIONS = Statement(
+    "sessions_of_parcels", "SELECT DISTINCT r.session FROM given JOIN running r ON r.parcel = given.parcel"
+)
+RUNNING = Statement(
+    "children_running",
+    "SELECT r.parcel, r.lo, r.hi, r.attempt FROM given JOIN running r ON r.parcel = given.parcel WHERE r.session = $2",
+)
+
+Asked = Literal["cancelled", "asked", "moving"]
+
+
+def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Started) -> Script[Asked]:
+    """Cancel a workflow under way: `cancelled` when nothing of it ran, `moving` when it has just ended."""
+    if execution not in (yield from flow_locks.lock([execution])):
+        return "moving"
+    moves = Deferred()
+    board = Board(moves, new_id, now, done)
+    yield from board.load([execution])
+    course = board.courses[execution]
+    if course.is_over:
+        return "moving"
+    if course.is_opening:
+        course.end, course.is_over = End(state="cancelled", reason=reason), True
+    else:
+        going_on = structs.replace(course.flow, paused=False)  # what is undone, or comes last, is not to be paused
+        deciding = decide.cancel(course.plan, going_on, course.held.about, reason, now)
+        yield from course.decide(deciding, moves, now)
+    yield from settle(board, {}, new_id, now, done)
+    return "cancelled" if board.finished else "asked"
+
+
+def settle(board: Board, news: dict[UUID, list[Ended]], new_id: NewId, now: Instant, done: Started) -> Script[None]:
+    """Let a board come to its end, write it, and tell who waits for workflows that ended."""
+    yield from board.settle(news)
+    yield from board.moves.make()
+    done.ended += [as_ended(f) for f in board.finished]
+    yield from pass_on(board.finished, new_id, now, done)
+
+
+class ToStop(Struct, frozen=True):
+    """What of a workflow is to be stopped: single children, and parcels of steps that fan out."""
+
+    execution: UUID
+    stops: frozenset[str]
+    reason: str
+    children: list[tuple[UUID, UUID]]  # with their jobs
+    parcels: list[UUID]
+
+
+def to_stop(execution: UUID) -> Script[ToStop | None]:
+    """What a workflow's row says is to be stopped; nothing is locked. None when there is nothing."""
+    held = (yield from flow_rows.flows_of([execution])).get(execution)
+    if held is None or not held.stops:
+        return None
+    steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [held.place]))[held.place]
+    mine = [(row, pin) for row, pin in steps if ALL in held.stops or row.step in held.stops]
+    ended = held.stops - {ALL, *(row.step for row, _ in mine)}  # by hand, and what they ran goes on
+    if ended:
+        mine += (yield from flow_rows.steps_of([(*held.place, step, False) for step in sorted(ended)])).values()
+    fans = {row.step for row, _ in mine if row.total}
+    rows = (yield Fetch(FANNED, held.place)) if fans else []
+    return ToStop(
+        execution=execution,
+        stops=held.stops,
+        reason=f"its workflow is {held.flow.state}" if ALL in held.stops else "its step has ended",
+        children=[(row.execution, pin.job) for row, pin in mine if row.execution and pin and row.step not in fans],
+        parcels=[child for step, child in rows if step in fans],
+    )
+
+
+def cancel_pending(
+    shelf: str, parcels: Collection[UUID], reason: str, new_id: NewId, now: Instant, done: Started
+) -> Script[dict[UUID, int]]:
+    """Put what of these parcels waits or is queued on history: how many of which jobs."""
+    read = shelves.waiting if shelf == "waiting" else shelves.queued
+    rows = yield ForEach(PENDING[shelf], PARCEL, [(id,) for id in sorted(parcels)])
+    slices: list[Waiting | Queued] = [read(row) for row in rows]
+    if not slices:
+        return {}
+    yield shelves.take(shelf, slices)
+    ended = [as_cancelled(slice, reason, now) for slice in slices]
+    yield shelves.put_finished(ended)
+    yield from tell(ended, new_id, now, done)
+    counts: dict[UUID, int] = {}
+    for slice in slices:
+        counts[slice.job] = counts.get(slice.job, 0) + slice.hi - slice.lo
+    return counts
+
+
+def left_of(parcels: Collection[UUID]) -> Script[list[UUID]]:
+    """Those of these parcels of which something still waits or is queued."""
+    return [row[0] for row in (yield ForEach(LEFT, PARCEL, [(id,) for id in sorted(parcels)]))]
+
+
+def flows_in(parcels: Collection[UUID]) -> Script[list[UUID]]:
+    """The workflows under way that are items of these parcels."""
+    rows = yield ForEach(FLOWS, PARCEL, [(id,) for id in sorted(parcels)])
+    return [execution_id(parcel, item) for parcel, lo, hi in rows for item in range(lo, hi)]
+
+
+def sessions_of(parcels: Collection[UUID]) -> Script[list[UUID]]:
+    """The sessions that run something of these parcels."""
+    return sorted({row[0] for row in (yield ForEach(SESSIONS, PARCEL, [(id,) for id in sorted(parcels)]))})
+
+
+def ask_session(session: UUID, parcels: Collection[UUID], reason: str, now: Instant) -> Script[int]:
+    """Ask a session to stop what it runs of these parcels; its lock keeps what it holds from moving meanwhile."""
+    yield from lock_sessions([session])
+    rows = yield ForEach(RUNNING, PARCEL, [(id,) for id in sorted(parcels)], (session,))
+    return (yield from ask_to_stop(session, rows, reason, now))
+
+
+def stopped(execution: UUID, stops: Collection[str], new_id: NewId, now: Instant, done: Started) -> Script[None]:
+    """All that was to be stopped has ended, or was asked to: steps that waited without a child end here."""
+    if execution not in (yield from flow_locks.lock([execution])):
+        return
+    board = Board(Deferred(), new_id, now, done)
+    yield from board.load([execution])
+    course = board.courses[execution]
+    if not course.stops <= set(stops):
+        return
+    course.stops.clear()
+    steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [course.held.place]))[course.held.place]
+    course.learn(steps)
+    waits = [row for row, _ in steps if row.execution is None and (ALL in stops or row.step in stops)]
+    yield from settle(board, {execution: [_given_up(row.step) for row in waits]}, new_id, now, done)
+
+
+def _given_up(step: str) -> Ended:
+    return Ended(step=step, state="cancelled", reason="cancelled")

@@ -1,0 +1,276 @@
+"""The course of a workflow inside one transaction: what its decisions ask for, and what they change.
+
+Everything is kept here until it is written, so that several decisions of one transaction follow from one another and
+each row is written once. The lock of the root is held from before the first row is read.
+"""
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import TypeVar
+from uuid import UUID
+
+import msgspec
+from msgspec import structs
+
+from horae.env import Instant
+from horae.model.definitions.job import Spec
+from horae.model.fleet.protocol import Failure
+from horae.model.workflows.decisions import decide
+from horae.model.workflows.decisions.flow import (
+    GIVEN_UP,
+    Ask,
+    Await,
+    Deciding,
+    Decisions,
+    End,
+    Ended,
+    Flow,
+    Pin,
+    Start,
+    StepRow,
+)
+from horae.model.workflows.decisions.flow import Rows as Answer
+from horae.model.workflows.decisions.plan import Plan, plan_of
+from horae.model.workflows.decisions.values import Workflow
+from horae.store.base.deferred import Change, Deferred
+from horae.store.definitions.jobs import definitions
+from horae.store.script import Fetch, ForEach, Script, Statement
+from horae.store.workflows import results as flow_results
+from horae.store.workflows import rows as flow_rows
+from horae.store.workflows.rows import ALL, ENDED, OPENING, Held
+
+T = TypeVar("T")
+MOST_PLANS = 1_000
+_PLANS: dict[str, Plan] = {}  # by their digests, the oldest first: in whatever store one lies, it is the same
+
+
+def digest_of(workflow: Workflow) -> str:
+    """What tells a graph from all others."""
+    return blake2b(msgspec.json.encode(workflow), digest_size=16).hexdigest()
+
+
+def plan_by(digest: str, workflow: Workflow) -> Plan:
+    """A graph ready for decisions, compiled once."""
+    plan = _PLANS.get(digest)
+    if plan is None:
+        plan = _PLANS[digest] = plan_of(workflow)
+        if len(_PLANS) > MOST_PLANS:
+            _PLANS.pop(next(iter(_PLANS)), None)
+    return plan
+
+
+def plans_of(wanted: Iterable[tuple[str, UUID, int]]) -> Script[dict[str, Plan]]:
+    """Graphs by their digests, each with the job and the version that says it; read only where they are not known."""
+    asked = {digest: (job, version) for digest, job, version in wanted}
+    found = {digest: plan for digest in asked if (plan := _PLANS.get(digest)) is not None}
+    missing = sorted({version for digest, version in asked.items() if digest not in found})
+    specs = (yield from definitions(missing)) if missing else {}
+    for digest, version in asked.items():
+        if digest not in found:
+            task = msgspec.json.decode(specs[version], type=Spec).task
+            assert isinstance(task, Workflow)
+            found[digest] = plan_by(digest, task)
+    return found
+
+
+SECRET_KEY = "callback_secret"
+SECRET = Statement("callback_secret", f"SELECT value FROM store WHERE key = '{SECRET_KEY}'")
+
+
+def secret() -> Script[bytes]:
+    """With which the URLs of callbacks are made; empty as long as no server has made it."""
+    rows = yield Fetch(SECRET)
+    return bytes.fromhex(rows[0][0]) if rows else b""
+
+
+def with_secrets(courses: Iterable["Course"]) -> Script[None]:
+    """Workflows whose steps wait for calls know their URLs."""
+    calling = [course for course in courses if course.plan.callbacks and not course.held.secret]
+    if calling:
+        known = yield from secret()
+        for course in calling:
+            course.held = structs.replace(course.held, secret=known)
+
+
+class Course:
+    """A workflow as it stands now."""
+
+    def __init__(self, held: Held, plan: Plan, *, is_new: bool = False) -> None:
+        self.held, self.plan = held, plan
+        self.place = held.place  # which never changes
+        self.flow: Flow = held.flow
+        self.rows: dict[str, StepRow] = {}
+        self.pins: dict[str, Pin | None] = {}
+        self.stops: set[str] = set(held.stops)
+        self.starts: list[Start] = []
+        self.awaits: list[Await] = []
+        self.stepped: dict[str, str] = {}  # steps whose state changed, for people who watch
+        self.end: End | None = None
+        self.is_over = held.state == ENDED
+        self.is_opening = held.state == OPENING  # it is to begin, and has no steps yet
+        self._is_new = is_new
+        self._known: set[str] = set()  # steps whose results were looked at, or made here
+        self._changed: set[str] = set()
+        self._fresh: set[str] = set()
+        self._pinned = is_new  # whether all pins are known
+
+    def learn(self, rows: Iterable[tuple[StepRow, Pin | None]], *, results: bool = False) -> None:
+        """Take in steps as they are stored; those that are known already are newer."""
+        for row, pin in rows:
+            if row.step not in self.rows:
+                self.rows[row.step], self.pins[row.step] = row, pin
+                if results:
+                    self._known.add(row.step)
+
+    def _answer(self, ask: Ask, moves: Deferred) -> Script[Answer]:
+        """What a decision asks for; steps that are not there yet are left out."""
+        lacking = {name for name in ask.rows | ask.items if name not in self.rows}
+        lacking |= {name for name in ask.results if name not in self._known}
+        if lacking and not self._is_new:
+            given = [(*self.place, name, name in ask.results) for name in sorted(lacking)]
+            for (_, name), (row, pin) in (yield from flow_rows.steps_of(given)).items():
+                if name in self.rows:
+                    row = structs.replace(self.rows[name], result=row.result)
+                self.rows[name], self.pins[name] = row, pin
+                if name in ask.results:
+                    self._known.add(name)
+        rows = {name: self.rows[name] for name in ask.rows | ask.results if name in self.rows}
+        asked = [row for name, row in rows.items() if name in ask.results]
+        lying = [row for row in asked if flow_results.lies_elsewhere(row, self.plan)]
+        if lying:
+            yield from moves.make()
+            rows |= yield from flow_results.read(self.place, lying, self.plan)
+        for name in sorted(ask.items):
+            yield from moves.make()
+            row = rows.get(name, self.rows[name])
+            rows[name] = structs.replace(row, done=(yield from flow_results.succeeded(self.place, row)))
+        return rows
+
+    def decide(
+        self, deciding: Deciding[Decisions], moves: Deferred, now: Instant, news: Sequence[Ended] = ()
+    ) -> Script[None]:
+        """Make a decision and take in what follows. One that cannot be made fails the workflow, and nothing else.
+
+        The `news` that it is about are not told again: they count also if nothing can follow from them.
+        """
+        try:
+            decisions = yield from self.ask(deciding, moves)
+        except _Fault as fault:
+            yield from self._fail(fault.failure, news, moves, now)
+            return
+        yield from self._take(decisions, moves, now)
+
+    def ask(self, deciding: Deciding[T], moves: Deferred) -> Script[T]:
+        """Answer what a decision asks for until it is made."""
+        answer: Answer | None = None
+        while True:
+            try:
+                ask = next(deciding) if answer is None else deciding.send(answer)
+            except StopIteration as made:
+                decided: T = made.value
+                return decided
+            except Exception as error:
+                raise _Fault(error) from error
+            answer = yield from self._answer(ask, moves)
+
+    def _fail(self, failure: Failure, news: Sequence[Ended], moves: Deferred, now: Instant) -> Script[None]:
+        """Fail as a whole, and hear the news as what begins nothing more; if even that cannot be decided, end."""
+        about = self.held.about
+        try:
+            failing = yield from self.ask(decide.fail(self.plan, self.flow, about, failure, "fault", now), moves)
+            yield from self._take(failing, moves, now)
+            if news and not self.is_over:
+                heard = yield from self.ask(decide.after(self.plan, self.flow, about, news, now), moves)
+                yield from self._take(heard, moves, now)
+        except _Fault:
+            end = End(state="failed", error=failure, reason="fault")
+            yield from self._take(Decisions(flow=self.flow, end=end), moves, now)
+
+    def _take(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
+        if decisions.flow.phase != self.flow.phase:
+            self.stops.discard(ALL)  # all of it has ended: another phase begins after that
+        if decisions.rest is not None:
+            yield from self._end_rest(decisions, moves, now)
+        self.flow = decisions.flow
+        if decisions.fresh and not self._pinned:
+            self.pins |= yield from flow_rows.pins_of(self.place)
+            self._pinned = True
+        for name, row in decisions.rows.items():
+            self._put(name, row, fresh=name in decisions.fresh)
+        self.starts += decisions.starts
+        self.awaits += decisions.awaits
+        self.stops |= {ALL} if decisions.stop else set(decisions.cancel)
+        if decisions.end is not None:
+            self.end, self.is_over = decisions.end, True
+            self.stops.discard(ALL)  # but what a step that ended by hand runs is still to be stopped
+
+    def _end_rest(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
+        """All steps that have not begun end at once, by one statement, whatever their number."""
+        rest = decisions.rest
+        assert rest is not None
+        yield from moves.make(*self.changes())
+        yield ForEach(flow_rows.REST, flow_rows.REST_COLUMNS, [(*self.place, rest, GIVEN_UP, now)])
+        for name, row in self.rows.items():
+            if row.state in ("pending", "held"):
+                self.rows[name] = structs.replace(row, state=rest, reason=GIVEN_UP, ended_at=now)
+
+    def _put(self, name: str, row: StepRow, *, fresh: bool) -> None:
+        known = self.rows.get(name)
+        if row.is_final and row.wake_at is not None:
+            row = structs.replace(row, wake_at=None)
+        ends = row.is_final and not (known is not None and known.is_final)
+        if fresh or ends or known is None or row.result is not known.result:
+            self._known.add(name)
+        if known is None or row.state != known.state:
+            self.stepped[name] = row.state
+        self.rows[name] = row
+        self.pins.setdefault(name, self.flow.pins.get(name))
+        self._changed.add(name)
+        if fresh:
+            self._fresh.add(name)
+
+    def began(self, step: str, execution: UUID) -> None:
+        """The first child of a step has this id."""
+        self._put(step, structs.replace(self.rows[step], execution=execution), fresh=step in self._fresh)
+
+    def takes_over(self, step: str, count: int) -> None:
+        """So many items of a foreach are taken over by this rerun."""
+        row = structs.replace(self.rows[step], ok=count, taken=count)
+        self._put(step, row, fresh=step in self._fresh)
+
+    def stands(self, now: Instant) -> Held:
+        """As it is to be written."""
+        in_time = self.flow.phase == "main" and self.flow.verdict == "success"
+        wake_at = now if self.stops or self.is_opening else self.held.until if in_time else None
+        return structs.replace(
+            self.held,
+            flow=self.flow,
+            state=ENDED if self.is_over else OPENING if self.is_opening else self.flow.state,
+            stops=frozenset(self.stops),
+            wake_at=None if self.is_over and not self.stops else wake_at,
+        )
+
+    def changes(self, now: Instant = 0) -> list[Change]:
+        """What is to be written; with an instant, the workflow itself as well."""
+        fresh = [(self.place, self.rows[name], self.pins.get(name)) for name in sorted(self._fresh)]
+        known = sorted(self._changed - self._fresh)
+        changed = [(self.place, self.rows[name], name in self._known) for name in known]
+        self._changed.clear()
+        self._fresh.clear()
+        changes: list[Change] = [flow_rows.put_steps(fresh)] if fresh else []
+        if changed:
+            changes.append(flow_rows.set_steps(changed))
+        if now and self._is_new:
+            self._is_new = False
+            changes.append(flow_rows.put_flows([self.stands(now)]))
+        elif now and (stands := self.stands(now)) != self.held:
+            changes.append(flow_rows.set_flows([stands]))
+        return changes
+
+
+class _Fault(Exception):
+    """A decision could not be made: an error of ours, which must not fail what brought the news."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.failure = Failure(type="WorkflowFault", message=f"{type(error).__name__}: {error}", permanent=True)

@@ -1,0 +1,140 @@
+"""Workflows that somebody has to look at: to begin, because their time is over, or because a wait of a step is."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from msgspec import Struct, field, structs
+
+from horae.env import Instant
+from horae.model.base.instant import format_instant
+from horae.model.fleet.protocol import Failure
+from horae.model.workflows.decisions import decide
+from horae.model.workflows.decisions.flow import Ended, StepRow
+from horae.model.workflows.decisions.values import Sleep
+from horae.model.workflows.decisions.waits import late
+from horae.store.base.deferred import Deferred
+from horae.store.script import Fetch, Script, Statement
+from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.workflows import locks as flow_locks
+from horae.store.workflows import rows as flow_rows
+from horae.store.workflows import waits as flow_waits
+from horae.store.workflows.advance import Board, News
+from horae.store.workflows.begin import begin
+from horae.store.workflows.cancel import settle
+from horae.store.workflows.course import Course
+
+DUE = Statement("flows_due", "SELECT execution FROM flows WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2")
+STEPS_DUE = Statement(
+    "flow_steps_due",
+    "SELECT f.execution, s.step FROM flow_steps s JOIN flows f ON f.parcel = s.parcel AND f.item = s.item"
+    " WHERE s.wake_at <= $1 ORDER BY s.wake_at LIMIT $2",
+)
+NEXT = Statement(
+    "next_flow",
+    "SELECT (SELECT min(wake_at) FROM flows WHERE wake_at IS NOT NULL),"
+    " (SELECT min(wake_at) FROM flow_steps WHERE wake_at IS NOT NULL), (SELECT min(at) FROM flow_news),"
+    " (SELECT min(remind_at) FROM flow_waits WHERE remind_at IS NOT NULL)",
+)
+
+
+# Parents wait at one gate, see `flow_begin`: where there are none, there is nothing to look at.
+UNDER_WAY = Statement("any_workflow", "SELECT 1 FROM waiting WHERE gate = 'children' LIMIT 1")
+
+
+class Looked(Struct):
+    """What was due, and what followed; `stops` are workflows of which something is to be stopped."""
+
+    count: int = 0
+    started: Started = field(default_factory=Started)
+    stops: list[UUID] = []
+
+
+def look(limit: int, new_id: NewId, now: Instant, only: UUID | None = None) -> Script[Looked]:
+    """Look at what is due: begin what was opened, fail what is over its time, and end waits whose time has come.
+
+    With `only`, at one workflow.
+    """
+    flows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
+    steps: dict[UUID, list[str]] = {}
+    for execution, step in (yield Fetch(STEPS_DUE, (now, limit))):
+        steps.setdefault(execution, []).append(step)
+    heard = set((yield from flow_waits.with_news(limit)))
+    looked = Looked(count=len(flows) + len(steps) + len(heard))
+    due = sorted(id for id in {*flows, *steps, *heard} if only in (None, id))
+    if not due:
+        return looked
+    there = yield from flow_locks.lock(due)
+    board = Board(Deferred(), new_id, now, looked.started)
+    yield from board.load(there)
+    news: News = {}
+    for execution in due:
+        course = board.courses.get(execution)
+        if course is None:
+            continue
+        ended = [] if course.is_over else (yield from _look(board, course, steps.get(execution, ()), now))
+        if execution in heard:
+            told = yield from flow_waits.hear(course, board.moves)
+            ended += [one for one in told if one.step not in {other.step for other in ended}]
+        if ended:
+            news[execution] = ended
+        if course.stops:
+            looked.stops.append(execution)
+    yield from settle(board, news, new_id, now, looked.started)
+    return looked
+
+
+def _look(board: Board, course: Course, steps: Sequence[str], now: Instant) -> Script[list[Ended]]:
+    """What is to be done about one workflow; the waits of its steps that are over."""
+    if course.is_opening:
+        yield from _begin(board, course, now)
+        return []
+    until = course.held.until
+    if until is not None and until <= now and course.flow.verdict == "success" and course.flow.phase == "main":
+        failing = decide.fail(course.plan, course.flow, course.held.about, _late(course), "timeout", now)
+        yield from course.decide(failing, board.moves, now)
+        return []
+    if not steps:
+        return []
+    place = course.held.place
+    rows = yield from flow_rows.steps_of([(*place, step, False) for step in sorted(steps)])
+    course.learn(rows.values())
+    return [_over(course, row, now) for row, _ in rows.values() if row.wake_at is not None and row.wake_at <= now]
+
+
+def _over(course: Course, row: StepRow, now: Instant) -> Ended:
+    wait = course.plan.nodes[row.step].step.wait
+    return Ended(step=row.step) if wait is None or isinstance(wait, Sleep) else late(row.step, wait)
+
+
+def _begin(board: Board, course: Course, now: Instant) -> Script[None]:
+    """A workflow begins that was only opened; if it is a step of one that is paused, so is this."""
+    parent = course.held.parent
+    above = (yield from flow_rows.flows_of([parent])) if parent is not None else {}
+    paused = parent in above and above[parent].flow.paused
+    course.flow = structs.replace(course.flow, paused=paused or course.flow.paused)
+    course.is_opening = False
+    yield from begin(course, board.moves, now)
+
+
+def _late(course: Course) -> Failure:
+    until = format_instant(course.held.until or 0)
+    return Failure(type="TimedOut", message=f"The workflow was not done at {until}.", kind="timeout", permanent=True)
+
+
+def due(limit: int, now: Instant) -> Script[list[UUID]]:
+    """The workflows that are due; nothing is locked."""
+    flows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
+    steps = [row[0] for row in (yield Fetch(STEPS_DUE, (now, limit)))]
+    heard = yield from flow_waits.with_news(limit)
+    return sorted({*flows, *steps, *heard})
+
+
+def is_any_under_way() -> Script[bool]:
+    """Whether any workflow has begun and not ended."""
+    return bool((yield Fetch(UNDER_WAY)))
+
+
+def next_due() -> Script[Instant | None]:
+    """When the earliest workflow, or step of one, has to be looked at."""
+    rows = yield Fetch(NEXT)
+    return min((at for at in rows[0] if at is not None), default=None)

@@ -1,0 +1,85 @@
+"""The lock of a workflow: the row of the root of its tree. Whoever advances any part of the tree holds it.
+
+It comes after sessions and before the keys of limits; several are taken in the order of their ids. What is read with
+the lock never changes; what does is read in a statement of its own, because one that waited has its old snapshot.
+"""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.model.base.ids import index_of, parcel_of
+from horae.store.base.shelves import ITEM
+from horae.store.script import Among, ForEach, Script, Statement
+
+_LOCK = "FOR NO KEY UPDATE OF r"
+_CHILDREN = (
+    "SELECT p.id, p.extras, f.execution, f.digest, f.job, f.version, f.root FROM given"
+    " JOIN parcels p ON p.id = given.parcel JOIN flows f ON f.execution = p.parent"
+)
+_FLOWS = "SELECT f.execution, f.root FROM given JOIN flows f ON f.parcel = given.parcel AND f.item = given.item"
+_ROOT = "JOIN flows r ON r.execution = f.root"
+# One is locked as it is found. Several are found first, and then locked in order: to order what a join finds,
+# PostgreSQL would rather walk through all workflows there are.
+OF_CHILD = Statement("lock_flow_of_child", f"{_CHILDREN} {_ROOT} {_LOCK}")
+OF_CHILDREN = Statement("flows_of_children", _CHILDREN, at_once=True)
+OF_FLOW = Statement("lock_flow", f"{_FLOWS} {_ROOT} {_LOCK}")
+OF_FLOWS = Statement("roots_of", _FLOWS)
+ROOTS = Statement(
+    "lock_roots", f"SELECT r.execution FROM flows r WHERE r.execution = ANY($1) ORDER BY r.execution {_LOCK}"
+)
+
+
+MOST_KIN = 10_000
+
+
+class Child(Struct, frozen=True):
+    """A parcel of children, and the workflow that they belong to."""
+
+    parcel: UUID
+    extras: bytes | None
+    flow: UUID
+    digest: str
+    job: UUID
+    version: int
+    root: UUID
+
+
+class Kin:
+    """Parcels of children that this server has made of late, and whose they are: that never changes.
+
+    A parcel of a transaction that was undone after all is here, too; nobody will ever ask for it.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[UUID, Child] = {}
+
+    def get(self, parcel: UUID) -> Child | None:
+        return self._known.get(parcel)
+
+    def add(self, child: Child) -> None:
+        self._known[child.parcel] = child
+        if len(self._known) > MOST_KIN:
+            del self._known[next(iter(self._known))]
+
+
+def lock_of_children(parcels: Collection[UUID], kin: Kin | None = None) -> Script[dict[UUID, Child]]:
+    """Lock the workflows whose steps these parcels are, by parcel; what is known of them need not be looked up."""
+    known = {id: child for id in parcels if (child := kin.get(id)) is not None} if kin is not None else {}
+    given = [(id,) for id in sorted(parcels) if id not in known]
+    alone = len(given) == 1 and not known
+    rows = (yield ForEach(OF_CHILD if alone else OF_CHILDREN, (("parcel", "uuid"),), given)) if given else []
+    found = known | {row[0]: Child(*row) for row in rows}
+    if not alone:
+        yield Among(ROOTS, sorted({child.root for child in found.values()}))
+    return found
+
+
+def lock(executions: Collection[UUID]) -> Script[set[UUID]]:
+    """Lock workflows; those that there are."""
+    given = sorted((parcel_of(id), index_of(id)) for id in executions)
+    rows = yield ForEach(OF_FLOW if len(given) == 1 else OF_FLOWS, ITEM, given)
+    if len(given) > 1:
+        yield Among(ROOTS, sorted({row[1] for row in rows}))
+    return {row[0] for row in rows}

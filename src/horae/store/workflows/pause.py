@@ -1,0 +1,147 @@
+"""Pausing a workflow and what lies below it, and letting it go on.
+
+No step of it starts, and what of its steps has not begun goes back to wait. What runs goes on, also when it is tried
+again. The lock of the root is held all the time, so a step that ends meanwhile finds the workflow paused, or has
+started what follows before, and that is found here.
+"""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.env import Instant
+from horae.model.admission.keys import KEYED
+from horae.model.base.ids import parcel_of
+from horae.model.executions.slice import Waiting
+from horae.model.workflows.decisions import decide
+from horae.store.admission import holders
+from horae.store.base import shelves
+from horae.store.base.deferred import Deferred
+from horae.store.script import Fetch, ForEach, Script, Statement
+from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.workflows import locks as flow_locks
+from horae.store.workflows import rows as flow_rows
+from horae.store.workflows.advance import Board
+from horae.store.workflows.cancel import FANNED, PARCEL, settle
+from horae.store.workflows.course import Course
+from horae.store.workflows.starts import gate_of, paused
+
+TREE = Statement(
+    "flows_of_tree",
+    "SELECT o.execution, o.parent FROM flows f JOIN flows o ON o.root = f.root AND o.state <> 'ended'"
+    " WHERE f.parcel = $1 AND f.item = $2",
+)
+# Nobody waits for a row of these shelves: what a claim holds just now runs before the pause.
+QUEUED = Statement(
+    "queued_steps",
+    f"SELECT {shelves.names(shelves.QUEUED, 's.')} FROM given JOIN queued s ON s.parcel = given.parcel"
+    " WHERE s.attempt = 0 FOR UPDATE OF s SKIP LOCKED",
+)
+WAITING = Statement(
+    "waiting_steps",
+    f"SELECT {shelves.names(shelves.WAITING, 's.')} FROM given JOIN waiting s ON s.parcel = given.parcel"
+    " WHERE s.attempt = 0 AND s.reason IN ('delay', 'limit', 'sequence', 'rate') FOR UPDATE OF s SKIP LOCKED",
+)
+AT_GATE = Statement(
+    "paused_steps",
+    f"SELECT {shelves.names(shelves.WAITING, 's.')}, p.due_at FROM given JOIN waiting s ON s.gate = given.gate"
+    " JOIN parcels p ON p.id = s.parcel FOR UPDATE OF s SKIP LOCKED",
+)
+DUE_AT = len(shelves.WAITING)
+
+
+def pause(execution: UUID, new_id: NewId, now: Instant, done: Started) -> Script[bool]:
+    """Pause a workflow and those below it; false when it has ended, or has not begun."""
+    board = yield from _tree(execution, new_id, now, done)
+    if board is None:
+        return False
+    held: list[Waiting] = []
+    for course in board.courses.values():
+        course.flow = structs.replace(course.flow, paused=True)
+        held += yield from _hold_back(course)
+    yield shelves.put_waiting(held)
+    yield from settle(board, {}, new_id, now, done)
+    keyed = {slice.parcel for slice in held if slice.flags & KEYED}
+    if keyed:
+        entered = yield from holders.free(keyed, now)
+        done.queue(entered.queued)
+        done.wake(entered.wake_at)
+    return True
+
+
+def resume(execution: UUID, new_id: NewId, now: Instant, done: Started) -> Script[bool]:
+    """Let a workflow and those below it go on; what was held, at a breakpoint too, starts."""
+    board = yield from _tree(execution, new_id, now, done)
+    if board is None:
+        return False
+    places = {course.held.place: course for course in board.courses.values()}
+    for place, steps in (yield from flow_rows.some_steps(flow_rows.HELD_STEPS, list(places))).items():
+        course = places[place]
+        if course.is_opening:
+            course.flow = structs.replace(course.flow, paused=False)
+            continue
+        course.learn(steps)
+        held = [row for row, _ in steps]
+        deciding = decide.resume(course.plan, course.flow, course.held.about, held, now)
+        yield from course.decide(deciding, board.moves, now)
+    yield from _let_go(board.courses, now, done)
+    yield from settle(board, {}, new_id, now, done)
+    return True
+
+
+def _tree(execution: UUID, new_id: NewId, now: Instant, done: Started) -> Script[Board | None]:
+    """A workflow and all below it that have not ended, locked."""
+    if execution not in (yield from flow_locks.lock([execution])):
+        return None
+    board = Board(Deferred(), new_id, now, done)
+    yield from board.load([execution])
+    if board.courses[execution].is_over:
+        return None
+    rows = yield Fetch(TREE, board.courses[execution].held.place)
+    yield from board.load(_below(execution, dict(rows)))
+    return board
+
+
+def _below(execution: UUID, parents: dict[UUID, UUID | None]) -> list[UUID]:
+    """Those of a tree that lie below one."""
+    found = {execution}
+    grows = True
+    while grows:
+        more = {id for id, parent in parents.items() if parent in found} - found
+        found |= more
+        grows = bool(more)
+    return sorted(found - {execution})
+
+
+def _hold_back(course: Course) -> Script[list[Waiting]]:
+    """Take what a workflow's steps have queued off its shelf; how it is to wait."""
+    place = course.held.place
+    steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [place]))[place]
+    parcels = {parcel_of(row.execution) for row, _ in steps if row.execution is not None}
+    if any(row.total for row, _ in steps):
+        fans = {row.step for row, _ in steps if row.total}
+        parcels |= {child for step, child in (yield Fetch(FANNED, place)) if step in fans}
+    given = [(id,) for id in sorted(parcels)]
+    queued = [shelves.queued(row) for row in (yield ForEach(QUEUED, PARCEL, given))]
+    waiting = [shelves.waiting(row) for row in (yield ForEach(WAITING, PARCEL, given))]
+    if queued:
+        yield shelves.take("queued", queued)
+    if waiting:
+        yield shelves.take("waiting", waiting)
+    gate = gate_of(course.flow.execution)
+    return [paused(slice, gate) for slice in (*queued, *waiting)]
+
+
+def _let_go(flows: Collection[UUID], now: Instant, done: Started) -> Script[None]:
+    """What was held back waits for its time again, which has mostly come."""
+    rows = yield ForEach(AT_GATE, (("gate", "text"),), [(gate_of(id),) for id in sorted(flows)])
+    if not rows:
+        return
+    held = [shelves.waiting(row) for row in rows]
+    due = [max(now, row[DUE_AT]) for row in rows]
+    yield shelves.take("waiting", held)
+    yield shelves.put_waiting(
+        [structs.replace(s, reason="delay", gate=None, wake_at=at) for s, at in zip(held, due, strict=True)]
+    )
+    done.wake(min(due))

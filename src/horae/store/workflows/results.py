@@ -1,0 +1,150 @@
+"""Results of steps that lie elsewhere than with the step: large ones, and the lists that a foreach comes to.
+
+They are read when an expression asks for them, not before.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.base.packing import Packed
+from horae.model.executions.output.artifact import REFERENCE, is_content_of
+from horae.model.executions.parcel import extras_of
+from horae.model.executions.settle import Finished
+from horae.model.workflows.decisions.expressions import too_much
+from horae.model.workflows.decisions.flow import StepRow
+from horae.model.workflows.decisions.plan import Plan
+from horae.store.base.shelves import ITEM, Columns
+from horae.store.script import Fetch, ForEach, Script, Statement
+
+NULL = b"null"
+MOST_COLLECTED = 16 * 1024 * 1024  # bytes of a foreach's results that an expression is given
+Place = tuple[UUID, int]
+CHILD: Columns = (("parcel", "uuid"),)
+CHILDREN = Statement(
+    "parcels_of_step",
+    "SELECT c.child, c.count FROM flow_parcels c WHERE c.parcel = $1 AND c.item = $2 AND c.step = $3 ORDER BY c.child",
+)
+BLOBS = Statement(
+    "blobs_of",
+    "SELECT b.parcel, b.item, b.content FROM given JOIN blobs b ON b.parcel = given.parcel AND b.item = given.item",
+)
+LENGTH = Statement(
+    "length_of_results",
+    "SELECT h.parcel, sum(length(h.results)) FROM given JOIN history h ON h.parcel = given.parcel"
+    " WHERE h.results IS NOT NULL GROUP BY h.parcel",
+)
+WELL = Statement(
+    "items_that_succeeded",
+    "SELECT p.extras, h.lo, h.hi FROM given JOIN parcels p ON p.id = given.parcel"
+    " JOIN history h ON h.parcel = p.id AND h.state = 'success'",
+)
+ENDED = Statement(
+    "ended_of_parcels",
+    "SELECT p.id, p.extras, h.lo, h.hi, h.state, h.ends, h.results FROM given"
+    " JOIN parcels p ON p.id = given.parcel JOIN history h ON h.parcel = p.id",
+)
+
+
+def lies_elsewhere(row: StepRow, plan: Plan) -> bool:
+    """Whether a step's result may be found with what it ran: always that of a foreach, which may have just ended."""
+    if row.result is not None or row.execution is None:
+        return False
+    return is_foreach(row, plan) or row.state == "success"
+
+
+def is_foreach(row: StepRow, plan: Plan) -> bool:
+    """Whether a step has fanned out."""
+    node = plan.nodes.get(row.step)
+    return bool(row.total) and node is not None and node.step.foreach is not None
+
+
+def some_elsewhere(finished: Finished) -> bool:
+    """Whether results of a slice may lie elsewhere than with it."""
+    return finished.results is not None and (not finished.results.blob or REFERENCE in finished.results.blob)
+
+
+def elsewhere(finished: Finished) -> Iterator[tuple[Place, bytes]]:
+    """The items of a slice whose results do not lie with them, with what lies there instead."""
+    s, results = finished.slice, finished.results
+    assert results is not None
+    for item in range(s.lo, s.hi):
+        result = results.one(item - s.lo)
+        if not result or result.startswith(REFERENCE):
+            yield (s.parcel, item), result
+
+
+def read(place: Place, rows: Sequence[StepRow], plan: Plan) -> Script[dict[str, StepRow]]:
+    """These steps with their results; those that are null stay as they are."""
+    found: dict[str, StepRow] = {}
+    single: dict[tuple[UUID, int], StepRow] = {}
+    for row in rows:
+        if is_foreach(row, plan):
+            found[row.step] = structs.replace(row, result=(yield from of_foreach(place, row)))
+        elif row.execution is not None and row.state == "success":
+            single[parcel_of(row.execution), index_of(row.execution)] = row
+    if single:
+        for at, content in (yield from large(dict.fromkeys(single, b""))).items():
+            found[single[at].step] = structs.replace(single[at], result=content)
+    return found
+
+
+def large(places: Mapping[Place, bytes]) -> Script[dict[Place, bytes]]:
+    """Results that lie by themselves, by parcel and item. Those of files only where there is a copy."""
+    rows = yield ForEach(BLOBS, ITEM, sorted(places))
+    return {
+        (parcel, item): content
+        for parcel, item, content in rows
+        if not (said := places[parcel, item]) or is_content_of(content, said)
+    }
+
+
+def children_of(place: Place, step: str) -> Script[list[tuple[UUID, int]]]:
+    """The parcels of what a step fanned out to, with how many items each has; taken-over ones included."""
+    return [(child, count) for child, count in (yield Fetch(CHILDREN, (*place, step)))]
+
+
+def of_foreach(place: Place, row: StepRow) -> Script[bytes]:
+    """What the children of a step came to, in the order of its items; null for those that did not succeed."""
+    results: list[bytes] = [NULL] * row.total
+    children = [(child,) for child, _ in (yield from children_of(place, row.step))]
+    total = sum(int(length) for _, length in (yield ForEach(LENGTH, CHILD, children)))
+    if total > MOST_COLLECTED:
+        return too_much(total, MOST_COLLECTED)
+    lying: dict[Place, tuple[int, bytes]] = {}
+    for parcel, extras, lo, hi, state, ends, blob in (yield ForEach(ENDED, CHILD, children)):
+        if state != "success" or blob is None:
+            continue
+        places = places_of(extras, lo, hi)
+        for item, at, result in zip(range(lo, hi), places, Packed(ends or b"", blob).part(0, hi - lo), strict=True):
+            if not result or result.startswith(REFERENCE):
+                lying[parcel, item] = at, result
+            if result and at < row.total:
+                results[at] = result
+    if lying:
+        found = yield from large({one: said for one, (_, said) in lying.items()})
+        if sum(map(len, found.values())) > MOST_COLLECTED:
+            return too_much(sum(map(len, found.values())), MOST_COLLECTED)
+        for one, content in found.items():
+            results[lying[one][0]] = content
+    return b"[" + b",".join(results) + b"]"
+
+
+def succeeded(place: Place, row: StepRow) -> Script[tuple[int, ...] | None]:
+    """Which items of a foreach succeeded; None when its children are not its own: a rerun took it over."""
+    children = [(child,) for child, _ in (yield from children_of(place, row.step))]
+    if not children:
+        return None
+    rows = yield ForEach(WELL, CHILD, children)
+    return tuple(sorted(at for extras, lo, hi in rows for at in places_of(extras, lo, hi)))
+
+
+def places_of(extras: bytes | None, lo: int, hi: int) -> list[int]:
+    """Where items of a parcel stand among all that a step fans out to."""
+    mine = extras_of(extras, lo, hi)
+    if extras is not None and extras.startswith(b"["):
+        return [extra.index or 0 for extra in mine]
+    first = mine[0].index or 0
+    return list(range(first + lo, first + hi))

@@ -1,0 +1,267 @@
+"""Workflows and their steps as rows. Whoever changes them holds the lock of the root, see `flow_locks`."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.base.ids import index_of, parcel_of
+from horae.model.executions.execution import Extra
+from horae.model.fleet.protocol import MAX_INLINE_RESULT, Failure
+from horae.model.workflows.decisions.flow import About, Flow, Pin, StepRow
+from horae.store.base.shelves import ITEM, Columns, json_or_none, names
+from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
+from horae.store.workflows import terms as flow_terms
+
+OPENING, ENDED = "opening", "ended"  # beside the states that a workflow has while it goes on
+ALL = "*"  # all steps are to be stopped
+
+ONCE: Columns = (
+    *ITEM, ("execution", "uuid"), ("root", "uuid"), ("parent", "uuid"), ("namespace", "int"), ("job", "uuid"),
+    ("version", "int"), ("digest", "text"), ("params", "bytea"), ("extra", "bytea"), ("priority", "smallint"),
+    ("deadline", "bigint"), ("due_at", "bigint"), ("queued_at", "bigint"), ("began_at", "bigint"), ("until", "bigint"),
+)  # fmt: skip
+STANDS: Columns = (
+    ("state", "text"), ("phase", "text"), ("verdict", "text"), ("remaining", "int"), ("begun", "int"),
+    ("ended", "int"), ("stopped", "bool"), ("paused", "bool"), ("cause", "text"), ("reason", "text"), ("error", "text"),
+    ("marks", "text"), ("stops", "text"), ("wake_at", "bigint"),
+)  # fmt: skip
+FLOWS: Columns = (*ONCE, *STANDS)  # the pins are looked up by whoever needs them: they are as many as there are steps
+STEP: Columns = (*ITEM, ("step", "text"))
+STEPS: Columns = (
+    *STEP, ("job", "uuid"), ("version", "int"), ("phase", "text"), ("state", "text"), ("missing", "int"),
+    ("succeeded", "int"), ("failed", "int"), ("skipped", "int"), ("execution", "uuid"), ("iteration", "int"),
+    ("total", "int"), ("ok", "int"), ("bad", "int"), ("taken", "int"), ("began_at", "bigint"), ("ended_at", "bigint"),
+    ("ended_seq", "int"), ("error", "text"), ("reason", "text"), ("wake_at", "bigint"), ("result", "bytea"),
+)  # fmt: skip
+RESULT_AT = len(STEPS) - 1
+_OF_STEP = "ON s.parcel = given.parcel AND s.item = given.item AND s.step = given.step"
+_STEP_HEAD = names(STEPS[:RESULT_AT], "s.")
+OF_FLOWS = Statement(
+    "flows_of",
+    f"SELECT {names(FLOWS, 'f.')} FROM given JOIN flows f ON f.parcel = given.parcel AND f.item = given.item",
+)
+# Results only where they are asked for: one may be as large as all the rest of a workflow.
+OF_STEPS = Statement(
+    "flow_steps_of",
+    f"SELECT {_STEP_HEAD}, CASE WHEN given.wanted THEN s.result END FROM given JOIN flow_steps s {_OF_STEP}",
+)
+# How a workflow stands, told with one of its steps; the first steps that its next decision asks for; and on what terms
+# those may start: one statement where four would do.
+WITH_STEPS = Statement(
+    "flows_with_steps",
+    f"SELECT {_STEP_HEAD}, NULL, {names(FLOWS, 'f.')}, {flow_terms.COLUMNS} FROM given JOIN flow_steps s {_OF_STEP}"
+    " LEFT JOIN flows f ON given.first AND f.parcel = given.parcel AND f.item = given.item"
+    " LEFT JOIN jobs j ON given.starts AND j.id = s.job"
+    " LEFT JOIN job_versions v ON v.job = j.id AND v.version = s.version LEFT JOIN queues q ON q.id = v.queue",
+    at_once=True,
+)
+FLOW_AT, TERMS_AT = len(STEPS), len(STEPS) + len(FLOWS)
+FIRST: Columns = (*STEP, ("first", "bool"), ("starts", "bool"), ("at", "bigint"))
+WANTED: Columns = (*STEP, ("wanted", "bool"))
+PINS = Statement("pins_of_flow", "SELECT f.pins FROM flows f WHERE f.parcel = $1 AND f.item = $2")
+_ALL_OF = f"SELECT {_STEP_HEAD}, NULL FROM given JOIN flow_steps s ON s.parcel = given.parcel AND s.item = given.item"
+EVERY_STEP = Statement("flow_steps_all", _ALL_OF)
+OPEN_STEPS = Statement("flow_steps_open", f"{_ALL_OF} WHERE s.state IN ('waiting', 'running')")
+FAILED_STEPS = Statement("flow_steps_failed", f"{_ALL_OF} WHERE s.state = 'failed' ORDER BY s.ended_seq")
+HELD_STEPS = Statement("flow_steps_held", f"{_ALL_OF} WHERE s.state = 'held'")
+_CHANGES = [name for name, _ in STEPS[len(STEP) + 2 : RESULT_AT]]
+SET_STEPS = Statement(
+    "set_flow_steps",
+    f"UPDATE flow_steps SET {', '.join(f'{name} = given.{name}' for name in _CHANGES)},"
+    " result = CASE WHEN given.known THEN given.result ELSE flow_steps.result END FROM given"
+    " WHERE flow_steps.parcel = given.parcel AND flow_steps.item = given.item AND flow_steps.step = given.step",
+)
+SET_COLUMNS: Columns = (*STEP, *STEPS[len(STEP) + 2 :], ("known", "bool"))
+SET_FLOWS = Statement(
+    "set_flows",
+    f"UPDATE flows SET {', '.join(f'{name} = given.{name}' for name, _ in STANDS)} FROM given"
+    " WHERE flows.parcel = given.parcel AND flows.item = given.item",
+)
+REST = Statement(
+    "end_other_steps",
+    "UPDATE flow_steps SET state = given.state, reason = given.reason, ended_at = given.at FROM given"
+    " WHERE flow_steps.parcel = given.parcel AND flow_steps.item = given.item"
+    " AND flow_steps.state IN ('pending', 'held')",
+)
+REST_COLUMNS: Columns = (*ITEM, ("state", "text"), ("reason", "text"), ("at", "bigint"))
+_read_failure = msgspec.json.Decoder(Failure).decode
+_read_extra = msgspec.json.Decoder(Extra).decode
+_read_stops = msgspec.json.Decoder(list[str]).decode
+_read_pins = msgspec.json.Decoder(dict[str, Pin]).decode
+
+
+class Marks(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a workflow is marked with beside its state."""
+
+    breakpoints: tuple[str, ...] = ()
+    undo: tuple[str, ...] = ()
+
+
+_read_marks = msgspec.json.Decoder(Marks).decode
+_UNMARKED = msgspec.json.encode(Marks()).decode()
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """A workflow as it is stored: how it stands, and what about it never changes."""
+
+    flow: Flow
+    parent: UUID | None
+    namespace: int
+    digest: str
+    params: bytes
+    extra: Extra
+    priority: int
+    deadline: Instant | None
+    due_at: Instant
+    queued_at: Instant
+    began_at: Instant
+    until: Instant | None
+    state: str
+    stops: frozenset[str]
+    wake_at: Instant | None
+    secret: bytes = b""  # looked up for those that wait for calls, and not stored with them
+
+    @property
+    def place(self) -> tuple[UUID, int]:
+        """Its key: the parcel and the item of its execution."""
+        return parcel_of(self.flow.execution), index_of(self.flow.execution)
+
+    @property
+    def about(self) -> About:
+        """What its expressions may speak of."""
+        return About(
+            id=self.flow.execution, params=self.params, due_at=self.due_at, interval=self.extra.interval,
+            secret=self.secret,
+        )  # fmt: skip
+
+
+def read_flow(row: Row) -> Held:
+    (
+        _, _, execution, root, parent, namespace, job, version, digest, params, extra, priority, deadline, due_at,
+        queued_at, began_at, until, state, phase, verdict, left, begun, ended, stopped, paused, cause, reason, error,
+        marks, stops, wake_at,
+    ) = row  # fmt: skip
+    said = _read_marks(marks)
+    flow = Flow(
+        execution=execution, root=root, job=job, version=version, phase=phase, verdict=verdict, left=left, open=begun,
+        ended=ended, stopped=bool(stopped), paused=bool(paused), breakpoints=frozenset(said.breakpoints),
+        undo=said.undo, cause=cause, error=None if error is None else _read_failure(error), reason=reason,
+    )  # fmt: skip
+    return Held(
+        flow=flow, parent=parent, namespace=namespace, digest=digest, params=params, extra=_read_extra(extra),
+        priority=priority, deadline=deadline, due_at=due_at, queued_at=queued_at, began_at=began_at, until=until,
+        state=state, stops=frozenset(_read_stops(stops)), wake_at=wake_at,
+    )  # fmt: skip
+
+
+def read_step(row: Row) -> tuple[StepRow, Pin | None]:
+    """A step, and what it runs."""
+    (
+        _, _, step, job, version, phase, state, missing, succeeded, failed, skipped, execution, iteration, total, ok,
+        bad, taken, began_at, ended_at, ended_seq, error, reason, wake_at, result,
+    ) = row[: len(STEPS)]  # fmt: skip
+    stands = StepRow(
+        step=step, phase=phase, state=state, missing=missing, succeeded=succeeded, failed=failed, skipped=skipped,
+        execution=execution, iteration=iteration, total=total, ok=ok, bad=bad, taken=taken, began_at=began_at,
+        ended_at=ended_at, ended_seq=ended_seq, result=result, reason=reason, wake_at=wake_at,
+        error=None if error is None else _read_failure(error),
+    )  # fmt: skip
+    return stands, None if job is None else Pin(job, version)
+
+
+def _once(held: Held) -> tuple[Any, ...]:
+    flow = held.flow
+    return (
+        *held.place, flow.execution, flow.root, held.parent, held.namespace, flow.job, flow.version, held.digest,
+        held.params, msgspec.json.encode(held.extra), held.priority, held.deadline, held.due_at, held.queued_at,
+        held.began_at, held.until,
+    )  # fmt: skip
+
+
+def _stands(held: Held) -> tuple[Any, ...]:
+    flow = held.flow
+    marked = flow.breakpoints or flow.undo
+    marks = _text(Marks(tuple(sorted(flow.breakpoints)), flow.undo)) if marked else _UNMARKED
+    return (
+        held.state, flow.phase, flow.verdict, flow.left, flow.open, flow.ended, flow.stopped, flow.paused, flow.cause,
+        flow.reason, json_or_none(flow.error), marks, _text(sorted(held.stops)) if held.stops else "[]", held.wake_at,
+    )  # fmt: skip
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def put_flows(flows: Iterable[Held]) -> Insert:
+    """New workflows, with their pins."""
+    columns: Columns = (*FLOWS, ("pins", "text"))
+    return Insert("flows", columns, [(*_once(held), *_stands(held), _text(held.flow.pins)) for held in flows])
+
+
+def pins_of(place: "Place") -> Script[dict[str, Pin]]:
+    """What the steps of a workflow run, as it was when it began."""
+    rows = yield Fetch(PINS, place)
+    return _read_pins(rows[0][0])
+
+
+def set_flows(flows: Iterable[Held]) -> ForEach:
+    """Workflows as they stand now."""
+    return ForEach(SET_FLOWS, (*ITEM, *STANDS), [(*held.place, *_stands(held)) for held in flows])
+
+
+def _stepping(row: StepRow) -> tuple[Any, ...]:
+    """A large result stays where its child's lies; one that was taken over has no child."""
+    is_large = row.result is not None and len(row.result) > MAX_INLINE_RESULT
+    result = None if is_large and (row.execution is not None or row.total) else row.result
+    return (
+        row.phase, row.state, row.missing, row.succeeded, row.failed, row.skipped, row.execution, row.iteration,
+        row.total, row.ok, row.bad, row.taken, row.began_at, row.ended_at, row.ended_seq, json_or_none(row.error),
+        row.reason, row.wake_at, result,
+    )  # fmt: skip
+
+
+Place = tuple[UUID, int]
+
+
+def put_steps(steps: Iterable[tuple[Place, StepRow, Pin | None]]) -> Insert:
+    """New steps, and what they run."""
+    rows = [
+        (*place, row.step, *((None, None) if pin is None else (pin.job, pin.version)), *_stepping(row))
+        for place, row, pin in steps
+    ]
+    return Insert("flow_steps", STEPS, rows)
+
+
+def set_steps(steps: Iterable[tuple[Place, StepRow, bool]]) -> ForEach:
+    """Steps as they stand now; a result that was not looked at stays as it is."""
+    return ForEach(SET_STEPS, SET_COLUMNS, [(*place, row.step, *_stepping(row), known) for place, row, known in steps])
+
+
+def flows_of(executions: Collection[UUID]) -> Script[dict[UUID, Held]]:
+    """Workflows by their execution."""
+    rows = yield ForEach(OF_FLOWS, ITEM, sorted((parcel_of(id), index_of(id)) for id in executions))
+    found = map(read_flow, rows)
+    return {held.flow.execution: held for held in found}
+
+
+def steps_of(
+    wanted: Sequence[tuple[UUID, int, str, bool]],
+) -> Script[dict[tuple[Place, str], tuple[StepRow, Pin | None]]]:
+    """Steps by their workflow and name."""
+    rows = yield ForEach(OF_STEPS, WANTED, wanted)
+    return {((row[0], row[1]), row[2]): read_step(row) for row in rows}
+
+
+Pinned = tuple[StepRow, Pin | None]  # a step, and what it runs
+
+
+def some_steps(statement: Statement, places: Collection[Place]) -> Script[dict[Place, list[Pinned]]]:
+    """Those steps of workflows that a statement tells of."""
+    found: dict[Place, list[Pinned]] = {place: [] for place in places}
+    for row in (yield ForEach(statement, ITEM, sorted(places))):
+        found[row[0], row[1]].append(read_step(row))
+    return found

@@ -1,0 +1,259 @@
+"""Starting steps: the executions that workflows begin, in the parcels in which they travel.
+
+Nothing is locked here: what stands under keys is put on its way, and the promoter brings it to their gates.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.errors import BadInput, HoraeError, TooLarge
+from horae.model.admission.keys import encode_keys, keys_of
+from horae.model.admission.limits import fan_key, sequence_name
+from horae.model.base.ids import parcel_id
+from horae.model.documents.schema import checker_of
+from horae.model.executions.execution import Extra, Rerun
+from horae.model.executions.parcel import MAX_ITEM, Envelope, Parcel, loads, make_parcel
+from horae.model.executions.slice import Queued, Slice, Waiting
+from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_blamed, shared
+from horae.model.fleet.protocol import Failure
+from horae.model.workflows.decisions.flow import Ended, Pin, Start
+from horae.store.admission.share_lanes import in_their_lanes
+from horae.store.base import shelves
+from horae.store.base.deferred import Change
+from horae.store.executions.bounds import bounded
+from horae.store.executions.entering.placing import place
+from horae.store.executions.entering.submission import NewExecution
+from horae.store.executions.parcels import first_wake, heads, shelved, written
+from horae.store.script import Insert, Script
+from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.targets import Lead, Target, execution_of
+from horae.store.workflows.course import Course
+from horae.store.workflows.rerun import NOTHING_TAKEN, Taken, taken_of
+from horae.store.workflows.rows import STEP
+from horae.store.workflows.terms import Terms
+
+FANNED: shelves.Columns = (*STEP, ("child", "uuid"), ("count", "int"), ("taken", "bool"))
+
+
+class Begun(Struct):
+    """Children that were made, and which steps could not begin."""
+
+    parcels: list[tuple[Parcel, int]] = []
+    paused: set[UUID] = set()  # workflows whose children wait until they are resumed
+    fanned: list[tuple[UUID, int, str, UUID, int, bool]] = []
+    refused: list[tuple[Course, Ended]] = []
+
+
+def begin_steps(courses: Collection[Course], terms: Terms, new_id: NewId, now: Instant) -> Script[Begun]:
+    """Make the children of all steps that are to start; what is to be written of them is left to the caller."""
+    wanted = [(course, start) for course in courses for start in course.starts]
+    begun = Begun()
+    if not wanted:
+        return begun
+    yield from terms.look_up({pin for course, start in wanted if (pin := course.pins.get(start.step))}, now)
+    lead = yield from terms.lead(now)
+    single: list[tuple[Course, Start, NewExecution]] = []
+    for course, whole in wanted:
+        taken = yield from _taken(course, whole, terms.targets)
+        start = _without(taken, course, whole, begun) if taken.places else whole
+        try:
+            target = _target(course, start, terms.targets)
+            asked = _asked(course, start, target, lead, now, taken.within)
+        except Exception as error:  # whatever is wrong with a step is its own failure, and never the report's
+            begun.refused.append((course, _refused(start, error)))
+            continue
+        if start.foreach:
+            yield from _fan_out(course, start, asked, new_id, now, begun)
+        else:
+            single.append((course, start, asked[0]))
+    yield from _lay(single, new_id, now, begun)
+    begun.paused = {course.flow.execution for course, _ in wanted if course.flow.paused}
+    for course in courses:
+        course.starts.clear()
+    return begun
+
+
+def _taken(course: Course, start: Start, targets: Mapping[Pin, Target]) -> Script[Taken]:
+    """What a rerun takes over of a step that starts."""
+    pin = course.pins.get(start.step)
+    target = None if pin is None else targets.get(pin)
+    return NOTHING_TAKEN if target is None else (yield from taken_of(course, start, type(target.spec.task)))
+
+
+def _without(taken: Taken, course: Course, start: Start, begun: Begun) -> Start:
+    """A foreach without the items that a rerun takes over: their results are read where they lie."""
+    course.takes_over(start.step, len(taken.places))
+    begun.fanned += [(*course.held.place, start.step, parcel, count, True) for parcel, count in taken.parcels]
+    places = [at for at in range(len(start.items)) if at not in taken.places]
+    return structs.replace(start, items=[start.items[at] for at in places], places=places)
+
+
+def changes_of(begun: Begun, now: Instant, done: Started) -> list[Change]:
+    """What is to be written for children that begin; `done` tells where they stand."""
+    if not begun.parcels:
+        return []
+    ready, later = shelved(begun.parcels, now)
+    if begun.paused:
+        ready, later = _held_back(ready, later, begun)
+    if done.keeps_newborn:
+        done.newborn += ready
+    else:
+        for lane, rank in heads(ready).items():
+            done.queue_lane(lane, rank)
+    done.wake(first_wake(later))
+    done.parcels += [parcel for parcel, _ in begun.parcels]
+    return [
+        written(begun.parcels),
+        *([] if done.keeps_newborn else [shelves.put_queued(ready)]),
+        shelves.put_waiting(later),
+        *bounded(begun.parcels),
+        Insert("flow_parcels", FANNED, begun.fanned),
+    ]
+
+
+def gate_of(flow: UUID) -> str:
+    """Where steps of a paused workflow wait."""
+    return f"flow:{flow}"
+
+
+def _held_back(
+    ready: Sequence[Queued], later: Sequence[Waiting], begun: Begun
+) -> tuple[list[Queued], list[Waiting]]:  # fmt: skip
+    """Runs of loops that are paused: they are made, and wait as if the pause had come after them."""
+    gates = {
+        parcel.id: gate_of(parent)
+        for parcel, _ in begun.parcels
+        if (parent := parcel.envelope.parent) is not None and parent in begun.paused
+    }
+    held = [paused(slice, gates[slice.parcel]) for slice in (*ready, *later) if slice.parcel in gates]
+    others = [slice for slice in later if slice.parcel not in gates]
+    return [slice for slice in ready if slice.parcel not in gates], [*others, *held]
+
+
+def paused(s: Slice, gate: str) -> Waiting:
+    """How what has not begun waits until its workflow is resumed."""
+    return Waiting(
+        parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, width=s.width,
+        flags=s.flags, reason="paused", gate=gate,
+    )  # fmt: skip
+
+
+def _target(course: Course, start: Start, targets: Mapping[Pin, Target]) -> Target:
+    """What a step runs. Raises BadInput when that is gone."""
+    pin = course.pins.get(start.step)
+    target = None if pin is None else targets.get(pin)
+    if target is None:
+        raise BadInput(f'The job that the step "{start.step}" runs is not there.', "Change the workflow.")
+    if target.state == "deleted" and not is_owned(target.name):
+        raise BadInput(f'The job "{target.name}" was deleted.', "Restore it, or change the workflow.")
+    return target
+
+
+def is_owned(name: str) -> bool:
+    """Whether a job is a part of a workflow: it goes with its definition, and what runs already goes on."""
+    return "/" in name
+
+
+def _refused(start: Start, error: Exception) -> Ended:
+    message = error.detail if isinstance(error, HoraeError) else str(error)
+    failure = Failure(type=type(error).__name__, message=message, permanent=True)
+    bad = len(start.items) if start.foreach else 0
+    return Ended(step=start.step, state="failed", error=failure, reason="start", bad=bad)
+
+
+def _asked(
+    course: Course, start: Start, target: Target, lead: Lead, now: Instant, within: Mapping[int, Rerun]
+) -> list[NewExecution]:
+    """The executions of a step: one, or one that stands for all items, or where they differ one for each."""
+    held = course.held
+    extra = structs.replace(held.extra, step=start.step, rerun=None, retry_of=None)
+    fits = checker_of(target.spec, "params")
+    for item in start.items:
+        if len(item) > MAX_ITEM:
+            remedy = f"Keep them under {MAX_ITEM} bytes; pass a reference instead."
+            raise TooLarge(f'The params of the step "{start.step}" have {len(item)} bytes.', remedy)
+        fits(item)
+    alike = start.foreach and start.places is None and not within and not _differ(target, lead)
+    asked = []
+    meter = Meter(MOST_STEPS + ITEM_STEPS * len(start.items))
+    places = range(len(start.items)) if start.places is None else start.places
+    for i, item in list(zip(places, start.items, strict=True))[: 1 if alike else None]:
+        mine = structs.replace(extra, index=i if start.foreach else None, rerun=within.get(i))
+        priority = held.priority if start.priority is None else start.priority
+        due_at = now + start.delay if start.delay else 0
+        with shared(meter):
+            one = execution_of(target, mine, lead, due_at=due_at, item=item, priority=priority)
+            refuse_blamed()
+        asked.append(structs.replace(one, envelope=_envelope(course, start, one)))
+    return asked
+
+
+def _differ(target: Target, lead: Lead) -> bool:
+    """Whether executions of a job with other params may stand under other keys, or in other lanes."""
+    spec, policy = target.spec, lead.policy(target.queue)
+    templates = [*(limit.key for limit in spec.limits), spec.sequence]
+    by_param = policy.is_fair and policy.by not in ("job", "caller")
+    circuit = spec.circuit is not None and spec.circuit.key is not None
+    return circuit or by_param or spec.affinity is not None or any("${" in text for text in templates)
+
+
+def _envelope(course: Course, start: Start, one: NewExecution) -> Envelope:
+    """Where a child belongs: to its parent, and under the limit that a foreach has of its own."""
+    envelope = one.envelope
+    keys = structs.replace(keys_of(envelope.keys), child=True)
+    if start.ordered and keys.sequence is None:
+        keys = structs.replace(keys, sequence=sequence_name(course.flow.execution, start.step))
+    elif start.ordered:
+        fan = fan_key(course.flow.execution, start.step, 1)
+        keys = structs.replace(keys, limits=tuple(sorted((*keys.limits, fan))))
+    elif start.concurrency is not None and start.concurrency < len(start.items):
+        fan = fan_key(course.flow.execution, start.step, start.concurrency)
+        keys = structs.replace(keys, limits=tuple(sorted((*keys.limits, fan))))
+    return structs.replace(
+        envelope, keys=encode_keys(keys), parent=course.flow.execution, deadline=course.held.deadline
+    )
+
+
+def _fan_out(
+    course: Course,
+    start: Start,
+    asked: Sequence[NewExecution],
+    new_id: NewId,
+    now: Instant,
+    begun: Begun,
+) -> Script[None]:
+    """Lay the children of a foreach in as few parcels as can be."""
+    asked = yield from in_their_lanes(asked, now)
+    if start.places is not None or len(asked) == len(start.items):
+        _, parcels = place(asked, {}, new_id, now)
+    else:
+        parcels = list(_lots(start.items, asked[0], new_id, now))
+    begun.parcels += parcels
+    begun.fanned += [(*course.held.place, start.step, parcel.id, len(parcel), False) for parcel, _ in parcels]
+    course.began(start.step, parcels[0][0].id)
+
+
+def _lots(items: Sequence[bytes], like: NewExecution, new_id: NewId, now: Instant) -> Iterator[tuple[Parcel, int]]:
+    """Parcels of items on the same terms; each tells where its first stands among all."""
+    envelope = like.envelope if like.envelope.due_at else structs.replace(like.envelope, due_at=now)
+    at = 0
+    for count in loads(map(len, items)):
+        extra: Extra = structs.replace(like.extra, index=at)
+        yield make_parcel(parcel_id(new_id()), envelope, items[at : at + count], [extra] * count, now), like.rank_lead
+        at += count
+
+
+def _lay(
+    single: Sequence[tuple[Course, Start, NewExecution]], new_id: NewId, now: Instant, begun: Begun
+) -> Script[None]:
+    """Lay single children; those of one workflow that run the same share a parcel."""
+    if not single:
+        return
+    asked = yield from in_their_lanes([one for _, _, one in single], now)
+    receipts, parcels = place(asked, {}, new_id, now)
+    begun.parcels += parcels
+    for (course, start, _), (receipt, *_) in zip(single, receipts, strict=True):
+        course.began(start.step, receipt.execution_id)

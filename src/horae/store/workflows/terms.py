@@ -1,0 +1,94 @@
+"""Terms of steps: what they run, how they rank where they stand in line, and whether their lane is open.
+
+They are read together with the rows of a workflow that its next decision asks for, so that a step that follows another
+costs no statement more; what that leaves out is looked up. A lane's being open holds until the commit, as in a claim:
+whoever holds or limits it waits for whoever has looked.
+"""
+
+from collections.abc import Collection
+from functools import lru_cache
+from uuid import UUID
+
+import msgspec
+
+from horae.env import Instant, Micros
+from horae.features.rollouts.store import rollouts
+from horae.model.admission.policy import Policy
+from horae.model.admission.rank import Leads
+from horae.model.definitions.job import Spec
+from horae.model.workflows.decisions.flow import Pin
+from horae.store.admission.coarse import is_open
+from horae.store.base.shelves import Columns
+from horae.store.fleet.expectations import expected_of
+from horae.store.script import ForEach, Row, Script, Statement
+from horae.store.triggers.targets import Lead, Target
+
+# Of a job `j`, one of its versions `v` and its queue `q`, at an instant that is given.
+COLUMNS = (
+    "j.id, j.namespace, (SELECT n.name FROM namespaces n WHERE n.id = j.namespace), j.name, j.state, v.version, v.spec,"
+    f" v.queue, v.lane, j.rollout, q.policy, {is_open('v.lane', 'given.at', 'false')}"
+)
+ROLLOUT = 9  # its place among them
+PINNED = Statement(
+    "targets_of_pins",
+    f"SELECT {COLUMNS} FROM given JOIN jobs j ON j.id = given.job"
+    " JOIN job_versions v ON v.job = j.id AND v.version = given.version JOIN queues q ON q.id = v.queue",
+)
+PIN: Columns = (("job", "uuid"), ("version", "int"), ("at", "bigint"))
+
+
+class Terms:
+    """What is known inside one transaction."""
+
+    def __init__(self) -> None:
+        self.targets: dict[Pin, Target] = {}
+        self.open: set[int] = set()  # lanes that are neither held nor limited
+        self._policies: dict[int, Policy] = {}
+
+    def learn(self, row: Row) -> None:
+        """Take in what was read with something else; a job with a rollout is looked up."""
+        if row[0] is not None and row[ROLLOUT] is None:
+            self._take(row, {})
+
+    def look_up(self, pins: Collection[Pin], now: Instant) -> Script[None]:
+        """Read what is not known of these."""
+        missing = sorted((pin.job, pin.version, now) for pin in pins if pin not in self.targets)
+        if not missing:
+            return
+        rows = yield ForEach(PINNED, PIN, missing)
+        rolling = {row[0] for row in rows if row[ROLLOUT] is not None}
+        found = (yield from rollouts.on(rolling)) if rolling else {}
+        since = {(job, version): rollout.since for job, (rollout, arms) in found.items() for version in arms}
+        for row in rows:
+            self._take(row, since)
+
+    def lead(self, now: Instant) -> Script[Lead]:
+        """How far ranks lie before their arrival, by the policies of the queues."""
+        policies, learned = self._policies, dict[UUID, Micros]()
+        if any(policy.inner.kind == "shortest" for policy in policies.values()):
+            learned = yield from expected_of({pin.job for pin in self.targets}, now)
+        return Leads(lambda queue: policies.get(queue, _PLAIN), lambda job: learned.get(job, 0))
+
+    def _take(self, row: Row, since: dict[tuple[UUID, int], Instant]) -> None:
+        job, namespace, owner, name, state, version, spec, queue, lane, _, policy, is_open_now = row
+        self.targets[Pin(job, version)] = Target(
+            job=job, namespace=namespace, key=f"{owner}/{name}", name=name, state=state, version=version,
+            spec=_read_spec(spec), queue=queue, lane=lane, chosen=since.get((job, version), 0),
+        )  # fmt: skip
+        self._policies[queue] = _read_policy(policy)
+        if is_open_now:
+            self.open.add(lane)
+
+
+_PLAIN = Policy()
+
+
+@lru_cache(maxsize=1024)
+def _read_spec(text: str) -> Spec:
+    """Steps by the thousand are of a few jobs."""
+    return msgspec.json.decode(text, type=Spec)
+
+
+@lru_cache(maxsize=256)
+def _read_policy(text: str) -> Policy:
+    return msgspec.json.decode(text, type=Policy)

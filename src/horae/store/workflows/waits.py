@@ -1,0 +1,161 @@
+"""What steps of workflows wait for: written down when they begin to wait, and gone when the wait is over.
+
+Signals that came before are taken at once. Events are laid down beside the step by the transaction that keeps them,
+which locks no workflow; whoever looks at workflows that are due decides about them.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from horae.env import Instant
+from horae.model.workflows.decisions.flow import FINAL, Await, Ended
+from horae.model.workflows.decisions.values import Approval, Sleep, Wait
+from horae.model.workflows.decisions.waits import KINDS, name_of, passes
+from horae.store.base.deferred import Change, Deferred
+from horae.store.base.shelves import ITEM, Columns
+from horae.store.executions.durable.signal_rows import TAKE, kept_of
+from horae.store.executions.told import Stepped
+from horae.store.script import Fetch, ForEach, Insert, Script, Statement
+from horae.store.triggers.dependencies.starts import Started
+from horae.store.workflows.course import Course
+
+STEP: Columns = (*ITEM, ("step", "text"))
+WAITS: Columns = (
+    *STEP, ("namespace", "int"), ("kind", "text"), ("name", "text"), ("wait", "text"), ("remind_at", "bigint"),
+    ("at", "bigint"),
+)  # fmt: skip
+NEWS: Columns = (*STEP, ("event", "uuid"), ("told", "bytea"), ("at", "bigint"))
+DROP = Statement(
+    "drop_flow_waits",
+    "DELETE FROM flow_waits USING given WHERE flow_waits.parcel = given.parcel AND flow_waits.item = given.item"
+    " AND flow_waits.step = given.step",
+)
+DROP_NEWS = Statement(
+    "drop_flow_news",
+    "DELETE FROM flow_news USING given WHERE flow_news.parcel = given.parcel AND flow_news.item = given.item"
+    " AND flow_news.step = given.step",
+)
+LISTENING = Statement(
+    "steps_listening",
+    "SELECT w.parcel, w.item, w.step, given.name FROM given JOIN flow_waits w ON w.namespace = given.namespace"
+    " AND w.name = given.name AND w.kind = 'event'",
+)
+OF_FLOW = Statement(
+    "waits_of_flow",
+    "SELECT w.step, w.kind, w.name, w.wait FROM flow_waits w WHERE w.parcel = $1 AND w.item = $2 ORDER BY w.at, w.step",
+)
+FLOWS_WITH_NEWS = Statement(
+    "flows_with_news",
+    "SELECT DISTINCT f.execution FROM flow_news n JOIN flows f ON f.parcel = n.parcel AND f.item = n.item LIMIT $1",
+)
+NEWS_OF = Statement(
+    "news_of_flow",
+    "SELECT n.at, n.event, n.step, n.told FROM flow_news n WHERE n.parcel = $1 AND n.item = $2",
+)
+REMIND = Statement(
+    "reminders_due",
+    "SELECT w.parcel, w.item, w.step, w.wait, f.execution, f.job, f.namespace FROM flow_waits w"
+    " JOIN flows f ON f.parcel = w.parcel AND f.item = w.item WHERE w.remind_at <= $1 ORDER BY w.remind_at LIMIT $2",
+)
+REMINDED = Statement(
+    "set_reminders",
+    "UPDATE flow_waits SET remind_at = given.remind_at FROM given WHERE flow_waits.parcel = given.parcel"
+    " AND flow_waits.item = given.item AND flow_waits.step = given.step",
+)
+_read_wait = msgspec.json.Decoder(Wait).decode
+
+
+def begin(course: Course, awaits: Sequence[Await], moves: Deferred, now: Instant) -> Script[list[Ended]]:
+    """Steps begin to wait; those for which a signal has come already have ended."""
+    place, rows, ended = course.held.place, [], list[Ended]()
+    for one in awaits:
+        if isinstance(one.wait, Sleep):
+            continue
+        kind, name = KINDS[type(one.wait)], name_of(one.step, one.wait)
+        kept = (yield from kept_of(*place, name)) if kind in ("signal", "callback") else []
+        if kept:
+            yield Fetch(TAKE, (*place, kept[0].id, one.step))
+            ended.append(Ended(step=one.step, result=kept[0].payload))
+            continue
+        wait = msgspec.json.encode(one.wait).decode()
+        rows.append((*place, one.step, course.held.namespace, kind, name, wait, one.remind_at, now))
+    if rows:
+        moves.add([Insert("flow_waits", WAITS, rows)])
+    return ended
+
+
+def ends(course: Course) -> list[Change]:
+    """What the waits that are over leave to be written."""
+    over = [
+        (*course.held.place, step)
+        for step, state in course.stepped.items()
+        if state in FINAL and step in course.plan.nodes and _leaves_a_row(course, step)
+    ]
+    return [ForEach(DROP, STEP, over), ForEach(DROP_NEWS, STEP, over)] if over else []
+
+
+def _leaves_a_row(course: Course, step: str) -> bool:
+    wait = course.plan.nodes[step].step.wait
+    return wait is not None and not isinstance(wait, Sleep)
+
+
+def waits_of(place: tuple[UUID, int]) -> Script[list[tuple[str, str, str, Wait]]]:
+    """What a workflow's steps wait for, the longest first: step, kind, name and all of it."""
+    rows = yield Fetch(OF_FLOW, place)
+    return [(step, kind, name, _read_wait(wait)) for step, kind, name, wait in rows]
+
+
+def lay_down(
+    namespace: int, events: Iterable[tuple[UUID, str, dict[str, Any]]], now: Instant
+) -> Script[bool]:  # fmt: skip
+    """Events have come: lay each beside the steps that listen to its name. Whether there are any."""
+    named: dict[str, list[tuple[UUID, dict[str, Any]]]] = {}
+    for id, name, told in events:
+        named.setdefault(name, []).append((id, told))
+    given = [(namespace, name) for name in sorted(named)]
+    found = yield ForEach(LISTENING, (("namespace", "int"), ("name", "text")), given)
+    rows = [
+        (parcel, item, step, id, msgspec.json.encode(told), now)
+        for parcel, item, step, name in found
+        for id, told in named[name]
+    ]
+    if rows:
+        yield Insert("flow_news", NEWS, rows, conflict="ON CONFLICT DO NOTHING")
+    return bool(rows)
+
+
+def with_news(limit: int) -> Script[list[UUID]]:
+    """Workflows beside whose steps something lies."""
+    return [row[0] for row in (yield Fetch(FLOWS_WITH_NEWS, (limit,)))]
+
+
+def hear(course: Course, moves: Deferred) -> Script[list[Ended]]:
+    """The waits of a workflow that events have ended; those that nobody waited for are forgotten."""
+    place = course.held.place
+    rows = sorted((yield Fetch(NEWS_OF, place)), key=lambda row: row[:2])
+    ended: dict[str, Ended] = {}
+    for _, _, step, told in rows:
+        node = course.plan.nodes.get(step)
+        if node is None or step in ended:
+            continue
+        event = msgspec.json.decode(told)
+        if (yield from course.ask(passes(node, course.held.about, event), moves)):
+            ended[step] = Ended(step=step, result=told)
+    yield ForEach(DROP_NEWS, STEP, sorted({(*place, row[2]) for row in rows}))
+    return list(ended.values())
+
+
+def remind(limit: int, now: Instant, done: Started) -> Script[None]:
+    """Tell again of approvals that wait: their steps are told as waiting once more, and the next time is set."""
+    rows = yield Fetch(REMIND, (now, limit))
+    again = []
+    for parcel, item, step, wait, execution, job, namespace in rows:
+        approval = _read_wait(wait)
+        span = approval.remind if isinstance(approval, Approval) else None
+        again.append((parcel, item, step, None if span is None else now + span))
+        done.stepped.append(Stepped(execution, job, namespace, step, "waiting"))
+    if again:
+        yield ForEach(REMINDED, (*STEP, ("remind_at", "bigint")), sorted(again))

@@ -1,0 +1,1 @@
+"""Running user code: the context it gets, durable steps, failures, artifacts and transactions."""

@@ -1,0 +1,71 @@
+"""Files that executions leave behind, on their way to a server."""
+
+import asyncio
+import mimetypes
+import os
+import stat
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from horae.model.executions.output.artifact import DEFAULT_TYPE, MOST_ARTIFACTS, check_name, check_type
+from horae.worker.code.asks import Bring
+
+PIECE = 256 * 1024
+Content = str | os.PathLike[str] | bytes
+
+
+@contextmanager
+def bringing(name: str, content: Content, type: str | None = None) -> Iterator[Bring]:
+    """What to ask for so that a file, or bytes, are kept under a name; the file is there as long as this lasts.
+
+    Other processes read it, so bytes become a file, too.
+    """
+    kind = check_type(type or guessed(name))
+    check_name(name)
+    if not isinstance(content, bytes):
+        path = Path(content).absolute()
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no file {path} to keep as {name!r}")
+        yield Bring(name, str(path), kind)
+        return
+    descriptor, written = tempfile.mkstemp(prefix="horae-artifact-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        yield Bring(name, written, kind)
+    finally:
+        Path(written).unlink(missing_ok=True)
+
+
+def guessed(name: str) -> str:
+    """The media type that a name's ending stands for."""
+    return mimetypes.guess_type(name)[0] or DEFAULT_TYPE
+
+
+def found_in(folder: Path, owner: int | None = None) -> list[Bring]:
+    """What a command left in its folder: plain files, by their paths below it, as many as can be kept."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    names = [(path.relative_to(folder).as_posix(), path) for path in files[: MOST_ARTIFACTS + 1]]
+    return [Bring(name, str(path), guessed(name), owner) for name, path in names]
+
+
+def opened(path: str, owner: int | None) -> BinaryIO:
+    """A plain file, open. What was put in its place since it was found is refused: it may lead to others' files."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode) or owner not in (None, found.st_uid):
+        file.close()
+        raise PermissionError(f"{path} is not a plain file of the user that the command ran as")
+    return file
+
+
+async def pieces_of(bring: Bring) -> AsyncIterator[bytes]:
+    """A file's content as it is now, up to the length it has now."""
+    with await asyncio.to_thread(opened, bring.path, bring.owner) as file:
+        left = os.fstat(file.fileno()).st_size
+        while left > 0 and (piece := await asyncio.to_thread(file.read, min(PIECE, left))):
+            left -= len(piece)
+            yield piece

@@ -1,0 +1,360 @@
+"""`ctx`: what a running function knows about its execution, and how it talks back.
+
+The same class serves functions on the event loop, in threads and in child processes; a `Port` carries what it says.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw, Struct
+
+from horae.env import Instant
+from horae.model.base.instant import parse_instant
+from horae.model.base.trace import Carried
+from horae.model.executions.lot_items import is_submission
+from horae.model.executions.signals import Cancelled, GiveUp, Span, micros_of
+from horae.model.fleet.protocol import Submit
+from horae.model.tenancy.secret_refs import SCHEME
+from horae.worker.code.artifacts import Content, bringing
+from horae.worker.code.asks import Ask, Kept, Port, Submissions, Submitted
+from horae.worker.code.durable import SLEEP, WAIT, Backoff, Memo, check_name, check_signal
+from horae.worker.code.sync_face import SyncFace
+from horae.worker.code.transactions import Transaction
+from horae.worker.processes.scripts import Call, Pending, Script
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NO_SECRETS: Mapping[str, str] = {}
+_HOW = {"delay", "at", "key", "priority", "tags"}  # what a submission may say beside its params
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """What is known of an execution when it begins."""
+
+    execution_id: UUID
+    job: str
+    attempt: int
+    token: int
+    failures: int
+    scheduled_at: Instant
+    deadline: Instant | None = None
+    priority: int = 4
+    parent: UUID | None = None
+    tags: dict[str, str] = {}
+    trace: str | None = None
+    trace_state: str | None = None
+    interval: tuple[Instant, Instant] | None = None
+    upstream: tuple[UUID, ...] = ()
+    params: Raw = Raw(b"{}")  # the item as it was submitted
+    defaults: Raw = Raw(b"{}")  # the job's own params
+    durable: bool = False
+
+
+class Log:
+    """The execution's log: `ctx.log("text")`, or by level as in `ctx.log.warning("%s left", 3)`."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+
+    def __call__(self, message: object, *args: object) -> None:
+        self._write("INFO", message, args)
+
+    def debug(self, message: object, *args: object) -> None:
+        self._write("DEBUG", message, args)
+
+    def info(self, message: object, *args: object) -> None:
+        self._write("INFO", message, args)
+
+    def warning(self, message: object, *args: object) -> None:
+        self._write("WARNING", message, args)
+
+    def error(self, message: object, *args: object) -> None:
+        self._write("ERROR", message, args)
+
+    def _write(self, level: str, message: object, args: tuple[object, ...]) -> None:
+        self._port.log("log", f"{level} {_formatted(message, args)}")
+
+
+class Context:
+    """One execution as its function sees it."""
+
+    __horae_context__ = True
+
+    def __init__(self, facts: Facts, port: Port, secrets: Mapping[str, str] = NO_SECRETS) -> None:
+        self._facts = facts
+        self._secrets = secrets
+        self._port = port
+        self._calls = 0
+        self._left: dict[int, str] = {}  # what was asked for and not done yet
+        self.log = Log(port)
+        self._memo = Memo(port, attempt=facts.attempt, durable=facts.durable, warn=self.log.warning)
+        self.sync = SyncFace(self)
+
+    @property
+    def execution_id(self) -> UUID:
+        return self._facts.execution_id
+
+    @property
+    def job(self) -> str:
+        return self._facts.job
+
+    @property
+    def attempt(self) -> int:
+        return self._facts.attempt
+
+    @property
+    def token(self) -> int:
+        """The fencing token: hand it to whatever the job writes to, and let that refuse smaller ones."""
+        return self._facts.token
+
+    @property
+    def failures(self) -> int:
+        """How often this execution failed before."""
+        return self._facts.failures
+
+    @property
+    def priority(self) -> int:
+        return self._facts.priority
+
+    @property
+    def parent(self) -> UUID | None:
+        return self._facts.parent
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        return self._facts.tags
+
+    @property
+    def trace(self) -> str | None:
+        """The W3C trace context that this attempt is in, if any."""
+        return self._facts.trace
+
+    @property
+    def trace_state(self) -> str | None:
+        """The `tracestate` that goes with it, if any."""
+        return self._facts.trace_state
+
+    @property
+    def scheduled_at(self) -> datetime:
+        return _moment(self._facts.scheduled_at)
+
+    @property
+    def interval(self) -> tuple[datetime, datetime] | None:
+        """The data this execution is about, from a start up to an end; what it submits inherits it."""
+        interval = self._facts.interval
+        return None if interval is None else (_moment(interval[0]), _moment(interval[1]))
+
+    @property
+    def upstream(self) -> tuple[UUID, ...]:
+        """The executions because of which this one started, when its job depends on others."""
+        return self._facts.upstream
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When this attempt must have ended: by its timeout, that of all attempts, or the execution's own deadline."""
+        return None if self._facts.deadline is None else _moment(self._facts.deadline)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The params as JSON values: the job's own, overridden by the submission's."""
+        own = msgspec.json.decode(self._facts.defaults)
+        return {**own, **(msgspec.json.decode(self._facts.params) or {})}
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the execution should stop: cancelled, timed out, preempted, or its worker is leaving."""
+        return self._port.interrupted is not None
+
+    def raise_if_cancelled(self) -> None:
+        """Stop here if the execution should stop."""
+        if self.cancelled:
+            raise Cancelled(f"stopped by request ({self._port.interrupted})")
+
+    def secret(self, name: str) -> str:
+        """The value of a secret that the job's `secrets` names. It is covered by *** wherever it is told on."""
+        value = self._secrets.get(name.removeprefix(SCHEME))
+        if value is None:
+            raise LookupError(f"{self.job} names no secret {name!r}: declare it with @app.job(secrets=[{name!r}])")
+        return value
+
+    def heartbeat(self) -> None:
+        """Tell that the execution is alive, for jobs with `timeouts.heartbeat`; progress tells it, too. It is cheap."""
+        self._port.heartbeat()
+
+    def progress(self, percent: float, message: str = "") -> None:
+        """Tell how far the execution is, from 0 to 100."""
+        self._port.progress(min(100.0, max(0.0, float(percent))), message)
+
+    async def submit(self, job: Any, params: Mapping[str, Any] | None = None, **how: Any) -> Submitted:
+        """Submit an execution of another job, by name or by its function.
+
+        It is idempotent: the n-th submission of this execution is the same one in every attempt. `how` takes delay,
+        at, key, priority and tags, and `call` to name the submission instead of counting it.
+        """
+        done: list[Submitted] = await self._ask(self._submissions(job, [params or {}], how))
+        return done[0]
+
+    async def submit_many(self, job: Any, items: Sequence[Mapping[str, Any]], **how: Any) -> list[Submitted]:
+        """Submit one execution per item, as one call."""
+        done: list[Submitted] = await self._ask(self._many(job, items, how))
+        return done
+
+    def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *args: Any,
+        retries: int = 0,
+        backoff: Backoff = None,
+        **kwargs: Any,
+    ) -> Pending:
+        """Run a function once per execution: a later attempt gets the remembered result instead.
+
+        The result is what JSON makes of it, in the first attempt too. A name and its count stand for one step of the
+        execution. `retries` tries the step itself again, where it is, after `backoff`: a span that doubles, or a list.
+        """
+        key = self._memo.key(self._port.hide(check_name(name)))
+        return self._pending(self._memo.step(key, Call(function, args, kwargs), retries, backoff), f"step({name!r})")
+
+    def sleep(self, span: Span | None = None, *, until: datetime | str | None = None) -> Pending:
+        """Wait for a span or until an instant; more than a second without a worker, whatever happens meanwhile."""
+        if (span is None) == (until is None):
+            raise TypeError("sleep takes a span, or until=")
+        wait = None if span is None else micros_of(span)
+        until_at = None if until is None else _instant(until)
+        return self._pending(self._memo.sleep(self._memo.key(SLEEP), wait, until_at), "sleep")
+
+    def wait_for(self, signal: str, *, timeout: Span | None = None, filter: str | None = None) -> Pending:
+        """Wait for a signal without a worker, and return its payload; one that came before counts.
+
+        `filter` is one expression, as in "${signal.payload.amount > 10}". Raises SignalTimeout after `timeout`.
+        """
+        key = self._memo.key(WAIT + self._port.hide(check_signal(signal)))
+        span = None if timeout is None else micros_of(timeout)
+        return self._pending(self._memo.wait_for(key, signal, filter, span), f"wait_for({signal!r})")
+
+    def checkpoint(self, state: Any) -> Pending:
+        """Keep a state, up to 64 KiB of JSON, for the next attempt; the last one counts."""
+        return self._pending(self._memo.checkpoint(state), "checkpoint")
+
+    def restored(self, default: Any = None) -> Pending:
+        """The state that the last checkpoint kept, in this attempt or one before."""
+        return self._pending(self._memo.restored(default), "restored")
+
+    def gather(self, *parts: Any, limit: int | None = None) -> Pending:
+        """Do steps side by side, at most `limit` at once, and return all results in their order.
+
+        Each is remembered by itself. When some fail, the others are finished first; then the first error is raised.
+        """
+        return self._pending(self._memo.gather(parts, limit), "gather")
+
+    async def artifact(self, name: str, content: Content, *, type: str | None = None) -> Kept:
+        """Keep a file, given by its path, or bytes under a name: whoever looks at the execution can read it.
+
+        What was kept under that name before is replaced.
+        """
+        with bringing(name, content, type) as file:
+            kept: Kept = await self._ask(file)
+            return kept
+
+    def transaction(self, connection: Any) -> Transaction:
+        """Steps whose result is kept in the user's own database, in the same transaction as their effect."""
+        return Transaction(connection, self._memo, self._facts.execution_id, self._facts.attempt, self._pending)
+
+    def _pending(self, script: Script[Any], what: str) -> Pending:
+        return Pending(self._port, script, self._left, what)
+
+    def _check_done(self) -> None:
+        """What was asked for and never done is a mistake that would else pass for a success. Raises GiveUp."""
+        for what in self._left.values():
+            sync = what.partition("(")[0]
+            raise GiveUp(f"ctx.{what} was never done: await it, or in a sync function say ctx.sync.{sync}(...)")
+
+    async def _ask(self, ask: Ask) -> Any:
+        return await asyncio.wrap_future(self._port.ask(ask))
+
+    def _many(self, job: Any, items: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> Submissions:
+        name = getattr(job, "name", job)
+        if any(is_submission(item, name) for item in items):
+            said = 'items are params; what is common to all goes beside them: submit_many(job, [{"a": 1}], tags={...})'
+            raise TypeError(said)
+        return self._submissions(job, items, how)
+
+    def _submissions(self, job: Any, items: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> Submissions:
+        self._calls += 1
+        call = how.pop("call", None) or str(self._calls)
+        name = getattr(job, "name", job)
+        if unknown := how.keys() - _HOW:
+            wrong = ", ".join(sorted(unknown))
+            raise TypeError(f'params of a submission are one mapping: submit("{name}", {{...}}), not {wrong}=...')
+        facts = self._facts
+        trace = Carried(facts.trace, facts.trace_state)
+        return Submissions(
+            call, [_submission(name, item, interval=facts.interval, trace=trace, **how) for item in items]
+        )
+
+
+CURRENT: ContextVar[Callable[[], Context | None]] = ContextVar("horae_current")
+
+
+def current() -> Context:
+    """The context of the execution that runs here; outside of one there is none to give."""
+    context = current_or_none()
+    if context is None:
+        raise RuntimeError("no execution is running here")
+    return context
+
+
+def current_or_none() -> Context | None:
+    """The context of the execution that runs here, if any."""
+    find = CURRENT.get(None)
+    return None if find is None else find()
+
+
+def _formatted(message: object, args: tuple[object, ...]) -> str:
+    try:
+        return str(message) % args if args else str(message)
+    except (TypeError, ValueError):
+        return f"{message} {args}"
+
+
+def _submission(
+    job: str,
+    params: Mapping[str, Any],
+    *,
+    delay: Span | None = None,
+    at: datetime | str | None = None,
+    key: str | None = None,
+    priority: int | None = None,
+    tags: dict[str, str] | None = None,
+    interval: tuple[Instant, Instant] | None = None,
+    trace: Carried,
+) -> Submit:
+    return Submit(
+        job=job,
+        params=Raw(msgspec.json.encode(params)),
+        delay=None if delay is None else micros_of(delay),
+        at=None if at is None else _instant(at),
+        key=key,
+        priority=priority,
+        tags=tags or {},
+        interval=interval,
+        trace=trace.parent,
+        trace_state=trace.state,
+    )
+
+
+def _moment(instant: Instant) -> datetime:
+    return _EPOCH + timedelta(microseconds=instant)
+
+
+def _instant(at: datetime | str) -> Instant:
+    if isinstance(at, str):
+        return parse_instant(at)
+    if at.tzinfo is None:
+        raise ValueError("a time without a zone names no instant; give it tzinfo")
+    return (at - _EPOCH) // timedelta(microseconds=1)

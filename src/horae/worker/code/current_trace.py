@@ -1,0 +1,38 @@
+"""The trace that functions run in, for whoever asks OpenTelemetry's API: their own spans, and the SDK's client."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from horae.model.base.trace import Carried, read_trace
+
+
+def inside(carried: Carried, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that sees a trace as the current one."""
+    if read_trace(carried.parent) is None:
+        return function
+
+    def seeing(*args: Any, **kwargs: Any) -> Any:
+        with within(carried):
+            return function(*args, **kwargs)
+
+    return seeing
+
+
+@contextmanager
+def within(carried: Carried) -> Iterator[None]:
+    """Have a trace be the current one, for whoever asks OpenTelemetry's API."""
+    given = read_trace(carried.parent, carried.state)
+    if given is None:
+        yield
+        return
+    from opentelemetry import context, trace
+
+    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED if given.sampled else trace.TraceFlags.DEFAULT)
+    state = trace.TraceState.from_header([given.state]) if given.state else None
+    span = trace.SpanContext(int(given.trace_id, 16), int(given.span_id, 16), True, flags, state)
+    token = context.attach(trace.set_span_in_context(trace.NonRecordingSpan(span)))
+    try:
+        yield
+    finally:
+        context.detach(token)

@@ -1,0 +1,80 @@
+"""Errands: what running executions ask, put to the servers until one answers."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+from msgspec import Raw
+
+from horae.env import SECOND, Env
+from horae.errors import BadInput, Busy, SessionEnded
+from horae.model.fleet.protocol import Await, ChildSubmit, Step
+from horae.worker.code.asks import Ask, Bring, Keep, Nap, Now, Recall, Submissions, Submitted, WaitFor
+from horae.worker.code.keeping import Keeper
+from horae.worker.holding import Item
+from horae.worker.outbox import key_of
+from horae.worker.session import Session
+from horae.worker.transport import Transport
+
+FIRST_WAIT = 0.05  # seconds before an ask is repeated
+
+
+class Errands:
+    """Runs them for all executions of a worker. `back_off` waits about so long and tells the next wait."""
+
+    def __init__(self, env: Env, transport: Transport, back_off: Callable[[float], Awaitable[float]]) -> None:
+        self._env, self._transport, self._back_off = env, transport, back_off
+        self._keeper = Keeper(transport.remember)
+
+    async def run(self, session: Session, item: Item, ask: Ask) -> Any:
+        """Put an execution's question to the servers until one answers."""
+        wait = FIRST_WAIT
+        while not session.ended:
+            try:
+                return await self._once(session, item, ask)
+            except Busy:
+                wait = await self._back_off(wait)
+        raise SessionEnded("The worker's session has ended.", "Stop: this execution runs elsewhere.")
+
+    async def close(self) -> None:
+        """Let go of everything at once."""
+        await self._keeper.close()
+
+    async def _once(self, session: Session, item: Item, ask: Ask) -> Any:
+        parcel, index, attempt = key_of(item)
+        if isinstance(ask, Keep):
+            step = Step(parcel=parcel, item=index, attempt=attempt, name=ask.name, result=ask.result)
+            return await self._keeper.keep(session.id, step)
+        if isinstance(ask, Recall):
+            return await self._recall(session, parcel, index)
+        if isinstance(ask, Now):
+            return session.instant(self._env.clock.monotonic())
+        if isinstance(ask, Nap):
+            return await self._env.clock.sleep(ask.span / SECOND)
+        if isinstance(ask, Bring):
+            return await self._transport.bring(session.id, parcel, index, attempt, ask)
+        if isinstance(ask, WaitFor):
+            wait = Await(
+                parcel=parcel, item=index, attempt=attempt, step=ask.step, signal=ask.signal, filter=ask.filter,
+                timeout=ask.timeout,
+            )  # fmt: skip
+            return await self._transport.wait_for_signal(session.id, wait)
+        body = ChildSubmit(parcel=parcel, item=index, attempt=attempt, call=ask.call, submissions=ask.submissions)
+        return await self._submit(session, body, ask)
+
+    async def _submit(self, session: Session, body: ChildSubmit, ask: Submissions) -> list[Submitted]:
+        taken = await self._transport.submit_children(session.id, body)
+        if len(taken) < len(ask.submissions):
+            said = f"The server took {len(taken)} of {len(ask.submissions)} submissions of {ask.submissions[0].job!r}."
+            raise BadInput(said, "Look whether that job exists and takes these params.", field="job")
+        return taken
+
+    async def _recall(self, session: Session, parcel: UUID, item: int) -> dict[str, Raw]:
+        """Everything that earlier attempts had remembered."""
+        found: dict[str, Raw] = {}
+        after: str | None = ""
+        while after is not None:
+            page = await self._transport.known_steps(session.id, parcel, item, after)
+            found |= page.steps
+            after = page.next
+        return found

@@ -1,0 +1,179 @@
+"""From an exception to what the server is told about it."""
+
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from horae import worker
+from horae.env import Micros
+from horae.model.definitions.function_signature import BadParams
+from horae.model.executions.output.artifact import MAX_BROUGHT
+from horae.model.executions.signals import Cancelled, GiveUp, Retry, Suspended, micros_of, waits_in_group
+from horae.model.fleet.protocol import MAX_INLINE_RESULT, ToldFailure, ToldKind
+from horae.worker.code.retry_after import asked_of
+from horae.worker.holding import CANCELLED, RELEASED, Fate
+
+MAX_TRACEBACK = 16 * 1024
+MAX_MESSAGE = 4 * 1024
+MOST_NAMES = 16  # of an error's class and its parents
+_OURS = worker.__path__[0]
+
+# A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
+RetryFunction = Callable[[int, BaseException], Any]
+
+
+def clean(text: str) -> str:
+    """A text that every store and wire can carry: no lone surrogates, no NUL."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def failed(
+    type: str,
+    message: str,
+    *,
+    permanent: bool = False,
+    exit_code: int | None = None,
+    kind: ToldKind = "error",
+) -> Fate:
+    """A failure that the worker itself found."""
+    error = ToldFailure(type=type, message=shorten(clean(message), MAX_MESSAGE), permanent=permanent, kind=kind)
+    return Fate(outcome="failed", error=error, exit_code=exit_code)
+
+
+def fate_of(error: BaseException, retry: RetryFunction | None, failures: int) -> Fate:
+    """What an exception of the job's code means; `failures` counts this one."""
+    if isinstance(error, Suspended):
+        return Fate(outcome="suspended", wake_at=error.wake_at, waits=error.waits)
+    if waits_in_group(error):
+        said = "a task of a group waited without a worker; run branches that sleep or wait with ctx.gather"
+        return failed("NotDurable", said, permanent=True)
+    if isinstance(error, Cancelled):
+        return CANCELLED
+    if isinstance(error, BadParams):
+        return failed("BadParams", str(error), permanent=True)
+    told, after, gone = _judged(error, retry, failures)
+    status, wished = asked_of(told)
+    return Fate(
+        outcome="failed",
+        error=ToldFailure(
+            type=type(told).__name__,
+            message=shorten(clean(_message(told)), MAX_MESSAGE),
+            traceback=trace(told),
+            permanent=gone,
+            retry_after=wished if after is None else after,
+            names=names_of(type(told)),
+            status=status,
+        ),
+    )
+
+
+def names_of(kind: type[BaseException]) -> tuple[str, ...]:
+    """An error's class and its parents as rules may call them: with their modules, those of Python without."""
+    parents = kind.__mro__[: kind.__mro__.index(BaseException)][:MOST_NAMES]
+    return tuple(
+        clean(c.__qualname__ if c.__module__ == "builtins" else f"{c.__module__}.{c.__qualname__}")[:256]
+        for c in parents
+    )
+
+
+def _judged(
+    error: BaseException, retry: RetryFunction | None, failures: int
+) -> tuple[BaseException, Micros | None, bool]:
+    """The error to tell of, when the job wants its next try, and whether it gives up.
+
+    The job's own rule is asked about everything but its own signals; a rule that fails is itself the error.
+    """
+    if isinstance(error, Retry):
+        return error, error.after, False
+    if isinstance(error, GiveUp) or retry is None:
+        return error, None, isinstance(error, GiveUp)
+    try:
+        wish = retry(failures, error)
+        if wish is None or isinstance(wish, bool):
+            return error, None, wish is False
+        return error, micros_of(wish), False
+    except (Retry, GiveUp) as raised:
+        return _judged(raised, None, failures)
+    except Exception as broken:
+        return broken, None, False
+
+
+def stopped(kind: str, outcome: bytes | Fate, *, once: bool) -> bytes | Fate:
+    """What an item that was told to stop is reported as, given how it ended.
+
+    A result that came in spite of it counts, except after a timeout. What was stopped for the worker's sake goes back
+    uncharged, unless the job may begin only once, or waits without a worker from now on.
+    """
+    if kind in TIMED_OUT:
+        return TIMED_OUT[kind]
+    if isinstance(outcome, bytes) or outcome.outcome == "success":
+        return outcome
+    if kind == "cancel":
+        return CANCELLED
+    if outcome.outcome == "suspended":
+        return outcome
+    if once:
+        return failed("Interrupted", f"stopped ({kind}), and the job may begin only once", permanent=True)
+    return RELEASED
+
+
+def checked(result: bytes) -> bytes | Fate:
+    """The encoded result; one that is too large for a report travels as a file, up to a limit."""
+    if len(result) <= MAX_INLINE_RESULT:
+        return result
+    if len(result) <= MAX_BROUGHT:
+        return Fate(outcome="success", result=result)
+    said = f"the result has {len(result)} bytes and {MAX_BROUGHT} are allowed; store it and return a reference"
+    return failed("ResultTooLarge", said, permanent=True)
+
+
+def unencodable(error: BaseException) -> Fate:
+    """The function returned something JSON cannot carry."""
+    return failed("BadResult", f"the return value cannot be stored as JSON: {_message(error)}", permanent=True)
+
+
+def trace(error: BaseException, *, whole: bool = False) -> str:
+    """The traceback without the worker's own frames (unless `whole`), shortened in the middle."""
+    frames = error.__traceback__
+    while frames is not None and _is_ours(frames) and not whole:
+        frames = frames.tb_next
+    try:
+        text = "".join(traceback.format_exception(type(error), error, frames))
+    except Exception as broken:
+        text = f"{type(error).__name__} (its traceback cannot be shown: {type(broken).__name__})"
+    return shorten(clean(text), MAX_TRACEBACK)
+
+
+def shorten(text: str, limit: int) -> str:
+    """Keep the first quarter and the end of what is too long."""
+    if len(text) <= limit:
+        return text
+    head = limit // 4
+    note = f"\n... {len(text) - limit} characters left out ...\n"
+    return text[:head] + note + text[len(text) - (limit - head - len(note)) :]
+
+
+def _is_ours(frame: TracebackType) -> bool:
+    return frame.tb_frame.f_code.co_filename.startswith(_OURS)
+
+
+def _message(error: BaseException) -> str:
+    """What an exception says; a KeyError says only the key, which alone means nothing to anybody."""
+    try:
+        if isinstance(error, KeyError) and error.args:
+            return f"{type(error).__name__}: {error}"
+        return str(error) or type(error).__name__
+    except Exception:
+        return f"{type(error).__name__} (its message cannot be shown)"
+
+
+# By what told an item to stop.
+TIMED_OUT = {
+    "timeout": failed("RunTimeout", "the attempt took longer than the job's timeout", kind="timeout"),
+    "heartbeat": failed(
+        "HeartbeatTimeout", "nothing was heard of the attempt for as long as timeouts.heartbeat", kind="timeout"
+    ),
+    "total": failed("TotalTimeout", "all attempts took longer together than timeouts.total", kind="timeout"),
+    "start": failed("StartTimeout", "the worker did not begin it in time", kind="timeout"),
+}

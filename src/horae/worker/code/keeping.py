@@ -1,0 +1,84 @@
+"""Steps of many executions, remembered together: one call for all that have ended while the last one was under way."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from msgspec import Raw
+
+from horae.errors import Busy, Conflict, HoraeError, NotFound
+from horae.model.fleet.protocol import MOST_STEPS, Remember, Remembered, Step
+
+IN_FLIGHT = 2  # calls at once
+MOST_BYTES = 1024 * 1024  # of results in one call, unless one alone has more
+
+Send = Callable[[UUID, Remember], Awaitable[Remembered]]
+Waiting = tuple[UUID, Step, "asyncio.Future[Raw]"]
+
+
+class Keeper:
+    """Hands steps to the servers. Whoever asks goes on when its own is kept."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._waiting: deque[Waiting] = deque()
+        self._flushes: set[asyncio.Task[None]] = set()
+
+    async def keep(self, session: UUID, step: Step) -> Raw:
+        """Have a step remembered; the result that counts. Raises what the server refuses it for."""
+        kept: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
+        self._waiting.append((session, step, kept))
+        if len(self._flushes) < IN_FLIGHT:
+            flush = asyncio.create_task(self._flush())
+            self._flushes.add(flush)
+            flush.add_done_callback(self._flushes.discard)
+        return await kept
+
+    async def close(self) -> None:
+        """Let go of everything at once."""
+        for flush in list(self._flushes):
+            flush.cancel()
+        await asyncio.gather(*self._flushes, return_exceptions=True)
+
+    async def _flush(self) -> None:
+        while self._waiting:
+            await self._call(self._next())
+
+    def _next(self) -> list[Waiting]:
+        """As many of one session as one call takes."""
+        batch = [self._waiting.popleft()]
+        size = len(bytes(batch[0][1].result))
+        while self._waiting and len(batch) < MOST_STEPS and self._waiting[0][0] == batch[0][0]:
+            size += len(bytes(self._waiting[0][1].result))
+            if size > MOST_BYTES:
+                break
+            batch.append(self._waiting.popleft())
+        return batch
+
+    async def _call(self, batch: list[Waiting]) -> None:
+        """One call; when it is refused each is sent alone, so that only the guilty one fails."""
+        try:
+            answer = await self._send(batch[0][0], Remember(steps=[step for _, step, _ in batch]))
+        except HoraeError as error:
+            if len(batch) == 1 or isinstance(error, Busy | NotFound):  # it is not about one of them
+                for _, _, kept in batch:
+                    _fail(kept, error)
+                return
+            for one in batch:
+                await self._call([one])
+            return
+        except BaseException:
+            for _, _, kept in batch:
+                kept.cancel()
+            raise
+        for (_, step, kept), told in zip(batch, answer.steps, strict=True):
+            if told.refused:
+                _fail(kept, Conflict("This session does not hold that execution at that attempt.", "Stop running it."))
+            elif not kept.done():
+                kept.set_result(told.result if told.known else step.result)
+
+
+def _fail(kept: "asyncio.Future[Raw]", error: Exception) -> None:
+    if not kept.done():
+        kept.set_exception(error)

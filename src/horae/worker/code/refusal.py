@@ -1,0 +1,87 @@
+"""What to send instead of an exchange that a server refuses to read: less, until what is at fault stands alone.
+
+Nothing else is lost by it: what is left out now is told later. What refers to an execution keeps its order: its log
+lines, then its outcome.
+"""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from msgspec import structs
+
+from horae.model.fleet.protocol import LogLines, Outcome, ToldFailure
+from horae.worker.outbox import Load
+
+REFUSED = "WARNING the server refused a line"
+MOST_SAID = 300  # characters of its reason
+T = TypeVar("T")
+
+
+def lighten(load: Load, reason: str, index: int | None = None) -> tuple[Load, Load]:
+    """What to send now and what later; what is refused alone is replaced by word of it, or left out.
+
+    `index` is the outcome at fault, if the server names it: then nothing else has to wait.
+    """
+    if index is not None and 0 <= index < len(load.outcomes):
+        keep, back = halve(load.outcomes[index : index + 1], reason)
+        outcomes = [*load.outcomes[:index], *keep, *load.outcomes[index + 1 :]]
+        return structs.replace(load, outcomes=outcomes), Load(outcomes=back)
+    if load.outcomes and (load.logs or load.progress or load.started):  # of others: no outcome is at fault for it
+        return structs.replace(load, outcomes=[]), Load(outcomes=load.outcomes)
+    if load.outcomes:
+        keep, back = halve(load.outcomes, reason)
+        return Load(outcomes=keep), Load(outcomes=back)
+    if load.logs and (load.progress or load.started):
+        return Load(logs=load.logs), Load(started=load.started, progress=load.progress)
+    if any(log.open is not None for log in load.logs):  # shown again, if it still has no end
+        return Load(logs=[structs.replace(log, open=None) for log in load.logs if log.lines]), Load()
+    if load.logs:
+        logs, later = halve_logs(load.logs, reason)
+        return Load(logs=logs), Load(logs=later)
+    started, started_later = _in_two(load.started)
+    progress, progress_later = _in_two(load.progress) if not load.started else ([], load.progress)
+    return Load(started=started, progress=progress), Load(started=started_later, progress=progress_later)
+
+
+def _in_two(told: Sequence[T]) -> tuple[list[T], list[T]]:
+    """Halves; one alone is left out: it is not worth more."""
+    middle = len(told) // 2
+    return list(told[:middle]), list(told[middle:]) if len(told) > 1 else []
+
+
+def halve_logs(logs: list[LogLines], reason: str) -> tuple[list[LogLines], list[LogLines]]:
+    """Split log lines in two; those of one attempt by lines; one alone says why instead, under its number."""
+    if len(logs) != 1:
+        middle = len(logs) // 2
+        return logs[:middle], logs[middle:]
+    (log,) = logs
+    middle = len(log.lines) // 2
+    if middle:
+        rest = structs.replace(log, seq=log.seq + middle, lines=log.lines[middle:], left_out=None)
+        return [structs.replace(log, lines=log.lines[:middle])], [rest]
+    ((at, _, text),) = log.lines
+    if text.startswith(REFUSED):
+        return [], []
+    said = f"{REFUSED} of {len(text)} characters: {reason[:MOST_SAID]}"
+    return [structs.replace(log, lines=[(at, "log", said)])], []
+
+
+def halve(outcomes: list[Outcome], reason: str) -> tuple[list[Outcome], list[Outcome]]:
+    """Split outcomes in two; a single one by its items; a single item becomes a failure that says why."""
+    if len(outcomes) != 1:
+        middle = len(outcomes) // 2
+        return outcomes[:middle], outcomes[middle:]
+    outcome = outcomes[0]
+    if outcome.hi - outcome.lo > 1:
+        middle = (outcome.lo + outcome.hi) // 2
+        return [_part(outcome, outcome.lo, middle)], [_part(outcome, middle, outcome.hi)]
+    error = ToldFailure(
+        type="OutcomeRefused", message=f"the server refused this outcome: {reason}"[:2000], permanent=True
+    )
+    return [structs.replace(outcome, outcome="failed", results=[], error=error, wake_at=None)], []
+
+
+def _part(outcome: Outcome, lo: int, hi: int) -> Outcome:
+    cut = slice(lo - outcome.lo, hi - outcome.lo)
+    times = {"started_at": outcome.started_at[cut], "ended_at": outcome.ended_at[cut]}
+    return structs.replace(outcome, lo=lo, hi=hi, results=outcome.results[cut], **times)

@@ -1,0 +1,54 @@
+"""`Retry-After`: when somebody who answered with a failure wants to be asked again."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from horae.env import SECOND, Micros
+from horae.model.base.duration import DAY
+from horae.model.executions.signals import micros_of
+
+LONGEST: Micros = 7 * DAY  # more is not believed
+_STATUSES = range(100, 600)
+
+
+def retry_after(headers: Mapping[str, str]) -> Micros | None:
+    """How long to wait by the headers of an answer: seconds, or a date beside the answer's own."""
+    value = headers.get("retry-after", "").strip()
+    if value.isdecimal() and len(value) < 12:
+        return min(LONGEST, int(value) * SECOND)
+    at, now = _date(value), _date(headers.get("date", ""))
+    if at is None or now is None:
+        return None
+    return min(LONGEST, max(0, int((at - now).total_seconds() * SECOND)))
+
+
+def _date(value: str) -> datetime | None:
+    """A date as headers spell it; one that says no zone cannot be compared."""
+    try:
+        at = parsedate_to_datetime(value)
+    except (ValueError, TypeError, IndexError):
+        return None
+    return at if at.tzinfo is not None else None
+
+
+def asked_of(error: BaseException) -> tuple[int | None, Micros | None]:
+    """The status and the wait that an exception of the job's code carries.
+
+    HTTP libraries put the answer into `response`; `retry_after` on the exception itself, a span as everywhere, counts
+    more. Whatever is not as expected is left alone: the failure is what matters.
+    """
+    try:
+        wish = getattr(error, "retry_after", None)
+        after = None if wish is None or isinstance(wish, bool) else min(LONGEST, max(0, micros_of(wish)))
+    except Exception:
+        after = None
+    try:
+        response: Any = getattr(error, "response", None)
+        status = getattr(response, "status_code", None)
+        if not isinstance(status, int) or status not in _STATUSES:
+            return None, after
+        return status, retry_after(response.headers) if after is None else after
+    except Exception:
+        return None, after

@@ -1,0 +1,182 @@
+"""Steps in the user's own database: the memo commits with the effect, so the effect happens once.
+
+Works with connections of asyncpg, psycopg (sync and async) and sqlite3, told by their class: none of them is imported
+here. The memo is written first and holds its key, so a second attempt that runs at the same time waits for the first.
+Where the connection is in a transaction already, the step is a part of it (a savepoint), and its memo too.
+"""
+
+from collections.abc import Callable, Generator
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from horae.errors import HoraeError
+from horae.model.fleet.protocol import MAX_RESULT
+from horae.worker.code.durable import Memo, check_name, encoded
+from horae.worker.processes.scripts import Call, Pending, Script
+
+STEPS_TABLE = """CREATE TABLE IF NOT EXISTS horae_steps (
+    execution text NOT NULL,
+    name text NOT NULL,
+    result text,
+    attempt integer NOT NULL,
+    at timestamp DEFAULT CURRENT_TIMESTAMP NOT NULL,
+    PRIMARY KEY (execution, name)
+)"""
+CLAIM = (
+    "INSERT INTO horae_steps (execution, name, attempt) VALUES ({}, {}, {})"
+    " ON CONFLICT (execution, name) DO NOTHING RETURNING name"
+)
+READ = "SELECT result FROM horae_steps WHERE execution = {} AND name = {}"
+KEEP = "UPDATE horae_steps SET result = {} WHERE execution = {} AND name = {}"
+
+Rows = list[Any]
+Doing = Generator[Call, Any, Any]
+
+
+class Database:
+    """How one kind of connection runs statements and transactions; what it gives is awaited if it must be."""
+
+    mark = "%s"
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    def fetch(self, text: str, *values: Any) -> Doing:
+        """Run a statement; the first row, if any."""
+        cursor = yield Call(self.connection.execute, (_marked(text, self.mark), values))
+        return (yield Call(cursor.fetchone)) if cursor.description else None
+
+    def begin(self) -> Doing:
+        """Begin a transaction, or a savepoint in the one that there is; what ends it."""
+        block = self.connection.transaction()
+        enter = getattr(block, "__aenter__", None) or block.__enter__
+        leave = getattr(block, "__aexit__", None) or block.__exit__
+        yield Call(enter)
+        return leave
+
+    def end(self, leave: Any, error: BaseException | None) -> Doing:
+        """Commit, or roll back for an error."""
+        told = (None, None, None) if error is None else (type(error), error, error.__traceback__)
+        yield Call(leave, told)
+
+
+class Asyncpg(Database):
+    """`$1` instead of marks, and rows at once."""
+
+    mark = "$"
+
+    def fetch(self, text: str, *values: Any) -> Doing:
+        return (yield Call(self.connection.fetchrow, (_marked(text, self.mark), *values)))
+
+
+class Sqlite(Database):
+    """Its transactions are statements; the writer's lock is taken at the beginning."""
+
+    mark = "?"
+
+    def begin(self) -> Doing:
+        nested = self.connection.in_transaction
+        yield Call(self.connection.execute, ("SAVEPOINT horae_step" if nested else "BEGIN IMMEDIATE",))
+        return nested
+
+    def end(self, leave: Any, error: BaseException | None) -> Doing:
+        if leave:
+            if error is not None:
+                yield Call(self.connection.execute, ("ROLLBACK TO horae_step",))
+            yield Call(self.connection.execute, ("RELEASE horae_step",))
+        else:
+            yield Call(self.connection.execute, ("COMMIT" if error is None else "ROLLBACK",))
+
+
+KINDS: dict[str, type[Database]] = {"asyncpg": Asyncpg, "psycopg": Database, "sqlite3": Sqlite, "pysqlite3": Sqlite}
+
+
+def database_of(connection: Any) -> Database:
+    """How to talk to a connection; one of another library is refused."""
+    for kind in type(connection).__mro__:
+        found = KINDS.get(kind.__module__.partition(".")[0])
+        if found is not None:
+            return found(connection)
+    raise TypeError(f"{type(connection)} is no connection of {', '.join(sorted(KINDS))}")
+
+
+def create_table(connection: Any) -> Script[None]:
+    """Make the table `horae_steps`, unless it is there, in a transaction of its own."""
+    database = database_of(connection)
+    leave = yield from database.begin()
+    try:
+        yield from database.fetch(STEPS_TABLE)
+    except BaseException as error:
+        yield from database.end(leave, error)
+        raise
+    yield from database.end(leave, None)
+
+
+class Transaction:
+    """`ctx.transaction(connection)`: steps that are remembered where their effects are."""
+
+    def __init__(
+        self, connection: Any, memo: Memo, execution: UUID, attempt: int, pending: Callable[[Script[Any], str], Pending]
+    ) -> None:
+        self._database = database_of(connection)
+        self._memo, self._execution, self._attempt, self._pending = memo, str(execution), attempt, pending
+
+    def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Pending:
+        """Run a function in a transaction that also keeps its result; once that has committed, it is not run again."""
+        key = self._memo.key(check_name(name))
+        return self._pending(self._step(key, Call(function, args, kwargs)), f"transaction().step({name!r})")
+
+    def create_table(self) -> Pending:
+        """Make the table `horae_steps`, unless it is there."""
+        return self._pending(create_table(self._database.connection), "transaction().create_table")
+
+    def _step(self, key: str, call: Call) -> Script[Any]:
+        database, place = self._database, (self._execution, key)
+        leave = yield from database.begin()
+        try:
+            result = yield from self._claimed(place, call)
+        except BaseException as error:
+            yield from database.end(leave, error)
+            if "horae_steps" in str(error) and not isinstance(error, HoraeError):
+                raise _no_table(error) from error
+            raise
+        yield from database.end(leave, None)
+        return msgspec.json.decode(result)
+
+    def _claimed(self, place: tuple[str, str], call: Call) -> Script[str | bytes]:
+        """The result that is kept, or one that is computed now by who has the key."""
+        database = self._database
+        if (yield from database.fetch(CLAIM, *place, self._attempt)) is None:
+            known = yield from database.fetch(READ, *place)
+            text: str = known[0]
+            return text
+        value = yield call
+        result = bytes(encoded(value, f"The result of step {place[1]!r}", MAX_RESULT)).decode()
+        yield from database.fetch(KEEP, result, *place)
+        return result
+
+
+class SyncTransaction:
+    """The same for sync functions."""
+
+    def __init__(self, behind: Transaction, run: Callable[[Pending], Any]) -> None:
+        self._behind, self._run = behind, run
+
+    def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return self._run(self._behind.step(name, function, *args, **kwargs))
+
+    def create_table(self) -> None:
+        self._run(self._behind.create_table())
+
+
+def _no_table(error: BaseException) -> HoraeError:
+    remedy = "If it is missing, make it with `ctx.transaction(connection).create_table()`."
+    return HoraeError(f"The table horae_steps cannot be used: {error}", remedy)
+
+
+def _marked(text: str, mark: str) -> str:
+    """A statement with a database's marks for its values."""
+    count = text.count("{}")
+    return text.format(*(f"${at + 1}" if mark == "$" else mark for at in range(count)))

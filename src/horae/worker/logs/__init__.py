@@ -1,0 +1,1 @@
+"""Log lines of executions: capturing, queueing and telling them to the server."""

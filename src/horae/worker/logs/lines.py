@@ -1,0 +1,186 @@
+"""The output of a child process as log lines, read as it comes."""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable
+
+from horae.model.base.redaction import Stream
+from horae.model.fleet.protocol import LogStream
+from horae.worker.journal import MAX_LINE, Journal
+from horae.worker.logs.log_queue import BACKLOG
+from horae.worker.runners.base import Host
+from horae.worker.session import Session
+
+READ = 64 * 1024
+LAST = 3
+PAUSE = 0.05
+SHOWN_AFTER = 0.3  # seconds that a line waits for its end before it is shown without
+MOST_SHOWN = 2000  # characters of it
+
+
+class Meter:
+    """Counts what is written to several outputs, and says once that it is too much."""
+
+    def __init__(self, most: int, too_much: Callable[[], object]) -> None:
+        self._most = most
+        self._too_much = too_much
+        self.count = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.count > self._most
+
+    def add(self, count: int) -> None:
+        was_over = self.is_over
+        self.count += count
+        if self.is_over and not was_over:
+            self._too_much()
+
+
+class Output:
+    """One pipe from a child. `writer` is the child's end: hand it over, then close it with `handed_over`."""
+
+    def __init__(self, host: Host, session: Session, stream: LogStream) -> None:
+        self._host = host
+        self._session = session
+        self._stream = stream
+        self._journal: Journal | None = None
+        self._covering: Stream | None = None  # of secrets, before lines are told apart
+        self._partial = b""
+        self._is_cut = False  # whether a line that was too long goes on, or has its end still to come
+        self._ends = 0  # of lines, so far
+        self._looks = False  # whether somebody will look at the line that has no end yet
+        self._shown: bytes | None = None
+        self._reader, self.writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._reader, self._readable)
+        self.last: deque[str] = deque(maxlen=LAST)  # the last lines, for error messages
+        self.meter: Meter | None = None
+
+    def belongs_to(self, session: Session, journal: Journal | None) -> None:
+        """From now on lines belong to this execution's log; with None they are dropped."""
+        self.drain()
+        self._session, self._journal, self._is_cut = session, journal, False
+        redactor = None if journal is None else journal.redactor
+        self._covering = None if redactor is None else redactor.stream()
+        self.last.clear()
+
+    def handed_over(self) -> None:
+        """The child has its end."""
+        if self.writer >= 0:
+            os.close(self.writer)
+            self.writer = -1
+
+    def drain(self) -> None:
+        """Take in what has been written so far, and the last line even if it has no end."""
+        while self._reader >= 0 and self._read():
+            pass
+        if self._covering is not None:
+            self._take(self._covering.end())
+        if self._partial:
+            self._write([visible(self._partial)])
+            self._partial = b""
+        self._hide()
+
+    def close(self) -> None:
+        """Take in the rest and let go."""
+        self.drain()
+        self.handed_over()
+        self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        if self._reader >= 0:
+            self._loop.remove_reader(self._reader)
+            os.close(self._reader)
+            self._reader = -1
+
+    def _readable(self) -> None:
+        """Read a little; when the server does not keep up but listens, let the child wait."""
+        if self._session.outbox.logs.bytes > BACKLOG and self._session.fence > self._host.env.clock.monotonic():
+            self._loop.remove_reader(self._reader)
+            self._host.after(PAUSE, self._resume)
+        else:
+            self._read()
+
+    def _resume(self) -> None:
+        if self._reader >= 0:
+            self._loop.add_reader(self._reader, self._readable)
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._reader, READ)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._stop_reading()
+            return False
+        if self.meter is not None:
+            self.meter.add(len(data))
+        self._take(data if self._covering is None else self._covering.feed(data))
+        return True
+
+    def _take(self, data: bytes) -> None:
+        if self._is_cut and data:
+            self._is_cut = False
+            data = data[2:] if data.startswith(b"\r\n") else data.removeprefix(b"\n")
+        lines = (self._partial + data).split(b"\n")
+        if b"\r" in data or b"\r" in self._partial:
+            lines = [*map(visible, lines[:-1]), shortened(lines[-1])]
+        self._partial = lines.pop()
+        if len(self._partial) > MAX_LINE:
+            lines.append(visible(self._partial))
+            self._partial, self._is_cut = b"", True
+        if lines:
+            self._ends += 1
+            self._write(lines)
+            self._hide()
+        if self._partial and not self._looks and self._journal is not None:
+            self._looks = True
+            self._host.after(SHOWN_AFTER, self._look, self._ends)
+
+    def _look(self, ends: int) -> None:
+        """Show a line that had no end for a while: a progress bar, or somebody who is asked something."""
+        self._looks = False
+        if self._journal is None or not self._partial or self._reader < 0:
+            return
+        if ends == self._ends and self._partial != self._shown:
+            self._shown = self._partial
+            self._journal.show(self._stream, visible(self._partial).decode(errors="replace")[-MOST_SHOWN:])
+        elif ends != self._ends:
+            self._looks = True
+            self._host.after(SHOWN_AFTER, self._look, self._ends)
+
+    def _hide(self) -> None:
+        """What was shown has come to its end."""
+        if self._shown is not None and self._journal is not None:
+            self._journal.show(self._stream, None)
+        self._shown = None
+
+    def _write(self, lines: list[bytes]) -> None:
+        if self._journal is None:
+            return
+        full = self._journal.is_full and bool(lines)
+        for line in lines[-LAST:] if full else lines:  # no time for what hardly anybody will read
+            text = line.removesuffix(b"\r").decode(errors="replace")
+            self.last.append(text[:500])
+            if not full:
+                self._journal.write(self._stream, text)
+        if full:
+            self._journal.write_raw(self._stream, lines)
+
+
+def visible(line: bytes) -> bytes:
+    """What a terminal would show of a line: a carriage return begins it anew, and what follows takes its place."""
+    return line.rstrip(b"\r").rpartition(b"\r")[2]
+
+
+def shortened(partial: bytes) -> bytes:
+    """What is needed of a line that has no end yet."""
+    return visible(partial) + (b"\r" if partial.endswith(b"\r") else b"")
+
+
+def reporter(output: Output) -> Callable[[], str]:
+    """The last lines of an output as the end of an error message."""
+    return lambda: f": {' | '.join(line for line in output.last if line.strip())}" if any(output.last) else ""

@@ -1,0 +1,101 @@
+"""Termination notices: what clouds, files and people say before a machine goes away.
+
+Reading one is pure. Formats: EC2's `spot/instance-action` ({"action", "time"}) and `spot/termination-time`, Google's
+`instance/preempted` (TRUE) and `maintenance-event`, Azure's `scheduledevents`, and a bare RFC 3339 time. An empty file
+is a notice too: `touch` is all that a script needs.
+"""
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import SECOND, Instant, Micros
+from horae.errors import BadInput
+from horae.model.base.instant import format_instant, parse_instant
+
+WELL_KNOWN = {
+    "aws": "http://169.254.169.254/latest/meta-data/spot/instance-action",
+    "gcp": "http://metadata.google.internal/computeMetadata/v1/instance/preempted",
+    "azure": "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01",
+}
+PARTING: Micros = 1 * SECOND  # of a notice, kept for the last words to the server
+_NO = frozenset({"", "false", "none", "no", "0", "migrate_on_host_maintenance"})
+_YES = frozenset({"true", "yes", "1", "terminate_on_host_maintenance"})
+_UNDERSTOOD = 'Write the instant in RFC 3339, "true", "false", or what EC2, Google or Azure answer.'
+_LEAVING = frozenset({"preempt", "terminate", "reboot", "redeploy"})  # of Azure's events; a freeze passes
+
+
+class Notice(Struct, frozen=True):
+    """This machine goes away, at an instant if that is known."""
+
+    ends_at: Instant | None = None
+
+
+def read_notice(text: str, machine: str = "") -> Notice | None:
+    """What a notice says; None while there is none. Azure tells all machines of a set of each: `machine` is this one's.
+
+    Refuses what it cannot read with BadInput.
+    """
+    said = text.strip()
+    if said.lower() in _NO:
+        return None
+    if said.lower() in _YES:
+        return Notice()
+    if said.startswith("{"):
+        return _read_document(said, machine)
+    return Notice(_instant(said))
+
+
+def _read_document(text: str, machine: str) -> Notice | None:
+    try:
+        document = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise BadInput(f"The notice is not JSON: {error}.", _UNDERSTOOD) from None
+    if "Events" in document:
+        return _soonest(document["Events"], machine)
+    if "time" in document:
+        return Notice(_instant(document["time"]))
+    if "action" in document or "noticeTime" in document:  # EC2's recommendation to leave does not say when
+        return Notice()
+    raise BadInput(f"{text[:60]!r} is no notice.", _UNDERSTOOD)
+
+
+def _soonest(events: Any, machine: str) -> Notice | None:
+    """The first of Azure's events that takes this machine away."""
+    ours = [event for event in events if isinstance(event, dict) and _is_ours(event, machine)]
+    times = [_instant(event["NotBefore"]) if event.get("NotBefore") else None for event in ours]
+    known = [at for at in times if at is not None]
+    return Notice(min(known, default=None) if len(known) == len(times) else None) if ours else None
+
+
+def _is_ours(event: dict[str, Any], machine: str) -> bool:
+    if str(event.get("EventType", "")).lower() not in _LEAVING:
+        return False
+    named = event.get("Resources") or []
+    return not machine or not named or machine in named
+
+
+def _instant(value: Any) -> Instant:
+    """RFC 3339, or HTTP's spelling, which Azure uses."""
+    try:
+        return parse_instant(str(value))
+    except BadInput:
+        pass
+    try:
+        at = parsedate_to_datetime(str(value))
+    except (TypeError, ValueError):
+        raise BadInput(f"{str(value)[:60]!r} is no notice.", _UNDERSTOOD) from None
+    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * SECOND)
+
+
+def time_left(notice: Notice, now: Instant) -> Micros | None:
+    """How long work may go on under a notice; None when it does not say."""
+    return None if notice.ends_at is None else max(0, notice.ends_at - now - PARTING)
+
+
+def shown(notice: Notice) -> str:
+    """When the machine goes, for a log line."""
+    return "soon" if notice.ends_at is None else format_instant(notice.ends_at)

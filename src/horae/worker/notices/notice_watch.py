@@ -1,0 +1,128 @@
+"""Watching for a termination notice: a file that appears, or a cloud's metadata that changes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+import structlog
+
+from horae.env import Clock
+from horae.errors import BadInput
+from horae.worker.notices.notice import WELL_KNOWN, Notice, read_notice
+
+if TYPE_CHECKING:
+    from horae.outbound.fetch import Answer, Outbound
+    from horae.worker.worker import Worker
+
+LOOK = 1.0  # seconds between two looks: the shortest notice is 30
+PATIENCE = 2.0  # seconds for an answer
+AZURE_NAME = "/metadata/instance/compute/name"
+AWS_TOKEN = "/latest/api/token"
+# Google and Azure answer only those who say that they mean it; others ignore these.
+HEADERS = {"Metadata-Flavor": "Google", "Metadata": "true"}
+log = structlog.get_logger("horae.worker")
+
+
+async def watch_for_notice(clock: Clock, file: str = "", url: str = "") -> Notice:
+    """Return when a notice is there: in a file, or at a URL or one of the clouds' well-known ones (aws, gcp, azure)."""
+    source = _Url(WELL_KNOWN.get(url, url)) if url else None
+    try:
+        while True:
+            notice = _in_file(Path(file)) if file else None
+            if notice is None and source is not None:
+                notice = await source.look()
+            if notice is not None:
+                return notice
+            await clock.sleep(LOOK)
+    finally:
+        if source is not None:
+            await source.close()
+
+
+def _in_file(path: Path) -> Notice | None:
+    """A file that is there is a notice, whatever it says, unless it says that there is none."""
+    try:
+        text = path.read_text(errors="replace")
+    except OSError:
+        return None
+    try:
+        return read_notice(text.strip() or "true")
+    except BadInput:
+        return Notice()
+
+
+class _Url:
+    """One place that is asked; what goes wrong there is said once, and is no notice."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._made: Outbound | None = None
+        self._token = ""
+        self._machine: str | None = None
+        self._said = ""
+
+    async def look(self) -> Notice | None:
+        try:
+            answer = await self._get(self._url)
+            if answer.status == 401:  # EC2's second version of the service wants a token
+                await self._fetch_token()
+                answer = await self._get(self._url)
+            if answer.status != 200:  # 404 is how EC2 says that there is none
+                return None
+            return read_notice(_text(answer), await self._machine_of(_text(answer)))
+        except Exception as error:  # whatever stands between a machine and its metadata
+            self._say(str(error) or type(error).__name__)
+            return None
+
+    async def close(self) -> None:
+        if self._made is not None:
+            await self._made.close()
+
+    def _say(self, problem: str) -> None:
+        if problem != self._said:
+            self._said = problem
+            log.warning("cannot read the termination notice", url=self._url, problem=problem)
+
+    async def _machine_of(self, text: str) -> str:
+        """This machine's name as Azure knows it, when its events are what is read."""
+        if '"Events"' not in text:
+            return ""
+        if self._machine is None:
+            answer = await self._get(_at_same_host(self._url, AZURE_NAME, "api-version=2021-02-01&format=text"))
+            self._machine = _text(answer).strip() if answer.status == 200 else ""
+        return self._machine
+
+    async def _fetch_token(self) -> None:
+        ttl = {"X-aws-ec2-metadata-token-ttl-seconds": "21600"}
+        answer = await self._ask("PUT", _at_same_host(self._url, AWS_TOKEN), ttl)
+        self._token = _text(answer) if answer.status == 200 else ""
+
+    async def _get(self, url: str) -> "Answer":
+        token = {"X-aws-ec2-metadata-token": self._token} if self._token else {}
+        return await self._ask("GET", url, {**HEADERS, **token})
+
+    async def _ask(self, method: str, url: str, headers: dict[str, str]) -> "Answer":
+        return await self._outbound().fetch(method, url, headers=headers, within=PATIENCE)
+
+    def _outbound(self) -> "Outbound":
+        """Made when first used. Whoever runs the worker names this one host, wherever it is: nothing else is called."""
+        if self._made is None:
+            from horae.outbound.allow import Allowed
+            from horae.outbound.fetch import Outbound
+
+            self._made = Outbound(Allowed(hosts=frozenset({(urlsplit(self._url).hostname or "").lower()})))
+        return self._made
+
+
+def _text(answer: "Answer") -> str:
+    return answer.body.decode(errors="replace")
+
+
+def _at_same_host(url: str, path: str, query: str = "") -> str:
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc, path, query, ""))
+
+
+async def drain_on_notice(worker: "Worker", clock: Clock, file: str, url: str) -> None:
+    """Have a worker leave in time when its machine is about to go."""
+    worker.leave_by(await watch_for_notice(clock, file, url))

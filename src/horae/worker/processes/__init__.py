@@ -1,0 +1,1 @@
+"""Child processes: starting, guarding, confining and ending them."""

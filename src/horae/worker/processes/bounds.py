@@ -1,0 +1,81 @@
+"""The bounds of an execution in a process of its own: what the guard keeps it within, and what it fails with."""
+
+import signal
+from typing import Any
+
+from msgspec import Struct
+
+from horae.env import SECOND
+from horae.model.definitions.confines import FREE, Confines
+from horae.worker.code.failure import failed
+from horae.worker.holding import Fate
+
+CLOSELY = 0.1  # seconds between looks at what has limits of its own
+LOOSELY = 256  # processes more than twice those that are allowed: a bomb goes no further before it is seen
+SPARE = 256 << 20  # bytes that a process may reserve beyond twice its memory: what it touches of it is watched
+_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
+_WORDS = {
+    "memory": "it used more than {} of memory",
+    "cpu": "it used more than {} of processor time",
+    "processes": "it ran more than {} processes, or too many threads, at once",
+    "output": "it wrote more than {} of output",
+    "fileSize": "it wrote more than {} to one file",
+}
+_BY_SIGNAL = {-signal.SIGXCPU: "cpu", -signal.SIGXFSZ: "fileSize"}
+_NO_MEMORY = ("memory", "bad_alloc", "allocate")
+
+
+class Bounds(Struct, frozen=True):
+    """Limits of a job's executions on this worker; `own` are those that the job says itself."""
+
+    own: Confines = FREE
+    all: Confines = FREE
+
+    def frame(self) -> dict[str, Any]:
+        """What the guard is told beside the program; nothing when there is nothing to keep to."""
+        cpu = None if self.all.cpu is None else self.all.cpu / SECOND
+        watch = {"memory": self.all.memory, "processes": self.all.processes, "cpu": cpu}
+        if self.own != FREE and any(watch.values()):
+            watch["every"] = CLOSELY
+        rlimits = {
+            "NOFILE": self.all.files,
+            "FSIZE": self.all.file_size,
+            "CPU": None if cpu is None else int(cpu) + 2,
+            "NPROC": None if self.own.processes is None else 2 * self.own.processes + LOOSELY,
+            "DATA": None if self.own.memory is None else 2 * self.own.memory + SPARE,
+        }
+        return {name: said for name, given in (("watch", watch), ("rlimits", rlimits)) if (said := _said(given))}
+
+    def broken(self, limit: str, seen: float | None = None, exit_code: int | None = None) -> Fate:
+        """The failure of one that was stopped for a limit: which one, what was seen, and who may raise it."""
+        name = {"fileSize": "file_size"}.get(limit, limit)
+        allowed = _shown(limit, getattr(self.all, name) / (SECOND if limit == "cpu" else 1))
+        noticed = "" if seen is None else f" ({_shown(limit, seen)} when it was noticed)"
+        whose = f"the job's limits.{limit}" if getattr(self.own, name) is not None else f"the worker's command_{name}"
+        said = f"{_WORDS[limit].format(allowed)}{noticed}. Raise {whose} if that is too little"
+        return failed("LimitExceeded", said, exit_code=exit_code)
+
+    def limit_of(self, status: int) -> str:
+        """The limit that the kernel ended a process for, by its exit status; empty if none."""
+        limit = _BY_SIGNAL.get(status, "")
+        limited = {"cpu": self.all.cpu, "fileSize": self.all.file_size}.get(limit)
+        return limit if limited is not None else ""
+
+    def hint(self, last_words: str) -> str:
+        """What to add to the last words of one that was refused memory."""
+        if self.own.memory is None or not any(word in last_words.lower() for word in _NO_MEMORY):
+            return ""
+        return f" (its memory is limited to {_shown('memory', self.own.memory)} by limits.memory)"
+
+
+def _shown(limit: str, amount: float) -> str:
+    if limit == "cpu":
+        return f"{amount:.3g} s"
+    if limit == "processes":
+        return f"{amount:.0f}"
+    unit, name = next((unit, name) for unit, name in _UNITS if amount >= unit or unit == 1)
+    return f"{amount / unit:.4g} {name}"
+
+
+def _said(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}

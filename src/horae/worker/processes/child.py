@@ -1,0 +1,247 @@
+"""A child process of a worker: takes one order at a time and runs it in its main thread.
+
+`python -m horae.worker.processes.child`; descriptor 3 is the socket to the worker. It ends when that closes.
+"""
+
+import asyncio
+import importlib
+import inspect
+import itertools
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any
+
+import msgspec
+
+from horae.model.base.redaction import Redactor
+from horae.model.base.trace import Carried
+from horae.model.definitions.function_signature import Bind, signature_of
+from horae.model.executions.signals import Cancelled
+from horae.model.fleet.protocol import LogStream
+from horae.worker.code.asks import Ask
+from horae.worker.code.context import CURRENT, Context
+from horae.worker.code.current_trace import within
+from horae.worker.code.failure import fate_of
+from horae.worker.holding import Fate
+from horae.worker.logs import capture
+from horae.worker.processes.frames import (
+    HEADER,
+    Alive,
+    Asked,
+    Ended,
+    Hello,
+    Logged,
+    Order,
+    Progressed,
+    Ready,
+    Reply,
+    Stop,
+    Up,
+    answer_of,
+    decode_down,
+    framed,
+)
+from horae.worker.processes.guard import prctl
+from horae.worker.runners.outcome import encoded
+
+SOCKET = 3
+PR_SET_PDEATHSIG = 1
+
+
+class PipePort:
+    """The way from an execution in this process to the worker that ordered it."""
+
+    def __init__(self, child: "Child", redactor: Redactor | None) -> None:
+        self._child = child
+        self._redactor = redactor
+        self.interrupted: str | None = None
+
+    def heartbeat(self) -> None:
+        self._child.send(Alive())
+
+    def progress(self, percent: float, message: str) -> None:
+        self._child.send(Progressed(percent, message))
+
+    def log(self, stream: LogStream, text: str) -> None:
+        self._child.send(Logged(stream, text))
+
+    def hide(self, text: str) -> str:
+        return text if self._redactor is None else self._redactor.text(text)
+
+    def ask(self, ask: Ask) -> "Future[Any]":
+        return self._child.ask(ask)
+
+
+class Child:
+    """The child's state: its socket, the present order, and what it has asked."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._sending = threading.Lock()
+        self._orders: SimpleQueue[Order] = SimpleQueue()
+        self._asked: dict[int, tuple[Ask, Future[Any]]] = {}
+        self._ids = itertools.count(1)
+        self._port: PipePort | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._binders: dict[tuple[str, bytes], Bind] = {}
+        self._is_interruptible = False  # a sync function runs right now
+
+    def run(self) -> None:
+        """Work until the worker is gone."""
+        signal.signal(signal.SIGTERM, self._on_term)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        capture.install()
+        threading.Thread(target=self._listen, daemon=True).start()
+        while True:
+            order = self._orders.get()
+            ended = self._execute(order)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            self.send(ended)
+
+    def send(self, message: Up) -> None:
+        with self._sending:
+            self._sock.sendall(framed(message))
+
+    def ask(self, ask: Ask) -> "Future[Any]":
+        id, future = next(self._ids), Future[Any]()
+        self._asked[id] = ask, future
+        self.send(Asked(id, ask))
+        return future
+
+    # Orders
+
+    def _execute(self, order: Order) -> Ended:
+        self._port = port = PipePort(self, Redactor(order.secrets.values()) if order.secrets else None)
+        context = Context(order.facts, port, order.secrets)
+        retry = None
+        try:
+            entry = find(order.module, order.function)
+            retry = entry.retry_function
+            CURRENT.set(lambda: context)
+            with within(Carried(order.facts.trace, order.facts.trace_state)):
+                outcome = self._call(entry, context)
+        except BaseException as error:
+            outcome = fate_of(error, retry, order.facts.failures + 1)
+        finally:
+            self._is_interruptible = False
+            self._port = None
+        return Ended(fate=outcome) if isinstance(outcome, Fate) else Ended(result=outcome)
+
+    def _call(self, entry: Any, context: Context) -> bytes | Fate:
+        facts = context._facts
+        args, kwargs = self._binder(entry, bytes(facts.defaults))(facts.params, context)
+        if inspect.iscoroutinefunction(inspect.unwrap(entry.function)):
+            value = asyncio.run(self._awaited(entry.function, args, kwargs, context))
+        else:
+            self._is_interruptible = True
+            context.raise_if_cancelled()  # a stop that came while the module was loaded interrupted nothing
+            value = entry.function(*args, **kwargs)
+            self._is_interruptible = False
+        context._check_done()
+        return encoded(value)
+
+    def _binder(self, entry: Any, defaults: bytes) -> Bind:
+        key = (entry.signature.function, defaults)
+        if key not in self._binders:
+            self._binders[key] = entry.signature.binder(msgspec.json.decode(defaults))
+        return self._binders[key]
+
+    async def _awaited(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], context: Context
+    ) -> Any:
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        try:
+            context.raise_if_cancelled()
+            return await function(*args, **kwargs)
+        except asyncio.CancelledError:
+            raise Cancelled from None
+        finally:
+            self._loop = self._task = None
+
+    def _on_term(self, *_: object) -> None:
+        """A sync function is interrupted where it stands; an async one has been cancelled; an idle child just ends."""
+        if self._is_interruptible:
+            raise Cancelled("stopped by request")
+        if self._port is None:
+            os._exit(0)
+        self._port.interrupted = self._port.interrupted or "cancel"  # it may come before the message that says why
+
+    # The worker's voice
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                self._hear(decode_down(self._read(HEADER.unpack(self._read(HEADER.size))[0])))
+        except (EOFError, OSError):
+            os._exit(0)
+
+    def _read(self, count: int) -> bytes:
+        data = bytearray()
+        while len(data) < count:
+            part = self._sock.recv(count - len(data))
+            if not part:
+                raise EOFError
+            data += part
+        return bytes(data)
+
+    def _hear(self, message: Any) -> None:
+        if isinstance(message, Order):
+            self._orders.put(message)
+        elif isinstance(message, Reply):
+            self._settle(message)
+        elif isinstance(message, Hello):
+            sys.path[:] = message.path
+            os.environ.update(message.env)
+            self.send(Ready())
+        elif isinstance(message, Stop):
+            self._stop(message.kind)
+
+    def _stop(self, kind: str) -> None:
+        port, loop, task = self._port, self._loop, self._task
+        if port is not None:
+            port.interrupted = kind
+        if loop is not None and task is not None:
+            loop.call_soon_threadsafe(task.cancel)
+
+    def _settle(self, reply: Reply) -> None:
+        ask, future = self._asked.pop(reply.id)
+        if future.done():
+            return  # whoever asked was cancelled
+        if reply.error is not None:
+            future.set_exception(RuntimeError(reply.error))
+        else:
+            future.set_result(answer_of(ask, reply))
+
+
+def find(module: str, name: str) -> Any:
+    """The registered function of this name; a bare function is wrapped as one."""
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found if hasattr(found, "signature") and hasattr(found, "function") else _Bare(found)
+
+
+class _Bare:
+    """A function that carries no registration of its own."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.signature, self.retry_function = function, signature_of(function), None
+
+
+def main() -> None:
+    """Begin. The kernel ends this process with the guard that started it; the socket's end ends it with the worker."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    Child(socket.socket(fileno=SOCKET)).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,296 @@
+"""The guard: a small process beside each worker that starts its children and sees that none outlives it.
+
+It runs by its path, without Horae's packages, so it starts in milliseconds and stays small. The worker sends frames
+over a socket (a length and a JSON object, file descriptors attached); it answers with frames of its own:
+
+    {"spawn": id, "argv": [...], "env": {...}, "cwd": path | null}  with descriptors for the child's 1, 2, 3, ...
+        "watch": {"memory", "processes", "cpu"}: bounds of all that it starts, together
+        "rlimits": {"NOFILE", "FSIZE", "CPU", "DATA", "NPROC" (more than there are)}, "user": [uid, gid]: what it has
+            before it begins
+        -> {"started": id, "pid": pid} or {"failed": id, "errno": number, "step": "limit" | "user" | "chdir" | "exec"}
+    {"term": id}   SIGTERM to the child's process group; from then on its processes may finish in peace
+    {"kill": id}   SIGKILL to everything the child has started
+        -> {"exit": id, "status": code or -signal}  once nothing of the child is left; with {"limit": name, "seen":
+           amount} if it was killed for being over one
+
+A child leads its own session and process group. When it exits without having been told to, what is left of its group
+is killed. On Linux the guard also adopts what the child's descendants orphan (PR_SET_CHILD_SUBREAPER), tells by
+HORAE_GUARD in their environment whose they are, and kills them too. When the worker's end of the socket closes,
+however the worker died, everything is killed and the worker's temporary folder removed. If the guard is killed, the
+worker does the killing, by the same mark. Only the death of both at one instant leaves commands alive: to have the
+kernel kill them too (PR_SET_PDEATHSIG) costs a fork of this process for each, which takes several times as long.
+"""
+
+import ctypes
+import heapq
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import struct
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or __package__:
+    from horae.worker.processes import confined
+    from horae.worker.processes.guard_kin import Child, Kin
+    from horae.worker.processes.guard_starts import IGNORED, Urgency, start
+    from horae.worker.processes.processes import (
+        LINUX,
+        Process,
+        below,
+        kill_tree,
+        own_children,
+        reap,
+        signal_group,
+        spare_others,
+        tasks_of,
+    )
+else:  # a program of its own, which finds what lies beside it
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    import confined
+    from guard_kin import Child, Kin
+    from guard_starts import IGNORED, Urgency, start
+    from processes import (
+        LINUX,
+        Process,
+        below,
+        kill_tree,
+        own_children,
+        reap,
+        signal_group,
+        spare_others,
+        tasks_of,
+    )
+
+TICK = 0.05  # seconds between looks at what should be gone
+IDLE = 5.0  # seconds between looks at what died unnoticed
+PR_SET_CHILD_SUBREAPER = 36
+HEADER = struct.Struct("<I")
+HEADROOM = 8192  # processes and threads of the worker's user, beyond those that there are at its start
+MAX_FDS = 8
+
+
+def prctl(option: int, value: int) -> None:
+    """Ask the kernel for something only Linux has."""
+    if LINUX:
+        _libc.prctl(option, value, 0, 0, 0)
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def bound_tasks() -> None:
+    """Have the kernel end what forks without end before the machine is full; it binds no one who is root."""
+    if os.getuid() != 0 and LINUX:
+        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+        most = tasks_of(os.getuid()) + HEADROOM
+        if hard == resource.RLIM_INFINITY or hard > most:
+            resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+
+
+def now() -> float:
+    """Seconds of a clock that only goes on; this program has no Env to ask."""
+    return time.monotonic()
+
+
+class Guard:
+    """The guard's whole state: its socket and its children."""
+
+    def __init__(self, sock: socket.socket, folder: str, nofile: int) -> None:
+        self.urgency = Urgency()
+        self.sock = sock
+        self.folder = folder
+        self.nofile = nofile  # the limit on open files that children get
+        self.children: dict[int, Child] = {}
+        self.kin = Kin(self.children)
+        self.poll = select.poll()
+        self.poll.register(sock, select.POLLIN)
+        self.pidfds: dict[int, Child] = {}
+        self.watched: dict[int, Child] = {}  # to be looked at now and then
+        self.looks: list[tuple[float, int]] = []  # when at whose family; a heap
+        self.events = 0
+
+    def run(self) -> None:
+        """Serve until the worker is gone, then leave nothing behind."""
+        try:
+            while True:
+                ready = self.poll.poll(1000 * self.patience())
+                for fd, _ in ready:
+                    if fd == self.sock.fileno():
+                        self.receive()
+                    else:
+                        self.note_death(self.pidfds[fd])
+                self.look()
+                self.look_at_families()
+                self.events += 1
+                if not ready or self.events % 256 == 0:
+                    self.kin.reap_adopted()
+        except (EOFError, ConnectionError):
+            pass
+        finally:
+            self.finish()
+
+    def patience(self) -> float:
+        """Seconds that nothing needs to be looked at."""
+        patience = TICK if self.watched else IDLE
+        return max(0.0, min(patience, self.looks[0][0] - now())) if self.looks else patience
+
+    # The worker's wishes
+
+    def receive(self) -> None:
+        head, fds, _, _ = socket.recv_fds(self.sock, HEADER.size, MAX_FDS, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+        for fd in fds:
+            os.set_inheritable(fd, False)
+        head += self.read(HEADER.size - len(head)) if head else b""
+        if not head:
+            raise EOFError
+        frame = json.loads(self.read(HEADER.unpack(head)[0]))
+        try:
+            if "spawn" in frame:
+                self.spawn(frame, fds)
+            elif "term" in frame:
+                self.term(frame["term"])
+            elif "kill" in frame:
+                self.kill(frame["kill"])
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def read(self, count: int) -> bytes:
+        """Read exactly so many bytes; the worker is about to send them."""
+        parts = []
+        while count:
+            part = self.sock.recv(count)
+            if not part:
+                raise EOFError
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+    def send(self, frame: dict[str, object]) -> None:
+        body = json.dumps(frame).encode()
+        self.sock.sendall(HEADER.pack(len(body)) + body)
+
+    def spawn(self, frame: dict[str, Any], fds: list[int]) -> None:
+        id = frame["spawn"]
+        mark = f"{os.getpid()}.{id}.{os.urandom(8).hex()}"  # which no neighbour can guess and pass for
+        frame["env"]["HORAE_GUARD"] = mark
+        try:
+            pid = start(frame, fds, self.urgency, self.nofile)
+        except OSError as error:
+            self.send({"failed": id, "errno": error.errno, "step": error.strerror})
+            return
+        child = self.children[id] = Child(id, pid, mark.encode())
+        if child.pidfd >= 0:
+            self.pidfds[child.pidfd] = child
+            self.poll.register(child.pidfd, select.POLLIN)
+        else:
+            self.watched[child.id] = child
+        spare_others(pid)
+        if frame.get("watch"):
+            child.watch = confined.Watch(**frame["watch"])
+            heapq.heappush(self.looks, (now() + child.watch.pace, id))
+        self.send({"started": id, "pid": pid})
+
+    def term(self, id: int) -> None:
+        child = self.children.get(id)
+        if child is not None:
+            child.is_told = True
+            signal_group(child.pid, signal.SIGTERM)
+
+    def kill(self, id: int) -> None:
+        child = self.children.get(id)
+        if child is None:
+            return
+        child.is_told = False
+        self.kin.kill_all_of(child)
+        if child.is_dead:
+            self.bury(child)
+
+    # Ends
+
+    def note_death(self, child: Child) -> None:
+        """A child has exited; its pid stays its own until it is reaped."""
+        if child.pidfd >= 0:
+            self.poll.unregister(child.pidfd)
+            del self.pidfds[child.pidfd]
+            os.close(child.pidfd)
+            child.pidfd = -2
+        child.is_dead = True
+        if child.is_told:
+            self.watched[child.id] = child
+        else:
+            self.bury(child)
+
+    def look(self) -> None:
+        """Look again at children that had no pidfd, or whose processes were given time."""
+        for child in list(self.watched.values()):
+            if child.pidfd == -1 and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                child.pidfd = -2
+                self.note_death(child)
+            elif child.is_dead and child.is_told and not any(self.kin.left_of(child)):
+                self.bury(child)
+
+    def bury(self, child: Child) -> None:
+        """The child is dead: so is everything of it, and then it is reported."""
+        signal_group(child.pid, signal.SIGKILL)
+        self.kin.kill_orphans(child)
+        _, status = os.waitpid(child.pid, 0)
+        del self.children[child.id]
+        self.watched.pop(child.id, None)
+        told: dict[str, object] = {"exit": child.id, "status": os.waitstatus_to_exitcode(status)}
+        if child.hit is not None:
+            told |= {"limit": child.hit[0], "seen": child.hit[1]}
+        self.send(told)
+
+    # Limits
+
+    def look_at_families(self) -> None:
+        """Look at those whose turn it is; what is over a limit is killed, and looked at until nothing of it is left."""
+        adopted: list[Process] | None = None
+        while self.looks and self.looks[0][0] <= now():
+            child = self.children.get(heapq.heappop(self.looks)[1])
+            if child is None or child.watch is None or (child.is_dead and not child.is_told):
+                continue
+            adopted = self.kin.adopted() if adopted is None else adopted
+            family = below([child.pid, *(one.pid for one in adopted if self.kin.is_of(one, child))])
+            child.family = {one.pid for one in family}
+            hit = child.watch.over(family)
+            if hit is not None:
+                child.hit = child.hit or hit
+                self.kill(child.id)
+            pace = TICK if child.hit else child.watch.pace
+            heapq.heappush(self.looks, (now() + pace, child.id))
+
+    def finish(self) -> None:
+        """Kill everything and everybody; a process that hides behind a fork is found in the next round."""
+        for _ in range(400):
+            for child in self.children.values():
+                signal_group(child.pid, signal.SIGKILL)
+            for pid in own_children():
+                kill_tree(pid)
+            if not reap():
+                break
+            select.select([], [], [], 0.005)
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def main() -> None:
+    """Usage: guard.py SOCKET-FD TEMPORARY-FOLDER OPEN-FILES."""
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    bound_tasks()
+    sock = socket.socket(fileno=int(sys.argv[1]))
+    sock.set_inheritable(False)
+    Guard(sock, sys.argv[2], int(sys.argv[3])).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""How the guard starts a program: where it is, with which files and limits, and as ordinary as the worker is.
+
+The guard imports this without Horae's packages: only the standard library may be used here.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or __package__:
+    from horae.worker.processes import confined
+else:
+    import confined
+
+STEPS = ("limit", "user", "chdir", "exec")
+IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # by the guard, not by its children
+
+
+class Urgency:
+    """Being able to act while everything else is busy, as under a fork bomb, where the system allows it.
+
+    What is started meanwhile is as ordinary as the worker is.
+    """
+
+    def __init__(self) -> None:
+        self._policies: tuple[int, int] | None = None
+        with contextlib.suppress(AttributeError, OSError):
+            ordinary = os.sched_getscheduler(0)
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+            self._policies = ordinary, os.SCHED_FIFO
+
+    @contextlib.contextmanager
+    def put_off(self) -> Iterator[None]:
+        """Be ordinary for a moment, for a child to inherit."""
+        if self._policies is None:
+            yield
+            return
+        ordinary, urgent = self._policies
+        os.sched_setscheduler(0, ordinary, os.sched_param(0))
+        try:
+            yield
+        finally:
+            os.sched_setscheduler(0, urgent, os.sched_param(1))
+
+
+def start(frame: dict[str, Any], fds: list[int], urgency: Urgency, nofile: int) -> int:
+    """Start the program; what stands against it is raised as OSError, with the step it failed at."""
+    argv, env, cwd = frame["argv"], frame["env"], frame["cwd"]
+    here = os.open(".", os.O_RDONLY)
+    moved = [out_of_the_way(fd) for fd in fds]
+    files = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+    files += [(os.POSIX_SPAWN_DUP2, fd, i) for i, fd in enumerate(moved, 1)]  # type: ignore[misc]
+    step = "chdir"
+    try:
+        if frame.get("rlimits") or frame.get("user"):
+            step = "exec"
+            program = find_program(argv[0], env)
+            with urgency.put_off():
+                return confined.start(program, frame, moved, nofile)
+        if cwd:
+            os.chdir(cwd)
+        step = "exec"
+        program = find_program(argv[0], env)
+        with open_files(nofile), urgency.put_off():
+            return os.posix_spawn(program, argv, env, file_actions=files, setsid=True, setsigdef=IGNORED)
+    except ValueError:
+        raise OSError(errno.EINVAL, step) from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror if error.strerror in STEPS else step) from None
+    finally:
+        os.fchdir(here)
+        for fd in (here, *moved):
+            os.close(fd)
+
+
+def find_program(name: str, env: dict[str, str]) -> str:
+    """Where a program lies, by the PATH it will itself have."""
+    if "/" in name:
+        return name
+    found = errno.ENOENT
+    for folder in os.get_exec_path(env):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            if os.access(path, os.X_OK):
+                return path
+            found = errno.EACCES
+    raise OSError(found, "exec")
+
+
+@contextlib.contextmanager
+def open_files(limit: int) -> Iterator[None]:
+    """Have another limit on open files for a moment, for a child to inherit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, soft), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def out_of_the_way(fd: int) -> int:
+    """The same file under a number that no child expects anything at."""
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64)

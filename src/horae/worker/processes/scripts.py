@@ -1,0 +1,154 @@
+"""Scripts of durable code: written once, run for async functions on the loop and for sync ones in their thread.
+
+A script is a generator that yields what it needs (an ask of the session, a call of the user's function, other scripts
+side by side) and is sent what came of it. So `await ctx.step(...)` and `ctx.sync.step(...)` are one thing.
+"""
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from horae.model.executions.signals import Suspended, together
+from horae.worker.code.asks import Ask, Port
+
+MOST_THREADS = 32  # of a sync function's steps side by side
+
+T = TypeVar("T")
+
+
+class Call(Struct, frozen=True):
+    """Call the user's function; what it gives is awaited where that is possible."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = {}
+
+
+class All(Struct, frozen=True):
+    """Run scripts side by side, at most so many at once; each has ended when the answer comes, in their order."""
+
+    scripts: "Sequence[Script[Any]]"
+    limit: int | None = None
+
+
+Op = Ask | Call | All
+Script = Generator[Op, Any, T]
+
+
+class Pending:
+    """Something that a durable function does: awaited by async ones, run by `ctx.sync` or `gather` in sync ones."""
+
+    def __init__(self, port: Port, script: "Script[Any]", left: dict[int, str], what: str) -> None:
+        self._port, self._script, self._left = port, script, left
+        left[id(self)] = what
+
+    @property
+    def script(self) -> "Script[Any]":
+        """For whoever runs it."""
+        self._left.pop(id(self), None)
+        return self._script
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return run_async(self._port, self.script).__await__()
+
+
+async def run_async(port: Port, script: "Script[T]") -> T:
+    """Run a script on the event loop."""
+    answer, error = None, None
+    while True:
+        try:
+            op = script.send(answer) if error is None else script.throw(error)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        answer, error = None, None
+        try:
+            answer = await _do_async(port, op)
+        except BaseException as raised:
+            error = raised
+
+
+async def _do_async(port: Port, op: Op) -> Any:
+    if isinstance(op, All):
+        return await _all_async(port, op)
+    if isinstance(op, Call):
+        value = op.function(*op.args, **op.kwargs)
+        return await value if inspect.isawaitable(value) else value
+    return await asyncio.wrap_future(port.ask(op))
+
+
+async def _all_async(port: Port, op: All) -> list[Any]:
+    room = asyncio.Semaphore(op.limit or max(1, len(op.scripts)))
+
+    async def one(script: "Script[Any]") -> Any:
+        async with room:
+            return await run_async(port, script)
+
+    tasks = [asyncio.ensure_future(one(script)) for script in op.scripts]
+    try:
+        await asyncio.wait(tasks) if tasks else None
+    except asyncio.CancelledError:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        raise
+    return _results([(task.exception(), task) for task in tasks if not task.cancelled()], lambda task: task.result())
+
+
+def run_sync(port: Port, script: "Script[T]") -> T:
+    """Run a script in this thread."""
+    if asyncio._get_running_loop() is not None:
+        script.close()
+        raise RuntimeError("ctx.sync would block the event loop; await the method of ctx itself instead")
+    answer, error = None, None
+    while True:
+        try:
+            op = script.send(answer) if error is None else script.throw(error)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        answer, error = None, None
+        try:
+            answer = _do_sync(port, op)
+        except BaseException as raised:
+            error = raised
+
+
+def _do_sync(port: Port, op: Op) -> Any:
+    if isinstance(op, All):
+        return _all_sync(port, op)
+    if isinstance(op, Call):
+        value = op.function(*op.args, **op.kwargs)
+        if inspect.iscoroutine(value):
+            value.close()
+            raise TypeError(f"{op.function} is async; make the job's function async, or the step's a sync one")
+        return value
+    return port.ask(op).result()
+
+
+def _all_sync(port: Port, op: All) -> list[Any]:
+    if not op.scripts:
+        return []
+    pool = ThreadPoolExecutor(min(op.limit or MOST_THREADS, len(op.scripts), MOST_THREADS), "horae-step")
+    try:
+        done = [pool.submit(contextvars.copy_context().run, run_sync, port, script) for script in op.scripts]
+        return _results([(future.exception(), future) for future in done], lambda future: future.result())
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _results(ended: Sequence[tuple[BaseException | None, Any]], result: Callable[[Any], Any]) -> list[Any]:
+    """What all came to: the first failure, or else a wait for whatever some of them wait for."""
+    errors = [error for error, _ in ended if error is not None]
+    waits = [error for error in errors if isinstance(error, Suspended)]
+    for error in errors:
+        if not isinstance(error, Suspended):
+            raise error
+    if waits:
+        raise together(waits)
+    return [result(one) for _, one in ended]
