@@ -33,12 +33,18 @@ def routes() -> str:
     parts = []
     for module in MODULES:
         own = [route for route in ROUTES if route.run.__module__ == module.__name__]
-        noun = module.__name__.rpartition(".")[2]
+        noun = _noun(module.__name__)
         about = (module.__doc__ or "").partition("\n")[0]
         rows = [_route(route, operations[route.path][route.method.lower()]) for route in own]
         head = "| route | what it does | parameters | answers | for |\n|---|---|---|---|---|"
         parts.append("\n".join([f"### {noun}\n", f"{about}\n", head, *rows, ""]))
     return "\n".join(parts)
+
+
+def _noun(module: str) -> str:
+    """The heading of a module's routes: those of a feature are headed by the feature, and hooks by their own name."""
+    *_, room, name = module.split(".")
+    return room if name == "routes" else name.removesuffix("_routes")
 
 
 def _route(route: Route, operation: dict[str, object]) -> str:
@@ -101,7 +107,7 @@ def access() -> str:
     parts = []
     for module in MODULES:
         own = [route for route in ROUTES if route.run.__module__ == module.__name__]
-        noun = module.__name__.rpartition(".")[2]
+        noun = _noun(module.__name__)
         head = f"| method | path | {' | '.join(ROLES)} | with a scope |\n|---|---|{'---|' * (len(ROLES) + 1)}"
         parts.append("\n".join([f"### {noun}\n", head, *map(_access, own), ""]))
     return "\n".join(parts)

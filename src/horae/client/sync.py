@@ -30,6 +30,7 @@ class Portal:
             )
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
+        self._stopping = False
         self._thread = threading.Thread(target=self._loop.run_forever, name="horae-client", daemon=True)
         self._thread.start()
 
@@ -50,6 +51,8 @@ class Portal:
         try:
             return future.result()
         except BaseException:
+            if self._stopping and threading.current_thread() is not threading.main_thread():
+                threading.Event().wait()  # Python ends and leaves this daemon thread behind: a traceback helps nobody
             future.cancel()  # an interrupt here must not leave the work running there
             raise
 
@@ -67,6 +70,7 @@ class Portal:
 
     def stop(self) -> None:
         """Close the connections that the loop holds, and end the thread. Python ends, so nothing may hold it up."""
+        self._stopping = True
         self._loop.set_exception_handler(lambda *_: None)  # of iterators that other threads still wait for
         with suppress(TimeoutError):
             asyncio.run_coroutine_threadsafe(self._close_all(), self._loop).result(LAST)
