@@ -1,1 +1,1 @@
-"""What can be left out of a server, one folder each with all its layers."""
+"""Features that a server can do without, one folder each with all its layers."""

@@ -1,4 +1,4 @@
-"""What things are: frozen values and pure decisions.
+"""Frozen values and pure decisions.
 
 No I/O, no clock, no third-party I/O library. Everybody may import this layer; it imports only `env` and `errors`.
 """

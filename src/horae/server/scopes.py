@@ -1,7 +1,7 @@
 """How a credential that is for some queues or jobs only is kept to them: one table, by route.
 
 What is not in it is closed to such a credential. What a definition would be, and what a workflow would run, is checked
-where it is made (`engine/permits`); here is checked what a request names.
+where it is made (`engine/definitions/permits.py`); here is checked what a request names.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -40,7 +40,7 @@ async def _free(call: Call, arguments: Arguments) -> None:
 
 
 async def _made(call: Call, arguments: Arguments) -> None:
-    """what it makes. Checked where it is made: `engine/permits`."""
+    """what it makes. Checked where it is made: `engine/definitions/permits.py`."""
 
 
 async def _left_out(call: Call, arguments: Arguments) -> None:

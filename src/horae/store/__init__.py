@@ -1,4 +1,4 @@
-"""What is remembered: the only place with SQL. The contract, the schema, the moves, and two drivers beneath them.
+"""Tables and SQL of the kernel: the contract, the schema, scripts by noun, and two drivers beneath them.
 
 `engine` imports `store.contract`; nobody else opens a store but `cli db` and `cli doctor --offline`.
 """

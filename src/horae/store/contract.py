@@ -1,6 +1,6 @@
 """The store's contract: what is remembered and how it moves. Docstrings are promises that tests/store_contract tests.
 
-One implementation over two drivers: every method is a script of `moves/` run in one transaction.
+One implementation over two drivers: every method runs a script in one transaction.
 """
 
 from collections.abc import Callable, Mapping, Sequence

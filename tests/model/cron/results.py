@@ -230,7 +230,7 @@ def _git(*arguments: str) -> str:
 
 def _changes() -> str:
     changed = _git("status", "--porcelain", "--", str(Path(cron.__file__).parent), str(Path(__file__).parent))
-    return " with local changes in model/cron" if changed else ""
+    return " with local changes in model/triggers/cron" if changed else ""
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""What the rest of the engine stands on: hints, counters, presence, sealing and time zones."""
+"""Shared parts of the engine: hints, counters, presence, sealing and time zones."""

@@ -1,6 +1,6 @@
 """Explain: why an execution or a job does not run, what would let it, and when an execution will probably start.
 
-Every gate is asked, in the order of `model/executions/gates.py`, by its probe in `engine/probes`.
+Every gate is asked, in the order of `model/executions/gates.py`, by its probe in `engine/executions/probes`.
 """
 
 from collections.abc import Sequence

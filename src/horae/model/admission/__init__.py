@@ -1,1 +1,1 @@
-"""What decides whether work may start: limits, queues, policies, holds, circuit breakers and quotas."""
+"""Decisions on whether work may start: limits, queues, policies, holds, circuit breakers and quotas."""

@@ -1,7 +1,7 @@
 """Policies: how a queue chooses what runs next.
 
-Two numbers decide. Within a lane the rank orders (`model.rank`); between the shares of a fair queue the least virtual
-time does (`model.shares`). A policy says how both are computed.
+Two numbers decide. Within a lane the rank orders (`rank.py`); between the shares of a fair queue the least virtual
+time does (`shares.py`). A policy says how both are computed.
 """
 
 from typing import Literal

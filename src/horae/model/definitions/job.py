@@ -76,7 +76,7 @@ class Spec(Definition, frozen=True, kw_only=True):
     name: str
     task: Task
     description: str = ""
-    schedule: Any = None  # as the user spelled it; `model.trigger` reads it
+    schedule: Any = None  # as the user spelled it; `model.triggers.decisions` reads it
     triggers: tuple[dict[str, Any], ...] = ()  # as the user spelled them, each with its name
     params: dict[str, Any] = {}  # defaults, overridden key by key at submission
     schema: dict[str, Any] | None = None  # JSON schema of params, when the signature is known

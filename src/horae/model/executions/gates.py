@@ -1,8 +1,8 @@
 """Gates: everything that can keep an execution, or a job, from starting, in the order in which it is met.
 
-Whoever adds a gate adds it to `GATES`, and a probe under its name in `engine/probes`. Every reason for which a slice
-waits belongs to a gate; so does every condition by which a claim passes something over, and its line says so:
-`# gate: held`. Tests enumerate both.
+To add a gate, add it to `GATES`, and a probe under its name in `engine/executions/probes`. Every reason for which a
+slice waits belongs to a gate; so does every condition by which a claim passes something over, and its line names the
+gate: `# gate: held`. Tests enumerate both.
 """
 
 from collections.abc import Mapping

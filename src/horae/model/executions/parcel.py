@@ -33,7 +33,7 @@ class Envelope(Struct, frozen=True, kw_only=True, gc=False):
     priority: int
     deadline: Instant | None = None
     due_at: Instant
-    keys: str | None = None  # as model/keys reads them: limits, sequence, share, a trigger's turn
+    keys: str | None = None  # as model/admission/keys.py reads them: limits, sequence, share, a trigger's turn
     parent: UUID | None = None
     delivery: int = AT_LEAST_ONCE
     bounds: Patience | None = None  # of the time in the queue, or of all of it, where its job has such

@@ -26,10 +26,10 @@ class Slice(Struct, frozen=True, kw_only=True, gc=False):
     namespace: int
     attempt: int = 0  # grows with every claim and never repeats: the fencing token and nothing else
     failures: int = 0  # the job's own, against its retries
-    losses: int = 0  # workers gone, against the poison bound; from the second on it is a suspect, see model/suspects
+    losses: int = 0  # workers gone, against the poison bound; from the second on a suspect, see `suspects.py`
     alone: int = 0  # of these losses, those of workers that held nothing else
     width: int = 0  # bytes that each of its items takes in an answer, at most
-    flags: int = 0  # what its end frees, see model/keys; 0: nothing
+    flags: int = 0  # what its end frees, see model/admission/keys.py; 0: nothing
 
 
 class Waiting(Slice, frozen=True, kw_only=True, gc=False):

@@ -106,7 +106,7 @@ class Failure(Wire, frozen=True, kw_only=True):
     traceback: str = ""
     permanent: bool = False  # no retry will help
     retry_after: Length | None = None  # the job's own wish, instead of the policy's delay
-    kind: FailureKind = "error"  # whose fault it is: each has a budget of its own, see model/retry
+    kind: FailureKind = "error"  # whose fault it is: each has a budget of its own, see model/definitions/retry.py
     names: tuple[str, ...] = ()  # of the error's class and its parents, with their modules
     status: Count | None = None  # of an HTTP answer
 

@@ -1,7 +1,7 @@
 """HTTP/1.1 on one connection: requests are read as far as there is room, and a task answers them one by one.
 
 uvicorn costs 50 us of processor time a request and this 16, of some 150 that a single submission takes
-(docs/decisions/0011). A handler is given ASGI's scope and `receive`, and returns a `Reply`.
+(docs/decisions/0011-http.md). A handler is given ASGI's scope and `receive`, and returns a `Reply`.
 """
 
 import asyncio

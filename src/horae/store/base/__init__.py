@@ -1,4 +1,4 @@
-"""What all scripts of the store stand on: shelves, stored definitions, sealed columns.
+"""Parts that all scripts share: shelves, stored definitions, sealed columns.
 
 A script is written once for both databases. It selects, moves and guards; decisions are pure functions of `model/`.
 """

@@ -1,4 +1,4 @@
-"""What a rule finds, by its kind: bounded reads, and the pure judgements of `model.alert`.
+"""What a rule finds, by its kind: bounded reads, and the pure judgements of `features.alerts.model`.
 
 One `Look` is a round over all rules: what several rules ask is read once.
 """

@@ -1,7 +1,7 @@
 """Alerts: rules that say what operators want to hear of, and what is found by them.
 
-One alert is open per rule and subject. What is read of the store is put into findings by `engine.alerts`; whether a
-finding opens an alert, reminds of one or tells nothing is decided in `alert_course`.
+One alert is open per rule and subject. `features.alerts.engine` makes findings of what it reads; `alert_course` decides
+whether a finding opens an alert, reminds of one or changes nothing.
 """
 
 from collections.abc import Iterable, Mapping

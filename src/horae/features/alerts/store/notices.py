@@ -86,7 +86,7 @@ class Notice(Struct, frozen=True, kw_only=True):
     rule: str
     channel: str
     kind: NoticeKind
-    content: str = ""  # JSON, as `model.alert_notice` makes it; none where it is grouped
+    content: str = ""  # JSON, as `features.alerts.model` makes it; none where it is grouped
     state: NoticeState | Literal["grouped"] = "pending"  # grouped: as the first of its group fares
     attempts: int = 0
     created_at: Instant = 0

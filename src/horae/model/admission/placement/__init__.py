@@ -1,1 +1,1 @@
-"""What decides where work may start: affinity, reservations, preemption and fetching ahead."""
+"""Decisions on where work may start: affinity, reservations, preemption and fetching ahead."""

@@ -1,1 +1,1 @@
-"""What an execution leaves behind besides its result: log lines and artifacts."""
+"""Log lines and artifacts: the output of an execution besides its result."""

@@ -1,6 +1,6 @@
 """Triggers that something outside fires: a named event, a webhook, a new object in a watched place.
 
-They have no nominal instants. Which events fire them is decided when one comes, in `model/events`.
+They have no nominal instants. Which events fire them is decided when one comes, in `model/triggers/events`.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What requests may say of a job, for the OpenAPI document; `model.definition` reads it and names every mistake."""
+"""Body of requests that define a job, for the OpenAPI document; `model.definitions.reading` reads it."""
 
 from typing import Annotated, Any, Literal
 

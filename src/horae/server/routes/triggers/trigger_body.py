@@ -1,4 +1,4 @@
-"""What requests may say of a trigger; `model.definition` reads it."""
+"""What requests may say of a trigger; `model.definitions.reading` reads it."""
 
 from typing import Annotated, Any, Literal
 
