@@ -1,0 +1,30 @@
+"""Definitions are read and refused as they were when the golden file was written."""
+
+import json
+from pathlib import Path
+
+import msgspec
+
+from tests.model.fields.corpus import answer, definitions
+
+GOLDEN = Path(__file__).parent / "golden.jsonl"  # one line for each definition: what becomes of it
+
+
+def test_definitions_are_read_and_refused_as_they_were() -> None:
+    bodies = list(definitions())
+    lines = GOLDEN.read_text().splitlines()
+    assert len(bodies) == len(lines) > 3000
+    differ = [
+        f"{body!s:.300}\n  was {line}\n  is  {now}"
+        for body, line in zip(bodies, lines, strict=True)
+        if (now := spelled(answer(body))) != line
+    ]
+    assert not differ, f"{len(differ)} definitions:\n" + "\n".join(differ[:20])
+
+
+def spelled(found: list[object]) -> str:
+    return json.dumps(json.loads(msgspec.json.encode(found)), sort_keys=True, ensure_ascii=False)
+
+
+if __name__ == "__main__":  # write the file anew: python -m tests.model.fields.test_golden
+    GOLDEN.write_text("".join(f"{spelled(answer(body))}\n" for body in definitions()))
