@@ -11,8 +11,8 @@ from horae.env import SECOND
 from horae.errors import BadInput, Conflict, Gone, NotFound
 from horae.model.base.ids import execution_id, first_id_at
 from horae.model.base.instant import format_instant
-from horae.model.definitions.job import Python
 from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.tasks import Python
 from horae.model.executions.execution import Extra
 from horae.model.fleet.protocol import Failure, Register
 from horae.store.executions.entering import submission

@@ -4,7 +4,7 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.definitions.job import DAY
+from horae.model.base.duration import DAY
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.write import render_definition
 

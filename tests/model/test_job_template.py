@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from horae.errors import BadInput
 from horae.features.templates.model.read import patched_form, read_template, read_use
 from horae.features.templates.model.values import JobTemplate, filled_in, source_of
-from horae.model.definitions.job import Command, Spec
+from horae.model.definitions.job import Spec
+from horae.model.definitions.tasks import Command
 
 PARAMETERS = {"region": {"type": "string", "enum": ["eu", "us"]}, "keep": {"type": "integer", "default": 7}}
 BACKUP = {

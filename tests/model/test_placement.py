@@ -17,7 +17,8 @@ from horae.model.admission.placement.placement import (
     spell,
     widest,
 )
-from horae.model.definitions.job import Command, Spec
+from horae.model.definitions.job import Spec
+from horae.model.definitions.tasks import Command
 from horae.model.fleet.protocol import Register
 from horae.model.fleet.session import capabilities_of
 

@@ -11,7 +11,8 @@ from horae.model.admission.queue import Served, read_served
 from horae.model.admission.reading.policy import parse_policy, show_policy
 from horae.model.admission.reading.queue import parse_queue
 from horae.model.admission.share_key import share_of, shares_of
-from horae.model.definitions.job import Command, Spec
+from horae.model.definitions.job import Spec
+from horae.model.definitions.tasks import Command
 
 SPEC = Spec(name="report", task=Command(argv=("true",)), params={"customer": "acme"}, tags={"team": "data"})
 

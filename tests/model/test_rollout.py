@@ -20,7 +20,8 @@ from horae.features.rollouts.model.values import (
     point_of,
     span_of,
 )
-from horae.model.definitions.job import Command, Spec
+from horae.model.definitions.job import Spec
+from horae.model.definitions.tasks import Command
 
 JOB = UUID(int=7)
 SPEC = Spec(name="report", task=Command(argv=("true",)), params={"customer": "nobody"})

@@ -8,7 +8,8 @@ from horae.engine.definitions import job_changes
 from horae.engine.triggers import calendar_changes
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, Stale
-from horae.model.definitions.job import Command, Spec
+from horae.model.definitions.job import Spec
+from horae.model.definitions.tasks import Command
 from horae.model.triggers.calendars.read import parse_times
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval

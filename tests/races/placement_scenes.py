@@ -6,7 +6,7 @@ from msgspec import structs
 
 from horae.model.admission.keys import Keys, encode_keys
 from horae.model.admission.placement.placement import Affinity, Preference, read_needs, widest
-from horae.model.definitions.job import DAY
+from horae.model.base.duration import DAY
 from horae.store.admission.placement import affinity, relax
 from horae.store.executions.entering import submission
 from tests.races.scenes import Cast, cast, replies, scene

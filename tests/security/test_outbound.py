@@ -25,7 +25,7 @@ from horae.cli.fleet.worker import worker_settings
 from horae.config.load import load
 from horae.env import SECOND, system_env
 from horae.errors import BadInput
-from horae.model.definitions.job import Http
+from horae.model.definitions.tasks import Http
 from horae.outbound import fetch
 from horae.outbound.addresses import meant_by, why_not
 from horae.outbound.allow import Allowed

@@ -12,8 +12,8 @@ from horae.env import SECOND
 from horae.errors import BadInput
 from horae.features.templates.model.read import read_template
 from horae.model.definitions.confines import Confines
-from horae.model.definitions.job import Command, Python
 from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.tasks import Command, Python
 from horae.worker.processes.processes import all_processes, mark_of, tasks_of
 from tests.waiting import eventually
 from tests.worker.local import Jobs, result, shop

@@ -15,8 +15,9 @@ from msgspec import Raw, json
 from horae.env import SECOND
 from horae.errors import Busy
 from horae.model.base.ids import execution_id
-from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.tasks import Python
 from horae.model.fleet.protocol import Submit
 from horae.store.contract import Store
 from horae.store.definitions import jobs

@@ -13,8 +13,9 @@ from horae.model.admission.keys import keys_of
 from horae.model.admission.limits import KeyLimit, Limit
 from horae.model.admission.rate import Rate
 from horae.model.base.ids import parcel_of
-from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.tasks import Python
 from horae.store.admission import coarse, holder_sweep
 from horae.store.contract import Store
 from horae.store.definitions import jobs

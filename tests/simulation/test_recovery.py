@@ -6,8 +6,9 @@ from uuid import UUID
 from msgspec import Raw, json
 
 from horae.env import SECOND
-from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import POISON_BOUND
+from horae.model.definitions.tasks import Python
 from horae.model.fleet.protocol import Submit
 from horae.model.fleet.suspects import tries
 from horae.store.contract import Store

@@ -8,8 +8,9 @@ from uuid import UUID
 import pytest
 
 from horae.env import SECOND
-from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import Budgets, RetryPolicy
+from horae.model.definitions.tasks import Python
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.triggers.decisions.values import Interval
 from horae.model.triggers.decisions.when import When

@@ -12,8 +12,9 @@ import pytest
 from horae.env import SECOND
 from horae.errors import Busy, HoraeError
 from horae.model.base.ids import execution_id, index_of, parcel_of
-from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.tasks import Python
 from horae.model.workflows.decisions.flow import FINAL
 from horae.model.workflows.decisions.joins import JOINS
 from horae.model.workflows.decisions.plan import plan_of

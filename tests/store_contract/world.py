@@ -17,8 +17,9 @@ from horae.model.admission.limits import namespace_limit, queue_limit
 from horae.model.admission.policy import Policy
 from horae.model.admission.rank import Leads
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.definitions.job import Command, Spec
+from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.tasks import Command
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.executions.slice import Running
 from horae.model.fleet.deal import Want

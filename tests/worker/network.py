@@ -7,8 +7,9 @@ from msgspec import Struct
 
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.errors import SessionEnded
-from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.tasks import Python
 from horae.model.fleet.protocol import Answer, Exchange, Failure
 from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Fate
 from horae.worker.pace import Pace

@@ -11,8 +11,8 @@ from horae.client.workflows.job_options import SPELLED
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.definitions.confines import Confines
-from horae.model.definitions.job import Python
 from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.tasks import Python
 
 
 class FakeClient:

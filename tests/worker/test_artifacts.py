@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from horae.errors import NotFound, TooLarge
-from horae.model.definitions.job import Command, Python
+from horae.model.definitions.tasks import Command, Python
 from horae.worker.code.artifacts import found_in, pieces_of
 from horae.worker.code.asks import Bring, Kept
 from horae.worker.http_transport import HttpTransport

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from horae.model.definitions.job import Command, Python
+from horae.model.definitions.tasks import Command, Python
 from horae.worker.code.context import current
 from horae.worker.logs import lines, log_queue
 from horae.worker.runners import process

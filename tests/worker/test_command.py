@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from horae.env import SECOND
-from horae.model.definitions.job import Command
+from horae.model.definitions.tasks import Command
 from tests.waiting import eventually
 from tests.worker.local import result, shop
 

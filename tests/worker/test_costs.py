@@ -11,7 +11,8 @@ from msgspec import Raw
 
 from horae.env import SECOND, VirtualClock
 from horae.model.admission.placement.placement import Cost
-from horae.model.definitions.job import Command, Spec
+from horae.model.definitions.job import Spec
+from horae.model.definitions.tasks import Command
 from horae.model.fleet.protocol import Answer, Exchange, Grant, Registered
 from horae.worker.pace import Pace
 from horae.worker.session import Session

@@ -7,8 +7,8 @@ import pytest
 from msgspec import Raw
 
 from horae.env import SECOND
-from horae.model.definitions.job import Command, Python
 from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.tasks import Command, Python
 from tests.waiting import eventually
 from tests.worker.functions import app
 from tests.worker.local import result, shop

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from horae.env import SECOND
-from horae.model.definitions.job import Http
+from horae.model.definitions.tasks import Http
 from horae.outbound.allow import Allowed
 from tests.waiting import eventually
 from tests.worker.local import result, shop

@@ -5,7 +5,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
-from horae.model.definitions.job import Python
+from horae.model.definitions.tasks import Python
 from horae.worker.code.context import current
 from horae.worker.journal import Journal
 from tests.waiting import eventually

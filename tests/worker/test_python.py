@@ -8,8 +8,8 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import Conflict
-from horae.model.definitions.job import Python
 from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.tasks import Python
 from horae.model.definitions.timeouts import Timeouts
 from tests.waiting import eventually
 from tests.worker.functions import app

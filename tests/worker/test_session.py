@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from horae.env import SECOND, VirtualClock, virtual_env
-from horae.model.definitions.job import Python, Spec
+from horae.model.definitions.job import Spec
+from horae.model.definitions.tasks import Python
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.fleet.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, LogLines, Outcome, Range, Request
 from horae.worker.code.refusal import REFUSED, halve, lighten

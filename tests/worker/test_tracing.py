@@ -5,7 +5,7 @@ import pytest
 from horae.client.tracing import current_trace
 from horae.model.base.ids import execution_id
 from horae.model.base.trace import UNTRACED, Carried, TraceContext, root_of, span_of
-from horae.model.definitions.job import Command, Python
+from horae.model.definitions.tasks import Command, Python
 from horae.worker.code.tracing import Attempts
 from tests.spans import Spans
 from tests.waiting import eventually

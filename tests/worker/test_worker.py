@@ -11,7 +11,7 @@ import pytest
 
 from horae.env import SECOND, virtual_env
 from horae.errors import BadInput, Busy, Forbidden, HoraeError, ProtocolMismatch, SessionEnded, Unauthorized
-from horae.model.definitions.job import Command, Python
+from horae.model.definitions.tasks import Command, Python
 from horae.worker import session
 from horae.worker.session import Session
 from tests.waiting import eventually

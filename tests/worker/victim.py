@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from horae.model.definitions.job import Command, Python
+from horae.model.definitions.tasks import Command, Python
 from tests.waiting import eventually
 from tests.worker.functions import app
 from tests.worker.local import shop

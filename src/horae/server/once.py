@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Micros
 from horae.errors import Conflict, KeyReused, StoreUnavailable
-from horae.model.definitions.job import DAY
+from horae.model.base.duration import DAY
 from horae.server.call import Call
 from horae.server.reply import Reply
 from horae.store.executions.entering.submission import Idempotency

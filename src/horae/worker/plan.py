@@ -13,7 +13,8 @@ from horae.env import SECOND
 from horae.errors import HoraeError
 from horae.model.definitions.confines import FREE
 from horae.model.definitions.function_signature import BadParams, Bind
-from horae.model.definitions.job import Command, Http, Python, Spec
+from horae.model.definitions.job import Spec
+from horae.model.definitions.tasks import Command, Http, Python
 from horae.model.expressions.template import compile_template, compile_tree
 from horae.model.tenancy.secret_refs import Values, filled, filled_tree, filled_url
 from horae.worker.code.context import Facts

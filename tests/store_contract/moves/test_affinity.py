@@ -4,7 +4,7 @@ from msgspec import structs
 
 from horae.model.admission.keys import Keys, encode_keys
 from horae.model.admission.placement.placement import Affinity, read_needs
-from horae.model.definitions.job import DAY
+from horae.model.base.duration import DAY
 from horae.store.admission.placement import affinity, relax
 from horae.store.executions.entering import submission
 from horae.store.executions.reads import sweep

@@ -8,8 +8,8 @@ from horae.env import SECOND
 from horae.model.admission.keys import keys_of
 from horae.model.admission.limit_keys import envelope_keys
 from horae.model.admission.limits import Limit
+from horae.model.base.duration import DAY
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.definitions.job import DAY
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.workflows.decisions.graph import show_graph
 from horae.model.workflows.decisions.values import Foreach, Loop, Sleep

@@ -6,7 +6,8 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.model.definitions.job import Command, Spec
+from horae.model.definitions.job import Spec
+from horae.model.definitions.tasks import Command
 from horae.store.definitions import jobs
 from horae.store.executions.leaving import cancel_job
 from tests.store_contract.world import NAMESPACE, World

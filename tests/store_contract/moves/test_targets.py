@@ -10,7 +10,8 @@ from horae.model.admission.circuit import Circuit
 from horae.model.admission.placement.placement import Affinity
 from horae.model.admission.policy import Policy
 from horae.model.admission.rank import Leads
-from horae.model.definitions.job import Command, Spec
+from horae.model.definitions.job import Spec
+from horae.model.definitions.tasks import Command
 from horae.model.executions.deduplication import Batch
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import AT_MOST_ONCE, Envelope

@@ -14,7 +14,7 @@ from horae.model.base.duration import parse_duration
 from horae.model.base.instant import format_instant
 from horae.model.base.naming import MOST_KEY
 from horae.model.definitions.job import Job
-from horae.model.definitions.reading.values import a_text
+from horae.model.fields.values import a_text
 from horae.store.admission import circuit_reads, circuits
 from horae.store.admission.circuits import Which
 from horae.store.contract import Store

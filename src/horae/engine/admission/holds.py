@@ -15,7 +15,7 @@ from horae.model.admission.hold import Hold, check_window, span_of
 from horae.model.admission.hold_view import HoldView, ReleasedView, show_hold
 from horae.model.base.duration import parse_duration
 from horae.model.base.instant import parse_instant
-from horae.model.definitions.reading.values import a_text
+from horae.model.fields.values import a_text
 from horae.model.triggers.calendars.resolve import no_such_calendar, present
 from horae.store.admission import holds as moves
 from horae.store.contract import Store

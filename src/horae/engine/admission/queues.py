@@ -15,8 +15,7 @@ from horae.errors import BadInput, Conflict, NotFound
 from horae.model.admission.queue import DEFAULT_QUEUE, Queue, QueueSpec, QueueState
 from horae.model.admission.reading.policy import show_policy
 from horae.model.admission.reading.queue import merge_queue, parse_queue
-from horae.model.definitions.job import NAME
-from horae.model.definitions.reading.values import a_name
+from horae.model.fields.values import NAME, a_name
 from horae.store.admission import queues as moves
 from horae.store.contract import Store
 from horae.store.executions.leaving.cancel_job import START

@@ -9,7 +9,7 @@ from horae.env import Instant, Micros
 from horae.errors import BadInput, Gone, NotFound
 from horae.model.base.ids import instant_of
 from horae.model.base.instant import LATEST, parse_instant
-from horae.model.definitions.job import NAME
+from horae.model.fields.values import NAME
 from horae.model.workflows.decisions.naming import OWNED
 from horae.store.contract import Store
 from horae.store.definitions import job_reads

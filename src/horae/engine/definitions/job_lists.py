@@ -19,7 +19,7 @@ from horae.model.base.view import Page, shown_time
 from horae.model.definitions.job import JobVersion, Spec
 from horae.model.definitions.job_view import AutoPaused, JobDiffView, JobVersionView, JobView
 from horae.model.definitions.reading.diff import differences
-from horae.model.definitions.reading.values import a_text
+from horae.model.fields.values import a_text
 from horae.model.workflows.decisions.naming import is_owned_name
 from horae.store.contract import Store
 from horae.store.definitions import job_pages, job_reads

@@ -21,9 +21,10 @@ from horae.errors import Busy, Conflict, Stale
 from horae.features.templates.model.values import JobTemplate, source_of
 from horae.model.admission.queue import DEFAULT_QUEUE
 from horae.model.base.event import Event
-from horae.model.definitions.job import NAME, Job, Spec
+from horae.model.definitions.job import Job, Spec
 from horae.model.definitions.job_view import JobView
 from horae.model.definitions.reading.read import Definition
+from horae.model.fields.values import NAME
 from horae.store.contract import Store
 from horae.store.definitions import job_reads, owned
 from horae.store.definitions.jobs import StoredJob

@@ -12,7 +12,8 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.errors import Forbidden
-from horae.model.definitions.job import Command, Job, Spec
+from horae.model.definitions.job import Job, Spec
+from horae.model.definitions.tasks import Command
 from horae.model.tenancy.principal import LOCAL, Principal
 from horae.model.workflows.decisions.naming import owner_of
 

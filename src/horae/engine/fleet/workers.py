@@ -11,7 +11,7 @@ from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
 from horae.errors import Conflict, NotFound
 from horae.model.admission.placement.placement import PLAIN, SLOTS, Cost
-from horae.model.definitions.job import DAY
+from horae.model.base.duration import DAY
 from horae.model.fleet.session import Session, labels_of
 from horae.store.contract import Store
 from horae.store.fleet.sessions import Brief, held_by_lane, in_brief

@@ -16,7 +16,7 @@ from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import BadInput, Busy, Conflict, Forbidden, NotFound, Unauthorized
 from horae.model.admission.reading.limits import parse_rate
 from horae.model.base.controls import refuse_controls
-from horae.model.definitions.job import DAY
+from horae.model.base.duration import DAY
 from horae.model.tenancy.principal import (
     DEFAULT_NAMESPACE,
     LOCAL,

@@ -12,8 +12,7 @@ from horae.env import Env
 from horae.errors import Conflict, Forbidden, NotFound
 from horae.model.base.duration import format_duration
 from horae.model.base.instant import format_instant
-from horae.model.definitions.job import NAME
-from horae.model.definitions.reading.values import a_name, an_object
+from horae.model.fields.values import NAME, a_name, an_object
 from horae.model.tenancy.namespace import DEFAULT_NAMESPACE, Namespace
 from horae.model.tenancy.namespace_view import NamespaceView
 from horae.model.tenancy.principal import Principal

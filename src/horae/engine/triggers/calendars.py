@@ -14,8 +14,7 @@ from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.duration import DAY
 from horae.model.base.instant import LATEST, format_instant, parse_instant
 from horae.model.base.view import Page, shown_time
-from horae.model.definitions.job import NAME
-from horae.model.definitions.reading.values import a_name, a_text, an_object
+from horae.model.fields.values import NAME, a_name, a_text, an_object
 from horae.model.triggers.calendars.compiled import FIRST, LAST, Calendar
 from horae.model.triggers.calendars.read import parse_times
 from horae.model.triggers.calendars.resolve import check_opens, check_times, present

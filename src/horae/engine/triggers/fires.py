@@ -17,7 +17,7 @@ from horae.errors import BadInput
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.duration import DAY, HOUR
 from horae.model.base.instant import format_instant, parse_instant
-from horae.model.definitions.reading.values import a_text
+from horae.model.fields.values import a_text
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.count import count_fires, fires_left
 from horae.model.triggers.decisions.course import Course

@@ -14,7 +14,7 @@ from horae.errors import OverQuota
 from horae.model.admission.limits import Limit
 from horae.model.admission.rate import Rate
 from horae.model.base.duration import DAY
-from horae.model.definitions.reading.values import a_number, an_int, an_object, one_of, refuse_unknown
+from horae.model.fields.values import a_number, an_int, an_object, one_of, refuse_unknown
 
 Over = Literal["refuse", "wait"]
 OVERS: tuple[Over, ...] = ("refuse", "wait")

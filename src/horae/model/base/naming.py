@@ -12,8 +12,8 @@ from horae.errors import BadInput, Costly
 from horae.model.definitions.job import Spec
 from horae.model.expressions.meter import blame
 from horae.model.expressions.template import Scope, TemplateError, TooCostly, compile_template, render_small
+from horae.model.fields.values import KNOWN
 
-KNOWN = frozenset({"params", "job", "tags"})
 MOST_KEY = 512  # characters of a key that was filled in
 
 

@@ -1,6 +1,5 @@
 """A job: a named, versioned definition of what runs, when and how."""
 
-import re
 from collections.abc import Iterator
 from typing import Any, Literal
 from uuid import UUID
@@ -13,9 +12,10 @@ from horae.model.admission.keys import encode_keys, keys_of_job
 from horae.model.admission.limits import KeyLimit, Limit
 from horae.model.admission.placement.placement import Affinity, Cost, Preference, spell
 from horae.model.admission.rate import Rate
-from horae.model.definitions.confines import FREE, Confines
+from horae.model.base.duration import DAY
 from horae.model.definitions.made import Made
 from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.tasks import Command, Http, Python, Task
 from horae.model.definitions.timeouts import Allowance, Patience, Timeouts
 from horae.model.definitions.words import words_of
 from horae.model.executions.deduplication import Batch, Cache, Debounce, Unique
@@ -24,53 +24,14 @@ from horae.model.triggers.dependency import Condition, Late
 from horae.model.workflows.decisions.values import Workflow
 
 STEADY = "steady:"  # offered by workers that are not labelled spot; no label can be spelled so
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 PRIORITIES = range(10)  # 0 is the least urgent, 9 the most
 DEFAULT_PRIORITY = 4
-DAY: Micros = 86_400 * SECOND
 
 Delivery = Literal["at-least-once", "at-most-once"]
-Isolation = Literal["thread", "process"]
 JobState = Literal["active", "paused", "deleted"]
 
 
-class Definition(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A part of a job's definition as it is stored and sent to workers: camelCase, spans in microseconds."""
-
-
-class Command(Definition, frozen=True, kw_only=True, tag_field="kind", tag="command"):
-    """A program: `argv` without a shell, or one explicit `shell` line."""
-
-    argv: tuple[str, ...] = ()
-    shell: str | None = None
-    cwd: str | None = None
-    limits: Confines = FREE
-    user: str | None = None  # that it runs as; None: the worker's own
-
-
-class Python(Definition, frozen=True, kw_only=True, tag_field="kind", tag="python"):
-    """A function registered with `@app.job` in a module that a worker has loaded."""
-
-    function: str
-    isolation: Isolation | None = None  # None: threads, or a process when a sync function has a timeout or limits
-    limits: Confines = FREE  # of a process
-
-
-class Http(Definition, frozen=True, kw_only=True, tag_field="kind", tag="http"):
-    """One HTTP request; a status outside `expect` is a failure."""
-
-    url: str
-    method: str = "POST"
-    headers: dict[str, str] = {}
-    body: Any = None  # None sends the params as JSON
-    expect: tuple[str, ...] = ("2xx",)
-    redirects: int = 0  # that are followed; one more is an answer
-
-
-Task = Command | Python | Http | Workflow
-
-
-class Spec(Definition, frozen=True, kw_only=True):
+class Spec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Everything a user says about a job; each edit makes a new version of it."""
 
     name: str

@@ -9,7 +9,7 @@ from horae.model.admission.policy import Policy
 from horae.model.admission.reading.policy import parse_policy, show_policy
 from horae.model.base.duration import DAY, HOUR, format_duration
 from horae.model.definitions.reading.read import parse_definition
-from horae.model.definitions.reading.values import a_duration, a_number, a_text, an_object, refuse_unknown
+from horae.model.fields.values import a_duration, a_number, a_text, an_object, refuse_unknown
 from horae.model.tenancy.namespace import DEFAULTS, OUTCOMES, Namespace, NamespaceSpec
 
 FIELDS = ("description", "weight", "retention", "archive", "defaults", "queuePolicy")

@@ -1,7 +1,8 @@
 """Where a definition may refer to secrets, and where their values would be seen."""
 
 from horae.errors import BadInput
-from horae.model.definitions.job import Command, Python, Spec
+from horae.model.definitions.job import Spec
+from horae.model.definitions.tasks import Command, Python
 from horae.model.tenancy.secret_refs import MOST_SECRETS, SCHEME, texts_in
 from horae.model.workflows.decisions.values import Workflow
 

@@ -32,7 +32,7 @@ from horae.env import SECOND
 from horae.model.base.instant import format_instant
 from horae.model.definitions.confines import FREE, Confines
 from horae.model.definitions.function_signature import BadParams
-from horae.model.definitions.job import Command
+from horae.model.definitions.tasks import Command
 from horae.model.expressions.meter import shared
 from horae.model.expressions.template import TemplateError, render
 from horae.worker.code.context import Context

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from horae.env import SECOND
 from horae.model.definitions.function_signature import BadParams
-from horae.model.definitions.job import Http
+from horae.model.definitions.tasks import Http
 from horae.model.expressions.meter import shared
 from horae.model.expressions.template import TemplateError, render, render_tree
 from horae.model.fleet.protocol import ToldFailure

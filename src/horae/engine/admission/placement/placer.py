@@ -7,7 +7,7 @@ from horae.engine.fleet.fleet import Fleet, able
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant
 from horae.model.admission.placement.placement import Terms, settle_for
-from horae.model.definitions.job import DAY
+from horae.model.base.duration import DAY
 from horae.store.admission.lanes import Lane
 from horae.store.admission.placement import affinity, relax
 from horae.store.admission.placement.relax import Relaxed

@@ -15,8 +15,7 @@ from horae.features.alerts.store.rules import StoredRule
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Page
-from horae.model.definitions.job import NAME
-from horae.model.definitions.reading.values import a_name, an_object
+from horae.model.fields.values import NAME, a_name, an_object
 from horae.store.contract import Store
 from horae.store.script import Script
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from horae.errors import BadInput
 from horae.features.alerts.model.rule import ChannelKind
 from horae.model.base.signature import check_secret
-from horae.model.definitions.reading.values import a_list, a_text, an_int, an_object, one_of, refuse_unknown
+from horae.model.fields.values import a_list, a_text, an_int, an_object, one_of, refuse_unknown
 from horae.model.tenancy.secret_refs import SCHEME, check_secret_name
 
 MOST_URL = 4096

@@ -9,16 +9,7 @@ from horae.features.alerts.model.rule import KINDS, USUAL_RATE, Kind, Part, Rule
 from horae.model.admission.rate import Rate
 from horae.model.admission.reading.limits import parse_rate
 from horae.model.base.duration import DAY, MINUTE, format_duration
-from horae.model.definitions.reading.values import (
-    a_duration,
-    a_list,
-    a_number,
-    a_text,
-    an_int,
-    an_object,
-    one_of,
-    refuse_unknown,
-)
+from horae.model.fields.values import a_duration, a_list, a_number, a_text, an_int, an_object, one_of, refuse_unknown
 
 MOST_SUBJECTS = 100
 MOST_CHANNELS = 20

@@ -9,8 +9,8 @@ from horae.errors import BadInput
 from horae.features.dead_letters.model.replay import Letters
 from horae.model.base.duration import parse_duration
 from horae.model.base.ids import first_id_at
-from horae.model.definitions.reading.values import a_text
 from horae.model.executions.execution import FAILED
+from horae.model.fields.values import a_text
 from horae.store.contract import Store
 from horae.store.executions.leaving import dead_letters as moves
 from horae.store.executions.reads.execution_lists import END, FIRST, ExecutionFilter, Place

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Raw
 
 from horae.errors import BadInput, Conflict, NotFound, TooLarge
+from horae.model.base.duration import DAY
 from horae.model.base.show import RETRY_KEY
-from horae.model.definitions.job import DAY
 from horae.model.documents.merge import merge
 from horae.model.executions.execution import CANCELLED, Execution, Extra, Rerun
 from horae.model.fleet.protocol import Submit

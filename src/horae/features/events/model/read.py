@@ -3,7 +3,7 @@
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.definitions.reading.values import a_list, a_text, an_object, refuse_unknown, shallow
+from horae.model.fields.values import a_list, a_text, an_object, refuse_unknown, shallow
 from horae.model.triggers.events.values import EVENT_NAME, MOST_ID, NewEvent, encode_payload
 
 _EXAMPLE = 'Send {"name": "upload", "payload": {"key": "a.csv"}}; "id" makes a repetition known.'

@@ -26,7 +26,7 @@ from horae.features.rollouts.model.view import RolloutView, show_rollout
 from horae.features.rollouts.store import rollouts
 from horae.model.base.event import Event
 from horae.model.definitions.job import Job
-from horae.model.definitions.reading.values import a_text
+from horae.model.fields.values import a_text
 from horae.model.workflows.decisions.values import Workflow
 from horae.store.contract import Store
 from horae.store.definitions.jobs import StoredJob

@@ -4,9 +4,8 @@ from typing import Any
 
 from horae.errors import BadInput
 from horae.features.rollouts.model.values import Plan
-from horae.model.base.naming import KNOWN
-from horae.model.definitions.reading.values import a_text, an_int, an_object, refuse_unknown
 from horae.model.expressions.template import compile_template
+from horae.model.fields.values import KNOWN, a_text, an_int, an_object, refuse_unknown
 
 FIELDS = ("version", "change", "share", "versions", "by", "abortAbove", "minimum")
 MOST_VERSIONS = 10

@@ -7,11 +7,11 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.features.templates.model.values import Body, check_expressions, source_of
-from horae.model.definitions.job import NAME, Spec
+from horae.model.definitions.job import Spec
 from horae.model.definitions.reading.read import FIELDS as JOB_FIELDS
-from horae.model.definitions.reading.values import a_name, a_text, an_object, refuse_unknown, shallow
 from horae.model.definitions.reading.write import render_definition
 from horae.model.documents.schema import check_schema
+from horae.model.fields.values import NAME, a_name, a_text, an_object, refuse_unknown, shallow
 
 FIELDS = ("kind", "name", "description", "parameters", "job")
 NOT_FILLED = ("name", "template", "with")  # a job says these itself

@@ -7,8 +7,7 @@ from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.admission.circuit import Circuit
 from horae.model.base.duration import HOUR, format_duration
-from horae.model.definitions.reading.naming import a_key
-from horae.model.definitions.reading.values import a_duration, an_int, an_object, refuse_unknown
+from horae.model.fields.values import a_duration, a_key, an_int, an_object, refuse_unknown
 
 FIELDS = ("circuit",)
 PARTS = ("failures", "window", "minimum", "openFor", "probes", "key")

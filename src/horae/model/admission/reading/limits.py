@@ -9,8 +9,7 @@ from horae.errors import BadInput
 from horae.model.admission.limits import MOST_LIMITS, KeyLimit, Limit, check_limits
 from horae.model.admission.rate import Rate
 from horae.model.base.duration import DAY, format_duration, parse_duration
-from horae.model.definitions.reading.naming import a_key
-from horae.model.definitions.reading.values import a_list, a_text, an_int, an_object, kind_of, refuse_unknown
+from horae.model.fields.values import a_key, a_list, a_text, an_int, an_object, kind_of, refuse_unknown
 
 FIELDS = ("concurrency", "rate", "burst", "limits", "sequence")
 OF_QUEUES = ("concurrency", "rate", "burst", "sequence")

@@ -10,17 +10,7 @@ from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.admission.placement.placement import MOST_WEIGHT, SLOTS, Affinity, Preference
 from horae.model.base.duration import DAY, format_duration
-from horae.model.definitions.reading.naming import a_key
-from horae.model.definitions.reading.values import (
-    TAG,
-    a_duration,
-    a_list,
-    a_text,
-    an_int,
-    an_object,
-    kind_of,
-    refuse_unknown,
-)
+from horae.model.fields.values import TAG, a_duration, a_key, a_list, a_text, an_int, an_object, kind_of, refuse_unknown
 
 FIELDS = ("needs", "prefers", "slots", "resources", "affinity", "spread")
 MOST_NEEDS = 32

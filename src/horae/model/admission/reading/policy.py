@@ -7,16 +7,7 @@ from horae.errors import BadInput
 from horae.model.admission.policy import KINDS, Policy
 from horae.model.admission.share_key import check_by
 from horae.model.base.duration import DAY, format_duration
-from horae.model.definitions.reading.values import (
-    a_duration,
-    a_number,
-    a_text,
-    an_int,
-    an_object,
-    kind_of,
-    one_of,
-    refuse_unknown,
-)
+from horae.model.fields.values import a_duration, a_number, a_text, an_int, an_object, kind_of, one_of, refuse_unknown
 
 FIELDS = {
     "fifo": (),

@@ -6,7 +6,7 @@ from horae.errors import BadInput
 from horae.model.admission.queue import QueueSpec
 from horae.model.admission.reading.limits import OF_QUEUES, read_limit, render_limit
 from horae.model.admission.reading.policy import parse_policy, show_policy
-from horae.model.definitions.reading.values import an_int, an_object, kind_of, refuse_unknown
+from horae.model.fields.values import an_int, an_object, kind_of, refuse_unknown
 
 FIELDS = ("policy", "default", "maxQueued", "preempts", *OF_QUEUES)
 EXAMPLE = 'Send an object such as {"policy": "fair"}.'

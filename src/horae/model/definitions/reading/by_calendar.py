@@ -3,8 +3,7 @@
 from typing import Any, get_args
 
 from horae.errors import BadInput
-from horae.model.definitions.job import NAME
-from horae.model.definitions.reading.values import a_list, a_name, one_of
+from horae.model.fields.values import NAME, a_list, a_name, one_of
 from horae.model.triggers.decisions.rules import Outside, Rules
 
 MOST_CALENDARS = 16

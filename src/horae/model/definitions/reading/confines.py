@@ -7,7 +7,7 @@ from horae.errors import BadInput
 from horae.model.admission.reading.placement import read_amount
 from horae.model.base.duration import DAY, format_duration
 from horae.model.definitions.confines import FREE, Confines
-from horae.model.definitions.reading.values import a_duration, an_int, an_object, refuse_unknown
+from horae.model.fields.values import a_duration, an_int, an_object, refuse_unknown
 
 FIELDS = ("memory", "cpu", "files", "processes", "output", "fileSize")
 LEAST_MEMORY = 1 << 20

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.definitions.reading.values import a_list, a_text, kind_of, one_of, refuse_unknown
+from horae.model.fields.values import a_list, a_text, kind_of, one_of, refuse_unknown
 from horae.model.triggers.dependency import CONDITIONS, Condition
 
 MOST = 256

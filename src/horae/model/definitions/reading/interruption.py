@@ -3,7 +3,7 @@
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.definitions.reading.values import kind_of
+from horae.model.fields.values import kind_of
 
 FIELDS = ("interruptible", "preemptible", "preempts", "durable")
 

@@ -6,9 +6,8 @@ from typing import Any
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.base.duration import DAY, format_duration
-from horae.model.definitions.reading.naming import a_key
-from horae.model.definitions.reading.values import a_duration, an_int, an_object, one_of, refuse_unknown
 from horae.model.executions.deduplication import KEEPS, MOST_BATCH, Batch, Cache, Debounce, MeetingRule, Unique
+from horae.model.fields.values import a_duration, a_key, an_int, an_object, one_of, refuse_unknown
 
 FIELDS = ("unique", "debounce", "batch", "cache")
 LIVE = "live"

@@ -5,8 +5,8 @@ from typing import Any
 from horae.errors import BadInput
 from horae.model.definitions.reading.task import PARSERS
 from horae.model.definitions.reading.timeouts import with_run
-from horae.model.definitions.reading.values import an_object
 from horae.model.documents.merge import merge
+from horae.model.fields.values import an_object
 
 MERGED = frozenset({"params", "tags", "env", "timeouts", "with"})
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from horae.errors import BadInput
 from horae.model.definitions.job import Spec
-from horae.model.definitions.reading.values import kind_of
+from horae.model.fields.values import kind_of
 from horae.model.triggers.decisions.external import Event
 from horae.model.triggers.decisions.when import When
 from horae.model.workflows.decisions.values import Workflow

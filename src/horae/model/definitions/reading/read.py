@@ -17,7 +17,7 @@ from horae.model.admission.reading.limits import read_limits
 from horae.model.admission.reading.placement import FIELDS as PLACEMENT
 from horae.model.admission.reading.placement import read_placement
 from horae.model.base.duration import DAY, HOUR
-from horae.model.definitions.job import DEFAULT_PRIORITY, NAME, Spec, Task
+from horae.model.definitions.job import DEFAULT_PRIORITY, Spec
 from horae.model.definitions.reading.dependencies import read_dependencies
 from horae.model.definitions.reading.interruption import FIELDS as INTERRUPTION
 from horae.model.definitions.reading.interruption import read_interruption
@@ -28,7 +28,12 @@ from horae.model.definitions.reading.retry import parse_retry
 from horae.model.definitions.reading.schedule import name_triggers, parse_trigger, parse_when, speaking_of
 from horae.model.definitions.reading.task import PARSERS
 from horae.model.definitions.reading.timeouts import read_timeouts, with_run
-from horae.model.definitions.reading.values import (
+from horae.model.definitions.tasks import Task
+from horae.model.executions.parcel import check_item
+from horae.model.expressions.meter import defining
+from horae.model.expressions.template import compile_template
+from horae.model.fields.values import (
+    NAME,
     a_duration,
     a_name,
     a_span,
@@ -41,9 +46,6 @@ from horae.model.definitions.reading.values import (
     shallow,
     tags,
 )
-from horae.model.executions.parcel import check_item
-from horae.model.expressions.meter import defining
-from horae.model.expressions.template import compile_template
 from horae.model.tenancy.read_secrets import check_references
 from horae.model.tenancy.secret_refs import read_secrets
 from horae.model.triggers.decisions.when import When

@@ -8,16 +8,8 @@ from horae.env import Micros
 from horae.errors import BadInput
 from horae.model.base.duration import DAY, format_duration
 from horae.model.definitions.failure_rules import ACCEPTED, compile_rule
-from horae.model.definitions.reading.values import (
-    a_duration,
-    a_list,
-    a_number,
-    a_text,
-    an_int,
-    an_object,
-    refuse_unknown,
-)
 from horae.model.definitions.retry import KINDS, Budgets, RetryPolicy
+from horae.model.fields.values import a_duration, a_list, a_number, a_text, an_int, an_object, refuse_unknown
 
 MOST_RETRIES = 1000
 MOST_LOST = 100

@@ -10,9 +10,10 @@ from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.base.duration import DAY, format_duration
 from horae.model.base.instant import format_instant, parse_instant
-from horae.model.definitions.job import NAME
 from horae.model.definitions.reading.by_calendar import parse_calendars, render_calendars
-from horae.model.definitions.reading.values import (
+from horae.model.executions.parcel import check_item
+from horae.model.fields.values import (
+    NAME,
     a_duration,
     a_list,
     a_name,
@@ -22,7 +23,6 @@ from horae.model.definitions.reading.values import (
     one_of,
     refuse_unknown,
 )
-from horae.model.executions.parcel import check_item
 from horae.model.triggers.decisions.external import NO_EVENT_RULES
 from horae.model.triggers.decisions.rules import (
     GRACE,

@@ -7,10 +7,10 @@ from typing import Any
 
 from horae.errors import BadInput
 from horae.model.definitions.confines import FREE
-from horae.model.definitions.job import Command, Http, Python, Task
 from horae.model.definitions.reading.confines import read_confines, render_confines
-from horae.model.definitions.reading.values import a_list, a_text, an_int, an_object, one_of, refuse_unknown
+from horae.model.definitions.tasks import Command, Http, Python, Task
 from horae.model.expressions.template import compile_template, compile_tree
+from horae.model.fields.values import a_list, a_text, an_int, an_object, one_of, refuse_unknown
 from horae.model.workflows.decisions.values import Workflow
 from horae.model.workflows.reading.workflow import parse_workflow, render_workflow
 

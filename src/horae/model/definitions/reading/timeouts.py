@@ -5,8 +5,8 @@ from typing import Any
 from horae.env import Micros
 from horae.errors import BadInput
 from horae.model.base.duration import DAY, format_duration, parse_duration
-from horae.model.definitions.reading.values import a_duration, an_object, refuse_unknown
 from horae.model.definitions.timeouts import Timeouts
+from horae.model.fields.values import a_duration, an_object, refuse_unknown
 
 NAMES = ("queue", "start", "run", "heartbeat", "total")
 _ACCEPTED = 'Write {"queue": "10m", "start": "30s", "run": "5m", "heartbeat": "1m", "total": "1h"}, or some of them.'

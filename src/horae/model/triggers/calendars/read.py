@@ -9,8 +9,7 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.model.base.instant import format_instant, parse_instant
-from horae.model.definitions.job import NAME
-from horae.model.definitions.reading.values import a_list, a_name, a_text, an_object, refuse_unknown, shallow
+from horae.model.fields.values import NAME, a_list, a_name, a_text, an_object, refuse_unknown, shallow
 from horae.model.triggers.calendars.dates import parse_day, render_days
 from horae.model.triggers.calendars.hours import parse_hours, render_hours
 from horae.model.triggers.calendars.values import (

@@ -6,7 +6,7 @@ from typing import Any
 from horae.env import SECOND, Micros
 from horae.errors import BadInput
 from horae.model.base.duration import DAY, format_duration
-from horae.model.definitions.reading.values import a_duration, a_list, a_text, an_object, one_of, refuse_unknown
+from horae.model.fields.values import a_duration, a_list, a_text, an_object, one_of, refuse_unknown
 from horae.model.tenancy.principal import NESTED
 from horae.model.workflows.decisions.values import Approval, Callback, EventWait, SignalWait, Sleep, Wait
 

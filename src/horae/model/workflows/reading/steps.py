@@ -13,17 +13,8 @@ from horae.model.admission.reading.limits import FIELDS as LIMITS
 from horae.model.admission.reading.placement import FIELDS as PLACEMENT
 from horae.model.base.duration import DAY, format_duration
 from horae.model.definitions.reading.interruption import FIELDS as INTERRUPTION
-from horae.model.definitions.reading.values import (
-    a_duration,
-    a_list,
-    a_text,
-    an_int,
-    an_object,
-    kind_of,
-    one_of,
-    refuse_unknown,
-)
 from horae.model.executions.parcel import check_item
+from horae.model.fields.values import a_duration, a_list, a_text, an_int, an_object, kind_of, one_of, refuse_unknown
 from horae.model.workflows.decisions.check import told_of
 from horae.model.workflows.decisions.joins import JOINS
 from horae.model.workflows.decisions.naming import a_step_name

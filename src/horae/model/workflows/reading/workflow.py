@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.definitions.reading.values import an_object, one_of, refuse_unknown
+from horae.model.fields.values import an_object, one_of, refuse_unknown
 from horae.model.workflows.decisions.check import check_graph
 from horae.model.workflows.decisions.naming import calls_of
 from horae.model.workflows.decisions.values import ON_ERROR, Call, Workflow

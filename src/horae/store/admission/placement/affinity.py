@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from horae.env import Instant
 from horae.model.admission.keys import keys_of
 from horae.model.admission.placement.placement import directed
-from horae.model.definitions.job import DAY
+from horae.model.base.duration import DAY
 from horae.model.executions.slice import Running
 from horae.store.admission.placement.relax import Relaxed, move, sibling
 from horae.store.base.shelves import Columns

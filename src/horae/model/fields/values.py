@@ -11,10 +11,14 @@ from horae.env import SECOND, Micros
 from horae.errors import BadInput
 from horae.model.base.duration import DAY, format_duration, parse_duration
 from horae.model.executions.parcel import MAX_DEPTH
+from horae.model.expressions.template import compile_template
 
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
 MOST_TAGS = 32
 MOST_TAG = 256
+MOST_TEMPLATE = 1024
+KNOWN = frozenset({"params", "job", "tags"})  # what the template of a key may speak of
 # Without tabs and line breaks, and without marks of direction, which texts in Hebrew and Arabic need.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -97,6 +101,13 @@ def a_name(value: Any, field: str, pattern: "re.Pattern[str]") -> str:
         raise BadInput(f"{shown!r} is not a valid {field}.", remedy, field=field)
     if looks_like_an_id(text):
         raise BadInput(f"{text!r} looks like an id.", "Choose a name that cannot be taken for an id.", field=field)
+    return text
+
+
+def a_key(value: Any, field: str) -> str:
+    """A template of a key."""
+    text = a_text(value, field, most=MOST_TEMPLATE, least=1)
+    compile_template(text, field, KNOWN)
     return text
 
 

@@ -1,0 +1,46 @@
+"""What a job runs: a command, a function, a request, or a workflow, as it is stored and sent to workers."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from horae.model.definitions.confines import FREE, Confines
+from horae.model.workflows.decisions.values import Workflow
+
+Isolation = Literal["thread", "process"]
+
+
+class _Stored(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A task as it is stored and sent to workers: camelCase, spans in microseconds."""
+
+
+class Command(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="command"):
+    """A program: `argv` without a shell, or one explicit `shell` line."""
+
+    argv: tuple[str, ...] = ()
+    shell: str | None = None
+    cwd: str | None = None
+    limits: Confines = FREE
+    user: str | None = None  # that it runs as; None: the worker's own
+
+
+class Python(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="python"):
+    """A function registered with `@app.job` in a module that a worker has loaded."""
+
+    function: str
+    isolation: Isolation | None = None  # None: threads, or a process when a sync function has a timeout or limits
+    limits: Confines = FREE  # of a process
+
+
+class Http(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="http"):
+    """One HTTP request; a status outside `expect` is a failure."""
+
+    url: str
+    method: str = "POST"
+    headers: dict[str, str] = {}
+    body: Any = None  # None sends the params as JSON
+    expect: tuple[str, ...] = ("2xx",)
+    redirects: int = 0  # that are followed; one more is an answer
+
+
+Task = Command | Python | Http | Workflow
