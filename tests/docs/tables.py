@@ -14,12 +14,12 @@ from horae.engine.node import Node
 from horae.env import system_env
 from horae.model.executions.gates import GATES, About
 from horae.model.tenancy.principal import ROLES
-from horae.server.access import ACCESS, ANYBODY, EVERYBODY
+from horae.server.access import ANYBODY, EVERYBODY
 from horae.server.metrics.exposition import Metrics
 from horae.server.openapi import build
 from horae.server.route import Route
 from horae.server.routes.table import MODULES, ROUTES
-from horae.server.scopes import SCOPES
+from horae.server.scopes import closed
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -65,7 +65,7 @@ def _route(route: Route, operation: dict[str, object]) -> str:
 
 
 def _roles(route: Route) -> str:
-    may = ACCESS[route.name]
+    may = route.access
     if may in (EVERYBODY, ANYBODY):
         return "everybody" if may is EVERYBODY else "any credential"
     return f"{may.least}, `{may.permission}`" if may.permission else may.least
@@ -114,14 +114,13 @@ def access() -> str:
 
 
 def _access(route: Route) -> str:
-    may = ACCESS[route.name]
+    may = route.access
     if may is EVERYBODY:
         cells = ["public"] * len(ROLES)
     else:
         word = f"`{may.permission}`" if may.permission else "yes"
         cells = [word if role in may.roles else "" for role in ROLES]
-    check = SCOPES.get(route.name)
-    scope = "" if check is None else (check.__doc__ or "").partition(".")[0].strip()
+    scope = "" if route.scope is closed else (route.scope.__doc__ or "").partition(".")[0]
     return f"| {' | '.join([route.method, f'`{route.path}`', *cells, scope])} |"
 
 

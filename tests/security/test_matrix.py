@@ -10,7 +10,6 @@ from urllib.parse import unquote
 import pytest
 
 from horae.model.tenancy.principal import NESTED, ROLES, Role
-from horae.server.access import ACCESS, EVERYBODY
 from horae.server.http.download import Download
 from horae.server.route import Route
 from horae.server.routes.table import ROUTES
@@ -52,7 +51,7 @@ def path_of(route: Route) -> str:
 
 
 def closed() -> Iterator[Route]:
-    return (route for route in ROUTES if ACCESS[route.name] is not EVERYBODY)
+    return (route for route in ROUTES if not route.is_public)
 
 
 async def status_of(people: People, method: str, path: str, key: str = "") -> int:
@@ -82,13 +81,9 @@ async def key_of(people: People, role: Role, *permissions: Any) -> str:
     return (await people.node.keys.create(1, f"a {role}", role, permissions=permissions)).text
 
 
-def test_every_route_has_a_row_and_every_row_a_route():
-    assert sorted(ACCESS) == sorted(route.name for route in ROUTES)
-
-
 def test_a_higher_role_may_do_whatever_a_lower_one_may():
-    for may in ACCESS.values():
-        admitted = [role in may.roles for role in NESTED]
+    for route in ROUTES:
+        admitted = [role in route.access.roles for role in NESTED]
         assert admitted == sorted(admitted)
 
 
@@ -99,7 +94,7 @@ async def test_each_role_is_admitted_where_its_row_says_and_nowhere_else(people:
     if role != "worker":
         bearers.append((await key_of(people, role, "installation"), True))
     for route in closed():
-        may = ACCESS[route.name]
+        may = route.access
         for key, has_more in bearers:
             status = await status_of(people, route.method, path_of(route), key)
             admitted = role in may.roles and (may.permission is None or has_more)
@@ -128,7 +123,7 @@ def spellings(path: str) -> Iterator[str]:
 def is_in_truth_public(people: People, path: str) -> bool:
     """Whether a spelling is the path of something public, such as a file of the UI that is not there."""
     found = people.app._router.find(unquote(path.partition("?")[0]))
-    return found is not None and all(ACCESS[route.name] is EVERYBODY for route in found[0].values())
+    return found is not None and all(route.is_public for route in found[0].values())
 
 
 async def test_no_spelling_of_any_path_opens_it(people: People):
@@ -147,7 +142,7 @@ async def test_no_spelling_lets_a_viewer_do_more(people: People):
     """With a credential, a trick finds nothing (404, 405), or the route itself, which refuses."""
     key = await key_of(people, "viewer")
     for route in closed():
-        may = ACCESS[route.name]
+        may = route.access
         if "viewer" in may.roles and may.permission is None:
             continue
         for path in spellings(path_of(route)):

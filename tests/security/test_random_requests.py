@@ -9,7 +9,6 @@ from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env
 from horae.model.tenancy.principal import Principal
-from horae.server.access import ACCESS, is_public
 from horae.server.route import Route
 from horae.server.routes.table import ROUTES
 from horae.server.run import serve
@@ -23,12 +22,12 @@ LEFT_OUT = ("stream.follow", "openapi.read")  # the one does not end, the other 
 def tried(who: str) -> list[str]:
     """What somebody may use; all, where there is time for what is refused before it is looked at."""
     viewer = Principal(namespace=1, role="viewer", key="", name="")
-    for_them = (route for route in ROUTES if PROVE or is_public(route) or (who == "viewer" and may(viewer, route)))
+    for_them = (route for route in ROUTES if PROVE or route.is_public or (who == "viewer" and may(viewer, route)))
     return [route.name for route in for_them if route.name not in LEFT_OUT]
 
 
 def may(who: Principal, route: Route) -> bool:
-    return ACCESS[route.name].admits(who)
+    return route.access.admits(who)
 
 
 @pytest.mark.timeout(1200)

@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from horae.model.fleet.protocol import PROTOCOL
-from horae.server.access import ACCESS, EVERYBODY
 from horae.server.routes.table import ROUTES
-from horae.server.scopes import SCOPES
+from horae.server.scopes import closed
 from tests.security.people import Api, People, done, opened
 from tests.server.test_access import path_of
 
@@ -35,14 +34,14 @@ async def status(answer: object) -> int:
     return int((await answer).status_code)  # type: ignore[misc]
 
 
-def test_every_entry_is_of_a_route_that_needs_a_credential():
-    assert {name for name in SCOPES if ACCESS.get(name, EVERYBODY) is EVERYBODY} == set()
+def test_routes_without_a_credential_know_no_scope():
+    assert [route.name for route in ROUTES if route.is_public and route.scope is not closed] == []
 
 
-async def test_what_has_no_entry_is_closed(people: People):
+async def test_closed_routes_refuse_keys_with_a_scope(people: People):
     scoped = await people.a("admin", jobs=ETL)
     for route in ROUTES:
-        if route.name in SCOPES or ACCESS[route.name] is EVERYBODY or ACCESS[route.name].permission:
+        if route.scope is not closed or route.is_public or route.access.permission:
             continue
         answer = await scoped.request(route.method, path_of(route), json={} if route.method != "GET" else None)
         assert answer.status_code in (400, 403, 422), (route.name, answer.text)

@@ -1,14 +1,19 @@
-"""Who may use which route: the table is complete, and nothing is open by default."""
+"""Each route is open to the credentials that it declares, and to no others."""
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 from horae.engine.node import Node
+from horae.errors import Forbidden
 from horae.model.tenancy.principal import LOCAL
-from horae.server.access import ACCESS, EVERYBODY, is_public
+from horae.server.access import VIEW
 from horae.server.app import Application
-from horae.server.route import Route
+from horae.server.auth import authorise
+from horae.server.route import UNRECORDED, Route, delete, get, patch, post, put
+from horae.server.routes.definitions.jobs import create
 from horae.server.routes.table import ROUTES
+from horae.server.scopes import closed
 from tests.server.conftest import Api, Connect, key_for
 
 PUBLIC = {
@@ -26,7 +31,7 @@ PUBLIC = {
     "POST /api/v1/hooks/{token}",
     "POST /api/v1/callbacks/{token}",
 }
-CLOSED = [route for route in ROUTES if not is_public(route)]
+CLOSED = [route for route in ROUTES if not route.is_public]
 OF_ALL = {"me.get", "me.sign-out", "me.password", "openapi.read", "openapi.protocol"}  # whoever has a credential
 FOR_WORKERS = {route.name for route in ROUTES if route.tag == "sessions"} | OF_ALL
 
@@ -39,29 +44,28 @@ def named(route: Route) -> str:
     return route.name
 
 
-def test_every_route_has_a_row_and_every_row_a_route():
-    assert sorted(ACCESS) == sorted(route.name for route in ROUTES)
-
-
 def test_only_the_named_routes_are_public():
-    assert {f"{route.method} {route.path}" for route in ROUTES if is_public(route)} == PUBLIC
+    assert {f"{route.method} {route.path}" for route in ROUTES if route.is_public} == PUBLIC
 
 
 def test_a_worker_may_use_the_session_routes_only():
-    assert {name for name, may in ACCESS.items() if "worker" in may.roles and may is not EVERYBODY} == FOR_WORKERS
+    assert {route.name for route in CLOSED if "worker" in route.access.roles} == FOR_WORKERS
 
 
-def test_an_unlisted_route_is_nobodys():
-    from msgspec.structs import replace
+@pytest.mark.parametrize("declare", [get, post, put, patch, delete])
+@pytest.mark.parametrize("given", [{"scope": closed, "audit": UNRECORDED}, {"access": VIEW, "audit": UNRECORDED}])
+def test_a_route_without_access_or_scope_is_not_declared(declare, given):
+    with pytest.raises(TypeError, match=r"access|scope"):
+        declare("/api/v1/things", "things.do", **given)
 
-    from horae.errors import Forbidden
-    from horae.server.access import authorise
-    from horae.server.routes.definitions.jobs import create
 
-    unlisted = replace(create, name="jobs.explode")
-    assert not is_public(unlisted)
-    with pytest.raises(Forbidden):
-        authorise(LOCAL, unlisted)
+@pytest.mark.parametrize("declare", [post, put, patch, delete])
+def test_a_change_without_a_word_on_the_audit_log_is_not_declared(declare):
+    with pytest.raises(TypeError, match="audit"):
+        declare("/api/v1/things", "things.do", access=VIEW, scope=closed)
+
+
+def test_a_refused_role_reads_which_key_to_make():
     with pytest.raises(Forbidden, match='takes the role "editor"') as refused:
         authorise(replace(LOCAL, role="worker"), create)
     assert "horae keys create NAME --role editor" in refused.value.remedy

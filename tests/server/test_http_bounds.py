@@ -7,7 +7,6 @@ from itertools import pairwise
 import pytest
 
 from horae.env import system_env
-from horae.server.access import is_public
 from horae.server.door import BODIED
 from horae.server.http.http import AT_ONCE, MOST_AFTER, MOST_HELD, MOST_LINED_UP, PATIENCE
 from horae.server.http.listener import Listener
@@ -285,7 +284,7 @@ async def test_a_flood_of_trailers_keeps_no_other_client_waiting(answers: Answer
 
 
 def test_routes_that_are_open_to_everybody_take_small_bodies():
-    limits = {route.name: route.limit for route in ROUTES if is_public(route) and route.method in BODIED}
+    limits = {route.name: route.limit for route in ROUTES if route.is_public and route.method in BODIED}
     assert {"me.sign-in", "me.sign-in-with-password", "enrolments.redeem"} <= limits.keys()
     unknown = limits.keys() - {"hooks.receive", "callbacks.receive"}  # a token in their path is the credential
     assert {limits[name] for name in unknown} == {SMALL_LIMIT}

@@ -14,7 +14,6 @@ import pytest
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env
-from horae.server.access import is_public
 from horae.server.openapi import build
 from horae.server.route import Route
 from horae.server.routes.table import ROUTES
@@ -63,8 +62,8 @@ def test_every_route_is_in_the_document():
 def test_a_route_says_what_it_is_takes_gives_and_refuses(route: Route):
     said = operation(route)
     assert said["summary"].endswith((".", ":"))
-    assert ("401" in said["responses"]) is not is_public(route) or route.name in CREDENTIALS
-    assert (said.get("security") == []) is is_public(route)
+    assert ("401" in said["responses"]) is not route.is_public or route.name in CREDENTIALS
+    assert (said.get("security") == []) is route.is_public
     for status, answer in said["responses"].items():
         assert resolved(answer)["description"]
         if int(status) >= 400:

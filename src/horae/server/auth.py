@@ -1,4 +1,4 @@
-"""Credentials: a bearer key, or the cookie of a browser that signed in."""
+"""Credentials: a bearer key, or the cookie of a browser that signed in; and the routes that each may use."""
 
 import hmac
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from horae.errors import Forbidden, StoreUnavailable, Unauthorized
 from horae.model.tenancy.principal import Principal
 from horae.server.http.promptly import promptly
 from horae.server.reply import Header
+from horae.server.route import Route
 
 COOKIE = "horae"
 CSRF_HEADER = b"x-csrf-token"
@@ -39,6 +40,22 @@ async def authenticate_watcher(keys: Keys, method: str, headers: Mapping[bytes, 
         return await promptly(authenticate(keys, method, headers), SOON)
     except StoreUnavailable:
         return known
+
+
+def authorise(who: Principal, route: Route) -> None:
+    """Refuse a credential that the route is not for."""
+    may = route.access
+    if may.admits(who):
+        return
+    needed = may.least
+    flag = f" --permission {may.permission}" if may.permission else ""
+    beyond = f' and the permission "{may.permission}"' if may.permission else ""
+    raise Forbidden(
+        f'A credential with the role "{who.role}" may not use {route.method} {route.path}: that takes the role'
+        f' "{needed}"{beyond}.',
+        f"Make such a key with `horae keys create NAME --role {needed}{flag}`, on the server's machine or with an"
+        " administrator's key, and set HORAE_KEY to it.",
+    )
 
 
 async def _browser(keys: Keys, method: str, headers: Mapping[bytes, bytes]) -> Principal:

@@ -13,18 +13,16 @@ from horae.engine.definitions.permits import ACTING
 from horae.engine.node import PARTS, Node
 from horae.errors import BadInput, Forbidden, HoraeError, Misdirected, NotFound
 from horae.model.tenancy.principal import Principal
-from horae.server.access import authorise, is_counted, is_public, is_watching, takes_turn
-from horae.server.auth import authenticate, authenticate_watcher
+from horae.server.auth import authenticate, authenticate_watcher, authorise
 from horae.server.call import NOBODY, Call
 from horae.server.http.body_room import BodyRoom, room_of
 from horae.server.once import once
 from horae.server.problems import MethodNotAllowed, broken, problem
 from horae.server.reading.media import check_media
 from horae.server.reading.reading import Gone, decode, decode_query, read_body, refuse_nul
-from horae.server.recording import denied, is_recorded, recorded
+from horae.server.recording import denied, recorded
 from horae.server.reply import Receive, Reply, Scope
 from horae.server.route import Route
-from horae.server.scopes import keep_within
 from horae.server.told import INSTALLATION, STRICT, decode_told
 
 BODIED = frozenset({"POST", "PUT", "PATCH"})
@@ -34,7 +32,7 @@ async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Re
     """The answer to a request that a route matched."""
     try:
         headers = scope["fields"]
-        public = is_public(route)
+        public = route.is_public
         who = NOBODY if public else await _admit(node, route, scope, headers, receive)
         if route.method not in BODIED or route.streams:
             return await _acting(Call(node, route, scope, headers, who, b"", receive))
@@ -83,7 +81,7 @@ async def unmatched(node: Node, scope: Scope, there: Mapping[str, Route], parts:
     try:
         if scope["path"] == "*":  # a question about the server as a whole; nothing else has this path
             return Reply(204, headers=((b"allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),))
-        if not there or not all(map(is_public, there.values())):
+        if not there or not all(route.is_public for route in there.values()):
             node.request_rates.take(await authenticate(node.keys, "GET", scope["fields"]))
         if there:
             return _not_allowed(scope, ", ".join([*there, *(("HEAD",) if "GET" in there else ()), "OPTIONS"]))
@@ -105,10 +103,10 @@ def _not_allowed(scope: Scope, allow: str) -> Reply:
 
 
 async def _admit(node: Node, route: Route, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> Principal:
-    ask = authenticate_watcher if is_watching(route) else authenticate
+    ask = authenticate_watcher if route.is_watching else authenticate
     who = await ask(node.keys, route.method, headers)
     node.fair_access.heard(who.namespace)
-    if is_counted(route):
+    if route.is_counted:
         node.request_rates.take(who)
         node.fair_access.count_request(who.namespace)
     try:
@@ -127,7 +125,7 @@ def _body(call: Call, decoder: msgspec.json.Decoder[Any]) -> Any:
 
 async def _keep_within(call: Call, arguments: Mapping[str, Any]) -> None:
     try:
-        await keep_within(call, arguments)
+        await call.route.scope(call, arguments)
     except Forbidden as error:
         await denied(call, error)
         raise
@@ -146,7 +144,7 @@ async def _in_turn(call: Call) -> Reply:
     """Perform a call when it is its namespace's turn."""
     if call.route.tag == "sessions":
         _refuse_strangers(call)
-    if not takes_turn(call.route):
+    if not call.route.takes_turn:
         return await _perform(call)
     try:
         await call.node.fair_access.enter(call.who.namespace)
@@ -173,7 +171,7 @@ async def _perform(call: Call) -> Reply:
         return await route.run(call, **arguments)
 
     async def act() -> Reply:
-        return await recorded(call, run) if is_recorded(route) else await run()
+        return await recorded(call, run) if route.audit else await run()
 
     if getattr(arguments.get("query"), "dry_run", False):  # nothing changes: nothing is told of it, nor remembered
         return await run()

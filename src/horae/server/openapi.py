@@ -15,7 +15,6 @@ from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, KeyReu
 from horae.features.templates.model.view import TemplateView
 from horae.model.definitions.job_view import JobView
 from horae.model.triggers.calendars.view import CalendarView
-from horae.server.access import is_counted, is_public
 from horae.server.problems import Broken, Problem, UnsupportedMedia
 from horae.server.reading.schemas import BEHIND, Document, schemas_of
 from horae.server.reply import encode
@@ -148,7 +147,7 @@ def _operation(route: Route, schemas: Schemas, refusals: "Refusals") -> Document
         operation["requestBody"] = {"content": content, "required": _needs_body(takes)}
     if route.streams:
         operation["requestBody"] = {"content": {FILE: {"schema": FILE_SCHEMA}}, "required": True}
-    if is_public(route):
+    if route.is_public:
         operation["security"] = []
     return operation
 
@@ -256,9 +255,9 @@ class Refusals:
 
 def _errors(route: Route) -> Iterator[type[HoraeError]]:
     yield from route.refuses
-    if not is_public(route):
+    if not route.is_public:
         yield from (Unauthorized, Forbidden)
-        if is_counted(route):
+        if route.is_counted:
             yield TooOften
     if route.body is not None or route.query is not None or route.headers or route.repeats:
         yield BadInput

@@ -23,23 +23,6 @@ from horae.server.routes.table import ROUTES
 from horae.server.targets import MOST, made_by, target_of
 
 MOST_DETAIL = 16 * 1024  # bytes
-# Submissions and what workers and other systems tell: it stands in the executions and events themselves.
-UNRECORDED = frozenset(
-    {
-        *("executions.submit", "jobs.trigger", "events.send", "hooks.receive", "callbacks.receive"),
-        *("triggers.preview", "yaml.read", "me.sign-in", "me.sign-in-with-password", "enrolments.redeem"),
-    }
-)
-READS = frozenset({"backup.read"})  # that are told, because they take everything along
-# Nouns whose definitions are compared.
-COMPARED = frozenset(
-    {
-        *("jobs", "triggers", "calendars", "queues", "templates", "rollouts", "circuits", "namespaces", "backfills"),
-        *("holds", "alert-rules", "alert-channels"),
-    }
-)
-# Whose requests hold what nobody else should read.
-SILENT = frozenset({"me", "secrets", "users", "hooks", "enrolments", "erasures", "alert-channels"})
 PERSONAL = ("params", "result", "payload", "data", "value", "code", "token", "password")
 UNTOLD = "(not recorded)"
 DEEPEST = 30  # levels of a request that are looked at
@@ -62,36 +45,21 @@ PASSING = frozenset(
 log = structlog.get_logger("horae.server")
 
 
-def is_recorded(route: Route) -> bool:
-    """Whether the audit log tells of this route."""
-    if route.method == "GET":
-        return route.name in READS
-    return route.tag != "sessions" and route.name not in UNRECORDED
-
-
 def _readers(routes: tuple[Route, ...]) -> Mapping[str, Route]:
     reads = {route.path: route for route in routes if route.method == "GET" and route.media == "application/json"}
     found = {}
     for route in routes:
-        if is_recorded(route) and route.tag in COMPARED:
+        if route.audit and route.audit.changes:
             path = route.path
-            while path.count("{") and path not in reads:
+            while path and path not in reads:
                 path = path.rpartition("/")[0]
-            if "{" in path and path in reads and (reads[path].query is None or _asks_nothing(reads[path])):
-                found[route.name] = reads[path]
+            if not path:
+                raise LookupError(f"{route.name} records changes, and no GET at its path or above shows them.")
+            found[route.name] = reads[path]
     return found
 
 
-def _asks_nothing(route: Route) -> bool:
-    try:
-        assert route.query is not None
-        route.query()
-    except TypeError:
-        return False
-    return not any("limit" in field for field in route.query.__struct_fields__)
-
-
-# By the name of a recorded route of a definition: the route that reads what it changes.
+# By the name of a route whose changes are recorded: the route that reads what it changes.
 READERS = _readers(ROUTES)
 
 
@@ -144,7 +112,7 @@ def _known(value: Any) -> Any:
 
 async def denied(call: Call, error: HoraeError) -> None:
     """Tell of a change that somebody had no permission for; the same one by the same credential once in a while."""
-    if is_recorded(call.route):
+    if call.route.audit:
         said = {"path": _path(call), "status": 403, "said": error.detail[:500]}
         with suppress(StoreUnavailable):
             await call.node.audit_log.deny(_entry(call, "denied", await target_of(call, _body(call)), said))
@@ -191,7 +159,7 @@ def _request(call: Call, body: Any) -> dict[str, Any]:
     said: dict[str, Any] = {"path": _path(call)}
     if call.scope["query_string"]:
         said["query"] = call.scope["query_string"].decode("latin-1")[:500]
-    if body is not None and call.route.tag not in SILENT:
+    if body is not None and call.route.audit and call.route.audit.body:
         said["request"] = _public(body)
     return said
 

@@ -16,7 +16,6 @@ LEAST = 1024  # bytes: a smaller answer fits a packet
 MOST_INLINE = 128 * 1024  # bytes that are packed on the event loop
 LEVEL = 1  # JSON shrinks to a seventh with it, at a third of the default's time
 TEXTS = (b"application/json", b"application/openapi+json", b"text/")
-SECRET = frozenset({"me", "keys", "users", "secrets", "hooks", "enrolments", "sessions"})  # tags of routes
 VARY: Header = (b"vary", b"accept-encoding")
 PACKED: Header = (b"content-encoding", b"gzip")
 
@@ -69,7 +68,7 @@ def may_be_packed(reply: Reply, route: Route, headers: Mapping[bytes, bytes]) ->
     if reply.status != 200 or not reply.kind.startswith(TEXTS) or not takes_gzip(headers):
         return False
     names = [name for name, _ in reply.headers]
-    secret = route.tag in SECRET or reply.kept is not None or b"set-cookie" in names
+    secret = route.secret or reply.kept is not None or b"set-cookie" in names
     return not secret and b"content-encoding" not in names
 
 

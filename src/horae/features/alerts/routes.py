@@ -8,11 +8,13 @@ from horae.errors import Conflict, MasterKeyMissing, NotFound, Stale
 from horae.features.alerts.model.rule import AlertState, ChannelKind, Kind, Severity
 from horae.features.alerts.model.view import AcknowledgedView, AlertView, ChannelView, RuleView, TestView
 from horae.model.base.view import Page
+from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body, Duration, Name
 from horae.server.reading.queries import Paged, Text
 from horae.server.reply import Reply, nothing, ok
-from horae.server.route import API, delete, get, post, put
+from horae.server.route import ACTION, ACTION_AND_CHANGES, API, CHANGES, REQUEST, delete, get, post, put
+from horae.server.scopes import closed
 
 IF_MATCH = {"If-Match": "The ETag as it was read: refused when somebody changed it meanwhile."}
 Names = Annotated[list[str] | str, Meta(description="Names, or patterns with * and ?; all unless given.")]
@@ -86,7 +88,7 @@ class AlertList(Paged, frozen=True, kw_only=True):
     job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
 
 
-@get(f"{API}/alerts", "alerts.list", Page[AlertView], refuses=(NotFound,))
+@get(f"{API}/alerts", "alerts.list", Page[AlertView], access=VIEW, scope=closed, refuses=(NotFound,))
 async def list_alerts(call: Call, query: AlertList) -> Reply:
     """List alerts, newest first, each with how its notices fare."""
     page = await call.node.alerts.list(
@@ -95,13 +97,16 @@ async def list_alerts(call: Call, query: AlertList) -> Reply:
     return ok(page)
 
 
-@get(f"{API}/alerts/{{id}}", "alerts.get", AlertView, refuses=(NotFound,))
+@get(f"{API}/alerts/{{id}}", "alerts.get", AlertView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_alert(call: Call) -> Reply:
     """Read an alert."""
     return ok(await call.node.alerts.get(call.namespace, call.id()))
 
 
-@post(f"{API}/alerts/{{id}}/acknowledge", "alerts.acknowledge", AlertView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/alerts/{{id}}/acknowledge", "alerts.acknowledge", AlertView,
+    access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def acknowledge(call: Call) -> Reply:
     """Say that somebody looks after an alert: nobody is reminded of it any more."""
     return ok(await call.node.alerts.acknowledge(call.namespace, call.id(), call.caller))
@@ -112,27 +117,30 @@ def _rule(view: RuleView, status: int = 200) -> Reply:
     return ok(view, status, location=location, version=view.version)
 
 
-@post(f"{API}/alert-rules", "alert-rules.create", RuleView, status=201, takes=NewAlertRule, refuses=(Conflict,))
+@post(
+    f"{API}/alert-rules", "alert-rules.create", RuleView,
+    access=EDIT, scope=closed, audit=REQUEST, status=201, takes=NewAlertRule, refuses=(Conflict,),
+)  # fmt: skip
 async def create_rule(call: Call, body: dict[str, Any]) -> Reply:
     """Create an alert rule."""
     return _rule(await call.node.alerts.rules.create(call.namespace, body), 201)
 
 
-@get(f"{API}/alert-rules", "alert-rules.list", Page[RuleView])
+@get(f"{API}/alert-rules", "alert-rules.list", Page[RuleView], access=VIEW, scope=closed)
 async def list_rules(call: Call, query: Paged) -> Reply:
     """List alert rules by name."""
     return ok(await call.node.alerts.rules.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
-@get(f"{API}/alert-rules/{{name}}", "alert-rules.get", RuleView, refuses=(NotFound,))
+@get(f"{API}/alert-rules/{{name}}", "alert-rules.get", RuleView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_rule(call: Call) -> Reply:
     """Read an alert rule."""
     return _rule(await call.node.alerts.rules.get(call.namespace, call.path("name")))
 
 
 @put(
-    f"{API}/alert-rules/{{name}}", "alert-rules.put", {200: RuleView, 201: RuleView}, takes=AlertRuleBody,
-    headers=IF_MATCH, refuses=(Stale, Conflict),
+    f"{API}/alert-rules/{{name}}", "alert-rules.put", {200: RuleView, 201: RuleView},
+    access=EDIT, scope=closed, audit=CHANGES, takes=AlertRuleBody, headers=IF_MATCH, refuses=(Stale, Conflict),
 )  # fmt: skip
 async def put_rule(call: Call, body: dict[str, Any]) -> Reply:
     """Create an alert rule, or give it a whole new definition."""
@@ -140,32 +148,46 @@ async def put_rule(call: Call, body: dict[str, Any]) -> Reply:
     return _rule(view, 201 if is_new else 200)
 
 
-@delete(f"{API}/alert-rules/{{name}}", "alert-rules.delete", refuses=(NotFound,))
+@delete(
+    f"{API}/alert-rules/{{name}}", "alert-rules.delete", access=EDIT, scope=closed, audit=CHANGES, refuses=(NotFound,)
+)
 async def delete_rule(call: Call) -> Reply:
     """Delete an alert rule; its alerts are over, and nobody is told."""
     await call.node.alerts.rules.delete(call.namespace, call.path("name"))
     return nothing()
 
 
-@post(f"{API}/alert-rules/{{name}}/pause", "alert-rules.pause", RuleView, refuses=(NotFound,))
+@post(
+    f"{API}/alert-rules/{{name}}/pause", "alert-rules.pause", RuleView,
+    access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound,),
+)  # fmt: skip
 async def pause_rule(call: Call) -> Reply:
     """Pause an alert rule; its alerts are over, and nobody is told."""
     return _rule(await call.node.alerts.rules.set_state(call.namespace, call.path("name"), "paused"))
 
 
-@post(f"{API}/alert-rules/{{name}}/resume", "alert-rules.resume", RuleView, refuses=(NotFound,))
+@post(
+    f"{API}/alert-rules/{{name}}/resume", "alert-rules.resume", RuleView,
+    access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound,),
+)  # fmt: skip
 async def resume_rule(call: Call) -> Reply:
     """Resume an alert rule."""
     return _rule(await call.node.alerts.rules.set_state(call.namespace, call.path("name"), "active"))
 
 
-@post(f"{API}/alert-rules/{{name}}/acknowledge", "alert-rules.acknowledge", AcknowledgedView, refuses=(NotFound,))
+@post(
+    f"{API}/alert-rules/{{name}}/acknowledge", "alert-rules.acknowledge", AcknowledgedView,
+    access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound,),
+)  # fmt: skip
 async def acknowledge_rule(call: Call) -> Reply:
     """Say that somebody looks after all alerts of a rule that go on: nobody is reminded of them any more."""
     return ok(await call.node.alerts.acknowledge_rule(call.namespace, call.path("name"), call.caller))
 
 
-@post(f"{API}/alert-rules/{{name}}/test", "alert-rules.test", TestView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/alert-rules/{{name}}/test", "alert-rules.test", TestView,
+    access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def test_rule(call: Call) -> Reply:
     """Tell all channels of a rule that this is a test, once, and answer what became of it."""
     return ok(await call.node.alerts.test_rule(call.namespace, call.path("name")))
@@ -177,21 +199,24 @@ def _channel(view: ChannelView, status: int = 200) -> Reply:
 
 
 @post(
-    f"{API}/alert-channels", "alert-channels.create", ChannelView, status=201, takes=NewAlertChannel,
-    repeats="by itself", refuses=(Conflict, MasterKeyMissing),
+    f"{API}/alert-channels", "alert-channels.create", ChannelView,
+    access=EDIT, scope=closed, audit=ACTION, status=201, takes=NewAlertChannel, repeats="by itself",
+    refuses=(Conflict, MasterKeyMissing),
 )  # fmt: skip
 async def create_channel(call: Call, body: dict[str, Any]) -> Reply:
     """Create a channel that alerts are told to. The secret of a webhook, if one was made, is shown this once."""
     return _channel(await call.node.alerts.channels.create(call.namespace, body), 201)
 
 
-@get(f"{API}/alert-channels", "alert-channels.list", Page[ChannelView])
+@get(f"{API}/alert-channels", "alert-channels.list", Page[ChannelView], access=VIEW, scope=closed)
 async def list_channels(call: Call, query: Paged) -> Reply:
     """List channels by name, without what is secret of them."""
     return ok(await call.node.alerts.channels.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
-@get(f"{API}/alert-channels/{{name}}", "alert-channels.get", ChannelView, refuses=(NotFound,))
+@get(
+    f"{API}/alert-channels/{{name}}", "alert-channels.get", ChannelView, access=VIEW, scope=closed, refuses=(NotFound,)
+)
 async def get_channel(call: Call) -> Reply:
     """Read a channel, without what is secret of it."""
     return _channel(await call.node.alerts.channels.get(call.namespace, call.path("name")))
@@ -199,7 +224,8 @@ async def get_channel(call: Call) -> Reply:
 
 @put(
     f"{API}/alert-channels/{{name}}", "alert-channels.put", {200: ChannelView, 201: ChannelView},
-    takes=AlertChannelBody, headers=IF_MATCH, refuses=(Stale, Conflict, MasterKeyMissing),
+    access=EDIT, scope=closed, audit=ACTION_AND_CHANGES, takes=AlertChannelBody, headers=IF_MATCH,
+    refuses=(Stale, Conflict, MasterKeyMissing),
 )  # fmt: skip
 async def put_channel(call: Call, body: dict[str, Any]) -> Reply:
     """Create a channel, or give it a whole new definition; what is secret and left out stays as it was."""
@@ -209,14 +235,20 @@ async def put_channel(call: Call, body: dict[str, Any]) -> Reply:
     return _channel(view, 201 if is_new else 200)
 
 
-@delete(f"{API}/alert-channels/{{name}}", "alert-channels.delete", refuses=(NotFound, Conflict))
+@delete(
+    f"{API}/alert-channels/{{name}}", "alert-channels.delete",
+    access=EDIT, scope=closed, audit=ACTION_AND_CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def delete_channel(call: Call) -> Reply:
     """Delete a channel that no rule tells."""
     await call.node.alerts.channels.delete(call.namespace, call.path("name"))
     return nothing()
 
 
-@post(f"{API}/alert-channels/{{name}}/test", "alert-channels.test", TestView, refuses=(NotFound,))
+@post(
+    f"{API}/alert-channels/{{name}}/test", "alert-channels.test", TestView,
+    access=OPERATE, scope=closed, audit=ACTION_AND_CHANGES, refuses=(NotFound,),
+)  # fmt: skip
 async def test_channel(call: Call) -> Reply:
     """Tell a channel that this is a test, once, and answer what became of it."""
     return ok(await call.node.alerts.test_channel(call.namespace, call.path("name")))

@@ -12,11 +12,13 @@ from horae.features.artifacts.model import ArtifactView, show_artifact
 from horae.model.base.ids import execution_id
 from horae.model.base.view import Page
 from horae.model.executions.output.artifact import DEFAULT_TYPE, Artifact
+from horae.server.access import VIEW, WORKER
 from horae.server.call import Call
 from horae.server.http.download import Stream
 from horae.server.reading.queries import Limit, Paged, Query
 from horae.server.reply import Header, Reply, ok
-from horae.server.route import API, get, put
+from horae.server.route import API, UNRECORDED, get, put
+from horae.server.scopes import by_execution, by_session
 
 
 class HeldItem(Query, frozen=True, kw_only=True):
@@ -37,8 +39,9 @@ _SCRIPTS = ("javascript", "ecmascript", "jscript", "livescript")  # as browsers 
 
 
 @put(
-    f"{API}/sessions/{{id}}/artifacts/{{file}}", "sessions.upload", ArtifactView, streams=True,
-    refuses=(NotFound, Conflict, TooLarge, Busy), headers={"Content-Type": "The artifact's own media type."},
+    f"{API}/sessions/{{id}}/artifacts/{{file}}", "sessions.upload", ArtifactView,
+    access=WORKER, scope=by_session, audit=UNRECORDED, streams=True, refuses=(NotFound, Conflict, TooLarge, Busy),
+    headers={"Content-Type": "The artifact's own media type."},
 )  # fmt: skip
 async def upload(call: Call, query: HeldItem) -> Reply:
     """Keep a file of a running item under its name, instead of an earlier one; the body is its content."""
@@ -50,7 +53,10 @@ async def upload(call: Call, query: HeldItem) -> Reply:
     return ok(show_artifact(execution_id(query.parcel, query.item), kept))
 
 
-@get(f"{API}/executions/{{id}}/artifacts", "executions.artifacts", Page[ArtifactView], refuses=(NotFound, Gone))
+@get(
+    f"{API}/executions/{{id}}/artifacts", "executions.artifacts", Page[ArtifactView],
+    access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
+)  # fmt: skip
 async def list_artifacts(call: Call, query: ArtifactList) -> Reply:
     """List the files that an execution left behind, by name."""
     id, limit = call.id(), query.limit
@@ -60,8 +66,8 @@ async def list_artifacts(call: Call, query: ArtifactList) -> Reply:
 
 
 @get(
-    f"{API}/executions/{{id}}/artifacts/{{file}}", "executions.artifact", bytes, media=DEFAULT_TYPE,
-    refuses=(NotFound, Gone),
+    f"{API}/executions/{{id}}/artifacts/{{file}}", "executions.artifact", bytes,
+    access=VIEW, scope=by_execution, media=DEFAULT_TYPE, refuses=(NotFound, Gone),
 )  # fmt: skip
 async def read(call: Call) -> Reply:
     """Read a file that an execution left behind."""

@@ -11,11 +11,13 @@ from horae.features.audit_log.model.view import AuditRow, AuditVerdict
 from horae.features.audit_log.store.log import Asked
 from horae.model.base.instant import EARLIEST, LATEST, parse_instant
 from horae.model.base.view import Page
+from horae.server.access import ADMIN, INSTALLATION, OVERSEE, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import When
 from horae.server.reading.queries import Paged, Query, Text
 from horae.server.reply import Reply, ok
-from horae.server.route import API, get, post
+from horae.server.route import API, REQUEST, get, post
+from horae.server.scopes import by_job_filter, closed
 
 AFTER_ALL = 2**62
 
@@ -41,7 +43,7 @@ class LogRows(Paged, frozen=True, kw_only=True):
     action: Annotated[Text, Meta(description="An operation, `jobs.edit`, or all of a noun, `jobs.`.")] | None = None
 
 
-@get(f"{API}/audit/log", "audit.log", Page[AuditRow])
+@get(f"{API}/audit/log", "audit.log", Page[AuditRow], access=ADMIN, scope=closed)
 async def read_log(call: Call, query: LogRows) -> Reply:
     """Tell who did what, newest first: what was changed by people and programs, before and after."""
     asked = Asked(
@@ -64,25 +66,25 @@ def _place(cursor: str | None) -> int:
     return int(cursor)
 
 
-@get(f"{API}/audit/log/verdict", "audit.verify", AuditVerdict)
+@get(f"{API}/audit/log/verdict", "audit.verify", AuditVerdict, access=OVERSEE, scope=closed)
 async def verify_log(call: Call) -> Reply:
     """Check that no row of the audit log was edited, removed, put elsewhere or cut off; names the first that was."""
     return ok(await call.node.audit_log.verify())
 
 
-@get(f"{API}/audit/executions", "audit.executions", ExecutionsAudit)
+@get(f"{API}/audit/executions", "audit.executions", ExecutionsAudit, access=OVERSEE, scope=closed)
 async def check(call: Call) -> Reply:
     """Check that each execution lies on one shelf, in one slice, with an owner."""
     return ok(await call.node.audit.executions())
 
 
-@post(f"{API}/audit/executions", "audit.repair", ExecutionsAudit)
+@post(f"{API}/audit/executions", "audit.repair", ExecutionsAudit, access=INSTALLATION, scope=closed, audit=REQUEST)
 async def repair(call: Call) -> Reply:
     """Check, and queue again what has no owner."""
     return ok(await call.node.audit.executions(repair=True))
 
 
-@get(f"{API}/audit/fires", "audit.fires", FiresAudit, refuses=(NotFound,))
+@get(f"{API}/audit/fires", "audit.fires", FiresAudit, access=VIEW, scope=by_job_filter, refuses=(NotFound,))
 async def check_fires(call: Call, query: FiresOf) -> Reply:
     """Check that each nominal fire of a job's triggers is covered by exactly one row of the ledger."""
     audits = call.node.fire_audits

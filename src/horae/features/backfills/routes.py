@@ -10,11 +10,13 @@ from horae.features.backfills.model.values import DEFAULT_CONCURRENT, MOST_CONCU
 from horae.features.backfills.model.view import BackfillPlan, BackfillRunView, BackfillView
 from horae.model.base.view import Page
 from horae.model.fleet.protocol import ABSENT
+from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body, Params, Priority, When
 from horae.server.reading.queries import Paged, Text
 from horae.server.reply import Reply, ok
-from horae.server.route import API, get, post
+from horae.server.route import API, CHANGES, REQUEST, get, post
+from horae.server.scopes import closed
 
 
 class BackfillBody(Body, frozen=True, kw_only=True):
@@ -50,8 +52,8 @@ class CancelBackfill(Body, frozen=True, kw_only=True):
 
 
 @post(
-    f"{API}/backfills", "backfills.create", {201: BackfillView, 200: BackfillPlan}, status=201,
-    refuses=(NotFound, Conflict),
+    f"{API}/backfills", "backfills.create", {201: BackfillView, 200: BackfillPlan},
+    access=OPERATE, scope=closed, audit=REQUEST, status=201, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def create(call: Call, body: BackfillBody) -> Reply:
     """Run what did not run of a job's fires in [from, to); with `dryRun`, say what that would be (200)."""
@@ -66,7 +68,7 @@ async def create(call: Call, body: BackfillBody) -> Reply:
     return ok(made, 201, location=f"{API}/backfills/{made.backfill_id}")
 
 
-@get(f"{API}/backfills", "backfills.list", Page[BackfillView], refuses=(NotFound,))
+@get(f"{API}/backfills", "backfills.list", Page[BackfillView], access=VIEW, scope=closed, refuses=(NotFound,))
 async def list_backfills(call: Call, query: BackfillList) -> Reply:
     """List backfills, newest first."""
     page = await call.node.backfills.list(
@@ -75,32 +77,44 @@ async def list_backfills(call: Call, query: BackfillList) -> Reply:
     return ok(page)
 
 
-@get(f"{API}/backfills/{{id}}", "backfills.get", BackfillView, refuses=(NotFound,))
+@get(f"{API}/backfills/{{id}}", "backfills.get", BackfillView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_backfill(call: Call) -> Reply:
     """Read a backfill and how far it is."""
     return ok(await call.node.backfills.get(call.namespace, call.id()))
 
 
-@get(f"{API}/backfills/{{id}}/runs", "backfills.runs", Page[BackfillRunView], refuses=(NotFound,))
+@get(
+    f"{API}/backfills/{{id}}/runs", "backfills.runs", Page[BackfillRunView],
+    access=VIEW, scope=closed, refuses=(NotFound,),
+)  # fmt: skip
 async def list_runs(call: Call, query: Paged) -> Reply:
     """List the fires that a backfill ran, with their executions, in the order of the fires."""
     page = await call.node.backfills.runs(call.namespace, call.id(), limit=query.limit, cursor=query.cursor)
     return ok(page)
 
 
-@post(f"{API}/backfills/{{id}}/pause", "backfills.pause", BackfillView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/backfills/{{id}}/pause", "backfills.pause", BackfillView,
+    access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def pause(call: Call) -> Reply:
     """Start nothing more until resumed; what was started goes on."""
     return ok(await call.node.backfills.pause(call.namespace, call.id()))
 
 
-@post(f"{API}/backfills/{{id}}/resume", "backfills.resume", BackfillView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/backfills/{{id}}/resume", "backfills.resume", BackfillView,
+    access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def resume(call: Call) -> Reply:
     """Go on where it stopped."""
     return ok(await call.node.backfills.resume(call.namespace, call.id()))
 
 
-@post(f"{API}/backfills/{{id}}/cancel", "backfills.cancel", BackfillView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/backfills/{{id}}/cancel", "backfills.cancel", BackfillView,
+    access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def cancel(call: Call, body: CancelBackfill) -> Reply:
     """Start nothing more, for good; what was started finishes, or is cancelled too."""
     view = await call.node.backfills.cancel(call.namespace, call.id(), executions=body.executions == "cancel")

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, structs
 
 from horae.engine.base.sealed import hidden
-from horae.errors import BadInput, Conflict, Gone, NotFound, OverQuota
+from horae.engine.definitions.permits import scope_in_words
+from horae.errors import BadInput, Conflict, Forbidden, Gone, NotFound, OverQuota
 from horae.features.dead_letters.bodies import (
     DeadLetterChoice,
     DeadLetterFilter,
@@ -18,11 +19,13 @@ from horae.features.dead_letters.model.replay import ReplayState
 from horae.features.dead_letters.model.replay_view import ReplayView
 from horae.features.dead_letters.model.view import BulkView, DeadLetterGroups, DeadLetterView
 from horae.model.base.view import Page
+from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import When
 from horae.server.reading.queries import Paged, Query, Text
 from horae.server.reply import Reply, ok
-from horae.server.route import API, get, post
+from horae.server.route import API, REQUEST, get, post
+from horae.server.scopes import Arguments, by_execution, by_job_filter, check_executions, check_jobs, closed
 
 LetterState = Literal["open", "retried", "discarded", "all"]
 
@@ -61,7 +64,19 @@ class ReplayList(Paged, frozen=True, kw_only=True):
     state: ReplayState | None = None
 
 
-@get(f"{API}/dlq", "dlq.list", Page[DeadLetterView], refuses=(NotFound,))
+async def by_choice(call: Call, arguments: Arguments) -> None:
+    """Check the jobs of all `ids`, or the `job` of the filter."""
+    body: DeadLetterChoice = arguments["body"]
+    if body.ids is not None:
+        await check_executions(call, body.ids)
+    elif body.filter is None or body.filter.job is None:
+        remedy = f'Say which: {{"ids": [...]}} or {{"filter": {{"job": "..."}}}}. It is for {scope_in_words(call.who)}.'
+        raise Forbidden("All dead letters are more than this credential is for.", remedy)
+    else:
+        await check_jobs(call, [body.filter.job])
+
+
+@get(f"{API}/dlq", "dlq.list", Page[DeadLetterView], access=VIEW, scope=by_job_filter, refuses=(NotFound,))
 async def list_dead_letters(call: Call, query: DeadLetterList) -> Reply:
     """List dead letters, newest first."""
     page = await call.node.dead_letters.list(
@@ -71,20 +86,23 @@ async def list_dead_letters(call: Call, query: DeadLetterList) -> Reply:
     return ok(structs.replace(page, items=items))
 
 
-@get(f"{API}/dlq/groups", "dlq.groups", DeadLetterGroups, refuses=(NotFound,))
+@get(f"{API}/dlq/groups", "dlq.groups", DeadLetterGroups, access=VIEW, scope=by_job_filter, refuses=(NotFound,))
 async def list_groups(call: Call, query: DeadLetterGroupsOf) -> Reply:
     """Count dead letters by job and error, the largest group first; the newest of each speaks for it."""
     return ok(await call.node.dead_letters.groups(call.namespace, state=query.state, **which(query)))
 
 
-@get(f"{API}/dlq/{{id}}", "dlq.get", DeadLetterView, refuses=(NotFound, Gone))
+@get(f"{API}/dlq/{{id}}", "dlq.get", DeadLetterView, access=VIEW, scope=by_execution, refuses=(NotFound, Gone))
 async def get_dead_letter(call: Call) -> Reply:
     """Read a dead letter."""
     letter = await call.node.dead_letters.get(call.namespace, call.id())
     return ok(structs.replace(letter, execution=call.node.seals.shown(call.who, letter.execution)))
 
 
-@post(f"{API}/dlq/retry", "dlq.retry", BulkView, refuses=(NotFound, OverQuota))
+@post(
+    f"{API}/dlq/retry", "dlq.retry", BulkView,
+    access=OPERATE, scope=by_choice, audit=REQUEST, refuses=(NotFound, OverQuota),
+)  # fmt: skip
 async def retry(call: Call, body: DeadLetterRetry) -> Reply:
     """Run dead letters again, by id or by filter: each as a new execution with `retryOf`, its `params` over theirs."""
     letters = call.node.dead_letters
@@ -101,7 +119,9 @@ async def retry(call: Call, body: DeadLetterRetry) -> Reply:
     )  # fmt: skip
 
 
-@post(f"{API}/dlq/discard", "dlq.discard", BulkView, refuses=(NotFound,))
+@post(
+    f"{API}/dlq/discard", "dlq.discard", BulkView, access=OPERATE, scope=by_choice, audit=REQUEST, refuses=(NotFound,)
+)
 async def discard(call: Call, body: DeadLetterChoice) -> Reply:
     """Take dead letters off the list, by id or by filter; their history stays."""
     letters = call.node.dead_letters
@@ -113,7 +133,10 @@ async def discard(call: Call, body: DeadLetterChoice) -> Reply:
     return ok(gone)
 
 
-@post(f"{API}/dlq/replays", "dlq.replay", ReplayView, status=201, refuses=(NotFound,))
+@post(
+    f"{API}/dlq/replays", "dlq.replay", ReplayView,
+    access=OPERATE, scope=closed, audit=REQUEST, status=201, refuses=(NotFound,),
+)  # fmt: skip
 async def create_replay(call: Call, body: ReplayBody) -> Reply:
     """Run all dead letters again that match now, at a pace; it goes on by itself, whichever server dies."""
     made = await call.node.replays.create(
@@ -122,31 +145,40 @@ async def create_replay(call: Call, body: ReplayBody) -> Reply:
     return ok(made, 201, location=f"{API}/dlq/replays/{made.replay_id}")
 
 
-@get(f"{API}/dlq/replays", "dlq.replays", Page[ReplayView])
+@get(f"{API}/dlq/replays", "dlq.replays", Page[ReplayView], access=VIEW, scope=closed)
 async def list_replays(call: Call, query: ReplayList) -> Reply:
     """List replays, newest first."""
     return ok(await call.node.replays.list(call.namespace, state=query.state, limit=query.limit, cursor=query.cursor))
 
 
-@get(f"{API}/dlq/replays/{{id}}", "dlq.get-replay", ReplayView, refuses=(NotFound,))
+@get(f"{API}/dlq/replays/{{id}}", "dlq.get-replay", ReplayView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_replay(call: Call) -> Reply:
     """Read a replay and how far it is."""
     return ok(await call.node.replays.get(call.namespace, call.id()))
 
 
-@post(f"{API}/dlq/replays/{{id}}/pause", "dlq.pause-replay", ReplayView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/dlq/replays/{{id}}/pause", "dlq.pause-replay", ReplayView,
+    access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def pause_replay(call: Call) -> Reply:
     """Run nothing more of a replay until it is resumed."""
     return ok(await call.node.replays.pause(call.namespace, call.id()))
 
 
-@post(f"{API}/dlq/replays/{{id}}/resume", "dlq.resume-replay", ReplayView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/dlq/replays/{{id}}/resume", "dlq.resume-replay", ReplayView,
+    access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def resume_replay(call: Call) -> Reply:
     """Go on with a replay where it stopped."""
     return ok(await call.node.replays.resume(call.namespace, call.id()))
 
 
-@post(f"{API}/dlq/replays/{{id}}/cancel", "dlq.cancel-replay", ReplayView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/dlq/replays/{{id}}/cancel", "dlq.cancel-replay", ReplayView,
+    access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def cancel_replay(call: Call) -> Reply:
     """Run nothing more of a replay, for good; what was retried stays so."""
     return ok(await call.node.replays.cancel(call.namespace, call.id()))

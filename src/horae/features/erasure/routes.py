@@ -8,10 +8,12 @@ from msgspec import Meta
 
 from horae.errors import NotFound
 from horae.features.erasure.model import ErasureView, Which
+from horae.server.access import ADMIN
 from horae.server.call import Call
 from horae.server.reading.bodies import Body
 from horae.server.reply import Reply, ok
-from horae.server.route import API, post
+from horae.server.route import ACTION, API, post
+from horae.server.scopes import closed
 
 
 class ErasureWhere(Body, frozen=True, kw_only=True):
@@ -31,7 +33,10 @@ class ErasureBody(Body, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=1000, description="Executions that are looked at in this part.")] = 500
 
 
-@post(f"{API}/erasures", "erasures.create", ErasureView, repeats="by itself", refuses=(NotFound,))
+@post(
+    f"{API}/erasures", "erasures.create", ErasureView,
+    access=ADMIN, scope=closed, audit=ACTION, repeats="by itself", refuses=(NotFound,),
+)  # fmt: skip
 async def erase(call: Call, body: ErasureBody) -> Reply:
     """Erase params, results, errors, logs, files, tags and keys of executions that have ended, newest first.
 

@@ -9,10 +9,12 @@ from horae.errors import BadInput, BadSignature, NotFound, TooLarge
 from horae.features.events.model.view import Delivered, HookView
 from horae.model.base.duration import parse_duration
 from horae.model.triggers.events.values import MOST_PAYLOAD
+from horae.server.access import EDIT, EVERYBODY, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body, Duration
 from horae.server.reply import Reply, encode, nothing, ok
-from horae.server.route import API, delete, get, post
+from horae.server.route import ACTION, API, UNRECORDED, delete, get, post
+from horae.server.scopes import by_job, closed
 
 
 class HookBody(Body, frozen=True, kw_only=True):
@@ -32,13 +34,13 @@ _SIGNED = {
 }
 
 
-@get(_PATH, "hooks.get", HookView, refuses=(NotFound,))
+@get(_PATH, "hooks.get", HookView, access=VIEW, scope=by_job, refuses=(NotFound,), secret=True)
 async def get_hook(call: Call) -> Reply:
     """Read a trigger's webhook; its URL and its secret were told when they were made."""
     return ok(await call.node.hooks.get(call.namespace, call.path("ref"), call.path("name")))
 
 
-@post(_PATH, "hooks.make", HookView, status=201, refuses=(NotFound,))
+@post(_PATH, "hooks.make", HookView, access=EDIT, scope=by_job, audit=ACTION, status=201, refuses=(NotFound,))
 async def make(call: Call, body: HookBody) -> Reply:
     """Make a trigger's webhook, or give it a new secret; the old one stays valid for `oldFor`.
 
@@ -54,7 +56,7 @@ async def make(call: Call, body: HookBody) -> Reply:
     return reply
 
 
-@delete(_PATH, "hooks.end", refuses=(NotFound,))
+@delete(_PATH, "hooks.end", access=EDIT, scope=by_job, audit=ACTION, refuses=(NotFound,))
 async def end(call: Call) -> Reply:
     """End a trigger's webhook at once."""
     await call.node.hooks.end(call.namespace, call.path("ref"), call.path("name"))
@@ -62,8 +64,9 @@ async def end(call: Call) -> Reply:
 
 
 @post(
-    f"{API}/hooks/{{token}}", "hooks.receive", {202: Delivered, 200: Delivered}, repeats="by itself", headers=_SIGNED,
-    limit=2 * MOST_PAYLOAD, refuses=(NotFound, BadSignature, BadInput, TooLarge),
+    f"{API}/hooks/{{token}}", "hooks.receive", {202: Delivered, 200: Delivered},
+    access=EVERYBODY, scope=closed, audit=UNRECORDED, repeats="by itself", headers=_SIGNED, limit=2 * MOST_PAYLOAD,
+    refuses=(NotFound, BadSignature, BadInput, TooLarge),
 )  # fmt: skip
 async def receive(call: Call) -> Reply:
     """Call a webhook: any JSON, or what S3, MinIO or Google Cloud Storage send.

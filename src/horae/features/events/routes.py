@@ -9,12 +9,14 @@ from horae.features.events.model.read import read_event, read_events
 from horae.features.events.model.view import EventPlan, EventsTaken, EventView
 from horae.model.base.view import Page
 from horae.model.triggers.events.values import MOST_ID, NewEvent, with_id
+from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body, Key
 from horae.server.reading.queries import DryRun, Paged, Text
 from horae.server.reading.reading import LARGE_LIMIT
 from horae.server.reply import Reply, ok
-from horae.server.route import API, get, post
+from horae.server.route import API, UNRECORDED, get, post
+from horae.server.scopes import closed
 
 
 class EventList(Paged, frozen=True, kw_only=True):
@@ -39,7 +41,8 @@ class ManyEvents(Body, frozen=True, kw_only=True):
 
 @post(
     f"{API}/events", "events.send", {202: (EventView, EventsTaken), 200: (EventView, EventsTaken, EventPlan)},
-    takes=(EventBody, ManyEvents), limit=LARGE_LIMIT, repeats="by itself", refuses=(Conflict,),
+    access=OPERATE, scope=closed, audit=UNRECORDED, takes=(EventBody, ManyEvents), limit=LARGE_LIMIT,
+    repeats="by itself", refuses=(Conflict,),
 )  # fmt: skip
 async def send(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
     """Send an event, or many, to all triggers that listen to its name.
@@ -79,7 +82,7 @@ def _known(call: Call, given: list[NewEvent]) -> list[NewEvent]:
     return [with_id(event, key if len(given) == 1 else f"{key}:{i}") for i, event in enumerate(given)]
 
 
-@get(f"{API}/events", "events.list", Page[EventView])
+@get(f"{API}/events", "events.list", Page[EventView], access=VIEW, scope=closed)
 async def list_events(call: Call, query: EventList) -> Reply:
     """List events, newest first, each with what it fired and why others did not; large payloads are left out."""
     page = await call.node.intake.list(call.namespace, name=query.name, limit=query.limit, cursor=query.cursor)

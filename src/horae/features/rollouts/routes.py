@@ -5,28 +5,36 @@ from typing import Any
 from horae.errors import Conflict, NotFound, Stale
 from horae.features.rollouts.bodies import AbortRollout, PromoteRollout, RolloutBody
 from horae.features.rollouts.model.view import RolloutView
+from horae.server.access import EDIT, VIEW
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
-from horae.server.route import API, get, post, put
+from horae.server.route import API, CHANGES, get, post, put
 from horae.server.routes.definitions.jobs import IF_MATCH
+from horae.server.scopes import by_job
 
 REFUSES = (NotFound, Conflict, Stale)
 
 
-@get(f"{API}/jobs/{{ref}}/rollout", "rollouts.get", RolloutView, refuses=(NotFound,))
+@get(f"{API}/jobs/{{ref}}/rollout", "rollouts.get", RolloutView, access=VIEW, scope=by_job, refuses=(NotFound,))
 async def get_rollout(call: Call) -> Reply:
     """Read a job's newest rollout: shares, failure rates and durations of its versions."""
     return ok(await call.node.rollouts.get(call.namespace, call.path("ref")))
 
 
-@put(f"{API}/jobs/{{ref}}/rollout", "rollouts.put", RolloutView, takes=RolloutBody, headers=IF_MATCH, refuses=REFUSES)
+@put(
+    f"{API}/jobs/{{ref}}/rollout", "rollouts.put", RolloutView,
+    access=EDIT, scope=by_job, audit=CHANGES, takes=RolloutBody, headers=IF_MATCH, refuses=REFUSES,
+)  # fmt: skip
 async def put_rollout(call: Call, body: dict[str, Any]) -> Reply:
     """Send shares of new executions to versions of a job; or change the shares of the rollout that is on."""
     ref, if_match = call.path("ref"), call.if_match()
     return ok(await call.node.rollouts.put(call.namespace, ref, body, by=call.caller, if_match=if_match))
 
 
-@post(f"{API}/jobs/{{ref}}/rollout/promote", "rollouts.promote", RolloutView, headers=IF_MATCH, refuses=REFUSES)
+@post(
+    f"{API}/jobs/{{ref}}/rollout/promote", "rollouts.promote", RolloutView,
+    access=EDIT, scope=by_job, audit=CHANGES, headers=IF_MATCH, refuses=REFUSES,
+)  # fmt: skip
 async def promote(call: Call, body: PromoteRollout) -> Reply:
     """Make a version of the rollout the present one, and end the rollout."""
     ref, if_match = call.path("ref"), call.if_match()
@@ -34,7 +42,10 @@ async def promote(call: Call, body: PromoteRollout) -> Reply:
     return ok(done)
 
 
-@post(f"{API}/jobs/{{ref}}/rollout/abort", "rollouts.abort", RolloutView, headers=IF_MATCH, refuses=REFUSES)
+@post(
+    f"{API}/jobs/{{ref}}/rollout/abort", "rollouts.abort", RolloutView,
+    access=EDIT, scope=by_job, audit=CHANGES, headers=IF_MATCH, refuses=REFUSES,
+)  # fmt: skip
 async def abort(call: Call, body: AbortRollout) -> Reply:
     """End a rollout: all new executions run the present version."""
     ref, if_match = call.path("ref"), call.if_match()

@@ -2,13 +2,15 @@
 
 from horae.errors import BadInput
 from horae.features.statistics.model.overview_view import OverviewView
+from horae.server.access import VIEW
 from horae.server.call import Call
 from horae.server.reading.queries import Window
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
+from horae.server.scopes import closed
 
 
-@get(f"{API}/overview", "overview.get", OverviewView, refuses=(BadInput,))
+@get(f"{API}/overview", "overview.get", OverviewView, access=VIEW, scope=closed, refuses=(BadInput,))
 async def overview(call: Call, query: Window) -> Reply:
     """A namespace now, and what happened in the last hour or in another window of the last 31 days."""
     return ok(await call.node.overview.show(call.namespace, query.from_, query.to))

@@ -7,10 +7,12 @@ from msgspec import Meta, field
 from horae.engine.workflows.grid import GridOrder
 from horae.errors import BadInput, NotFound
 from horae.features.statistics.model.view import DaysView, GridView, JobTotalsView
+from horae.server.access import VIEW
 from horae.server.call import Call
 from horae.server.reading.queries import Paged, Query, Text, Window
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
+from horae.server.scopes import by_job
 
 
 class Days(Query, frozen=True, kw_only=True):
@@ -26,13 +28,13 @@ class Days(Query, frozen=True, kw_only=True):
 JOB = f"{API}/jobs/{{ref}}"
 
 
-@get(f"{JOB}/statistics", "jobs.statistics", JobTotalsView, refuses=(NotFound, BadInput))
+@get(f"{JOB}/statistics", "jobs.statistics", JobTotalsView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
 async def statistics(call: Call, query: Window) -> Reply:
     """What became of a job's executions in a window, by default the last seven days, and how long they took."""
     return ok(await call.node.job_statistics.of(call.namespace, call.path("ref"), query.from_, query.to))
 
 
-@get(f"{JOB}/days", "jobs.days", DaysView, refuses=(NotFound, BadInput))
+@get(f"{JOB}/days", "jobs.days", DaysView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
 async def days(call: Call, query: Days) -> Reply:
     """How a job's executions ended on each day, and how many fires are to come; by default a year back, two weeks on.
 
@@ -48,7 +50,7 @@ class Gridded(Paged, frozen=True, kw_only=True):
     by: Annotated[GridOrder, Meta(description="run: the newest first; interval: by the data they are about.")] = "run"
 
 
-@get(f"{JOB}/grid", "jobs.grid", GridView, refuses=(NotFound, BadInput))
+@get(f"{JOB}/grid", "jobs.grid", GridView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
 async def grid(call: Call, query: Gridded) -> Reply:
     """A job's executions, newest first, and how the steps of each stand if it is a workflow."""
     page = await call.node.grid.page(

@@ -7,11 +7,13 @@ from msgspec import Meta
 from horae.errors import Conflict, NotFound, Stale
 from horae.features.templates.model.view import TemplateView
 from horae.model.base.view import Page, Whole
+from horae.server.access import EDIT, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body, Name
 from horae.server.reading.queries import Paged, Query
 from horae.server.reply import Reply, nothing, ok
-from horae.server.route import API, delete, get, post, put
+from horae.server.route import API, CHANGES, REQUEST, delete, get, post, put
+from horae.server.scopes import closed
 
 IF_MATCH = {"If-Match": "The ETag of the template as it was read: refused when somebody changed it meanwhile."}
 Parameters = Annotated[dict[str, Any], Meta(description='A JSON schema for each: {"region": {"type": "string"}}.')]
@@ -47,27 +49,30 @@ def _shown(template: TemplateView, status: int = 200) -> Reply:
     return ok(template, status, location=location, version=template.version)
 
 
-@post(f"{API}/templates", "templates.create", TemplateView, status=201, takes=NewTemplate, refuses=(Conflict,))
+@post(
+    f"{API}/templates", "templates.create", TemplateView,
+    access=EDIT, scope=closed, audit=REQUEST, status=201, takes=NewTemplate, refuses=(Conflict,),
+)  # fmt: skip
 async def create(call: Call, body: dict[str, Any]) -> Reply:
     """Create a template."""
     return _shown(await call.node.templates.create(call.namespace, body), 201)
 
 
-@get(f"{API}/templates", "templates.list", Page[TemplateView])
+@get(f"{API}/templates", "templates.list", Page[TemplateView], access=VIEW, scope=closed)
 async def list_templates(call: Call, query: Paged) -> Reply:
     """List templates by name."""
     return ok(await call.node.templates.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
-@get(f"{API}/templates/{{name}}", "templates.get", TemplateView, refuses=(NotFound,))
+@get(f"{API}/templates/{{name}}", "templates.get", TemplateView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_template(call: Call) -> Reply:
     """Read a template, and which jobs were made from it."""
     return _shown(await call.node.templates.get(call.namespace, call.path("name")))
 
 
 @put(
-    f"{API}/templates/{{name}}", "templates.put", {200: TemplateView, 201: TemplateView}, takes=TemplateBody,
-    headers=IF_MATCH, refuses=(Stale, Conflict),
+    f"{API}/templates/{{name}}", "templates.put", {200: TemplateView, 201: TemplateView},
+    access=EDIT, scope=closed, audit=CHANGES, takes=TemplateBody, headers=IF_MATCH, refuses=(Stale, Conflict),
 )  # fmt: skip
 async def put_template(call: Call, body: dict[str, Any], query: PutTemplate) -> Reply:
     """Create a template, or change it with all jobs that were made from it, all or none; `affected` tells which."""
@@ -77,14 +82,20 @@ async def put_template(call: Call, body: dict[str, Any], query: PutTemplate) -> 
     return _shown(view, 201 if change == "created" and not query.dry_run else 200)
 
 
-@delete(f"{API}/templates/{{name}}", "templates.delete", headers=IF_MATCH, refuses=(NotFound, Conflict, Stale))
+@delete(
+    f"{API}/templates/{{name}}", "templates.delete",
+    access=EDIT, scope=closed, audit=CHANGES, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
+)  # fmt: skip
 async def delete_template(call: Call) -> Reply:
     """Delete a template that no job is made from."""
     await call.node.templates.delete(call.namespace, call.path("name"), if_match=call.if_match())
     return nothing()
 
 
-@get(f"{API}/templates/{{name}}/versions", "templates.versions", Whole[TemplateView], refuses=(NotFound,))
+@get(
+    f"{API}/templates/{{name}}/versions", "templates.versions", Whole[TemplateView],
+    access=VIEW, scope=closed, refuses=(NotFound,),
+)  # fmt: skip
 async def versions(call: Call) -> Reply:
     """List a template's versions, newest first."""
     return ok(Whole(items=await call.node.templates.versions(call.namespace, call.path("name"))))

@@ -8,11 +8,13 @@ from horae.errors import BadInput, Conflict, Forbidden, NotFound
 from horae.features.users.model import Member, User
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Page, Time, View, shown_time
+from horae.server.access import ADMIN, INSTALLATION
 from horae.server.call import Call
 from horae.server.reading.bodies import Body
 from horae.server.reading.queries import Paged
 from horae.server.reply import Reply, nothing, ok
-from horae.server.route import API, delete, get, patch, post, put
+from horae.server.route import ACTION, API, delete, get, patch, post, put
+from horae.server.scopes import closed
 
 UserName = Annotated[str, Meta(min_length=1, max_length=128)]
 UserPassword = Annotated[str, Meta(min_length=1, max_length=1024)]
@@ -69,7 +71,7 @@ class UserEdit(Body, frozen=True, kw_only=True):
     active: bool | None = None
 
 
-@get(f"{API}/users", "users.list", Page[UserView])
+@get(f"{API}/users", "users.list", Page[UserView], access=ADMIN, scope=closed, secret=True)
 async def list_users(call: Call, query: Paged) -> Reply:
     """List people in the order of their names; who administers one namespace sees those of it."""
     found = await call.node.people.list(call.who, query.cursor or "", query.limit + 1)
@@ -77,20 +79,26 @@ async def list_users(call: Call, query: Paged) -> Reply:
     return ok(Page(items=items, next_cursor=items[-1].name if len(found) > query.limit else None))
 
 
-@post(f"{API}/users", "users.create", UserView, status=201, refuses=(Conflict, Forbidden))
+@post(
+    f"{API}/users", "users.create", UserView,
+    access=ADMIN, scope=closed, audit=ACTION, status=201, refuses=(Conflict, Forbidden),
+)  # fmt: skip
 async def create(call: Call, body: UserBody) -> Reply:
     """Let somebody in, with a password, and make them something in this namespace."""
     user = await call.node.people.create(body.name, body.password, _member(call, body), call.who)
     return ok(UserView.of(user), 201, location=f"{API}/users/{user.name}")
 
 
-@get(f"{API}/users/{{name}}", "users.get", UserView, refuses=(NotFound,))
+@get(f"{API}/users/{{name}}", "users.get", UserView, access=ADMIN, scope=closed, refuses=(NotFound,), secret=True)
 async def read(call: Call) -> Reply:
     """Read a person."""
     return ok(UserView.of(await call.node.people.get(call.who, call.path("name"))))
 
 
-@patch(f"{API}/users/{{name}}", "users.edit", UserView, refuses=(NotFound,))
+@patch(
+    f"{API}/users/{{name}}", "users.edit", UserView,
+    access=INSTALLATION, scope=closed, audit=ACTION, refuses=(NotFound,),
+)  # fmt: skip
 async def edit(call: Call, body: UserEdit) -> Reply:
     """Give somebody another password, or let them in or not; both end their sessions."""
     name = call.path("name")
@@ -103,20 +111,23 @@ async def edit(call: Call, body: UserEdit) -> Reply:
     return ok(UserView.of(await call.node.people.get(call.who, name)))
 
 
-@delete(f"{API}/users/{{name}}", "users.delete", refuses=(NotFound,))
+@delete(f"{API}/users/{{name}}", "users.delete", access=INSTALLATION, scope=closed, audit=ACTION, refuses=(NotFound,))
 async def remove(call: Call) -> Reply:
     """Forget a person; what they did stays in the audit log."""
     await call.node.people.delete(call.path("name"))
     return nothing()
 
 
-@put(f"{API}/users/{{name}}/member", "users.grant", UserView, refuses=(NotFound, Forbidden))
+@put(
+    f"{API}/users/{{name}}/member", "users.grant", UserView,
+    access=ADMIN, scope=closed, audit=ACTION, refuses=(NotFound, Forbidden),
+)  # fmt: skip
 async def grant(call: Call, body: MemberBody) -> Reply:
     """Make somebody something in this namespace."""
     return ok(UserView.of(await call.node.people.join(call.path("name"), _member(call, body), call.who)))
 
 
-@delete(f"{API}/users/{{name}}/member", "users.revoke", refuses=(NotFound,))
+@delete(f"{API}/users/{{name}}/member", "users.revoke", access=ADMIN, scope=closed, audit=ACTION, refuses=(NotFound,))
 async def revoke(call: Call) -> Reply:
     """Take somebody out of this namespace."""
     await call.node.people.leave(call.path("name"), call.who)

@@ -11,6 +11,7 @@ from horae.engine.tenancy.keys import SignedIn
 from horae.env import SECOND
 from horae.errors import Forbidden, HoraeError, NotFound, TooOften, Unauthorized
 from horae.model.base.view import View
+from horae.server.access import ANYBODY, EVERYBODY
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.call import Call
 from horae.server.failed import failed
@@ -18,8 +19,9 @@ from horae.server.reading.bodies import Body
 from horae.server.reading.queries import Query, Text
 from horae.server.reading.reading import SMALL_LIMIT
 from horae.server.reply import UNCACHED, Reply, nothing, ok
-from horae.server.route import API, get, post
+from horae.server.route import ACTION, API, UNRECORDED, get, post
 from horae.server.routes.tenancy.me import Me
+from horae.server.scopes import closed
 
 FLOW = "horae_oidc"
 FLOW_SECONDS = 600
@@ -55,14 +57,15 @@ class CameBack(Query, frozen=True, kw_only=True, rename=None, forbid_unknown_fie
     error_description: Annotated[str, Meta(max_length=1024)] | None = None
 
 
-@get(f"{API}/sign-in", "me.ways", Ways)
+@get(f"{API}/sign-in", "me.ways", Ways, access=EVERYBODY, scope=closed, secret=True)
 async def ways(call: Call) -> Reply:
     """Tell how people can sign in."""
     return ok(Ways(password=True, oidc=None if call.node.oidc is None else call.node.oidc.name))
 
 
 @post(
-    f"{API}/sign-in/password", "me.sign-in-with-password", Me, repeats="by itself", limit=SMALL_LIMIT,
+    f"{API}/sign-in/password", "me.sign-in-with-password", Me,
+    access=EVERYBODY, scope=closed, audit=UNRECORDED, repeats="by itself", limit=SMALL_LIMIT,
     refuses=(Unauthorized, Forbidden, TooOften),
 )  # fmt: skip
 async def with_password(call: Call, body: PasswordBody) -> Reply:
@@ -79,7 +82,10 @@ async def with_password(call: Call, body: PasswordBody) -> Reply:
     return reply
 
 
-@post(f"{API}/me/password", "me.password", status=204, repeats="by itself", refuses=(Forbidden, TooOften))
+@post(
+    f"{API}/me/password", "me.password",
+    access=ANYBODY, scope=closed, audit=ACTION, status=204, repeats="by itself", refuses=(Forbidden, TooOften),
+)  # fmt: skip
 async def change_password(call: Call, body: NewPasswordBody) -> Reply:
     """Change one's own password; one's other browsers are signed out."""
     keep = digest_of(cookie_of(call.headers) or "")
@@ -87,7 +93,7 @@ async def change_password(call: Call, body: NewPasswordBody) -> Reply:
     return nothing()
 
 
-@get(f"{API}/sign-in/oidc", "me.oidc", {302: None}, refuses=(NotFound,))
+@get(f"{API}/sign-in/oidc", "me.oidc", {302: None}, access=EVERYBODY, scope=closed, refuses=(NotFound,), secret=True)
 async def begin(call: Call) -> Reply:
     """Send a browser to the identity provider."""
     if call.node.oidc is None:
@@ -96,7 +102,10 @@ async def begin(call: Call) -> Reply:
     return _go(begun.url, _flow(begun.state, FLOW_SECONDS, call))
 
 
-@get(f"{API}/sign-in/oidc/callback", "me.oidc-callback", {302: None}, refuses=(NotFound, Unauthorized, Forbidden))
+@get(
+    f"{API}/sign-in/oidc/callback", "me.oidc-callback", {302: None},
+    access=EVERYBODY, scope=closed, refuses=(NotFound, Unauthorized, Forbidden), secret=True,
+)  # fmt: skip
 async def finish(call: Call, query: CameBack) -> Reply:
     """Take a browser back from the identity provider, signed in."""
     if call.node.oidc is None:

@@ -9,11 +9,13 @@ from horae.errors import Conflict, NotFound
 from horae.model.admission.circuit_view import CircuitView, JobCircuitView
 from horae.model.base.naming import MOST_KEY
 from horae.model.base.view import Whole
+from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body, Duration
 from horae.server.reading.queries import Query
 from horae.server.reply import Reply, ok
-from horae.server.route import API, get, post
+from horae.server.route import API, CHANGES, get, post
+from horae.server.scopes import by_job, closed
 
 Key = Annotated[str, Meta(max_length=MOST_KEY, description="The value whose circuit is meant, where each has one.")]
 Why = Annotated[str, Meta(max_length=MOST_REASON, description="Why; it is kept with the change.")]
@@ -40,19 +42,25 @@ class Opening(Override, frozen=True, kw_only=True):
     )
 
 
-@get(f"{API}/circuits", "circuits.list", Whole[CircuitView])
+@get(f"{API}/circuits", "circuits.list", Whole[CircuitView], access=VIEW, scope=closed)
 async def list_circuits(call: Call) -> Reply:
     """List circuits that are open or half-open."""
     return ok(Whole(items=await call.node.circuit_breakers.list(call.namespace)))
 
 
-@get(f"{API}/jobs/{{ref}}/circuit", "circuits.get", JobCircuitView, refuses=(NotFound, Conflict))
+@get(
+    f"{API}/jobs/{{ref}}/circuit", "circuits.get", JobCircuitView,
+    access=VIEW, scope=by_job, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def get_circuit(call: Call, query: WhichCircuit) -> Reply:
     """Read a job's circuit, or those of its keys, and what they went through."""
     return ok(await call.node.circuit_breakers.of(call.namespace, call.path("ref"), query.key))
 
 
-@post(f"{API}/jobs/{{ref}}/circuit/open", "circuits.open", CircuitView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/jobs/{{ref}}/circuit/open", "circuits.open", CircuitView,
+    access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def open_circuit(call: Call, body: Opening) -> Reply:
     """Open a circuit by hand: once this is answered, no server starts anything of it."""
     shown = await call.node.circuit_breakers.open(
@@ -61,7 +69,10 @@ async def open_circuit(call: Call, body: Opening) -> Reply:
     return ok(shown)
 
 
-@post(f"{API}/jobs/{{ref}}/circuit/close", "circuits.close", CircuitView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/jobs/{{ref}}/circuit/close", "circuits.close", CircuitView,
+    access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def close_circuit(call: Call, body: Override) -> Reply:
     """Close a circuit by hand: it does not open, whatever fails, until it is reset."""
     shown = await call.node.circuit_breakers.close(
@@ -70,7 +81,10 @@ async def close_circuit(call: Call, body: Override) -> Reply:
     return ok(shown)
 
 
-@post(f"{API}/jobs/{{ref}}/circuit/reset", "circuits.reset", CircuitView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/jobs/{{ref}}/circuit/reset", "circuits.reset", CircuitView,
+    access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def reset_circuit(call: Call, body: Override) -> Reply:
     """Close a circuit and count anew; what was done by hand ends."""
     shown = await call.node.circuit_breakers.reset(

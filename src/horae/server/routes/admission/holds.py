@@ -8,11 +8,13 @@ from horae.engine.admission.holds import MOST_REASON, Asked
 from horae.errors import Conflict, NotFound
 from horae.model.admission.hold_view import HoldView, ReleasedView
 from horae.model.base.view import Whole
+from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body, Duration, When
 from horae.server.reading.queries import Query, Text
 from horae.server.reply import Reply, nothing, ok
-from horae.server.route import API, delete, get, post, put
+from horae.server.route import API, CHANGES, REQUEST, delete, get, post, put
+from horae.server.scopes import by_queue, closed
 
 Reason = Annotated[str, Meta(max_length=MOST_REASON, description="Why, as deploy-123: what is held says so.")]
 
@@ -52,13 +54,16 @@ class HoldList(Query, frozen=True, kw_only=True):
     ended: Annotated[bool, Meta(description="Also those that ended in the last 30 days.")] = False
 
 
-@get(f"{API}/holds", "holds.list", Whole[HoldView], refuses=(NotFound,))
+@get(f"{API}/holds", "holds.list", Whole[HoldView], access=VIEW, scope=closed, refuses=(NotFound,))
 async def list_holds(call: Call, query: HoldList) -> Reply:
     """List holds and maintenance windows, newest first: until when, why, and who opened and ended them."""
     return ok(Whole(items=await call.node.holds.list(call.namespace, queue=query.queue, ended=query.ended)))
 
 
-@post(f"{API}/queues/{{name}}/hold", "queues.hold", HoldView, status=201, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/queues/{{name}}/hold", "queues.hold", HoldView,
+    access=OPERATE, scope=by_queue, audit=CHANGES, status=201, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def hold(call: Call, body: HoldBody) -> Reply:
     """Start nothing of a queue for a time: once this is answered, no server does.
 
@@ -68,25 +73,33 @@ async def hold(call: Call, body: HoldBody) -> Reply:
     return ok(await call.node.holds.open(call.namespace, call.path("name"), body.asked(), call.caller), 201)
 
 
-@delete(f"{API}/queues/{{name}}/hold", "queues.release", ReleasedView, status=200, refuses=(NotFound,))
+@delete(
+    f"{API}/queues/{{name}}/hold", "queues.release", ReleasedView,
+    access=OPERATE, scope=by_queue, audit=CHANGES, status=200, refuses=(NotFound,),
+)  # fmt: skip
 async def release(call: Call, query: Release) -> Reply:
     """Let a queue go on at once. Windows, and holds of all queues, go on; the answer names what holds still."""
     return ok(await call.node.holds.release(call.namespace, call.path("name"), query.reason, call.caller))
 
 
-@post(f"{API}/holds", "holds.open", HoldView, status=201, refuses=(Conflict,))
+@post(
+    f"{API}/holds", "holds.open", HoldView, access=OPERATE, scope=closed, audit=REQUEST, status=201, refuses=(Conflict,)
+)
 async def hold_all(call: Call, body: HoldBody) -> Reply:
     """Start nothing of any queue for a time, as POST /api/v1/queues/{name}/hold does for one."""
     return ok(await call.node.holds.open(call.namespace, None, body.asked(), call.caller), 201)
 
 
-@delete(f"{API}/holds", "holds.release", ReleasedView, status=200)
+@delete(f"{API}/holds", "holds.release", ReleasedView, access=OPERATE, scope=closed, audit=REQUEST, status=200)
 async def release_all(call: Call, query: Release) -> Reply:
     """End what holds all queues; what holds a single queue goes on."""
     return ok(await call.node.holds.release(call.namespace, None, query.reason, call.caller))
 
 
-@put(f"{API}/queues/{{name}}/windows/{{calendar}}", "queues.window", HoldView, refuses=(NotFound, Conflict))
+@put(
+    f"{API}/queues/{{name}}/windows/{{calendar}}", "queues.window", HoldView,
+    access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def window(call: Call, body: WindowBody) -> Reply:
     """Make a calendar a queue's maintenance window: while it is open, nothing of the queue is started."""
     view = await call.node.holds.put_window(
@@ -95,14 +108,20 @@ async def window(call: Call, body: WindowBody) -> Reply:
     return ok(view)
 
 
-@delete(f"{API}/queues/{{name}}/windows/{{calendar}}", "queues.remove-window", refuses=(NotFound,))
+@delete(
+    f"{API}/queues/{{name}}/windows/{{calendar}}", "queues.remove-window",
+    access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
+)  # fmt: skip
 async def remove_window(call: Call) -> Reply:
     """Take a maintenance window away from a queue."""
     await call.node.holds.remove_window(call.namespace, call.path("name"), call.path("calendar"), call.caller)
     return nothing()
 
 
-@put(f"{API}/windows/{{calendar}}", "holds.window", HoldView, refuses=(NotFound, Conflict))
+@put(
+    f"{API}/windows/{{calendar}}", "holds.window", HoldView,
+    access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def window_of_all(call: Call, body: WindowBody) -> Reply:
     """Make a calendar the maintenance window of all queues: while it is open, nothing is started."""
     view = await call.node.holds.put_window(
@@ -111,7 +130,10 @@ async def window_of_all(call: Call, body: WindowBody) -> Reply:
     return ok(view)
 
 
-@delete(f"{API}/windows/{{calendar}}", "holds.remove-window", refuses=(NotFound,))
+@delete(
+    f"{API}/windows/{{calendar}}", "holds.remove-window",
+    access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound,),
+)  # fmt: skip
 async def remove_window_of_all(call: Call) -> Reply:
     """Take a maintenance window away from all queues."""
     await call.node.holds.remove_window(call.namespace, None, call.path("calendar"), call.caller)

@@ -13,11 +13,13 @@ from horae.model.admission.reading.limits import render_limit
 from horae.model.admission.reading.policy import show_policy
 from horae.model.admission.reading.queue import FIELDS
 from horae.model.base.view import View, Whole
+from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body
 from horae.server.reading.queries import Query, Text
 from horae.server.reply import Reply, ok
-from horae.server.route import API, get, patch, post, put
+from horae.server.route import API, CHANGES, get, patch, post, put
+from horae.server.scopes import by_queue, closed
 from horae.store.admission.holds import running
 from horae.store.executions.reads.depths import depths
 
@@ -102,7 +104,7 @@ class Purge(Query, frozen=True, kw_only=True):
     confirm: Annotated[Text, Meta(description="The queue's name once more.")] | None = None
 
 
-@get(f"{API}/queues", "queues.list", Whole[QueueView])
+@get(f"{API}/queues", "queues.list", Whole[QueueView], access=VIEW, scope=closed)
 async def list_queues(call: Call) -> Reply:
     """List queues with their lanes, how much is queued and runs in each, and what holds them now."""
     directory = await call.node.store.directory()
@@ -110,25 +112,30 @@ async def list_queues(call: Call) -> Reply:
     return ok(Whole(items=[view(queue) for queue in directory.queues if queue.namespace == call.namespace]))
 
 
-@get(f"{API}/queues/{{name}}", "queues.get", QueueView, refuses=(NotFound,))
+@get(f"{API}/queues/{{name}}", "queues.get", QueueView, access=VIEW, scope=by_queue, refuses=(NotFound,))
 async def get_queue(call: Call) -> Reply:
     """Read a queue: its policy, what is queued and runs, and what holds it."""
     return await _shown(call, await call.node.queues.get(call.namespace, call.path("name")))
 
 
-@put(f"{API}/queues/{{name}}", "queues.put", QueueView, refuses=(Conflict,))
+@put(f"{API}/queues/{{name}}", "queues.put", QueueView, access=EDIT, scope=closed, audit=CHANGES, refuses=(Conflict,))
 async def put_queue(call: Call, body: QueueBody) -> Reply:
     """Define a queue; it acts at once, also on what is queued. What is left out takes its default."""
     return await _shown(call, await call.node.queues.put(call.namespace, call.path("name"), _said(body)))
 
 
-@patch(f"{API}/queues/{{name}}", "queues.patch", QueueView, refuses=(NotFound,))
+@patch(
+    f"{API}/queues/{{name}}", "queues.patch", QueueView, access=EDIT, scope=closed, audit=CHANGES, refuses=(NotFound,)
+)
 async def patch_queue(call: Call, body: QueueBody) -> Reply:
     """Change some of a queue's definition."""
     return await _shown(call, await call.node.queues.patch(call.namespace, call.path("name"), _said(body)))
 
 
-@post(f"{API}/queues/{{name}}/pause", "queues.pause", QueueView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/queues/{{name}}/pause", "queues.pause", QueueView,
+    access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def pause(call: Call, body: PauseBody) -> Reply:
     """Start nothing of a queue until it is resumed: once this is answered, no server does. What runs goes on."""
     name = call.path("name")
@@ -136,7 +143,10 @@ async def pause(call: Call, body: PauseBody) -> Reply:
     return await _shown(call, await call.node.queues.get(call.namespace, name))
 
 
-@post(f"{API}/queues/{{name}}/resume", "queues.resume", QueueView, refuses=(NotFound,))
+@post(
+    f"{API}/queues/{{name}}/resume", "queues.resume", QueueView,
+    access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
+)  # fmt: skip
 async def resume(call: Call) -> Reply:
     """Let a queue that was paused or drained go on; holds with an end, and windows, last as long as they do."""
     name = call.path("name")
@@ -144,13 +154,19 @@ async def resume(call: Call) -> Reply:
     return await _shown(call, await call.node.queues.set_state(call.namespace, name, "active"))
 
 
-@post(f"{API}/queues/{{name}}/drain", "queues.drain", QueueView, refuses=(NotFound,))
+@post(
+    f"{API}/queues/{{name}}/drain", "queues.drain", QueueView,
+    access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
+)  # fmt: skip
 async def drain(call: Call) -> Reply:
     """Refuse what is submitted to a queue from now on, and run what it has. Triggers of its jobs go on firing."""
     return await _shown(call, await call.node.queues.set_state(call.namespace, call.path("name"), "draining"))
 
 
-@post(f"{API}/queues/{{name}}/purge", "queues.purge", PurgedView, refuses=(NotFound,))
+@post(
+    f"{API}/queues/{{name}}/purge", "queues.purge", PurgedView,
+    access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
+)  # fmt: skip
 async def purge(call: Call, query: Purge) -> Reply:
     """Cancel everything of a queue that has not begun; `confirm` must be its name."""
     done = await call.node.queues.purge(call.namespace, call.path("name"), query.confirm, call.caller)

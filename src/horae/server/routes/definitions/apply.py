@@ -5,13 +5,16 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from horae.engine.definitions.applying import MOST, Documents
+from horae.engine.definitions.permits import check_job, outside
 from horae.errors import Conflict
 from horae.model.definitions.applied_view import AppliedListView
+from horae.server.access import EDIT
 from horae.server.call import Call
 from horae.server.reading.bodies import Body
 from horae.server.reading.queries import DryRun
 from horae.server.reply import Reply, ok
-from horae.server.route import API, post
+from horae.server.route import API, REQUEST, post
+from horae.server.scopes import Arguments
 
 Definitions = Annotated[list[dict[str, Any]], Meta(extra_json_schema={"maxItems": MOST})]
 
@@ -24,7 +27,17 @@ class ApplyBody(Body, frozen=True, kw_only=True):
     jobs: Definitions | None = None
 
 
-@post(f"{API}/apply", "apply.all", AppliedListView, refuses=(Conflict,))
+async def by_documents(call: Call, arguments: Arguments) -> None:
+    """Check the jobs that it changes, and refuse calendars and templates. The engine checks the result."""
+    body: ApplyBody = arguments["body"]
+    if body.calendars or body.templates:
+        raise outside(call.who, "calendars and templates")
+    for name in (one.get("name") for one in body.jobs or ()):
+        if isinstance(name, str) and (known := await call.node.store.job_named(call.namespace, name)) is not None:
+            check_job(known.job, name)
+
+
+@post(f"{API}/apply", "apply.all", AppliedListView, access=EDIT, scope=by_documents, audit=REQUEST, refuses=(Conflict,))
 async def apply(call: Call, body: ApplyBody, query: DryRun) -> Reply:
     """Create or change calendars, templates and jobs, all of them or none; those it does not name stay as they are.
 

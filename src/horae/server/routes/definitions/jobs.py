@@ -13,16 +13,18 @@ from horae.model.definitions.job_view import JobPlanView, JobView
 from horae.model.executions.execution_view import ExecutionView
 from horae.model.triggers.dependency_view import DependenciesView
 from horae.model.workflows.decisions.naming import owner_of
+from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.once import submission_key
 from horae.server.reading.queries import DryRun, Paged, Query, Text
 from horae.server.reply import Reply, ok
-from horae.server.route import API, delete, get, patch, post, put
+from horae.server.route import API, CHANGES, REQUEST, UNRECORDED, delete, get, patch, post, put
 from horae.server.routes.definitions.job_body import JobBody, JobPatch
 from horae.server.routes.executions.execution_queries import JobExecutions
 from horae.server.routes.executions.submission import is_old, one, submit_of, with_result, with_warning
 from horae.server.routes.executions.submission_body import Trigger
 from horae.server.routes.executions.submission_view import Triggered
+from horae.server.scopes import by_definition, by_job, by_leaving_out, closed
 
 
 class Forgotten(View, frozen=True, kw_only=True):
@@ -62,7 +64,10 @@ def _shown(job: JobView, status: int = 200) -> Reply:
     return ok(job, status, location=location, version=job.version)
 
 
-@post(f"{API}/jobs", "jobs.create", {201: JobView, 200: JobPlanView}, status=201, takes=JobBody, refuses=(Conflict,))
+@post(
+    f"{API}/jobs", "jobs.create", {201: JobView, 200: JobPlanView},
+    access=EDIT, scope=by_definition, audit=REQUEST, status=201, takes=JobBody, refuses=(Conflict,),
+)  # fmt: skip
 async def create(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
     """Create a job; with `dryRun`, say what it would be (200)."""
     if query.dry_run:
@@ -70,7 +75,7 @@ async def create(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
     return _shown(await call.node.jobs.create(call.namespace, body), 201)
 
 
-@get(f"{API}/jobs", "jobs.list", Page[ListedJobView], refuses=(NotFound,))
+@get(f"{API}/jobs", "jobs.list", Page[ListedJobView], access=VIEW, scope=by_leaving_out, refuses=(NotFound,))
 async def list_jobs(call: Call, query: JobList) -> Reply:
     """List jobs by name; deleted ones only when `state` asks for them.
 
@@ -89,15 +94,15 @@ async def list_jobs(call: Call, query: JobList) -> Reply:
     return ok(page)
 
 
-@get(f"{API}/jobs/{{ref}}", "jobs.get", JobView, refuses=(NotFound,))
+@get(f"{API}/jobs/{{ref}}", "jobs.get", JobView, access=VIEW, scope=by_job, refuses=(NotFound,))
 async def get_job(call: Call) -> Reply:
     """Read a job; deleted ones by id."""
     return _shown(await call.node.jobs.get(call.namespace, call.path("ref")))
 
 
 @put(
-    f"{API}/jobs/{{ref}}", "jobs.replace", {200: (JobView, JobPlanView)}, takes=JobBody, headers=IF_MATCH,
-    refuses=(NotFound, Conflict, Stale),
+    f"{API}/jobs/{{ref}}", "jobs.replace", {200: (JobView, JobPlanView)},
+    access=EDIT, scope=by_job, audit=CHANGES, takes=JobBody, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
 async def replace(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
     """Give a job a whole new definition; every real change is a version. With `dryRun`, say what would change."""
@@ -108,8 +113,8 @@ async def replace(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
 
 
 @patch(
-    f"{API}/jobs/{{ref}}", "jobs.edit", {200: (JobView, JobPlanView)}, takes=JobPatch, headers=IF_MATCH,
-    refuses=(NotFound, Conflict, Stale),
+    f"{API}/jobs/{{ref}}", "jobs.edit", {200: (JobView, JobPlanView)},
+    access=EDIT, scope=by_job, audit=CHANGES, takes=JobPatch, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
 async def edit(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
     """Change parts of a job's definition: a JSON merge patch. With `dryRun`, say what would change."""
@@ -120,8 +125,9 @@ async def edit(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
 
 
 @delete(
-    f"{API}/jobs/{{ref}}", "jobs.delete", JobView, status=200, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale)
-)
+    f"{API}/jobs/{{ref}}", "jobs.delete", JobView,
+    access=EDIT, scope=by_job, audit=CHANGES, status=200, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
+)  # fmt: skip
 async def delete_job(call: Call, query: DeleteJob) -> Reply:
     """Delete a job: its triggers stop at once, its history stays readable, its name is free again."""
     job = await call.node.jobs.delete(
@@ -131,26 +137,36 @@ async def delete_job(call: Call, query: DeleteJob) -> Reply:
     return _shown(job)
 
 
-@post(f"{API}/jobs/{{ref}}/pause", "jobs.pause", JobView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/jobs/{{ref}}/pause", "jobs.pause", JobView,
+    access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def pause(call: Call) -> Reply:
     """Start nothing of a job until it is resumed; what runs goes on."""
     return _shown(await call.node.jobs.pause(call.namespace, call.path("ref")))
 
 
-@post(f"{API}/jobs/{{ref}}/resume", "jobs.resume", JobView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/jobs/{{ref}}/resume", "jobs.resume", JobView,
+    access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def resume(call: Call) -> Reply:
     """Let a paused job go on."""
     return _shown(await call.node.jobs.resume(call.namespace, call.path("ref")))
 
 
-@post(f"{API}/jobs/{{ref}}/restore", "jobs.restore", JobView, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/jobs/{{ref}}/restore", "jobs.restore", JobView,
+    access=EDIT, scope=by_definition, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def restore(call: Call) -> Reply:
     """Undo a deletion; a name means the job of that name deleted last."""
     return _shown(await call.node.jobs.restore(call.namespace, call.path("ref")))
 
 
 @post(
-    f"{API}/jobs/{{ref}}/trigger", "jobs.trigger", {202: Triggered, 200: Triggered}, repeats="submission",
+    f"{API}/jobs/{{ref}}/trigger", "jobs.trigger", {202: Triggered, 200: Triggered},
+    access=OPERATE, scope=by_job, audit=UNRECORDED, repeats="submission",
     refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def trigger(call: Call, body: Trigger) -> Reply:
@@ -175,13 +191,19 @@ async def trigger(call: Call, body: Trigger) -> Reply:
     return ok(answer, 200 if is_old(receipt) else 202, location=f"{API}/executions/{receipt.execution_id}")
 
 
-@get(f"{API}/jobs/{{ref}}/dependencies", "jobs.dependencies", DependenciesView, refuses=(NotFound,))
+@get(
+    f"{API}/jobs/{{ref}}/dependencies", "jobs.dependencies", DependenciesView,
+    access=VIEW, scope=closed, refuses=(NotFound,),
+)  # fmt: skip
 async def dependencies(call: Call) -> Reply:
     """What a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
     return ok(await call.node.dependencies.of(call.namespace, call.path("ref")))
 
 
-@get(f"{API}/jobs/{{ref}}/executions", "jobs.executions", Page[ExecutionView], refuses=(NotFound, BadInput))
+@get(
+    f"{API}/jobs/{{ref}}/executions", "jobs.executions", Page[ExecutionView],
+    access=VIEW, scope=by_job, refuses=(NotFound, BadInput),
+)  # fmt: skip
 async def executions(call: Call, query: JobExecutions) -> Reply:
     """List a job's executions, newest first."""
     page = await call.node.executions.list(
@@ -191,7 +213,10 @@ async def executions(call: Call, query: JobExecutions) -> Reply:
     return ok(hidden_page(page))
 
 
-@delete(f"{API}/jobs/{{ref}}/cache", "jobs.forget-results", Forgotten, status=200, refuses=(NotFound,))
+@delete(
+    f"{API}/jobs/{{ref}}/cache", "jobs.forget-results", Forgotten,
+    access=OPERATE, scope=by_job, audit=CHANGES, status=200, refuses=(NotFound,),
+)  # fmt: skip
 async def forget_results(call: Call) -> Reply:
     """Let no remembered result of a job answer a submission any more."""
     return ok(Forgotten(forgotten=await call.node.jobs.forget_results(call.namespace, call.path("ref"))))

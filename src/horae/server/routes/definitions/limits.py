@@ -3,13 +3,18 @@
 from horae.errors import BadInput, NotFound
 from horae.model.admission.held_key_view import HeldKeyView
 from horae.model.base.view import Page
+from horae.server.access import VIEW
 from horae.server.call import Call
 from horae.server.reading.queries import Paged
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
+from horae.server.scopes import by_job
 
 
-@get(f"{API}/jobs/{{ref}}/limits", "jobs.limits", Page[HeldKeyView], refuses=(NotFound, BadInput))
+@get(
+    f"{API}/jobs/{{ref}}/limits", "jobs.limits", Page[HeldKeyView],
+    access=VIEW, scope=by_job, refuses=(NotFound, BadInput),
+)  # fmt: skip
 async def held(call: Call, query: Paged) -> Reply:
     """List the keys of a job's limits and sequence that are held, and who holds them; at most 100 a page."""
     page = await call.node.held_keys.page(call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor)

@@ -7,11 +7,13 @@ from msgspec import Meta
 from horae.errors import Conflict, NotFound, Stale
 from horae.model.base.view import Whole
 from horae.model.definitions.job_view import JobDiffView, JobVersionView, JobView
+from horae.server.access import EDIT, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body
 from horae.server.reply import Reply, ok
-from horae.server.route import API, get, post
+from horae.server.route import API, CHANGES, get, post
 from horae.server.routes.definitions.jobs import IF_MATCH
+from horae.server.scopes import by_job
 
 
 class Rollback(Body, frozen=True, kw_only=True):
@@ -20,26 +22,38 @@ class Rollback(Body, frozen=True, kw_only=True):
     version: Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
-@get(f"{API}/jobs/{{ref}}/versions", "jobs.versions", Whole[JobVersionView], refuses=(NotFound,))
+@get(
+    f"{API}/jobs/{{ref}}/versions", "jobs.versions", Whole[JobVersionView],
+    access=VIEW, scope=by_job, refuses=(NotFound,),
+)  # fmt: skip
 async def versions(call: Call) -> Reply:
     """List a job's versions, newest first."""
     return ok(Whole(items=await call.node.jobs.versions(call.namespace, call.path("ref"))))
 
 
-@get(f"{API}/jobs/{{ref}}/versions/{{version}}", "jobs.version", JobVersionView, refuses=(NotFound,))
+@get(
+    f"{API}/jobs/{{ref}}/versions/{{version}}", "jobs.version", JobVersionView,
+    access=VIEW, scope=by_job, refuses=(NotFound,),
+)  # fmt: skip
 async def version(call: Call) -> Reply:
     """Read one version of a job's definition."""
     return ok(await call.node.jobs.version(call.namespace, call.path("ref"), call.path("version")))
 
 
-@get(f"{API}/jobs/{{ref}}/versions/{{version}}/diff/{{other}}", "jobs.diff", JobDiffView, refuses=(NotFound,))
+@get(
+    f"{API}/jobs/{{ref}}/versions/{{version}}/diff/{{other}}", "jobs.diff", JobDiffView,
+    access=VIEW, scope=by_job, refuses=(NotFound,),
+)  # fmt: skip
 async def diff(call: Call) -> Reply:
     """Tell what differs between two versions of a job, field by field."""
     before, after = call.path("version"), call.path("other")
     return ok(await call.node.jobs.diff(call.namespace, call.path("ref"), before, after))
 
 
-@post(f"{API}/jobs/{{ref}}/rollback", "jobs.rollback", JobView, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale))
+@post(
+    f"{API}/jobs/{{ref}}/rollback", "jobs.rollback", JobView,
+    access=EDIT, scope=by_job, audit=CHANGES, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
+)  # fmt: skip
 async def rollback(call: Call, body: Rollback) -> Reply:
     """Make a new version that reads as an earlier one."""
     ref = call.path("ref")

@@ -5,10 +5,12 @@ from typing import Any
 from horae.errors import BadInput
 from horae.model.base.view import View
 from horae.model.documents.yaml_text import read_documents
+from horae.server.access import VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body
 from horae.server.reply import Reply, ok
-from horae.server.route import API, post
+from horae.server.route import API, UNRECORDED, post
+from horae.server.scopes import unscoped
 
 
 class YamlBody(Body, frozen=True, kw_only=True):
@@ -24,7 +26,7 @@ class YamlView(View, frozen=True, kw_only=True):
     places: dict[str, tuple[int, int]]
 
 
-@post(f"{API}/yaml", "yaml.read", YamlView, repeats="by itself")
+@post(f"{API}/yaml", "yaml.read", YamlView, access=VIEW, scope=unscoped, audit=UNRECORDED, repeats="by itself")
 async def read(call: Call, body: YamlBody) -> Reply:
     """Read YAML as `horae apply` does, and store nothing; a mistake is told with its line and column."""
     documents = await call.node.fair_access.compute(lambda: read_documents(body.text))

@@ -8,16 +8,18 @@ from horae.engine.base.sealed import hidden_page
 from horae.errors import Busy, Conflict, Gone, KeyReused, NotFound, OverQuota
 from horae.features.archive.model import ArchivePage
 from horae.features.logs.engine.logs import Wanted
+from horae.model.base.trace import UNTRACED
 from horae.model.base.view import Page, Whole
 from horae.model.executions.execution_view import AttemptView, CancelView, CountsView, ExecutionView, LogPage
 from horae.model.fleet.protocol import Submit
+from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.http.download import Text
 from horae.server.once import submission_key
 from horae.server.reading.bodies import Reason
 from horae.server.reading.reading import LARGE_LIMIT
 from horae.server.reply import UNCACHED, Reply, ok
-from horae.server.route import API, get, post
+from horae.server.route import API, REQUEST, UNRECORDED, get, post
 from horae.server.routes.executions.execution_queries import ArchiveList, ExecutionList, LogLinesOf, Logs, LogText
 from horae.server.routes.executions.submission import (
     bulk,
@@ -34,12 +36,23 @@ from horae.server.routes.executions.submission import (
 )
 from horae.server.routes.executions.submission_body import ManyExecutions, ManyOfOneJob, NewExecution, Submission
 from horae.server.routes.executions.submission_view import Accepted, BulkAccepted
+from horae.server.scopes import Arguments, by_execution, by_job_filter, check_jobs, closed
+
+
+async def by_submissions(call: Call, arguments: Arguments) -> None:
+    """Check every job in the body."""
+    body: Submission = arguments["body"]
+    if body.job is not None:
+        return await check_jobs(call, [body.job])
+    asked = requests_of(body, UNTRACED)
+    await check_jobs(call, dict.fromkeys(one.job for one in asked if isinstance(one, Submit)))
+    return None
 
 
 @post(
     f"{API}/executions", "executions.submit", {201: (Accepted, BulkAccepted), 200: Accepted, 207: BulkAccepted},
-    takes=(NewExecution, ManyOfOneJob, ManyExecutions), limit=LARGE_LIMIT, repeats="submission",
-    refuses=(NotFound, Conflict, KeyReused, OverQuota),
+    access=OPERATE, scope=by_submissions, audit=UNRECORDED, takes=(NewExecution, ManyOfOneJob, ManyExecutions),
+    limit=LARGE_LIMIT, repeats="submission", refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def submit(call: Call, body: Submission) -> Reply:
     """Submit one execution, or many.
@@ -75,7 +88,7 @@ async def _submit_lot(call: Call, body: Submission, job: str, items: Sequence[Ra
     return Reply(207 if refused else 201, lot(receipts, refused, await warnings_of(call, [job])))
 
 
-@get(f"{API}/executions", "executions.list", Page[ExecutionView], refuses=(NotFound,))
+@get(f"{API}/executions", "executions.list", Page[ExecutionView], access=VIEW, scope=by_job_filter, refuses=(NotFound,))
 async def list_executions(call: Call, query: ExecutionList) -> Reply:
     """List executions, newest first; large params and results are left out, and those of sensitive jobs are sealed."""
     page = await call.node.executions.list(
@@ -85,7 +98,7 @@ async def list_executions(call: Call, query: ExecutionList) -> Reply:
     return ok(hidden_page(page))
 
 
-@get(f"{API}/archive", "executions.archived", ArchivePage, refuses=(Busy,))
+@get(f"{API}/archive", "executions.archived", ArchivePage, access=VIEW, scope=closed, refuses=(Busy,))
 async def archived(call: Call, query: ArchiveList) -> Reply:
     """List executions of the archive, the newest files first; a page may be short, even empty, while there is more."""
     page = await call.node.archive.list(
@@ -95,7 +108,7 @@ async def archived(call: Call, query: ArchiveList) -> Reply:
     return ok(structs.replace(page, items=[call.node.seals.shown(call.who, one) for one in page.items]))
 
 
-@get(f"{API}/executions/counts", "executions.counts", CountsView)
+@get(f"{API}/executions/counts", "executions.counts", CountsView, access=VIEW, scope=closed)
 async def counts(call: Call) -> Reply:
     """Count executions by status.
 
@@ -105,19 +118,28 @@ async def counts(call: Call) -> Reply:
     return ok(await call.node.executions.counts(call.namespace))
 
 
-@get(f"{API}/executions/{{id}}", "executions.get", ExecutionView, refuses=(NotFound, Gone))
+@get(
+    f"{API}/executions/{{id}}", "executions.get", ExecutionView,
+    access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
+)  # fmt: skip
 async def get_execution(call: Call) -> Reply:
     """Read an execution."""
     return ok(call.node.seals.shown(call.who, await call.node.executions.get(call.namespace, call.id())))
 
 
-@post(f"{API}/executions/{{id}}/cancel", "executions.cancel", CancelView, refuses=(NotFound, Conflict, Gone))
+@post(
+    f"{API}/executions/{{id}}/cancel", "executions.cancel", CancelView,
+    access=OPERATE, scope=by_execution, audit=REQUEST, refuses=(NotFound, Conflict, Gone),
+)  # fmt: skip
 async def cancel(call: Call, body: Reason) -> Reply:
     """Cancel what has not begun; ask the worker to stop what runs."""
     return ok(await call.node.executions.cancel(call.namespace, call.id(), body.reason))
 
 
-@get(f"{API}/executions/{{id}}/logs", "executions.logs", LogPage, refuses=(NotFound, Gone))
+@get(
+    f"{API}/executions/{{id}}/logs", "executions.logs", LogPage,
+    access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
+)  # fmt: skip
 async def logs(call: Call, query: Logs) -> Reply:
     """Read log lines from the beginning, after a cursor or a number, before a number, or the last ones.
 
@@ -130,7 +152,10 @@ async def logs(call: Call, query: Logs) -> Reply:
     return ok(page)
 
 
-@get(f"{API}/executions/{{id}}/logs/download", "executions.log", str, media="text/plain", refuses=(NotFound, Gone))
+@get(
+    f"{API}/executions/{{id}}/logs/download", "executions.log", str,
+    access=VIEW, scope=by_execution, media="text/plain", refuses=(NotFound, Gone),
+)  # fmt: skip
 async def download_log(call: Call, query: LogText) -> Reply:
     """Read the whole log as one text."""
     text = await call.node.logs.text(call.namespace, call.id(), _wanted(query), times=query.times)
@@ -142,7 +167,10 @@ def _wanted(query: LogLinesOf) -> Wanted:
     return Wanted(attempt=query.attempt, grep=query.grep, level=query.level)
 
 
-@get(f"{API}/executions/{{id}}/attempts", "executions.attempts", Whole[AttemptView], refuses=(NotFound, Gone))
+@get(
+    f"{API}/executions/{{id}}/attempts", "executions.attempts", Whole[AttemptView],
+    access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
+)  # fmt: skip
 async def attempts(call: Call) -> Reply:
     """List the tries of an execution in order, each with its error."""
     return ok(Whole(items=await call.node.executions.attempts(call.namespace, call.id())))

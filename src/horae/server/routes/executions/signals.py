@@ -8,10 +8,12 @@ from horae.errors import Conflict, Gone, KeyReused, NotFound, TooLarge
 from horae.model.executions.parcel import check_item
 from horae.model.executions.signal_view import SignalView
 from horae.model.fleet.protocol import ABSENT, MAX_SIGNAL, MAX_SIGNAL_NAME
+from horae.server.access import EVERYBODY, OPERATE
 from horae.server.call import Call
 from horae.server.reading.bodies import Body
 from horae.server.reply import Reply, ok
-from horae.server.route import API, post
+from horae.server.route import API, REQUEST, UNRECORDED, post
+from horae.server.scopes import by_execution, closed
 
 
 class NewSignal(Body, frozen=True, kw_only=True):
@@ -22,7 +24,8 @@ class NewSignal(Body, frozen=True, kw_only=True):
 
 
 @post(
-    f"{API}/executions/{{id}}/signals", "executions.signal", SignalView, status=202,
+    f"{API}/executions/{{id}}/signals", "executions.signal", SignalView,
+    access=OPERATE, scope=by_execution, audit=REQUEST, status=202,
     refuses=(NotFound, Conflict, Gone, KeyReused, TooLarge),
 )  # fmt: skip
 async def signal(call: Call, body: NewSignal) -> Reply:
@@ -33,8 +36,9 @@ async def signal(call: Call, body: NewSignal) -> Reply:
 
 
 @post(
-    f"{API}/callbacks/{{token}}", "callbacks.receive", SignalView, status=202, repeats="by itself",
-    limit=MAX_SIGNAL, refuses=(NotFound, Conflict, TooLarge),
+    f"{API}/callbacks/{{token}}", "callbacks.receive", SignalView,
+    access=EVERYBODY, scope=closed, audit=UNRECORDED, status=202, repeats="by itself", limit=MAX_SIGNAL,
+    refuses=(NotFound, Conflict, TooLarge),
 )  # fmt: skip
 async def called(call: Call) -> Reply:
     """Call the URL of a step that waits for it, with any JSON; the token is the credential. It counts once."""

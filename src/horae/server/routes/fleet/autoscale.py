@@ -8,10 +8,12 @@ from horae.errors import BadInput, NotFound
 from horae.model.base.duration import format_duration, parse_duration
 from horae.model.base.view import View
 from horae.model.fleet.autoscale import HEADROOM
+from horae.server.access import VIEW
 from horae.server.call import Call
 from horae.server.reading.queries import Query, Text
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
+from horae.server.scopes import by_queue
 
 MOST_WAIT = 86_400_000_000
 
@@ -44,7 +46,10 @@ class AutoscaleView(View, frozen=True, kw_only=True):
     ]
 
 
-@get(f"{API}/autoscale/queues/{{queue}}", "autoscale.queue", AutoscaleView, refuses=(NotFound, BadInput))
+@get(
+    f"{API}/autoscale/queues/{{queue}}", "autoscale.queue", AutoscaleView,
+    access=VIEW, scope=by_queue, refuses=(NotFound, BadInput),
+)  # fmt: skip
 async def autoscale_queue(call: Call, query: AutoscaleQuery) -> Reply:
     """Tell how a queue stands, and how many workers it wants for a target wait."""
     wait = parse_duration(query.target_wait, field="targetWait")

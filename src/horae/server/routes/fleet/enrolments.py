@@ -9,12 +9,14 @@ from horae.model.base.duration import parse_duration
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
 from horae.model.tenancy.principal import Principal
+from horae.server.access import ADMIN, EVERYBODY
 from horae.server.call import Call
 from horae.server.reading.bodies import Body, Name
 from horae.server.reading.reading import SMALL_LIMIT
 from horae.server.reply import UNCACHED, Reply, ok
-from horae.server.route import API, post
+from horae.server.route import ACTION, API, UNRECORDED, post
 from horae.server.routes.tenancy.keys import KeyView
+from horae.server.scopes import closed
 
 
 class EnrolmentBody(Body, frozen=True, kw_only=True):
@@ -38,7 +40,10 @@ class EnrolmentView(View, frozen=True, kw_only=True):
     expires_at: Time
 
 
-@post(f"{API}/enrolments", "enrolments.create", EnrolmentView, status=201, repeats="by itself")
+@post(
+    f"{API}/enrolments", "enrolments.create", EnrolmentView,
+    access=ADMIN, scope=closed, audit=ACTION, status=201, repeats="by itself",
+)  # fmt: skip
 async def create(call: Call, body: EnrolmentBody) -> Reply:
     """Make a token that one worker exchanges for a key of its own. Repeated, it makes another one."""
     made = await call.node.enrolments.create(call.who, body.queues, parse_duration(body.expires_in, field="expiresIn"))
@@ -48,7 +53,8 @@ async def create(call: Call, body: EnrolmentBody) -> Reply:
 
 
 @post(
-    f"{API}/enrolments/redeem", "enrolments.redeem", KeyView, status=201, repeats="by itself", limit=SMALL_LIMIT,
+    f"{API}/enrolments/redeem", "enrolments.redeem", KeyView,
+    access=EVERYBODY, scope=closed, audit=UNRECORDED, status=201, repeats="by itself", limit=SMALL_LIMIT,
     refuses=(Unauthorized,),
 )  # fmt: skip
 async def redeem(call: Call, body: RedeemBody) -> Reply:

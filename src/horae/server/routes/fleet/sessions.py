@@ -5,7 +5,17 @@ from uuid import UUID
 
 from msgspec import Meta, structs
 
-from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, ProtocolMismatch, SessionEnded, TooLarge
+from horae.errors import (
+    BadInput,
+    Conflict,
+    Forbidden,
+    KeyReused,
+    NotFound,
+    OverQuota,
+    ProtocolMismatch,
+    SessionEnded,
+    TooLarge,
+)
 from horae.model.base.view import Whole
 from horae.model.fleet.protocol import (
     MAX_STEP_NAME,
@@ -20,13 +30,15 @@ from horae.model.fleet.protocol import (
     Remember,
     Remembered,
 )
+from horae.server.access import WORKER
 from horae.server.call import Call
 from horae.server.reading.queries import Query
 from horae.server.reading.reading import LARGE_LIMIT
 from horae.server.reply import Reply, nothing, ok
-from horae.server.route import API, delete, get, post
+from horae.server.route import API, UNRECORDED, delete, get, post
 from horae.server.routes.executions.submission import accepted
 from horae.server.routes.executions.submission_view import Accepted
+from horae.server.scopes import Arguments, by_session
 
 
 class Item(Query, frozen=True, kw_only=True):
@@ -37,7 +49,19 @@ class Item(Query, frozen=True, kw_only=True):
     after: Annotated[str, Meta(max_length=MAX_STEP_NAME, description="Only steps behind this name.")] = ""
 
 
-@post(f"{API}/sessions", "sessions.register", Registered, status=201, refuses=(ProtocolMismatch, OverQuota))
+async def by_queues_served(call: Call, arguments: Arguments) -> None:
+    """Check the queues that the worker serves."""
+    body: Register = arguments["body"]
+    beyond = sorted({*body.queues} - {*call.who.queues})
+    if call.who.jobs or beyond:
+        remedy = f"Start it with --queue {' --queue '.join(call.who.queues)}, or with a key for its queues."
+        raise Forbidden(f"This key is not for workers of the queues {', '.join(beyond)[:500]}.", remedy)
+
+
+@post(
+    f"{API}/sessions", "sessions.register", Registered,
+    access=WORKER, scope=by_queues_served, audit=UNRECORDED, status=201, refuses=(ProtocolMismatch, OverQuota),
+)  # fmt: skip
 async def register(call: Call, body: Register) -> Reply:
     """Present a worker process; the answer names its session and the rhythm the server expects."""
     registered = await call.node.gateway.register(call.namespace, body, call.who.namespace_name, call.who.key)
@@ -46,7 +70,8 @@ async def register(call: Call, body: Register) -> Reply:
 
 
 @post(
-    f"{API}/sessions/{{id}}/exchange", "sessions.exchange", Answer, limit=LARGE_LIMIT, repeats="by itself", texts=False,
+    f"{API}/sessions/{{id}}/exchange", "sessions.exchange", Answer,
+    access=WORKER, scope=by_session, audit=UNRECORDED, limit=LARGE_LIMIT, repeats="by itself", texts=False,
     refuses=(NotFound, SessionEnded),
 )  # fmt: skip
 async def exchange(call: Call, body: Exchange) -> Reply:
@@ -58,8 +83,9 @@ async def exchange(call: Call, body: Exchange) -> Reply:
 
 
 @post(
-    f"{API}/sessions/{{id}}/executions", "sessions.submit", Whole[Accepted], status=201, limit=LARGE_LIMIT,
-    repeats="by itself", refuses=(NotFound, Conflict, KeyReused, OverQuota),
+    f"{API}/sessions/{{id}}/executions", "sessions.submit", Whole[Accepted],
+    access=WORKER, scope=by_session, audit=UNRECORDED, status=201, limit=LARGE_LIMIT, repeats="by itself",
+    refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def submit(call: Call, body: ChildSubmit) -> Reply:
     """Submit executions for a running one; a repeated `call` answers with the same executions."""
@@ -68,7 +94,8 @@ async def submit(call: Call, body: ChildSubmit) -> Reply:
 
 
 @post(
-    f"{API}/sessions/{{id}}/steps", "sessions.remember", Remembered, repeats="by itself", limit=LARGE_LIMIT,
+    f"{API}/sessions/{{id}}/steps", "sessions.remember", Remembered,
+    access=WORKER, scope=by_session, audit=UNRECORDED, repeats="by itself", limit=LARGE_LIMIT,
     refuses=(NotFound, TooLarge),
 )  # fmt: skip
 async def remember(call: Call, body: Remember) -> Reply:
@@ -77,14 +104,18 @@ async def remember(call: Call, body: Remember) -> Reply:
 
 
 @post(
-    f"{API}/sessions/{{id}}/awaits", "sessions.wait", Awaited, repeats="by itself", refuses=(NotFound, Conflict)
+    f"{API}/sessions/{{id}}/awaits", "sessions.wait", Awaited,
+    access=WORKER, scope=by_session, audit=UNRECORDED, repeats="by itself", refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def wait(call: Call, body: Await) -> Reply:
     """Let a step of a running item wait for a signal; one that has come, or a timeout, is its result."""
     return ok(await call.node.gateway.memory.wait(call.namespace, call.id(), body))
 
 
-@get(f"{API}/sessions/{{id}}/steps", "sessions.steps", KnownSteps, refuses=(NotFound, Conflict))
+@get(
+    f"{API}/sessions/{{id}}/steps", "sessions.steps", KnownSteps,
+    access=WORKER, scope=by_session, refuses=(NotFound, Conflict), secret=True,
+)  # fmt: skip
 async def steps(call: Call, query: Item) -> Reply:
     """Read the steps that an item of this session has finished in earlier attempts, from behind a name on."""
     try:
@@ -96,7 +127,9 @@ async def steps(call: Call, query: Item) -> Reply:
     return ok(await call.node.gateway.memory.known(call.namespace, call.id(), parcel, query.item, query.after))
 
 
-@delete(f"{API}/sessions/{{id}}", "sessions.close", refuses=(NotFound,))
+@delete(
+    f"{API}/sessions/{{id}}", "sessions.close", access=WORKER, scope=by_session, audit=UNRECORDED, refuses=(NotFound,)
+)
 async def close(call: Call) -> Reply:
     """Leave: what the session still holds goes on elsewhere."""
     await call.node.gateway.close(call.namespace, call.id())

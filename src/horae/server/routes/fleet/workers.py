@@ -6,9 +6,11 @@ from horae.engine.fleet.workers import Status, Worker
 from horae.errors import Conflict, NotFound
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View, Whole
+from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
-from horae.server.route import API, get, post
+from horae.server.route import API, REQUEST, get, post
+from horae.server.scopes import closed
 
 
 class WorkerView(View, frozen=True, kw_only=True):
@@ -45,20 +47,23 @@ class WorkerView(View, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
-@get(f"{API}/workers", "workers.list", Whole[WorkerView])
+@get(f"{API}/workers", "workers.list", Whole[WorkerView], access=VIEW, scope=closed)
 async def list_workers(call: Call) -> Reply:
     """List workers that are there or were lost lately, newest first."""
     workers = await call.node.workers.list(call.namespace)
     return ok(Whole(items=[WorkerView.of(worker) for worker in workers]))
 
 
-@get(f"{API}/workers/{{id}}", "workers.get", WorkerView, refuses=(NotFound,))
+@get(f"{API}/workers/{{id}}", "workers.get", WorkerView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_worker(call: Call) -> Reply:
     """Read a worker, by its name or by its session's id."""
     return ok(WorkerView.of(await call.node.workers.show(call.namespace, call.path("id"))))
 
 
-@post(f"{API}/workers/{{id}}/drain", "workers.drain", WorkerView, status=202, refuses=(NotFound, Conflict))
+@post(
+    f"{API}/workers/{{id}}/drain", "workers.drain", WorkerView,
+    access=OPERATE, scope=closed, audit=REQUEST, status=202, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def drain(call: Call) -> Reply:
     """Ask a worker to finish what it runs and leave."""
     return ok(WorkerView.of(await call.node.workers.drain(call.namespace, call.path("id"))), 202)

@@ -1,13 +1,18 @@
 """The backup of a SQLite store, whose only process this is."""
 
 from horae.errors import Conflict
+from horae.server.access import INSTALLATION
 from horae.server.call import Call
 from horae.server.http.download import Download
 from horae.server.reply import Reply
-from horae.server.route import API, get
+from horae.server.route import API, REQUEST, get
+from horae.server.scopes import closed
 
 
-@get(f"{API}/backup", "backup.read", bytes, media="application/vnd.sqlite3", refuses=(Conflict,))
+@get(
+    f"{API}/backup", "backup.read", bytes,
+    access=INSTALLATION, scope=closed, audit=REQUEST, media="application/vnd.sqlite3", refuses=(Conflict,),
+)  # fmt: skip
 async def read(call: Call) -> Reply:
     """Read a copy of the whole SQLite store, as it is at one instant; the server goes on meanwhile."""
     return Download(await call.node.backups.take(), b"application/vnd.sqlite3")

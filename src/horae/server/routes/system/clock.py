@@ -2,9 +2,11 @@
 
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
+from horae.server.access import INSTALLATION, VIEW
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
-from horae.server.route import API, get, post
+from horae.server.route import API, REQUEST, get, post
+from horae.server.scopes import closed, unscoped
 
 
 class ClockView(View, frozen=True, kw_only=True):
@@ -22,13 +24,13 @@ def _view(call: Call) -> ClockView:
     )
 
 
-@get(f"{API}/clock", "clock.get", ClockView)
+@get(f"{API}/clock", "clock.get", ClockView, access=VIEW, scope=unscoped)
 async def read(call: Call) -> Reply:
     """Read the server's clock."""
     return ok(_view(call))
 
 
-@post(f"{API}/clock/accept", "clock.accept", ClockView, status=200)
+@post(f"{API}/clock/accept", "clock.accept", ClockView, access=INSTALLATION, scope=closed, audit=REQUEST, status=200)
 async def accept(call: Call) -> Reply:
     """Take the present time for true on all servers: firing and expiring go on."""
     call.node.clock.accept()

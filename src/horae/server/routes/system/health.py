@@ -3,9 +3,11 @@
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
 from horae.model.base.view import View
+from horae.server.access import EVERYBODY
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
 from horae.server.route import get
+from horae.server.scopes import closed
 from horae.version import __version__
 
 
@@ -17,13 +19,13 @@ class Health(View, frozen=True, kw_only=True):
     note: str | None = None
 
 
-@get("/healthz", "health.live", Health)
+@get("/healthz", "health.live", Health, access=EVERYBODY, scope=closed)
 async def live(call: Call) -> Reply:
     """Tell that the process lives."""
     return ok(Health(status="ok", version=__version__))
 
 
-@get("/readyz", "health.ready", Health, refuses=(StoreUnavailable,))
+@get("/readyz", "health.ready", Health, access=EVERYBODY, scope=closed, refuses=(StoreUnavailable,))
 async def ready(call: Call) -> Reply:
     """Tell whether the store answers, its disk takes more, and the server can work."""
     if not call.node.ready:

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from horae.server.access import ANYBODY
 from horae.server.call import Call
 from horae.server.reply import Reply
 from horae.server.route import get
+from horae.server.scopes import unscoped
 
 
-@get("/openapi.json", "openapi.read", dict[str, Any])
+@get("/openapi.json", "openapi.read", dict[str, Any], access=ANYBODY, scope=unscoped)
 async def read(call: Call) -> Reply:
     """Read this document: every route with what it takes, gives and refuses, as OpenAPI 3.1."""
     from horae.server.openapi import document
@@ -15,7 +17,7 @@ async def read(call: Call) -> Reply:
     return Reply(200, document())
 
 
-@get("/worker-protocol.json", "openapi.protocol", dict[str, Any])
+@get("/worker-protocol.json", "openapi.protocol", dict[str, Any], access=ANYBODY, scope=unscoped)
 async def protocol(call: Call) -> Reply:
     """Read the schemas of the worker protocol, as one JSON Schema document (2020-12)."""
     from horae.server.reading.schemas import protocol_document

@@ -8,9 +8,11 @@ from msgspec import Meta
 from horae.engine.base.presence import SILENT
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View, Whole
+from horae.server.access import OVERSEE
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
+from horae.server.scopes import closed
 from horae.store.fleet import sessions
 from horae.store.fleet.sessions import Server
 
@@ -40,7 +42,7 @@ class ServerView(View, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
-@get(f"{API}/servers", "servers.list", Whole[ServerView])
+@get(f"{API}/servers", "servers.list", Whole[ServerView], access=OVERSEE, scope=closed)
 async def list_servers(call: Call) -> Reply:
     """List the servers that were heard of lately."""
     since = call.node.env.now() - SILENT

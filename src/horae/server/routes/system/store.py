@@ -5,9 +5,11 @@ from horae.features.archive.engine.archiver import DUTY
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
 from horae.model.tenancy.sealed_view import SealedView
+from horae.server.access import OVERSEE
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
+from horae.server.scopes import closed
 from horae.store.checkup import Facts, examine
 from horae.store.executions.reads import sweep
 
@@ -48,7 +50,7 @@ class StoreView(View, frozen=True, kw_only=True):
         )
 
 
-@get(f"{API}/store", "store.get", StoreView)
+@get(f"{API}/store", "store.get", StoreView, access=OVERSEE, scope=closed)
 async def get_store(call: Call) -> Reply:
     """Read what the store says of itself: kind, revision, settings, what is sealed, and why nothing is archived."""
     facts = await examine(call.node.store.driver, call.node.env.now())

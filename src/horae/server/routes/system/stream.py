@@ -6,14 +6,16 @@ from uuid import UUID
 from msgspec import Meta, field
 
 from horae.env import SECOND
-from horae.errors import BadInput, Gone, HoraeError, NotFound
+from horae.errors import BadInput, Forbidden, Gone, HoraeError, NotFound
 from horae.model.base.duration import parse_duration
+from horae.server.access import VIEW
 from horae.server.auth import authenticate
 from horae.server.call import Call
 from horae.server.gathering import Wanted
 from horae.server.reading.queries import Query
 from horae.server.reply import Reply
 from horae.server.route import API, get
+from horae.server.scopes import Arguments, check_executions
 from horae.server.stream import Stream, Streams
 
 
@@ -49,7 +51,21 @@ KINDS = {
 }
 
 
-@get(f"{API}/stream", "stream.follow", str, media="text/event-stream", refuses=(NotFound, Gone))
+async def by_followed_execution(call: Call, arguments: Arguments) -> None:
+    """Check the job of `?execution=`."""
+    query: Topics = arguments["query"]
+    if query.execution is None or query.topics:
+        raise Forbidden(
+            "All events are more than this credential is for.",
+            "Follow one execution: ?execution=ID, without topics.",
+        )
+    await check_executions(call, [query.execution])
+
+
+@get(
+    f"{API}/stream", "stream.follow", str,
+    access=VIEW, scope=by_followed_execution, media="text/event-stream", refuses=(NotFound, Gone),
+)  # fmt: skip
 async def follow(call: Call, query: Topics) -> Reply:
     """Follow what changes, as server-sent events.
 

@@ -8,9 +8,11 @@ from importlib.resources import files
 from msgspec import Struct
 
 from horae.errors import NotFound
+from horae.server.access import EVERYBODY
 from horae.server.call import Call
 from horae.server.reply import UNCACHED, Header, Reply
 from horae.server.route import get
+from horae.server.scopes import closed
 from horae.server.shaping import takes_gzip
 
 KINDS = {
@@ -70,19 +72,19 @@ def _file(call: Call, name: str) -> Reply:
     return Reply(200, file.packed, file.kind, [*headers, (b"content-encoding", b"gzip")])
 
 
-@get("/", "ui.page", str, media="text/html")
+@get("/", "ui.page", str, access=EVERYBODY, scope=closed, media="text/html")
 async def page(call: Call) -> Reply:
     """Read the UI's page."""
     return _file(call, "index.html")
 
 
-@get("/ui", "ui.begin", {302: None})
+@get("/ui", "ui.begin", {302: None}, access=EVERYBODY, scope=closed)
 async def begin(_: Call) -> Reply:
     """Go to the UI's page."""
     return Reply(302, headers=((b"location", b"/"), UNCACHED))
 
 
-@get("/ui/{file}", "ui.file", str, media="*/*", refuses=(NotFound,))
+@get("/ui/{file}", "ui.file", str, access=EVERYBODY, scope=closed, media="*/*", refuses=(NotFound,))
 async def file(call: Call) -> Reply:
     """Read a file of the UI, or its page for what the page shows by itself, such as /ui/jobs/nightly.
 

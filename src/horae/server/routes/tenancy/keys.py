@@ -11,11 +11,13 @@ from horae.model.base.duration import parse_duration
 from horae.model.base.instant import format_instant, parse_instant
 from horae.model.base.view import Page, Time, View, shown_time
 from horae.model.tenancy.principal import Permission, Role
+from horae.server.access import ADMIN
 from horae.server.call import Call
 from horae.server.reading.bodies import Body, Duration, Name, When
 from horae.server.reading.queries import Paged, Query
 from horae.server.reply import Reply, encode, nothing, ok
-from horae.server.route import API, delete, get, post
+from horae.server.route import API, REQUEST, delete, get, post
+from horae.server.scopes import closed
 from horae.store.tenancy.keys import StoredKey
 
 
@@ -77,7 +79,7 @@ class Rotation(Body, frozen=True, kw_only=True):
     overlap: Annotated[Duration, Meta(description="How long the old one stays valid, up to 90d; 0 ends it.")] = "1d"
 
 
-@get(f"{API}/keys", "keys.list", Page[KeyView])
+@get(f"{API}/keys", "keys.list", Page[KeyView], access=ADMIN, scope=closed, secret=True)
 async def list_keys(call: Call, query: Paged) -> Reply:
     """List keys, those that were revoked or have expired included; their secrets are not stored."""
     stored = await call.node.keys.list(call.namespace, query.cursor or "", query.limit + 1)
@@ -85,7 +87,9 @@ async def list_keys(call: Call, query: Paged) -> Reply:
     return ok(Page(items=items, next_cursor=items[-1].key_id if len(stored) > query.limit else None))
 
 
-@post(f"{API}/keys", "keys.create", KeyView, status=201, refuses=(Forbidden,))
+@post(
+    f"{API}/keys", "keys.create", KeyView, access=ADMIN, scope=closed, audit=REQUEST, status=201, refuses=(Forbidden,)
+)
 async def create(call: Call, body: KeyBody) -> Reply:
     """Make a key; the answer holds its text, which is told this once, also when the request is repeated."""
     expires_at = None if body.expires_at is None else parse_instant(body.expires_at, field="expiresAt")
@@ -96,7 +100,10 @@ async def create(call: Call, body: KeyBody) -> Reply:
     return _told_once(call, new)
 
 
-@post(f"{API}/keys/{{id}}/rotate", "keys.rotate", KeyView, status=201, refuses=(NotFound, Conflict, Forbidden))
+@post(
+    f"{API}/keys/{{id}}/rotate", "keys.rotate", KeyView,
+    access=ADMIN, scope=closed, audit=REQUEST, status=201, refuses=(NotFound, Conflict, Forbidden),
+)  # fmt: skip
 async def rotate(call: Call, body: Rotation) -> Reply:
     """Make a key that replaces another: what that one may, and as long; both are valid until the overlap ends.
 
@@ -119,7 +126,7 @@ class Revocation(Query, frozen=True, kw_only=True):
     force: Annotated[bool, Meta(description="Also if it is the last key that administers the installation.")] = False
 
 
-@delete(f"{API}/keys/{{id}}", "keys.revoke", refuses=(NotFound, Conflict))
+@delete(f"{API}/keys/{{id}}", "keys.revoke", access=ADMIN, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict))
 async def revoke(call: Call, query: Revocation) -> Reply:
     """Revoke a key: it stops working within five seconds on every server, as do browsers that it signed in."""
     await call.node.keys.revoke(call.namespace, call.path("id"), by=call.who, force=query.force)

@@ -9,13 +9,15 @@ from horae.errors import Forbidden, Unauthorized
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
 from horae.model.tenancy.principal import Principal
+from horae.server.access import ANYBODY, EVERYBODY, VIEW
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.call import Call
 from horae.server.failed import failed
 from horae.server.reading.bodies import Body
 from horae.server.reading.reading import SMALL_LIMIT
 from horae.server.reply import UNCACHED, Reply, nothing, ok
-from horae.server.route import API, get, post
+from horae.server.route import ACTION, API, UNRECORDED, get, post
+from horae.server.scopes import closed, unscoped
 
 
 class Me(View, frozen=True, kw_only=True):
@@ -53,7 +55,11 @@ class Code(Body, frozen=True, kw_only=True):
     code: Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-@post(f"{API}/sign-in", "me.sign-in", Me, repeats="by itself", limit=SMALL_LIMIT, refuses=(Unauthorized, Forbidden))
+@post(
+    f"{API}/sign-in", "me.sign-in", Me,
+    access=EVERYBODY, scope=closed, audit=UNRECORDED, repeats="by itself", limit=SMALL_LIMIT,
+    refuses=(Unauthorized, Forbidden),
+)  # fmt: skip
 async def sign_in(call: Call, body: Code) -> Reply:
     """Exchange the code of a sign-in link for a cookie.
 
@@ -73,7 +79,10 @@ async def sign_in(call: Call, body: Code) -> Reply:
     return reply
 
 
-@post(f"{API}/sign-in/codes", "me.code", SignInCode, status=201, repeats="by itself")
+@post(
+    f"{API}/sign-in/codes", "me.code", SignInCode,
+    access=VIEW, scope=unscoped, audit=ACTION, status=201, repeats="by itself",
+)  # fmt: skip
 async def new_code(call: Call) -> Reply:
     """Make a code that signs one browser in, for what this credential may, within ten minutes.
 
@@ -83,7 +92,7 @@ async def new_code(call: Call) -> Reply:
     return ok(SignInCode(code=made.text, expires_at=format_instant(made.until)), 201)
 
 
-@post(f"{API}/sign-out", "me.sign-out", status=204, repeats="by itself")
+@post(f"{API}/sign-out", "me.sign-out", access=ANYBODY, scope=unscoped, audit=ACTION, status=204, repeats="by itself")
 async def sign_out(call: Call) -> Reply:
     """End this browser's sign-in.
 
@@ -97,7 +106,7 @@ async def sign_out(call: Call) -> Reply:
     return reply
 
 
-@get(f"{API}/me", "me.get", Me)
+@get(f"{API}/me", "me.get", Me, access=ANYBODY, scope=unscoped, secret=True)
 async def get_me(call: Call) -> Reply:
     """Tell who this credential is."""
     return ok(Me.of(call.who, call.node.sign_ins.namespaces(call.who)))

@@ -11,12 +11,14 @@ from horae.model.admission.quota_view import QuotaView, UsageView
 from horae.model.base.instant import parse_instant
 from horae.model.base.view import Whole
 from horae.model.tenancy.namespace_view import NamespaceView
+from horae.server.access import ADMIN, INSTALLATION, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body, Name, When
 from horae.server.reading.queries import Query
 from horae.server.reply import Reply, nothing, ok
-from horae.server.route import API, delete, get, patch, post, put
+from horae.server.route import API, CHANGES, REQUEST, delete, get, patch, post, put
 from horae.server.routes.admission.quota_body import QuotaBody
+from horae.server.scopes import closed
 
 
 class UsageDays(Query, frozen=True, kw_only=True):
@@ -55,34 +57,41 @@ class NewNamespace(NamespaceBody, frozen=True, kw_only=True):
     name: Name
 
 
-@get(f"{API}/namespaces", "namespaces.list", Whole[NamespaceView])
+@get(f"{API}/namespaces", "namespaces.list", Whole[NamespaceView], access=VIEW, scope=closed)
 async def list_namespaces(call: Call) -> Reply:
     """List the namespaces that this credential is for."""
     return ok(Whole(items=await call.node.namespaces.list(call.who)))
 
 
-@post(f"{API}/namespaces", "namespaces.create", NamespaceView, status=201, takes=NewNamespace, refuses=(Conflict,))
+@post(
+    f"{API}/namespaces", "namespaces.create", NamespaceView,
+    access=INSTALLATION, scope=closed, audit=REQUEST, status=201, takes=NewNamespace, refuses=(Conflict,),
+)  # fmt: skip
 async def create(call: Call, body: dict[str, Any]) -> Reply:
     """Make a namespace, with its first queue."""
     made = await call.node.namespaces.create(body)
     return ok(made, 201, location=f"{API}/namespaces/{made.name}")
 
 
-@get(f"{API}/namespaces/{{name}}", "namespaces.get", NamespaceView, refuses=(NotFound,))
+@get(f"{API}/namespaces/{{name}}", "namespaces.get", NamespaceView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_namespace(call: Call) -> Reply:
     """Read what is said of a namespace."""
     return ok(await call.node.namespaces.get(call.who, call.path("name")))
 
 
 @patch(
-    f"{API}/namespaces/{{name}}", "namespaces.edit", NamespaceView, takes=NamespaceBody, refuses=(NotFound, Forbidden)
-)
+    f"{API}/namespaces/{{name}}", "namespaces.edit", NamespaceView,
+    access=ADMIN, scope=closed, audit=CHANGES, takes=NamespaceBody, refuses=(NotFound, Forbidden),
+)  # fmt: skip
 async def edit(call: Call, body: dict[str, Any]) -> Reply:
     """Change some of what is said of a namespace."""
     return ok(await call.node.namespaces.edit(call.who, call.path("name"), body))
 
 
-@delete(f"{API}/namespaces/{{name}}", "namespaces.delete", refuses=(NotFound, Conflict))
+@delete(
+    f"{API}/namespaces/{{name}}", "namespaces.delete",
+    access=INSTALLATION, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def delete_namespace(call: Call) -> Reply:
     """Delete a namespace in which nothing lives; its keys end within five seconds."""
     await call.node.namespaces.delete(call.who, call.path("name"))
@@ -107,12 +116,9 @@ class NamespaceErasure(Body, frozen=True, kw_only=True):
 
 
 @post(
-    f"{API}/namespaces/{{name}}/erasure",
-    "namespaces.erase",
-    NamespaceErasureView,
-    repeats="by itself",
-    refuses=(NotFound, Conflict, Forbidden),
-)
+    f"{API}/namespaces/{{name}}/erasure", "namespaces.erase", NamespaceErasureView,
+    access=ADMIN, scope=closed, audit=CHANGES, repeats="by itself", refuses=(NotFound, Conflict, Forbidden),
+)  # fmt: skip
 async def erase(call: Call, body: NamespaceErasure) -> Reply:
     """Erase all data of a namespace, for some seconds; repeat it, with the same `before`, until `done`.
 
@@ -129,21 +135,24 @@ async def erase(call: Call, body: NamespaceErasure) -> Reply:
     return ok(done)
 
 
-@get(f"{API}/namespaces/{{name}}/quota", "namespaces.quota", QuotaView, refuses=(NotFound,))
+@get(f"{API}/namespaces/{{name}}/quota", "namespaces.quota", QuotaView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_quota(call: Call) -> Reply:
     """Read what a namespace may have and use."""
     found = await call.node.namespaces.find(call.who, call.path("name"))
     return ok(await call.node.quotas.get(found.id, found.name))
 
 
-@put(f"{API}/namespaces/{{name}}/quota", "namespaces.set-quota", QuotaView, takes=QuotaBody, refuses=(NotFound,))
+@put(
+    f"{API}/namespaces/{{name}}/quota", "namespaces.set-quota", QuotaView,
+    access=INSTALLATION, scope=closed, audit=CHANGES, takes=QuotaBody, refuses=(NotFound,),
+)  # fmt: skip
 async def set_quota(call: Call, body: dict[str, Any]) -> Reply:
     """Say what a namespace may have and use; what is left out, or null, is without a bound."""
     found = await call.node.namespaces.find(call.who, call.path("name"))
     return ok(await call.node.quotas.put(found.id, found.name, body))
 
 
-@get(f"{API}/namespaces/{{name}}/usage", "namespaces.usage", UsageView, refuses=(NotFound,))
+@get(f"{API}/namespaces/{{name}}/usage", "namespaces.usage", UsageView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def usage(call: Call, query: UsageDays) -> Reply:
     """Tell what a namespace has now, and used by day: the last thirty days unless told otherwise."""
     found = await call.node.namespaces.find(call.who, call.path("name"))

@@ -7,11 +7,13 @@ from msgspec import Meta
 from horae.errors import Conflict, MasterKeyMissing, NotFound
 from horae.model.base.view import Page
 from horae.model.tenancy.secret_view import RotationView, SecretView
+from horae.server.access import ADMIN, EDIT, INSTALLATION
 from horae.server.call import Call
 from horae.server.reading.bodies import Body
 from horae.server.reading.queries import Paged, Query
 from horae.server.reply import Reply, nothing, ok
-from horae.server.route import API, delete, get, post, put
+from horae.server.route import ACTION, API, delete, get, post, put
+from horae.server.scopes import closed
 
 
 class SecretBody(Body, frozen=True, kw_only=True):
@@ -26,20 +28,21 @@ class DeleteSecret(Query, frozen=True, kw_only=True):
     force: Annotated[bool, Meta(description="Also if jobs refer to it: their executions fail then.")] = False
 
 
-@get(f"{API}/secrets", "secrets.list", Page[SecretView])
+@get(f"{API}/secrets", "secrets.list", Page[SecretView], access=EDIT, scope=closed, secret=True)
 async def list_secrets(call: Call, query: Paged) -> Reply:
     """List secrets by name, without their values."""
     return ok(await call.node.secrets.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
-@get(f"{API}/secrets/{{name}}", "secrets.get", SecretView, refuses=(NotFound,))
+@get(f"{API}/secrets/{{name}}", "secrets.get", SecretView, access=EDIT, scope=closed, refuses=(NotFound,), secret=True)
 async def get_secret(call: Call) -> Reply:
     """Read what is known of a secret, and which jobs refer to it."""
     return ok(await call.node.secrets.get(call.namespace, call.path("name")))
 
 
 @put(
-    f"{API}/secrets/{{name}}", "secrets.put", {200: SecretView, 201: SecretView}, refuses=(MasterKeyMissing,),
+    f"{API}/secrets/{{name}}", "secrets.put", {200: SecretView, 201: SecretView},
+    access=ADMIN, scope=closed, audit=ACTION, refuses=(MasterKeyMissing,),
 )  # fmt: skip
 async def put_secret(call: Call, body: SecretBody) -> Reply:
     """Set a secret's value; executions that start from now on get it."""
@@ -47,14 +50,19 @@ async def put_secret(call: Call, body: SecretBody) -> Reply:
     return ok(view, 201 if is_new else 200, location=f"{API}/secrets/{view.name}" if is_new else None)
 
 
-@delete(f"{API}/secrets/{{name}}", "secrets.delete", refuses=(NotFound, Conflict))
+@delete(
+    f"{API}/secrets/{{name}}", "secrets.delete", access=ADMIN, scope=closed, audit=ACTION, refuses=(NotFound, Conflict)
+)
 async def delete_secret(call: Call, query: DeleteSecret) -> Reply:
     """Remove a secret that no job refers to."""
     await call.node.secrets.delete(call.namespace, call.path("name"), force=query.force)
     return nothing()
 
 
-@post(f"{API}/master-key/rotation", "secrets.rotate", RotationView, repeats="by itself", refuses=(MasterKeyMissing,))
+@post(
+    f"{API}/master-key/rotation", "secrets.rotate", RotationView,
+    access=INSTALLATION, scope=closed, audit=ACTION, repeats="by itself", refuses=(MasterKeyMissing,),
+)  # fmt: skip
 async def rotate(call: Call) -> Reply:
     """Seal all secrets of all namespaces with the first master key, so that others can be taken away."""
     return ok(await call.node.secrets.rotate())

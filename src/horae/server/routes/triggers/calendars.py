@@ -7,11 +7,13 @@ from msgspec import Meta, field
 from horae.errors import Conflict, NotFound, Stale
 from horae.model.base.view import Page, Whole
 from horae.model.triggers.calendars.view import CalendarView, OpeningView
+from horae.server.access import EDIT, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body, Name, When
 from horae.server.reading.queries import Paged, Query
 from horae.server.reply import Reply, nothing, ok
-from horae.server.route import API, delete, get, post, put
+from horae.server.route import API, CHANGES, REQUEST, delete, get, post, put
+from horae.server.scopes import closed
 
 IF_MATCH = {"If-Match": "The ETag of the calendar as it was read: refused when somebody changed it meanwhile."}
 
@@ -65,27 +67,30 @@ def _shown(calendar: CalendarView, status: int = 200) -> Reply:
     return ok(calendar, status, location=location, version=calendar.version)
 
 
-@post(f"{API}/calendars", "calendars.create", CalendarView, status=201, takes=NewCalendar, refuses=(Conflict,))
+@post(
+    f"{API}/calendars", "calendars.create", CalendarView,
+    access=EDIT, scope=closed, audit=REQUEST, status=201, takes=NewCalendar, refuses=(Conflict,),
+)  # fmt: skip
 async def create(call: Call, body: dict[str, Any]) -> Reply:
     """Create a calendar."""
     return _shown(await call.node.calendars.create(call.namespace, body), 201)
 
 
-@get(f"{API}/calendars", "calendars.list", Page[CalendarView])
+@get(f"{API}/calendars", "calendars.list", Page[CalendarView], access=VIEW, scope=closed)
 async def list_calendars(call: Call, query: Paged) -> Reply:
     """List calendars by name."""
     return ok(await call.node.calendars.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
-@get(f"{API}/calendars/{{name}}", "calendars.get", CalendarView, refuses=(NotFound,))
+@get(f"{API}/calendars/{{name}}", "calendars.get", CalendarView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_calendar(call: Call, query: CalendarAt) -> Reply:
     """Read a calendar, as it is or as it was, and who goes by it."""
     return _shown(await call.node.calendars.get(call.namespace, call.path("name"), query.at))
 
 
 @put(
-    f"{API}/calendars/{{name}}", "calendars.put", {200: CalendarView, 201: CalendarView}, takes=CalendarBody,
-    headers=IF_MATCH, refuses=(Stale, Conflict),
+    f"{API}/calendars/{{name}}", "calendars.put", {200: CalendarView, 201: CalendarView},
+    access=EDIT, scope=closed, audit=CHANGES, takes=CalendarBody, headers=IF_MATCH, refuses=(Stale, Conflict),
 )  # fmt: skip
 async def put_calendar(call: Call, body: dict[str, Any]) -> Reply:
     """Create a calendar or give it a whole new definition; every real change is a version and takes effect at once."""
@@ -93,20 +98,29 @@ async def put_calendar(call: Call, body: dict[str, Any]) -> Reply:
     return _shown(view, 201 if change == "created" else 200)
 
 
-@delete(f"{API}/calendars/{{name}}", "calendars.delete", headers=IF_MATCH, refuses=(NotFound, Conflict, Stale))
+@delete(
+    f"{API}/calendars/{{name}}", "calendars.delete",
+    access=EDIT, scope=closed, audit=CHANGES, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
+)  # fmt: skip
 async def delete_calendar(call: Call) -> Reply:
     """Delete a calendar that nothing goes by; its versions can be read still."""
     await call.node.calendars.delete(call.namespace, call.path("name"), if_match=call.if_match())
     return nothing()
 
 
-@get(f"{API}/calendars/{{name}}/versions", "calendars.versions", Whole[CalendarView], refuses=(NotFound,))
+@get(
+    f"{API}/calendars/{{name}}/versions", "calendars.versions", Whole[CalendarView],
+    access=VIEW, scope=closed, refuses=(NotFound,),
+)  # fmt: skip
 async def versions(call: Call) -> Reply:
     """List a calendar's versions, newest first, also after its deletion."""
     return ok(Whole(items=await call.node.calendars.versions(call.namespace, call.path("name"))))
 
 
-@get(f"{API}/calendars/{{name}}/openings", "calendars.openings", Page[OpeningView], refuses=(NotFound,))
+@get(
+    f"{API}/calendars/{{name}}/openings", "calendars.openings", Page[OpeningView],
+    access=VIEW, scope=closed, refuses=(NotFound,),
+)  # fmt: skip
 async def openings(call: Call, query: Openings) -> Reply:
     """List when a calendar is open between two instants."""
     page = await call.node.calendars.openings(

@@ -6,11 +6,13 @@ from msgspec import Meta, field
 
 from horae.errors import BadInput, NotFound
 from horae.model.triggers.fire_view import FireCountsView, FirePage
+from horae.server.access import VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import When
 from horae.server.reading.queries import Limit, Paged, Query, Text
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
+from horae.server.scopes import by_job_filter
 
 
 class FireList(Paged, frozen=True, kw_only=True):
@@ -38,7 +40,7 @@ class FireCounting(Query, frozen=True, kw_only=True):
     job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
 
 
-@get(f"{API}/fires", "fires.list", FirePage, refuses=(NotFound, BadInput))
+@get(f"{API}/fires", "fires.list", FirePage, access=VIEW, scope=by_job_filter, refuses=(NotFound, BadInput))
 async def list_fires(call: Call, query: FireList) -> Reply:
     """Everything that fired or will fire in a window, across jobs, in the order of time."""
     page = await call.node.fires.list(
@@ -48,7 +50,9 @@ async def list_fires(call: Call, query: FireList) -> Reply:
     return ok(page)
 
 
-@get(f"{API}/fires/counts", "fires.count", FireCountsView, refuses=(NotFound, BadInput))
+@get(
+    f"{API}/fires/counts", "fires.count", FireCountsView, access=VIEW, scope=by_job_filter, refuses=(NotFound, BadInput)
+)
 async def count_fires(call: Call, query: FireCounting) -> Reply:
     """Count what fired, was missed or skipped and what is to come, by minute, hour or day of a time zone."""
     counted = await call.node.fire_counts.of(

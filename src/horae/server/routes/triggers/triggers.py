@@ -7,12 +7,14 @@ from msgspec import Meta
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.base.view import Page, Whole
 from horae.model.triggers.fire_view import PreviewView, TriggerView
+from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.reading.queries import Paged, Text
 from horae.server.reply import Reply, ok
-from horae.server.route import API, delete, get, patch, post
+from horae.server.route import API, CHANGES, UNRECORDED, delete, get, patch, post
 from horae.server.routes.definitions.jobs import IF_MATCH
 from horae.server.routes.triggers.trigger_body import PreviewBody, TriggerBody, TriggerPatch
+from horae.server.scopes import by_job, by_job_filter, closed
 
 
 class TriggerList(Paged, frozen=True, kw_only=True):
@@ -27,7 +29,10 @@ class TriggerList(Paged, frozen=True, kw_only=True):
 OF_JOB = f"{API}/jobs/{{ref}}/triggers"
 
 
-@get(f"{API}/triggers", "triggers.list", Page[TriggerView], refuses=(NotFound, BadInput))
+@get(
+    f"{API}/triggers", "triggers.list", Page[TriggerView],
+    access=VIEW, scope=by_job_filter, refuses=(NotFound, BadInput),
+)  # fmt: skip
 async def list_triggers(call: Call, query: TriggerList) -> Reply:
     """List triggers across jobs, in the order they were made."""
     page = await call.node.triggers.list(
@@ -37,20 +42,24 @@ async def list_triggers(call: Call, query: TriggerList) -> Reply:
     return ok(page)
 
 
-@post(f"{API}/triggers/preview", "triggers.preview", PreviewView, takes=PreviewBody, refuses=(NotFound,))
+@post(
+    f"{API}/triggers/preview", "triggers.preview", PreviewView,
+    access=VIEW, scope=closed, audit=UNRECORDED, takes=PreviewBody, refuses=(NotFound,),
+)  # fmt: skip
 async def preview(call: Call, body: dict[str, Any]) -> Reply:
     """When a trigger would fire, or one that a job has will: nothing is stored."""
     return ok(await call.node.triggers.preview(call.namespace, body))
 
 
-@get(OF_JOB, "triggers.of-job", Whole[TriggerView], refuses=(NotFound,))
+@get(OF_JOB, "triggers.of-job", Whole[TriggerView], access=VIEW, scope=by_job, refuses=(NotFound,))
 async def of_job(call: Call) -> Reply:
     """List a job's triggers by name."""
     return ok(Whole(items=await call.node.triggers.of_job(call.namespace, call.path("ref"))))
 
 
 @post(
-    OF_JOB, "triggers.add", TriggerView, status=201, takes=TriggerBody, headers=IF_MATCH,
+    OF_JOB, "triggers.add", TriggerView,
+    access=EDIT, scope=by_job, audit=CHANGES, status=201, takes=TriggerBody, headers=IF_MATCH,
     refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
 async def add(call: Call, body: dict[str, Any]) -> Reply:
@@ -59,15 +68,15 @@ async def add(call: Call, body: dict[str, Any]) -> Reply:
     return ok(made, 201, location=f"{API}/jobs/{made.job_id}/triggers/{made.name}")
 
 
-@get(f"{OF_JOB}/{{name}}", "triggers.get", TriggerView, refuses=(NotFound,))
+@get(f"{OF_JOB}/{{name}}", "triggers.get", TriggerView, access=VIEW, scope=by_job, refuses=(NotFound,))
 async def get_trigger(call: Call) -> Reply:
     """Read one trigger; that of a job's `schedule` is named "schedule"."""
     return ok(await call.node.triggers.get(call.namespace, call.path("ref"), call.path("name")))
 
 
 @patch(
-    f"{OF_JOB}/{{name}}", "triggers.edit", TriggerView, takes=TriggerPatch, headers=IF_MATCH,
-    refuses=(NotFound, Conflict, Stale),
+    f"{OF_JOB}/{{name}}", "triggers.edit", TriggerView,
+    access=EDIT, scope=by_job, audit=CHANGES, takes=TriggerPatch, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
 async def edit(call: Call, body: dict[str, Any]) -> Reply:
     """Change parts of a trigger: a new version of its job. It keeps its count of fires and its last execution."""
@@ -75,20 +84,29 @@ async def edit(call: Call, body: dict[str, Any]) -> Reply:
     return ok(await call.node.triggers.edit(call.namespace, ref, name, body, if_match=call.if_match()))
 
 
-@delete(f"{OF_JOB}/{{name}}", "triggers.remove", TriggerView, status=200, headers=IF_MATCH, refuses=(NotFound, Stale))
+@delete(
+    f"{OF_JOB}/{{name}}", "triggers.remove", TriggerView,
+    access=EDIT, scope=by_job, audit=CHANGES, status=200, headers=IF_MATCH, refuses=(NotFound, Stale),
+)  # fmt: skip
 async def remove(call: Call) -> Reply:
     """Take a trigger away: it fires no more, at once and on all servers."""
     ref, name = call.path("ref"), call.path("name")
     return ok(await call.node.triggers.remove(call.namespace, ref, name, if_match=call.if_match()))
 
 
-@post(f"{OF_JOB}/{{name}}/pause", "triggers.pause", TriggerView, refuses=(NotFound, Conflict))
+@post(
+    f"{OF_JOB}/{{name}}/pause", "triggers.pause", TriggerView,
+    access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def pause(call: Call) -> Reply:
     """Let one trigger fire nothing until it is resumed."""
     return ok(await call.node.triggers.pause(call.namespace, call.path("ref"), call.path("name")))
 
 
-@post(f"{OF_JOB}/{{name}}/resume", "triggers.resume", TriggerView, refuses=(NotFound, Conflict))
+@post(
+    f"{OF_JOB}/{{name}}/resume", "triggers.resume", TriggerView,
+    access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
+)  # fmt: skip
 async def resume(call: Call) -> Reply:
     """Let a paused trigger go on; the ledger says what it left out."""
     return ok(await call.node.triggers.resume(call.namespace, call.path("ref"), call.path("name")))

@@ -11,13 +11,15 @@ from horae.model.base.view import Page
 from horae.model.executions.execution_view import ExecutionView
 from horae.model.fleet.protocol import ABSENT
 from horae.model.workflows.approval_view import ApprovalView
+from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body
 from horae.server.reading.queries import Paged
 from horae.server.reply import Reply, ok
-from horae.server.route import API, get, post
+from horae.server.route import API, REQUEST, get, post
 from horae.server.routes.executions.submission import accepted
 from horae.server.routes.executions.submission_view import Accepted
+from horae.server.scopes import by_execution, closed
 
 _REFUSES = (NotFound, Conflict, Forbidden, Gone, TooLarge)
 Text = Annotated[str, Meta(max_length=2000)]
@@ -55,8 +57,8 @@ class RerunBody(Body, frozen=True, kw_only=True):
 
 
 @post(
-    f"{API}/executions/{{id}}/rerun", "executions.rerun", Accepted, status=202,
-    refuses=(NotFound, Conflict, Gone, OverQuota),
+    f"{API}/executions/{{id}}/rerun", "executions.rerun", Accepted,
+    access=OPERATE, scope=by_execution, audit=REQUEST, status=202, refuses=(NotFound, Conflict, Gone, OverQuota),
 )  # fmt: skip
 async def rerun(call: Call, body: RerunBody) -> Reply:
     """Run an execution that has ended again, as a new one: a workflow from a step on, or from what failed."""
@@ -65,34 +67,44 @@ async def rerun(call: Call, body: RerunBody) -> Reply:
     return ok(accepted(receipt), 202, location=f"{API}/executions/{receipt.execution_id}")
 
 
-@get(f"{API}/approvals", "executions.approvals", Page[ApprovalView])
+@get(f"{API}/approvals", "executions.approvals", Page[ApprovalView], access=VIEW, scope=closed)
 async def approvals(call: Call, query: Paged) -> Reply:
     """List steps of workflows that wait for somebody to agree, the longest wait first."""
     return ok(await call.node.steps_by_hand.approvals(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
-@post(f"{API}/executions/{{id}}/approve", "executions.approve", ExecutionView, refuses=_REFUSES)
+@post(
+    f"{API}/executions/{{id}}/approve", "executions.approve", ExecutionView,
+    access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
+)  # fmt: skip
 async def approve(call: Call, body: StepAnswer) -> Reply:
     """Agree to a step of a workflow that waits for it."""
     told = call.node.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=True)
     return ok(hidden(await told))
 
 
-@post(f"{API}/executions/{{id}}/reject", "executions.reject", ExecutionView, refuses=_REFUSES)
+@post(
+    f"{API}/executions/{{id}}/reject", "executions.reject", ExecutionView,
+    access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
+)  # fmt: skip
 async def reject(call: Call, body: StepAnswer) -> Reply:
     """Refuse a step of a workflow that waits for it: it fails."""
     told = call.node.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=False)
     return ok(hidden(await told))
 
 
-@post(f"{API}/executions/{{id}}/steps/{{step}}/skip", "executions.skip-step", ExecutionView, refuses=_REFUSES)
+@post(
+    f"{API}/executions/{{id}}/steps/{{step}}/skip", "executions.skip-step", ExecutionView,
+    access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
+)  # fmt: skip
 async def skip(call: Call, body: StepSkip) -> Reply:
     """Leave a step of a workflow out; what it runs is cancelled."""
     return ok(hidden(await call.node.steps_by_hand.skip(call.who, call.id(), call.path("step"), body.reason)))
 
 
 @post(
-    f"{API}/executions/{{id}}/steps/{{step}}/complete", "executions.complete-step", ExecutionView, refuses=_REFUSES
+    f"{API}/executions/{{id}}/steps/{{step}}/complete", "executions.complete-step", ExecutionView,
+    access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
 )  # fmt: skip
 async def complete(call: Call, body: StepDone) -> Reply:
     """Take a step of a workflow as done, with a result; what it runs is cancelled."""
