@@ -51,8 +51,8 @@ class Portal:
         try:
             return future.result()
         except BaseException:
-            if self._stopping and threading.current_thread() is not threading.main_thread():
-                threading.Event().wait()  # Python ends and leaves this daemon thread behind: a traceback helps nobody
+            if self._stopping and threading.current_thread().daemon:
+                threading.Event().wait()  # Python ends and leaves this thread behind: a traceback helps nobody
             future.cancel()  # an interrupt here must not leave the work running there
             raise
 
