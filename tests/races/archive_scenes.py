@@ -34,7 +34,7 @@ async def put(world: World, parcels: list[Over]) -> tuple[Archive, Move]:
         location=f"archive/{id}",
     )  # fmt: skip
     await world.store.write(lambda: archives.announce(NAMESPACE, made.location, world.now()))
-    return made, Move("put", lambda: archives.put("postgresql", made, {}, parcels))
+    return made, Move("put", lambda: archives.put(made, {}, parcels))
 
 
 async def files(world: World) -> list[str]:

@@ -76,7 +76,7 @@ RARE = {
     *RARE_FAILURES,
     *RARE_FLOWS,
     "execution_sizes",
-    *("ended_within", "known_of_minutes", "lost_servers", "newest_row_of_history", "row_of_history"),
+    *("ended_within", "known_of_minutes", "lost_servers"),
     "take_lost_server",
     *(
         "adopt_session",

@@ -164,7 +164,7 @@ async def walk_all(driver: Driver, retention: Retention, now: Instant) -> int:
     after: UUID | None = expiry.START
     total = 0
     while after is not None:
-        page = expiry.walk(driver.dialect, after, now - min(retention.spans), retention, now, 2)
+        page = expiry.walk(after, now - min(retention.spans), retention, now, 2)
         after, gone = await driver.write(page, hot=False)
         total += gone
     return total

@@ -5,15 +5,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from horae.store import seed
 from horae.store.driver import Driver
 from horae.store.migrations.revisions import HEAD
 from horae.store.script import Fetch, Script, Statement
 
-_HAS_VERSION = {
-    "sqlite": Statement("checkup-has-version", "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'"),
-    "postgresql": Statement("checkup-has-version", "SELECT count(to_regclass('alembic_version'))"),
-}
-_VERSION = Statement("checkup-version", "SELECT version_num FROM alembic_version")
 _SQLITE = (
     Statement("checkup-library", "SELECT sqlite_version()"),
     Statement("checkup-journal", "PRAGMA journal_mode"),
@@ -53,14 +49,8 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 
 async def schema_version(driver: Driver) -> str | None:
-    """The store's version; None when it holds no tables of Horae."""
-
-    def script() -> Script[str | None]:
-        exists = yield Fetch(_HAS_VERSION[driver.dialect])
-        found = (yield Fetch(_VERSION)) if exists[0][0] else []
-        return str(found[0][0]) if found else None
-
-    return await driver.read(script)
+    """Return the store's revision; None when it holds no tables of Horae."""
+    return await driver.read(seed.version)
 
 
 async def examine(driver: Driver, now: int) -> Facts:

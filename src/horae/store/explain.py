@@ -37,14 +37,14 @@ def _sqlite_text(op: Op) -> str:
     from horae.store.sqlite import translate
 
     if isinstance(op, Fetch):
-        return translate.translate(op.statement.text)
+        return translate.translate(op.statement.on_sqlite)
     if isinstance(op, ForEach):
         if op.statement.at_once:
-            return translate.for_many(op.statement.text, op.columns, 8)
-        return translate.for_each(op.statement.text, op.columns).text
+            return translate.for_many(op.statement.on_sqlite, op.columns, 8)
+        return translate.for_each(op.statement.on_sqlite, op.columns).text
     if isinstance(op, Insert):
         return translate.insert(op.table, op.columns, op.conflict, op.returning).text
-    return translate.among(op.statement.text, len(op.ids))[0] if isinstance(op, Among) else "SELECT 1"
+    return translate.among(op.statement.on_sqlite, len(op.ids))[0] if isinstance(op, Among) else "SELECT 1"
 
 
 def _postgres_text(op: Op) -> str:

@@ -28,6 +28,12 @@ class Statement(Struct, frozen=True):
     name: str
     text: str
     at_once: bool = False
+    sqlite: str = ""  # the text for SQLite, where it differs by more than the SQLite driver translates
+
+    @property
+    def on_sqlite(self) -> str:
+        """The text that the SQLite driver translates and runs."""
+        return self.sqlite or self.text
 
 
 class Fetch(Struct, frozen=True):

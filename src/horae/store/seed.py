@@ -4,11 +4,11 @@ from horae.env import Env, Instant
 from horae.store.migrations.revisions import needs_upgrade
 from horae.store.script import Fetch, Insert, Script, ScriptFactory, Statement
 
-_TABLES = {
-    "sqlite": "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'",
-    "postgresql": "SELECT count(to_regclass('alembic_version'))",
-}
-_HAS_VERSION = {name: Statement("has-version", text) for name, text in _TABLES.items()}
+_HAS_VERSION = Statement(
+    "has-version",
+    "SELECT count(to_regclass('alembic_version'))",
+    sqlite="SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'",
+)
 _VERSION = Statement("version", "SELECT version_num FROM alembic_version")
 _PING = Statement("ping", "SELECT 1")
 _LITTLE_MEMORY = Statement(
@@ -20,15 +20,16 @@ _NOTIFY = Statement("notify", "SELECT pg_notify('horae', $1)")
 _EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
 
 
-def needs_migration(dialect: str = "sqlite") -> Script[bool]:
+def version() -> Script[str | None]:
+    """Return the store's revision; None when it holds no tables of Horae."""
+    exists = yield Fetch(_HAS_VERSION)
+    found = (yield Fetch(_VERSION)) if exists[0][0] else []
+    return str(found[0][0]) if found else None
+
+
+def needs_migration() -> Script[bool]:
     """Tell whether tables or first rows are missing; raises StoreTooNew."""
-    exists = yield Fetch(_HAS_VERSION[dialect])
-    if not exists[0][0]:
-        return True
-    version = yield Fetch(_VERSION)
-    if needs_upgrade(version[0][0] if version else None):
-        return True
-    return not (yield Fetch(_EPOCH))
+    return needs_upgrade((yield from version())) or not (yield Fetch(_EPOCH))
 
 
 def first_rows(env: Env) -> ScriptFactory[None]:

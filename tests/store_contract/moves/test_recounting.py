@@ -27,8 +27,7 @@ async def ended(world: World, n: int, how=success):
 
 
 async def recount(world: World, lost, since, until):
-    dialect = world.store.driver.dialect
-    found = await world.store.read(lambda: recounting.ended_within(dialect, since, until))
+    found = await world.store.read(lambda: recounting.ended_within(since, until))
     writer = world.env.new_id()
     return await world.store.write(lambda: recounting.settle(lost, found, since, until, writer))
 

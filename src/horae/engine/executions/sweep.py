@@ -103,7 +103,7 @@ class Sweeper:
             return
         in_vain = 0
         while in_vain < PAGES:
-            page = expiry.walk(self._store.driver.dialect, self._walked, now - min(retention.spans), retention, now)
+            page = expiry.walk(self._walked, now - min(retention.spans), retention, now)
             place, gone = await self._store.driver.write(page, hot=False)
             self._walked = place or expiry.START
             if place is None:

@@ -123,7 +123,7 @@ class NamespaceErasures:
         """Erase what executions and whatever came with them left; whether that was all of it."""
         place: UUID | None = START
         while place is not None and part.goes_on:
-            batch = erase_ended(self._store.driver.dialect, found.id, place, first_id_at(before), BATCH)
+            batch = erase_ended(found.id, place, first_id_at(before), BATCH)
             done = await self._store.driver.write(batch, hot=False)
             part.counts.update(executions=done.executions, files=done.files)
             place = done.next

@@ -181,7 +181,7 @@ async def _read(path: Path, driver: Driver, env: Env, replaced: epochs.Standing 
             if isinstance(frame, Page):
                 table = schema.metadata.tables[frame.table]
                 yield Insert(table.name, transfer.kinds(table), [_row(table, row) for row in frame.rows])
-        yield from transfer.settle_identities(driver.dialect)
+        yield from transfer.settle_identities()
         transfer.refuse_differing(sums, (yield from transfer.sums_of()))
         return (yield from epochs.renew(env.new_id, env.now(), replaced))
 

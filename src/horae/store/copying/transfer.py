@@ -71,7 +71,7 @@ async def copy(source: Driver, target: Driver) -> Sums:
         async with source.snapshot() as read:
             await make_room(read, target)
             sums = await each_table(read, writer(target))
-        await target.rewrite(lambda: settle_identities(target.dialect))
+        await target.rewrite(settle_identities)
         await compare(sums, target)
     except Exception:
         await target.rewrite(clear)
@@ -209,10 +209,8 @@ async def make_room(read: Read, target: Driver) -> None:
             await target.ensure_partitions(at)
 
 
-def settle_identities(dialect: str) -> Script[None]:
-    """Let PostgreSQL count on from the greatest id that was copied."""
-    if dialect != "postgresql":
-        return
+def settle_identities() -> Script[None]:
+    """Let PostgreSQL count on from the greatest id that was copied; SQLite does so by itself."""
     for name in ("namespaces", "queues", "lanes"):
         text = f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), (SELECT greatest(1, max(id)) FROM {name}))"
-        yield Fetch(Statement("settle_identity", text))
+        yield Fetch(Statement("settle_identity", text, sqlite="SELECT 1"))

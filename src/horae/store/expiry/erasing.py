@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from horae.store.expiry.expiry import FORGET, PARENT_PARCEL, live, needed
+from horae.store.expiry.expiry import FORGET, unneeded
 from horae.store.script import ColumnType, Fetch, ForEach, Insert, Script, ScriptFactory, Statement
 
 _PAGE = (
@@ -18,14 +18,7 @@ _PAGE = (
 # All but the first namespace have an index of their own.
 OF_FIRST = Statement("ended_parcels_of_first", _PAGE.format(own=""))
 OF_TENANT = Statement("ended_parcels_of_tenant", _PAGE.format(own=" AND h.namespace <> 1"))
-FREE = {
-    dialect: Statement(
-        "parcels_to_erase",
-        f"SELECT p.id, p.n FROM given JOIN parcels p ON p.id = given.id WHERE NOT {live('p.id')}"
-        f" AND NOT {needed(dialect)}",
-    )
-    for dialect in PARENT_PARCEL
-}
+FREE = unneeded("parcels_to_erase", "SELECT p.id, p.n FROM given JOIN parcels p ON p.id = given.id WHERE {unneeded}")
 FILES = Statement(
     "files_of_parcels", "SELECT a.location FROM given JOIN artifacts a ON a.parcel = given.id", at_once=True
 )
@@ -42,14 +35,14 @@ class Erased(Struct, frozen=True):
     next: UUID | None
 
 
-def erase_ended(dialect: str, namespace: int, after: UUID, before: UUID, limit: int) -> ScriptFactory[Erased]:
+def erase_ended(namespace: int, after: UUID, before: UUID, limit: int) -> ScriptFactory[Erased]:
     """Forget what has ended of a namespace between two parcels, so many slices at most."""
 
     def script() -> Script[Erased]:
         page = OF_FIRST if namespace == 1 else OF_TENANT
         rows = yield Fetch(page, (namespace, after, before, limit))
         following = rows[-1][0] if len(rows) == limit else None
-        free = yield ForEach(FREE[dialect], _ID, sorted(set(rows)))
+        free = yield ForEach(FREE, _ID, sorted(set(rows)))
         if not free:
             return Erased(0, 0, following)
         gone = [(id,) for id, _ in free]

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from uuid import UUID
 
+from msgspec import structs
+
 from horae.env import Instant
 from horae.model.base.ids import first_id_at
 from horae.model.tenancy.namespace import Longer, Retention
@@ -16,11 +18,8 @@ from horae.store.script import ColumnType, Fetch, ForEach, Script, ScriptFactory
 from horae.store.tables import BESIDE, PARTITIONED, SHELVES
 
 # The parcel of a parent execution: its id with the low 16 bits cleared.
-PARENT_PARCEL = {
-    "sqlite": "CAST(substr(p.parent, 1, 14) || x'0000' AS BLOB)",
-    "postgresql": "(left(p.parent::text, 32) || '0000')::uuid",
-}
-_SUFFIX = {"sqlite": "", "postgresql": "_default"}
+_PARENT_PARCEL = "(left(p.parent::text, 32) || '0000')::uuid"
+_PARENT_PARCEL_SQLITE = "CAST(substr(p.parent, 1, 14) || x'0000' AS BLOB)"
 _RANGE: tuple[tuple[str, ColumnType], ...] = (("first", "uuid"), ("last", "uuid"))
 
 
@@ -29,38 +28,48 @@ def live(parcel: str) -> str:
     return "(" + " OR ".join(f"EXISTS (SELECT 1 FROM {s} WHERE {s}.parcel = {parcel})" for s in SHELVES) + ")"
 
 
-def needed(dialect: str) -> str:
+def needed(parent: str = _PARENT_PARCEL) -> str:
     """The condition that a live workflow needs a parcel: its parent, or a rerun that took over some of its items."""
     taken = f"SELECT 1 FROM flow_parcels c WHERE c.taken AND c.child = p.id AND {live('c.parcel')}"
-    return f"((p.parent IS NOT NULL AND {live(PARENT_PARCEL[dialect])}) OR EXISTS ({taken}))"
+    return f"((p.parent IS NOT NULL AND {live(parent)}) OR EXISTS ({taken}))"
 
 
-def _old(dialect: str) -> Statement:
-    suffix = _SUFFIX[dialect]
-    return Statement(
-        "old_parcels",
-        f"SELECT p.id FROM parcels{suffix} p WHERE p.id < $1 AND NOT {live('p.id')}"
-        f" AND NOT {needed(dialect)} AND NOT EXISTS"
-        f" (SELECT 1 FROM history{suffix} h WHERE h.parcel = p.id AND h.completed_at >= $2) ORDER BY p.id LIMIT $3",
-    )
+def unneeded(name: str, text: str) -> Statement:
+    """A statement on parcels `p`; its `{unneeded}` is the condition that nothing lives in one, nor needs it."""
+    postgres, sqlite = (f"NOT {live('p.id')} AND NOT {needed(p)}" for p in (_PARENT_PARCEL, _PARENT_PARCEL_SQLITE))
+    return Statement(name, text.replace("{unneeded}", postgres), sqlite=text.replace("{unneeded}", sqlite))
 
 
-def _deletes(dialect: str) -> list[Statement]:
+def in_default(statement: Statement) -> Statement:
+    """A statement on the DEFAULT partitions of the tables that it names like `parcels_default`; SQLite has none."""
+    return structs.replace(statement, sqlite=statement.on_sqlite.replace("_default", ""))
+
+
+def _deletes() -> list[Statement]:
     keys = {"parcels": "id"}
-    tables = [(name + _SUFFIX[dialect], keys.get(name, "parcel")) for name in PARTITIONED]
+    tables = [(name, f"{name}_default", keys.get(name, "parcel")) for name in PARTITIONED]
     return [
-        Statement(f"expire_{t}", f"DELETE FROM {t} USING given WHERE {t}.{k} >= given.first AND {t}.{k} <= given.last")
-        for t, k in [*tables, *((name, "parcel") for name in BESIDE)]
+        in_default(
+            Statement(
+                f"expire_{name}",
+                f"DELETE FROM {t} USING given WHERE {t}.{key} >= given.first AND {t}.{key} <= given.last",
+            )
+        )
+        for name, t, key in [*tables, *((name, name, "parcel") for name in BESIDE)]
     ]
 
 
-_OLD = {dialect: _old(dialect) for dialect in _SUFFIX}
-_DELETES = {dialect: _deletes(dialect) for dialect in _SUFFIX}
-_BETWEEN = {
-    dialect: Statement("parcels_between", f"SELECT id FROM parcels{suffix} WHERE id >= $1 AND id <= $2 ORDER BY id")
-    for dialect, suffix in _SUFFIX.items()
-}
-
+_OLD = in_default(
+    unneeded(
+        "old_parcels",
+        "SELECT p.id FROM parcels_default p WHERE p.id < $1 AND {unneeded} AND NOT EXISTS"
+        " (SELECT 1 FROM history_default h WHERE h.parcel = p.id AND h.completed_at >= $2) ORDER BY p.id LIMIT $3",
+    )
+)
+_DELETES = _deletes()
+_BETWEEN = in_default(
+    Statement("parcels_between", "SELECT id FROM parcels_default WHERE id >= $1 AND id <= $2 ORDER BY id")
+)
 
 START = UUID(int=0)
 Over = tuple[UUID, Instant]  # a parcel, and when the last of it ended
@@ -73,15 +82,11 @@ _ENDED = Statement(
     " GROUP BY parcel, namespace, state ORDER BY parcel",
 )
 # Once more in one snapshot: what ended since it was looked at, or has not, keeps its parcel.
-_FREE = {
-    dialect: Statement(
-        "parcels_nobody_needs",
-        f"SELECT p.id FROM given JOIN parcels p ON p.id = given.id WHERE NOT {live('p.id')}"
-        f" AND NOT {needed(dialect)}"
-        " AND NOT EXISTS (SELECT 1 FROM history h WHERE h.parcel = p.id AND h.completed_at > given.newest)",
-    )
-    for dialect in _SUFFIX
-}
+_FREE = unneeded(
+    "parcels_nobody_needs",
+    "SELECT p.id FROM given JOIN parcels p ON p.id = given.id WHERE {unneeded}"
+    " AND NOT EXISTS (SELECT 1 FROM history h WHERE h.parcel = p.id AND h.completed_at > given.newest)",
+)
 FORGET = [
     Statement(f"forget_{name}", f"DELETE FROM {name} USING given WHERE {name}.{key} = given.id")
     for name, key in [("parcels", "id"), *((name, "parcel") for name in (*PARTITIONED[1:], *BESIDE))]
@@ -89,14 +94,14 @@ FORGET = [
 
 
 def walk(
-    dialect: str, after: UUID, before: Instant, retention: Retention, now: Instant, batch: int = 1000
+    after: UUID, before: Instant, retention: Retention, now: Instant, batch: int = 1000
 ) -> ScriptFactory[tuple[UUID | None, int]]:
     """Look at the parcels that follow an id and were made before an instant, and forget those that are kept long
     enough; where to go on, None after the last, and how many went.
     """
 
     def script() -> Script[tuple[UUID | None, int]]:
-        end, over = yield from look(dialect, after, before, retention, now, batch)
+        end, over = yield from look(after, before, retention, now, batch)
         yield from forget([parcel for parcel, _ in over])
         return end, len(over)
 
@@ -104,7 +109,7 @@ def walk(
 
 
 def look(
-    dialect: str, after: UUID, before: Instant, retention: Retention, now: Instant, batch: int
+    after: UUID, before: Instant, retention: Retention, now: Instant, batch: int
 ) -> Script[tuple[UUID | None, list[Over]]]:
     """Of the parcels that follow an id, those that are kept long enough and nobody needs; and where to go on."""
     last = first_id_at(before)
@@ -116,14 +121,14 @@ def look(
         ended = [row[1:] for row in group]
         if parcel < last and retention.is_over(ended, now):
             over.append((parcel, max(at for _, _, at in ended)))
-    return end, (yield from free(dialect, over))
+    return end, (yield from free(over))
 
 
-def free(dialect: str, over: Sequence[Over]) -> Script[list[Over]]:
+def free(over: Sequence[Over]) -> Script[list[Over]]:
     """Of these parcels, those of which nothing lives and nothing ended since."""
     if not over:
         return []
-    found = {id for (id,) in (yield ForEach(_FREE[dialect], (("id", "uuid"), ("newest", "bigint")), over))}
+    found = {id for (id,) in (yield ForEach(_FREE, (("id", "uuid"), ("newest", "bigint")), over))}
     return [(parcel, newest) for parcel, newest in over if parcel in found]
 
 
@@ -134,16 +139,16 @@ def forget(parcels: Sequence[UUID]) -> Script[None]:
             yield ForEach(statement, (("id", "uuid"),), [(parcel,) for parcel in parcels])
 
 
-def expire(dialect: str, before: Instant, batch: int) -> ScriptFactory[int]:
+def expire(before: Instant, batch: int) -> ScriptFactory[int]:
     """Delete up to `batch` parcels made before an instant, with all that ended before it and nothing live needs."""
 
     def script() -> Script[int]:
-        old = [id for (id,) in (yield Fetch(_OLD[dialect], (first_id_at(before), before, batch)))]
+        old = [id for (id,) in (yield Fetch(_OLD, (first_id_at(before), before, batch)))]
         if not old:
             return 0
-        between = yield Fetch(_BETWEEN[dialect], (old[0], old[-1]))
+        between = yield Fetch(_BETWEEN, (old[0], old[-1]))
         ranges = list(runs([id for (id,) in between], frozenset(old)))
-        for statement in _DELETES[dialect]:
+        for statement in _DELETES:
             yield ForEach(statement, _RANGE, ranges)
         return len(old)
 

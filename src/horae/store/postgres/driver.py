@@ -180,7 +180,7 @@ class PostgresDriver:
         return await self.read(seed.clock)
 
     async def migrate(self) -> None:
-        if await self.read(lambda: seed.needs_migration(self.dialect)):
+        if await self.read(seed.needs_migration):
             await migrate.upgrade(self._connector.plain)
             await self.write(seed.first_rows(self._env))
         with translated():
@@ -208,14 +208,14 @@ class PostgresDriver:
         with translated():
             gone = await self._partitions.expire(tables, before, longer)
         sure = expiry.surely(before, longer)
-        return gone or await self.write(expiry.expire(self.dialect, sure, batch), hot=False)
+        return gone or await self.write(expiry.expire(sure, batch), hot=False)
 
     async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
         days: dict[str, bool] = dict(await self.read(one(DAYS)))
         with translated():
             if await self._fire_days.expire(days, before):
                 return 1
-        return await self.write(fire_expiry.expire_fires(self.dialect, low, before, batch), hot=False)
+        return await self.write(fire_expiry.expire_fires(low, before, batch), hot=False)
 
     async def ping(self) -> None:
         await self.read(seed.ping)

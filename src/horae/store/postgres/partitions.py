@@ -177,7 +177,7 @@ async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day, longer
 
 async def _needed(connection: asyncpg.Connection, day: Day) -> list[UUID]:
     """Parcels that a live workflow needs. Asked before the locks: a workflow may end, but none opens again."""
-    found = await connection.fetch(f"SELECT p.id FROM {day.table('parcels')} p WHERE {needed('postgresql')}")
+    found = await connection.fetch(f"SELECT p.id FROM {day.table('parcels')} p WHERE {needed()}")
     return [id for (id,) in found]
 
 

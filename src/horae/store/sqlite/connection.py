@@ -75,7 +75,7 @@ class Connection:
         """Run one op; its rows come back."""
         if isinstance(op, Fetch):
             self.statements[op.statement.name] += 1
-            return self._rows(translate.translate(op.statement.text), _bound(op.params))
+            return self._rows(translate.translate(op.statement.on_sqlite), _bound(op.params))
         if isinstance(op, Lock):
             return []
         if isinstance(op, Together):
@@ -88,13 +88,13 @@ class Connection:
         if isinstance(op, ForEach):
             if op.statement.at_once and len(op.rows) > 1 and not op.params:
                 return self._at_once(op)
-            plan = translate.for_each(op.statement.text, op.columns)
+            plan = translate.for_each(op.statement.on_sqlite, op.columns)
             return self._many(plan, op.rows, tuple(_bound(op.params)))
         if isinstance(op, Insert):
             return self._many(translate.insert(op.table, op.columns, op.conflict, op.returning), op.rows, ())
         if not op.ids:
             return []
-        text, size = translate.among(op.statement.text, len(op.ids))
+        text, size = translate.among(op.statement.on_sqlite, len(op.ids))
         padding = [op.ids[-1]] * (size - len(op.ids))
         return self._rows(text, _bound([*op.ids, *padding, *op.params]))
 
@@ -113,7 +113,7 @@ class Connection:
         while at < count:
             size = min(MOST_AT_ONCE, 1 << (count - at).bit_length() - 1)
             values = [value for row in op.rows[at : at + size] for value in _bound(row)]
-            found += self._rows(translate.for_many(op.statement.text, op.columns, size), values)
+            found += self._rows(translate.for_many(op.statement.on_sqlite, op.columns, size), values)
             at += size
         return found
 

@@ -80,11 +80,9 @@ class Archiver:
 
     async def _page(self, namespace: int, outcomes: tuple[Outcome, ...], retention: Retention, now: Instant) -> None:
         """Archive what is over of the parcels that come next."""
-        dialect, after = self._store.driver.dialect, self._walked.get(namespace, expiry.START)
+        after = self._walked.get(namespace, expiry.START)
         before = now - retention.shortest_of(namespace)
-        place, over = await self._store.driver.read(
-            lambda: expiry.look(dialect, after, before, retention, now, PAGE), hot=False
-        )
+        place, over = await self._store.read(lambda: expiry.look(after, before, retention, now, PAGE))
         if over and not await self._archive(namespace, outcomes, over):
             self._walk_at[namespace] = self._env.clock.monotonic() + LOOK
             return
@@ -114,7 +112,7 @@ class Archiver:
     async def _put(self, namespace: int, over: list[expiry.Over], ids: list[UUID]) -> bool:
         """Write a file, and only then forget what is in it; whether that could be done."""
         if not ids:
-            return await self._store.write(lambda: archives.put(self._store.driver.dialect, None, {}, over))
+            return await self._store.write(lambda: archives.put(None, {}, over))
         writing = Writing(self._env, self._store, self._executions, namespace, ids)
         now = self._env.now()
         await self._store.write(lambda: archives.announce(namespace, writing.location, now))
@@ -128,7 +126,7 @@ class Archiver:
                 await self._troubled(namespace, writing, error)
             return False
         made = writing.archive()
-        done = await self._store.write(lambda: archives.put(self._store.driver.dialect, made, writing.jobs, over))
+        done = await self._store.write(lambda: archives.put(made, writing.jobs, over))
         if done:
             self.archived += len(ids)
         else:  # something of it changed, was erased, or was archived by another
@@ -143,8 +141,7 @@ class Archiver:
 
     async def _went(self, over: list[expiry.Over]) -> bool:
         """Whether somebody forgot some of these parcels, or something of them changed, while they were read."""
-        dialect = self._store.driver.dialect
-        return len(await self._store.driver.read(lambda: expiry.free(dialect, over), hot=False)) < len(over)
+        return len(await self._store.read(lambda: expiry.free(over))) < len(over)
 
     async def _readable(self, namespaces: set[int]) -> None:
         """Nothing is left of these that cannot be read."""

@@ -110,10 +110,10 @@ def spoil(namespace: int) -> Script[None]:
     yield Fetch(SPOIL, (namespace,))
 
 
-def put(dialect: str, archive: Archive | None, jobs: Jobs, over: Sequence[Over]) -> Script[bool]:
+def put(archive: Archive | None, jobs: Jobs, over: Sequence[Over]) -> Script[bool]:
     """Name a file, if there is one, and forget what is in it; or nothing at all, if something of it changed since."""
     yield ForEach(LOCK, (("id", "uuid"),), [(parcel,) for parcel, _ in over])
-    if len((yield from free(dialect, over))) < len(over):
+    if len((yield from free(over))) < len(over):
         return False
     if archive is not None:
         if not (yield Fetch(IS_SOUND, (archive.location, archive.namespace))):

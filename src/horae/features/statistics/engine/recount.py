@@ -51,8 +51,8 @@ class Recounter:
 
     async def _recount(self, lost: Lost, until: Instant) -> None:
         since = _minute_after(lost.last_seen - BEFORE) - MINUTE
-        dialect, writer = self._store.driver.dialect, self._env.new_id()
-        found = await self._store.read(lambda: recounting.ended_within(dialect, since, until))
+        writer = self._env.new_id()
+        found = await self._store.read(lambda: recounting.ended_within(since, until))
         jobs = await self._store.write(lambda: recounting.settle(lost, found, since, until, writer))
         if jobs:
             total = sum((counts.ended for counts in jobs.values()), 0)

@@ -33,16 +33,19 @@ TAKE = Statement("take_lost_server", "DELETE FROM servers WHERE id = $1 AND last
 _ENDED = (
     f"SELECT job, namespace, completed_at / {MINUTE} AS minute, state, sum(hi - lo),"
     f" sum(CASE WHEN (flags & {CHILD}) <> 0 THEN hi - lo ELSE 0 END) FROM history"
-    " WHERE completed_at >= $1 AND completed_at < $2{} GROUP BY job, namespace, completed_at / {}, state"
+    f" WHERE completed_at >= $1 AND completed_at < $2{{}} GROUP BY job, namespace, completed_at / {MINUTE}, state"
 )
-ENDED = {
-    "postgresql": Statement("ended_within", _ENDED.format("", MINUTE)),
-    "sqlite": Statement("ended_within", _ENDED.format(" AND rowid > $3", MINUTE)),
-}
-NEWEST = Statement("newest_row_of_history", "SELECT max(rowid) FROM history")
-AT_ROW = Statement(
-    "row_of_history", "SELECT rowid, completed_at FROM history WHERE rowid <= $1 ORDER BY rowid DESC LIMIT 1"
+# SQLite has no index by time, but its rows come in that order: begin at a row that ended an hour before, among some
+# that lie further and further back.
+_ROWS_SINCE = (
+    " AND rowid > (WITH RECURSIVE last(id) AS (SELECT max(rowid) FROM history),"
+    " back(id, by) AS (SELECT id - 1000, 4000 FROM last UNION ALL SELECT last.id - by, by * 4 FROM back, last"
+    " WHERE back.id > 0)"
+    " SELECT coalesce(max(h.rowid), 0) FROM back JOIN history h"
+    " ON h.rowid = (SELECT max(rowid) FROM history WHERE rowid <= back.id)"
+    f" WHERE h.completed_at < $1 - {HOUR * SECOND})"
 )
+ENDED = Statement("ended_within", _ENDED.format(""), sqlite=_ENDED.format(_ROWS_SINCE))
 KNOWN = Statement(
     "known_of_minutes",
     "SELECT job, minute, sum(success), sum(failed), sum(cancelled), sum(skipped) FROM job_minutes"
@@ -62,27 +65,14 @@ def lost_servers(me: UUID, silent_since: Instant) -> Script[list[Lost]]:
     return [Lost(*row) for row in (yield Fetch(LOST, (me, silent_since)))]
 
 
-def ended_within(dialect: str, since: Instant, until: Instant) -> Script[dict[Minute, JobTally]]:
-    """What ended in a window of whole minutes, by job and minute, as history has it."""
-    after = () if dialect == "postgresql" else ((yield from _row_before(since)),)
+def ended_within(since: Instant, until: Instant) -> Script[dict[Minute, JobTally]]:
+    """Return the executions that ended in a window of whole minutes, by job and minute, as history has them."""
     found: dict[Minute, JobTally] = {}
-    for job, namespace, minute, state, count, steps in (yield Fetch(ENDED[dialect], (since, until, *after))):
+    for job, namespace, minute, state, count, steps in (yield Fetch(ENDED, (since, until))):
         tally = found.setdefault((job, minute), JobTally(namespace=namespace))
         tally.add(state, int(count))
         tally.steps_failed += int(steps) if state == "failed" else 0
     return found
-
-
-def _row_before(since: Instant) -> Script[int]:
-    """A row of SQLite's history after which everything lies that ended since an instant: rows come in that order."""
-    newest = (yield Fetch(NEWEST))[0][0] or 0
-    stride = 1000
-    while stride < newest:
-        row = yield Fetch(AT_ROW, (newest - stride,))
-        if row and row[0][1] < since - HOUR * SECOND:
-            return int(row[0][0])
-        stride *= 4
-    return 0
 
 
 def settle(
