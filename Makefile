@@ -27,7 +27,7 @@ help:
 	@echo "make test    install, lint and run every test"
 	@echo "make lint    ruff, mypy and import-linter only"
 	@echo "make format  let ruff rewrite what it can"
-	@echo "make bench   measure everything and write docs/PERFORMANCE.md; 'horae bench' measures one thing"
+	@echo "make bench   measure everything and write docs/PERFORMANCE.md; 'python -m bench NAME' measures one thing"
 	@echo "make scale   measure what growth is planned by and write docs/SCALE.md; an hour a store and more"
 	@echo "make bench-policies   measure what policies do and cost, and write docs/RESULTS-policies.md"
 	@echo "make bench-peers   measure other job queues beside Horae, each installed into .peers; docs/RESULTS-peers.md"
@@ -56,13 +56,13 @@ format: install-dev
 	$(BIN)/ruff format --quiet .
 
 bench: install-dev
-	$(BIN)/python -m horae.bench.document docs/PERFORMANCE.md $(BENCH_FLAGS)
+	$(BIN)/python -m bench.pages.document docs/PERFORMANCE.md $(BENCH_FLAGS)
 
 scale: install-dev
-	$(BIN)/python -m horae.bench.scale docs/SCALE.md $(SCALE_FLAGS)
+	$(BIN)/python -m bench.pages.scale docs/SCALE.md $(SCALE_FLAGS)
 
 bench-policies: install-dev
-	$(BIN)/python -m horae.bench.policy_page docs/RESULTS-policies.md
+	$(BIN)/python -m bench.pages.policy_page docs/RESULTS-policies.md
 
 bench-peers: install-dev
 	$(BIN)/python -m tools.peers docs/RESULTS-peers.md $(PEERS_FLAGS)

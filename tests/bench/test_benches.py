@@ -11,9 +11,9 @@ import msgspec
 import psutil
 import pytest
 
-from horae.bench import BENCHES
-from horae.bench.results import Result
-from horae.bench.stores import sources
+from bench import BENCHES
+from bench.kit.results import Result
+from bench.kit.stores import sources
 from horae.env import system_env
 from horae.testing.postgres import Postgres
 from tests.waiting import eventually_sync
@@ -110,7 +110,7 @@ def bench(folder: Path, *arguments: str) -> str:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "horae.cli.main", "bench", *arguments]
+    return [sys.executable, "-m", "bench", *arguments]
 
 
 def environment(folder: Path) -> dict[str, str]:

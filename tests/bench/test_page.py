@@ -3,9 +3,10 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
-from horae.bench import BENCHES, document, plot
-from horae.bench.document import RUNS, Run
-from horae.bench.results import Result
+from bench import BENCHES
+from bench.kit.results import Result
+from bench.pages import document, plot
+from bench.pages.document import RUNS, Run
 
 MACHINE = {"cpu": "x", "cores": 2, "loadBefore": 1.0}
 
@@ -17,7 +18,7 @@ def result(bench: str, case: str, metric: str, value: float, **more: object) -> 
 
 def run(command: str, *results: Result, failure: str = "") -> Run:
     return Run(
-        command=f"horae bench {command}", at="2026-01-01T00:00:00Z", commit="abc", machine=MACHINE,
+        command=f"python -m bench {command}", at="2026-01-01T00:00:00Z", commit="abc", machine=MACHINE,
         results=list(results), failure=failure,
     )  # fmt: skip
 
@@ -86,8 +87,8 @@ def test_one_bench_can_be_measured_anew(tmp_path, monkeypatch):
 
     kept = document.kept(tmp_path / "performance" / "results.jsonl")
     assert [(each.command, each.results[0].value) for each in kept] == [
-        ("horae bench start", 1.0),
-        ("horae bench idle", 2.0),
+        ("python -m bench start", 1.0),
+        ("python -m bench idle", 2.0),
     ]
 
 

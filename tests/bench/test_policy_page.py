@@ -1,8 +1,8 @@
 """The page of policies: told from what the commands printed, and nothing else."""
 
-from horae.bench.document import Run
-from horae.bench.policy_page import page
-from horae.bench.results import Result, machine, measured
+from bench.kit.results import Result, machine, measured
+from bench.pages.document import Run
+from bench.pages.policy_page import page
 
 
 def result(bench: str, case: str, metric: str, value: float, **settings: object) -> Result:
@@ -10,7 +10,7 @@ def result(bench: str, case: str, metric: str, value: float, **settings: object)
 
 
 def run(*results: Result) -> Run:
-    return Run(command="horae bench x", at="now", commit="abc", machine=machine(), results=list(results))
+    return Run(command="python -m bench x", at="now", commit="abc", machine=machine(), results=list(results))
 
 
 def test_rates_and_ratios_stand_side_by_side_and_what_is_missed_is_told():
@@ -33,6 +33,6 @@ def test_rates_and_ratios_stand_side_by_side_and_what_is_missed_is_told():
 
 
 def test_a_command_that_failed_is_told():
-    failed = Run(command="horae bench claims", at="now", commit="abc", machine=machine(), failure="out of disk")
+    failed = Run(command="python -m bench claims", at="now", commit="abc", machine=machine(), failure="out of disk")
 
     assert "did not end well: out of disk" in page([failed])

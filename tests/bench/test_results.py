@@ -2,10 +2,10 @@
 
 import pytest
 
-from horae.bench import BENCHES
-from horae.bench.command import Steps
-from horae.bench.results import Result, figure, judged, measured, median, percentile, verdict
-from horae.bench.targets import TARGETS
+from bench import BENCHES
+from bench.kit.command import Steps
+from bench.kit.results import Result, figure, judged, measured, median, percentile, verdict
+from bench.kit.targets import TARGETS
 
 
 def test_the_median_is_the_middle():

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from horae.bench import document, scale
-from horae.bench.document import Run
-from horae.bench.results import Result
+from bench.kit.results import Result
+from bench.pages import document, scale
+from bench.pages.document import Run
 
 MACHINE = {"cpu": "x", "cores": 2, "loadBefore": 1.0}
 COSTS = {"server processor": 5.0, "worker processor": 4.0, "database processor": 2.0, "bench processor": 1.0}
@@ -21,7 +21,7 @@ POINTS = {"executions", "server memory", "worker memory", "pick-up p99"}
 
 def run(command: str, *results: Result, failure: str = "") -> Run:
     return Run(
-        command=f"horae bench {command}", at="2026-01-01T00:00:00Z", commit="abc", machine=MACHINE,
+        command=f"python -m bench {command}", at="2026-01-01T00:00:00Z", commit="abc", machine=MACHINE,
         results=list(results), failure=failure,
     )  # fmt: skip
 
@@ -102,7 +102,7 @@ def test_what_was_not_measured_or_failed_is_told(tmp_path):
     text = written(tmp_path, run("disk", failure="Error:\nThe disk is full."))
 
     assert text.startswith("# Scale: no sustained run yet\n")
-    assert "- **failed:** `horae bench disk`: The disk is full." in text
+    assert "- **failed:** `python -m bench disk`: The disk is full." in text
     for part in scale.PARTS:
         assert part == "singles" or f'SCALE_FLAGS="--only {part}"' in text
 
@@ -120,6 +120,6 @@ def test_one_part_can_be_measured_anew(tmp_path, monkeypatch):
 
     kept = document.kept(tmp_path / "scale" / "results.jsonl")
     assert [(each.command, len(each.results) > 0) for each in kept] == [
-        ("horae bench sustain --seconds 60", True),
-        ("horae bench disk", False),
+        ("python -m bench sustain --seconds 60", True),
+        ("python -m bench disk", False),
     ]

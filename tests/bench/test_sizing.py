@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.bench.sizing import Cost, Needs, bytes_kept, cores, database_limit, fires, needs, shown_bytes
+from bench.pages.sizing import Cost, Needs, bytes_kept, cores, database_limit, fires, needs, shown_bytes
 
 
 def test_storage_is_a_product():

@@ -1,10 +1,11 @@
-"""`horae bench sustain`: who waits for the queue to shrink when the time is over."""
+"""`python -m bench sustain`: who waits for the queue to shrink when the time is over."""
 
 import asyncio
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
-from horae.bench import sustain, wire
+from bench.kit import wire
+from bench.measures import sustain
 from horae.env import system_env
 
 

@@ -7,7 +7,7 @@ from itertools import repeat
 
 import pytest
 
-from horae.bench.wire import build, connected
+from bench.kit.wire import build, connected
 from horae.env import system_env
 from horae.errors import HoraeError
 

@@ -9,7 +9,6 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from horae.cli.installation.bench import benches
 from horae.cli.main import SECTIONS, cli
 from horae.cli.reference import context_of, reference, walk
 
@@ -32,8 +31,6 @@ def test_every_command_has_a_help_line_and_an_example(name):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_example_parses(name):
     for example in COMMANDS[name].examples:
-        if not benches() and example.startswith("horae bench "):
-            continue  # an installation may come without
         command, args = cli, shlex.split(example)[1:]
         context = context_of("", cli)
         while isinstance(command, click.Group):

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from horae.bench.trial import trial
+from bench.runs.trial import trial
 from horae.engine.base.hints import Hint
 from horae.engine.node import Node
 from horae.env import SECOND

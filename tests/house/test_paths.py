@@ -16,7 +16,7 @@ FILE = re.compile(r"`([\w-]+\.py)`")
 
 def checked() -> dict[str, str]:
     """Pages for developers, and all Python: in users' pages a dotted word may be a setting."""
-    pages = ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/decisions/", "src/horae/", "tests/")
+    pages = ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/decisions/", "src/horae/", "bench/", "tests/")
     return {name: text for name, text in texts().items() if name.startswith(pages) and name.endswith((".md", ".py"))}
 
 

@@ -7,14 +7,14 @@ from types import ModuleType
 
 import pytest
 
+import bench
 import horae
-from horae import bench, env, private, testing
+from horae import env, private, testing
 from horae.cli import output, terminal
 from horae.engine.base import sealing, tokens
 from horae.features.artifacts import cli as artifacts
 from horae.model.documents import schema
-from horae.model.expressions import loops, nodes, parse, program, template
-from horae.model.expressions import patterns as log_search
+from horae.model.expressions import loops, nodes, parse, patterns, program, template
 from horae.store.migrations import render
 from horae.worker import runners
 from horae.worker.processes import guard, processes
@@ -22,6 +22,7 @@ from tests.house import source
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(horae.__file__).parent
+BENCHES = Path(bench.__file__).parent
 WORLD = source.CLOCK | source.STOPWATCH | source.CHANCE | source.SECRETS | source.SLEEP
 
 # Who may touch the outside world, and which part of it.
@@ -34,14 +35,14 @@ EXEMPT = {
 }
 DATABASES = {"alembic", "asyncpg", "pysqlite3", "sqlalchemy", "sqlite3"}
 # Files for everybody, and files in a folder that is private already.
-NOT_PRIVATE = (private, bench, testing, render, artifacts, runners, processes)
+NOT_PRIVATE = (private, testing, render, artifacts, runners, processes)
 PRINTING = (output, terminal)
 # Only these modules bound the work of expressions and schemas, so nothing else may use what does it.
 BOUNDED_BY: dict[str, tuple[ModuleType, ...]] = {
     program.__name__: (template,),
     parse.__name__: (program,),
     nodes.__name__: (program, parse, loops),
-    "jsonschema_rs": (schema, log_search),
+    "jsonschema_rs": (schema, patterns),
     "cel": (),
 }
 EVALUATORS = ("horae.model.expressions", "horae.model import", "jsonschema_rs", "import cel", "from cel")
@@ -54,7 +55,8 @@ def python_files(folder: Path) -> list[Path]:
 
 def place(path: Path) -> str:
     """A module's dotted name."""
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    top = BENCHES if path.is_relative_to(BENCHES) else PACKAGE
+    parts = path.relative_to(top.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -76,9 +78,8 @@ def wrong_in(name: str, text: str) -> list[str]:
 
 
 def test_time_ids_and_chance_come_from_env_and_data_is_never_code():
-    wrong = [
-        f"{place(path)}, {use}" for path in python_files(PACKAGE) for use in wrong_in(place(path), path.read_text())
-    ]
+    paths = (*python_files(PACKAGE), *python_files(BENCHES))
+    wrong = [f"{place(path)}, {use}" for path in paths for use in wrong_in(place(path), path.read_text())]
     assert wrong == []
 
 
@@ -114,7 +115,7 @@ def test_only_the_store_knows_databases_and_workers_do_not_know_the_store():
         layers = {*place(path).split(".")}
         for line, name in source.imports(path.read_text(), DATABASES | ({"store"} if "worker" in layers else set())):
             known, *inner = name.split(".")
-            if known in DATABASES and not layers & {"store", "bench"}:
+            if known in DATABASES and "store" not in layers:
                 wrong.append(f"{place(path)}, line {line}: {name}")
             if known == horae.__name__ and "store" in inner and "worker" in layers:
                 wrong.append(f"{place(path)}, line {line}: {name}")
@@ -122,9 +123,9 @@ def test_only_the_store_knows_databases_and_workers_do_not_know_the_store():
 
 
 def test_every_package_says_what_it_is():
-    folders = {path.parent for path in python_files(PACKAGE)}
+    folders = {path.parent for path in (*python_files(PACKAGE), *python_files(BENCHES))}
     silent = [
-        place(folder)
+        str(folder)
         for folder in sorted(folders)
         if not (init := folder / "__init__.py").exists() or not docstring(init)
     ]

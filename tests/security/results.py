@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from horae.bench.results import machine
+from bench.kit.results import machine
 from horae.model.tenancy.principal import ROLES
 from horae.server.routes.table import ROUTES
 
@@ -79,9 +79,9 @@ def run_tests(tests: list[str], *, quick: bool) -> dict[str, list[int]]:
 
 def throughput(source: Path, store: str) -> dict[str, float]:
     """Executions a second of each way, by the code in a folder."""
-    command = [sys.executable, "-m", "horae.cli.main", "bench", "throughput", "--repeats", "1", "--store", store]
-    env = {**os.environ, "PYTHONPATH": str(source / "src")}
-    told = subprocess.run([*command, "-o", "jsonl"], env=env, capture_output=True, check=True).stdout
+    command = [sys.executable, "-m", "bench", "throughput", "--repeats", "1", "--store", store]
+    env = {**os.environ, "PYTHONPATH": str((source / "src").resolve())}
+    told = subprocess.run([*command, "-o", "jsonl"], cwd=source, env=env, capture_output=True, check=True).stdout
     lines = [msgspec.json.decode(line) for line in told.splitlines() if line.startswith(b"{")]
     return {line["case"]: line["value"] for line in lines if line["metric"] == "executions"}
 
@@ -94,7 +94,12 @@ def costs(before: Path, pairs: int) -> list[str]:
             old, new = throughput(before, store), throughput(Path(), store)
             for case, rate in old.items():
                 rates.setdefault(case, []).append((rate, new[case]))
-    lines = ["", "## What it costs", "", f"`horae bench throughput` before (commit {commit(before)}) and now, in turn,"]
+    lines = [
+        "",
+        "## What it costs",
+        "",
+        f"`python -m bench throughput` before (commit {commit(before)}) and now, in turn,",
+    ]
     lines += [
         f"{pairs} pairs. Asked: a ratio of at least 0.9.",
         "",

@@ -1,6 +1,6 @@
 """Modules of the store whose statements are not asked every day."""
 
-from horae.bench import timer_looks
+from bench.runs import timer_looks
 from horae.features.alerts.store import rules as alert_rules
 from horae.features.archive.store import archives
 from horae.features.audit_log.store import log as audit_log

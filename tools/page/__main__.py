@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from horae.bench.document import commit_of_tree
-from horae.bench.results import machine
+from bench.kit.results import machine
+from bench.pages.document import commit_of_tree
 from horae.env import system_env
 from horae.model.base.instant import format_instant
 from tools.page.demo import ROOT, Demo, chromium, sign_in

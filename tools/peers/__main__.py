@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from horae.bench.document import commit_of_tree
-from horae.bench.results import machine
+from bench.kit.results import machine
+from bench.pages.document import commit_of_tree
 from horae.env import system_env
 from horae.model.base.instant import format_instant
 from horae.version import __version__

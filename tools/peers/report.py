@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from horae.bench.results import Result, about, figure, median
+from bench.kit.results import Result, about, figure, median
 from tools.peers.rounds import Run, Subject
 
 PAGE = """# Horae and its peers, side by side
@@ -20,7 +20,7 @@ A job is a Python function that returns its only parameter, `{{"i": n}}`. Jobs a
 workers start on all cores, and a **drain** is timed from the first job that runs to the last one that is finished, and
 its result stored where results are, by the word of the store. Start-up is not in it. A peer's job also counts itself in
 a file in memory, which takes it under a microsecond. All talk over loopback; PostgreSQL has its own defaults and is the
-same server for all; each measurement begins with an empty store. Horae is measured by `horae bench`, the peers by
+same server for all; each measurement begins with an empty store. Horae is measured by `python -m bench`, the peers by
 their own workers with the settings below, each in a virtual environment of its own
 ([tools/peers](../tools/peers/__init__.py)).
 """

@@ -74,27 +74,27 @@ def _horae(store: str, title: str, durability: str, version: str, share: float) 
 
     return Subject(
         system="Horae", case=title, store=title, durability=durability, results="result stored", version=version,
-        settings="`horae bench throughput` and `horae bench submit`: one server, one worker, HTTP between all",
+        settings="`python -m bench throughput` and `python -m bench submit`: one server, one worker, HTTP between all",
         jobs=executions, clients=64, measure=measure,
     )  # fmt: skip
 
 
 def _bench(name: str, url: str, *flags: object) -> dict[tuple[str, str], float]:
     """Run one of Horae's benches in a process of its own, as a user does; figures by case and metric."""
-    command = [sys.executable, "-m", "horae.cli.main", "bench", name, "--repeats", "1", "--store", url, "-o", "jsonl"]
+    command = [sys.executable, "-m", "bench", name, "--repeats", "1", "--store", url, "-o", "jsonl"]
     process = subprocess.Popen(
         [*command, *map(str, flags)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
         shown, said = process.communicate(timeout=HORAE_PATIENCE)
     except subprocess.TimeoutExpired:
-        raise PeerError(f"horae bench {name} took more than {HORAE_PATIENCE:g} s") from None
+        raise PeerError(f"python -m bench {name} took more than {HORAE_PATIENCE:g} s") from None
     finally:
         if process.poll() is None:
             process.terminate()  # it ends its servers and workers itself
             process.communicate()
     if process.returncode:
-        raise PeerError(f"horae bench {name} failed: {said.strip()[-300:]}")
+        raise PeerError(f"python -m bench {name} failed: {said.strip()[-300:]}")
     lines: list[dict[str, Any]] = [json.loads(line) for line in shown.splitlines()]
     return {(line["case"], line["metric"]): line["value"] for line in lines}
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from horae.bench.stores import DEFAULTS
+from bench.kit.stores import DEFAULTS
 from horae.testing.postgres import Postgres, running_postgres
 from tools.peers.environment import installed
 from tools.peers.leash import Tied
@@ -40,7 +40,7 @@ class Host:
 
 @contextmanager
 def hosted() -> Iterator[Host]:
-    """A PostgreSQL for the length of a run, as `horae bench` starts its own: with PostgreSQL's own defaults."""
+    """A PostgreSQL for the length of a run, as `python -m bench` starts its own: with PostgreSQL's own defaults."""
     with running_postgres(DEFAULTS) as server:
         yield Host(server)
 

@@ -1,6 +1,6 @@
 """For those who test with Horae: a virtual clock, an inline runner, a whole server in a thread, a private PostgreSQL.
 
-Users and Horae's own tests and benches import this; no other layer does.
+Users and the tests and benches of Horae import this; no other layer does.
 """
 
 from typing import TYPE_CHECKING, Any

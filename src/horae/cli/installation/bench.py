@@ -1,22 +1,53 @@
-"""`horae bench`: the measurements of horae.bench as commands.
-
-`horae.bench.BENCHES` names them with their help lines; the command `throughput` is that of horae.bench.throughput.
-"""
-
-from importlib import import_module
-from importlib.util import find_spec
+"""`horae bench`: how much a server and a worker do on this machine."""
 
 import click
 
-from horae.cli.lazy import Entry, LazyGroup
+from horae.cli.lazy import Command
+from horae.cli.remote import output_option
+
+ROWS = (
+    ("submissions", "submissions", "1/s"),
+    ("executions", "executions", "1/s"),
+    ("pick-up p50", "pickUpP50", "ms"),
+    ("pick-up p99", "pickUpP99", "ms"),
+)
 
 
-def benches() -> tuple[Entry, ...]:
-    """The benches there are: an installation may come without."""
-    found: dict[str, str] = import_module("horae.bench").BENCHES if find_spec("horae.bench") else {}
-    return tuple(Entry(name, line, f"horae.bench.{name}") for name, line in found.items())
+@click.command(
+    cls=Command,
+    examples=("horae bench", "horae bench --store postgresql://horae@db/empty --executions 200000 -o json"),
+)
+@click.option("--store", metavar="URL", help="An empty database to measure on.  [default: a SQLite file, for now]")
+@click.option(
+    "--executions", type=click.IntRange(min=1), default=50_000, show_default=True,
+    help="How many executions are submitted and run.",
+)  # fmt: skip
+@click.option(
+    "--samples", type=click.IntRange(min=1), default=100, show_default=True, help="How many pick-ups are timed."
+)
+@output_option
+def bench(store: str | None, executions: int, samples: int, output: str) -> None:
+    """Measure throughput and latency on this machine.
+
+    A server and a worker start as processes of their own and talk HTTP; they and the SQLite file are gone afterwards.
+    Submissions are those of the SDK's submit_many, each on disk before it is acknowledged. Executions are Python
+    functions that do nothing: their rate counts from the first submission to the last stored result. A pick-up is the
+    time from a submission to the first line of its function while nothing else runs.
+    """
+    from horae.cli.installation.bench_run import measure
+    from horae.cli.output import Output
+    from horae.cli.process import run
+    from horae.env import system_env
+
+    env = system_env()
+    found = run(measure(env, store, executions, samples))
+    out = Output(output, env.now)  # type: ignore[arg-type]
+    if out.is_for_people:
+        rows = [{"name": name, "value": _figure(found[key]), "unit": unit} for name, key, unit in ROWS]
+        out.table(rows, [("FIGURE", "name"), ("VALUE", "value"), ("UNIT", "unit")])
+    else:
+        out.document(found)
 
 
-@click.command(cls=LazyGroup, sections={"Benches": benches()}, examples=("horae bench throughput -o jsonl",))
-def bench() -> None:
-    """Measure throughput and latency on this machine."""
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,135 @@
+"""Fills a store with what lies there before anything is timed: through the engine's and the store's own functions.
+
+It runs in the bench's process, before a server opens the store, and leaves what servers and workers would have left.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw, structs
+
+from bench.kit.app import app
+from horae.engine.base.hints import Hint
+from horae.engine.node import Node
+from horae.env import Env
+from horae.errors import HoraeError
+from horae.model.base.ids import execution_id
+from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import Envelope
+from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Grant, Outcome, Register
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE
+from horae.store.executions.entering.submission import NewLot, Submission
+
+AT_ONCE = 20_000  # executions in one round
+MOST_LOTS = 1_000  # parcels in one transaction
+SAMPLE = 50  # ids remembered of each round
+JOB = "bench-noop"
+Told = Callable[[int], object]
+
+
+class Filler:
+    """Submits and finishes executions on a node of its own."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._session: UUID | None = None
+        self._n = 0
+        self._number = 0
+
+    async def queue(self, count: int, per_parcel: int, told: Told = lambda done: None) -> None:
+        """Put so many on the queue, in parcels of that size."""
+        for size in _rounds(count, per_parcel):
+            await self._submit(size, per_parcel)
+            told(size)
+
+    async def finish(self, count: int, per_parcel: int, told: Told = lambda done: None) -> list[UUID]:
+        """Let so many live and end; the ids of some of them."""
+        some: list[UUID] = []
+        for size in _rounds(count, per_parcel):
+            await self._submit(size, per_parcel)
+            some += (await self._work(size))[:SAMPLE]
+            told(size)
+        return some
+
+    async def _submit(self, count: int, per_parcel: int) -> None:
+        """Lots whose due instants differ never share a parcel."""
+        stored = await self._node.directory.job(DEFAULT_NAMESPACE, JOB)
+        spec, now = stored.job.spec, self._node.env.now()
+        envelope = Envelope(
+            namespace=DEFAULT_NAMESPACE, job=stored.job.id, version=stored.job.version, queue=stored.queue,
+            lane=stored.lane, priority=spec.priority, due_at=now,
+        )  # fmt: skip
+        lead = self._node.directory.lead(stored.queue, spec.priority, stored.job.id)
+        lots = [
+            NewLot(
+                envelope=structs.replace(envelope, due_at=now - i), rank_lead=lead, extra=Extra(origin="submit"),
+                items=[b'{"i":%d}' % (self._number + lo + k) for k in range(min(per_parcel, count - lo))],
+            )
+            for i, lo in enumerate(range(0, count, per_parcel))
+        ]  # fmt: skip
+        self._number += count
+        done = await self._node.store.submit([Submission(executions=lots)])
+        self._node.submitter.on_parcels(done.parcels)
+        self._node.hints.tell(Hint(lanes=done.lanes))
+
+    async def _work(self, count: int) -> list[UUID]:
+        """Claim and report until so many have ended; an execution of each slice."""
+        session = self._session or await self._register()
+        some: list[UUID] = []
+        outcomes: list[Outcome] = []
+        while count or outcomes:
+            self._n += 1
+            up = Exchange(channel=0, n=self._n, free=min(count, AT_ONCE), outcomes=outcomes)
+            answer = msgspec.json.decode(await self._node.gateway.exchange(DEFAULT_NAMESPACE, session, up), type=Answer)
+            if answer.ignored or (count and not answer.slices):
+                raise HoraeError(f"The store could not be filled: {count} executions were not granted.")
+            outcomes = [_success(grant, answer.now) for grant in answer.slices]
+            count -= sum(grant.hi - grant.lo for grant in answer.slices)
+            some += [execution_id(g.parcel, g.lo + self._n % (g.hi - g.lo)) for g in answer.slices]
+        return some
+
+    async def _register(self) -> UUID:
+        functions = [Function(name=JOB)]
+        presence = Register(protocol=PROTOCOL, worker="bench-filler", concurrency=AT_ONCE, functions=functions)
+        self._session = (await self._node.gateway.register(DEFAULT_NAMESPACE, presence)).session_id
+        return self._session
+
+    async def leave(self) -> None:
+        if self._session is not None:
+            await self._node.gateway.close(DEFAULT_NAMESPACE, self._session)
+
+
+def _rounds(count: int, per_parcel: int) -> Iterator[int]:
+    """How many are done at a time."""
+    most = max(per_parcel, min(AT_ONCE, MOST_LOTS * per_parcel) // per_parcel * per_parcel)
+    for lo in range(0, count, most):
+        yield min(most, count - lo)
+
+
+def _success(grant: Grant, now: int) -> Outcome:
+    results = [Raw(bytes(item)[5:-1]) for item in grant.items]
+    return Outcome(
+        parcel=grant.parcel, lo=grant.lo, hi=grant.hi, attempt=grant.attempt, outcome="success", results=results,
+        started_at=_times(now, len(results)), ended_at=_times(now + 10, len(results)),
+    )  # fmt: skip
+
+
+def _times(first: int, count: int) -> list[int]:
+    return list(range(first, first + 10 * count, 10))
+
+
+@asynccontextmanager
+async def filling(env: Env, url: str) -> AsyncIterator[Filler]:
+    """A filler for the store at a URL, with the bench's jobs defined."""
+    node = await Node.open(env, url, owner="(horae bench)")
+    try:
+        await node.start({"api", "gateway"})
+        for definition in app.definitions():
+            await node.jobs.put(DEFAULT_NAMESPACE, definition)
+        filler = Filler(node)
+        yield filler
+        await filler.leave()
+    finally:
+        await node.stop()

@@ -1,0 +1,1 @@
+"""One module per bench, each with the command of its name."""
