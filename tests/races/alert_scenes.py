@@ -42,7 +42,7 @@ async def _(world: World) -> Scene:
     now = world.now()
 
     def paused() -> Script[None]:
-        yield alert_rules.lock(NAMESPACE)
+        yield from alert_rules.lock(NAMESPACE)
         yield from alert_rules.rule(NAMESPACE, "late", lock=True)
         yield from alert_rules.set_rule_state(NAMESPACE, "late", "paused", now)
         yield from alert_rules.end_open(NAMESPACE, "late", now)

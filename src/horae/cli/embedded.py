@@ -82,7 +82,7 @@ def _naming_a_way() -> Iterator[None]:
 
 async def embedded_worker(node: Node, settings: Settings, registry: Registry) -> Worker:
     """A worker that calls the node beside it. A stuck thread keeps its slot: the process is the server's too."""
-    is_alone = node.store.driver.dialect == "sqlite"  # the file has one owner
+    is_alone = not node.store.driver.is_shared
     name = settings.worker_name or (f"embedded@{platform.node()}" if is_alone else "")
     if is_alone:
         await _end_former(node, name)

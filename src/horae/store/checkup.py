@@ -1,7 +1,6 @@
 """What `horae doctor` asks a store: its version, its settings, what holds it up. Facts only; the doctor judges them."""
 
 import shutil
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -57,8 +56,7 @@ async def examine(driver: Driver, now: int) -> Facts:
     """Ask everything; nothing is changed."""
     version = await schema_version(driver)
     if driver.dialect == "sqlite":
-        path: Path | None = getattr(driver, "path", None)
-        free = None if path is None else shutil.disk_usage(path.parent).free
+        free = None if driver.path is None else shutil.disk_usage(driver.path.parent).free
         return Facts(dialect="sqlite", version=version, settings=await driver.write(_sqlite), free=free)
     settings = await driver.read(_postgres)
     offset = await driver.server_time() - now

@@ -71,6 +71,11 @@ class Store:
         return await self.driver.write(make)
 
     @timed
+    async def write_slowly(self, make: ScriptFactory[T]) -> T:
+        """Run a script that changes much in one transaction, planned by how full the tables are, without a timeout."""
+        return await self.driver.write(make, hot=False)
+
+    @timed
     async def write_between(self, make: ScriptFactory[T]) -> T:
         """Run a script that computes much in one transaction; the process does other work between its statements."""
         return await self.driver.write_between(make)
@@ -79,6 +84,11 @@ class Store:
     async def read(self, make: ScriptFactory[T]) -> T:
         """Run a script that changes nothing."""
         return await self.driver.read(make)
+
+    @timed
+    async def read_at_once(self, make: ScriptFactory[T]) -> T:
+        """Run a script that changes nothing; all its statements see the store at one instant."""
+        return await self.driver.read(make, snapshot=True)
 
     @timed
     async def look_up(self, make: ScriptFactory[T]) -> T:

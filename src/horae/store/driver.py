@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from horae.env import Instant
@@ -29,7 +30,8 @@ class Driver(Protocol):
     `fields["unknown"]` is true when the transaction may have been committed all the same. Other errors propagate.
     """
 
-    dialect: str
+    dialect: str  # of SQL; nothing outside of the store branches on it
+    is_shared: bool  # other servers may have the store open, too
     before: Before | None  # awaited before each statement; tests stop there
     retries: int  # how often a deadlock or a serialization failure repeated a script
     statements: Counter[str]  # how often each statement ran, by name
@@ -98,6 +100,19 @@ class Driver(Protocol):
 
         What lies before `low` was looked at in an earlier step. A short step: zero means that nothing is left to do.
         """
+        ...
+
+    @property
+    def path(self) -> Path | None:
+        """The file that is the store, where it is one."""
+        ...
+
+    async def copy_file(self, path: Path) -> None:
+        """Copy the store as it is to a new file; work goes on. Raises Conflict for a store that is shared."""
+        ...
+
+    def tell_owner(self, owner: str) -> None:
+        """Name this process to others that try to open a store that is not shared."""
         ...
 
     async def ping(self) -> None:

@@ -86,8 +86,6 @@ async def listen(node: Node, settings: Settings, parts: Collection[str], command
         node, settings.host, settings.port, parts=parts, allow_remote=remote, tls=tls_of(settings), crowd=crowd,
         proxies=proxies, cors=Cors(settings.cors_origins),
     )  # fmt: skip
-    tell_owner = getattr(node.store.driver, "tell_owner", None)
-    if tell_owner is not None:
-        tell_owner(f"({command}, {serving.url})")  # what others do with the file, they ask for there
+    node.store.driver.tell_owner(f"({command}, {serving.url})")  # others ask this server for what they need of a file
     calm_collector()
     return serving

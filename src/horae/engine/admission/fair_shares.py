@@ -237,7 +237,7 @@ class FairShares:
         """Write down what was given out here, and add what was given out elsewhere."""
         if not self._queues:
             return QUIET
-        if self._store.driver.dialect != "sqlite" and self.node is not None:
+        if self._store.driver.is_shared and self.node is not None:
             await self._tell_others(self.node)
         reserving = [id for id, queue in self._queues.items() if queue.policy.reserve]
         if reserving:

@@ -18,6 +18,7 @@ from horae.model.base.instant import parse_instant
 from horae.model.fields.values import a_text
 from horae.model.triggers.calendars.resolve import no_such_calendar, present
 from horae.store.admission import holds as moves
+from horae.store.base import locks
 from horae.store.contract import Store
 from horae.store.script import Script
 from horae.store.triggers import calendars
@@ -173,7 +174,7 @@ list_of = list  # the class has a method of that name
 def _attach(hold: Hold, now: Instant) -> Script[Hold]:
     """Attach a calendar, which stays as long as the window does."""
     name = hold.calendar or ""
-    yield calendars.lock(hold.namespace)
+    yield from locks.take(locks.of_calendars(hold.namespace))
     known = yield from calendars.definitions(hold.namespace)
     if name not in known:
         missing = no_such_calendar(name, known)

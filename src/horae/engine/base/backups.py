@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from horae.env import Env
-from horae.errors import Busy, Conflict
+from horae.errors import Busy
 from horae.store.contract import Store
 
 MARK = ".backup-"
@@ -24,19 +24,13 @@ class Backups:
 
         Raises Conflict for a store that others can copy, and Busy while a copy is being made.
         """
-        copy_file = getattr(self._store.driver, "copy_file", None)
-        if copy_file is None:
-            raise Conflict(
-                "This server's store is PostgreSQL, which is backed up beside its servers.",
-                "Use `horae db backup FILE --store URL`, or PostgreSQL's own tools.",
-            )
         if self._under_way:
             raise Busy("A backup is being made.", retry_after=5)
         self._under_way = True
         try:
             part = self._place()
             try:
-                await copy_file(part)
+                await self._store.driver.copy_file(part)
                 return await asyncio.to_thread(part.open, "rb")
             finally:
                 part.unlink(missing_ok=True)
@@ -45,7 +39,7 @@ class Backups:
 
     def _place(self) -> Path:
         """Where a copy is made: on the store's own disk. What a crash left there of an earlier one goes first."""
-        path: Path = getattr(self._store.driver, "path", Path(tempfile.gettempdir()) / "horae")
+        path = self._store.driver.path or Path(tempfile.gettempdir()) / "horae"
         for stale in path.parent.glob(f"{path.name}{MARK}*"):
             stale.unlink(missing_ok=True)
         return path.with_name(f"{path.name}{MARK}{self._env.new_id()}")

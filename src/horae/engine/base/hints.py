@@ -108,7 +108,7 @@ class Hints:
     async def step(self) -> Wait:
         """Send what was gathered, unless the last message was just now."""
         now = self._env.clock.monotonic()
-        if not self._pending or self._store.driver.dialect == "sqlite":
+        if not self._pending or not self._store.driver.is_shared:
             self._pending = Hint()
             return 60.0
         if now < self._quiet_until:

@@ -37,8 +37,8 @@ class Presence:
         )  # fmt: skip
         await self._store.write(lambda: sessions.server_seen(mine, now))
         # One process owns a file: another server that it names is gone, or serves the original of this copy.
-        alone = self._store.driver.dialect == "sqlite"
-        seen = [mine] if alone else await self._store.read(lambda: sessions.servers(now - SILENT))
+        shared = self._store.driver.is_shared
+        seen = await self._store.read(lambda: sessions.servers(now - SILENT)) if shared else [mine]
         self._answers.servers = sorted({server.url for server in seen if server.url and "gateway" in server.parts})
         return BEAT
 

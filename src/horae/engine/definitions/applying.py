@@ -113,7 +113,7 @@ def _as_given(documents: Documents, done: Mapping[str, AppliedView]) -> list[App
 
 
 def _lock(namespace: int, documents: Documents) -> Script[None]:
-    yield lock_all(namespace, (str(one.get("name")) for one in documents.jobs))
+    yield from lock_all(namespace, (str(one.get("name")) for one in documents.jobs))
 
 
 async def _calendar(parts: Parts, namespace: int, document: dict[str, Any]) -> AppliedView:

@@ -17,12 +17,13 @@ from horae.model.triggers.decisions.decide import Disposition
 from horae.model.triggers.decisions.values import Once
 from horae.model.triggers.decisions.when import SCHEDULE, When
 from horae.store.admission import lanes
+from horae.store.base import locks
 from horae.store.definitions import job_reads, jobs
 from horae.store.definitions.jobs import StoredJob
 from horae.store.executions.leaving import cancel_job
-from horae.store.script import Lock, Script
+from horae.store.script import Script
 from horae.store.tenancy import namespaces
-from horae.store.triggers import calendars, streaks, triggers
+from horae.store.triggers import streaks, triggers
 from horae.store.triggers.dependencies import dependents, waits
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.triggers.triggers import Owner
@@ -53,9 +54,9 @@ class Draft(Struct, frozen=True, kw_only=True):
 def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) -> Script[None]:
     """A job and its triggers. Raises Conflict when the name is taken."""
     alone = draft.keeping is None and draft.derived is None
-    together = () if alone else (_together_lock(namespace),)  # guard: create-together
-    names = (_name_lock(namespace, draft.spec.name), *together, *_calendar_lock(namespace, draft.whens))
-    yield Lock(names, shared=namespaces.lock_name(namespace))  # guard: create-locks-namespace
+    together = () if alone else (locks.of_dependencies(namespace),)  # guard: create-together
+    names = (locks.of_job_name(namespace, draft.spec.name), *together, *_calendar_lock(namespace, draft.whens))
+    yield from locks.take(*names, shared=locks.of_namespace(namespace))  # guard: create-locks-namespace
     yield from _refuse_closed(namespace)
     if not (yield from owned_changes.is_true(draft.keeping, None)):  # guard: create-of-what-is-true
         raise Busy("A job that this workflow runs was changed meanwhile.")
@@ -101,9 +102,10 @@ def edit(
     unless it ends by adopting one of its versions.
     """
     job = before.job
-    name = _name_lock(job.namespace, draft.spec.name)  # guard: edit-locks-name
+    name = locks.of_job_name(job.namespace, draft.spec.name)  # guard: edit-locks-name
     named = _calendar_lock(job.namespace, draft.whens)
-    yield Lock((name, *named, _together_lock(job.namespace)))  # guard: edit-together
+    together = [locks.of_dependencies(job.namespace)]  # guard: edit-together
+    yield from locks.take(name, *named, *together)
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
         return False
     if (
@@ -262,7 +264,7 @@ def delete(
     `done` tells what was started because they ended. Raises Conflict when workflows run it, unless it is forced.
     """
     job = before.job
-    yield Lock((_together_lock(job.namespace),))  # guard: delete-together
+    yield from locks.take(locks.of_dependencies(job.namespace))  # guard: delete-together
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
         return None
     yield from owned_changes.delete(job, now, force=force)
@@ -290,8 +292,8 @@ def restore(before: StoredJob, whens: Sequence[When], new_id: NewId, now: Instan
     Raises Conflict when the name has been taken meanwhile.
     """
     job = before.job
-    names = (_name_lock(job.namespace, job.name), *_calendar_lock(job.namespace, whens))
-    yield Lock(names, shared=namespaces.lock_name(job.namespace))
+    names = (locks.of_job_name(job.namespace, job.name), *_calendar_lock(job.namespace, whens))
+    yield from locks.take(*names, shared=locks.of_namespace(job.namespace))
     yield from _refuse_closed(job.namespace)
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "deleted"):
         return None
@@ -313,28 +315,17 @@ def name_taken(name: str, holder: UUID) -> Conflict:
     return Conflict(f'A job named "{name}" exists.', remedy, jobId=str(holder), field="name")
 
 
-def lock_all(namespace: int, names: Iterable[str]) -> Lock:
-    """What a change of many jobs, templates and calendars takes first: everything that each of them takes in turn."""
-    own = sorted({_name_lock(namespace, name) for name in names})
-    return Lock(
-        (*own, _together_lock(namespace), calendars.lock_name(namespace)), shared=namespaces.lock_name(namespace)
-    )
-
-
-def _name_lock(namespace: int, name: str) -> str:
-    """Who gives a name to a job holds this, so that two meet in an answer and not in an index."""
-    return f"job-name:{namespace}:{name}"
-
-
-def _together_lock(namespace: int) -> str:
-    """Who changes what a job depends on, or what a workflow runs, holds this."""
-    return f"dependencies:{namespace}"
+def lock_all(namespace: int, names: Iterable[str]) -> Script[None]:
+    """Take all locks that changes of these jobs, of templates and of calendars take in turn."""
+    own = sorted({locks.of_job_name(namespace, name) for name in names})
+    every = (*own, locks.of_dependencies(namespace), locks.of_calendars(namespace))
+    yield from locks.take(*every, shared=locks.of_namespace(namespace))
 
 
 def _calendar_lock(namespace: int, whens: Sequence[When]) -> tuple[str, ...]:
-    """What whoever adds a trigger that goes by calendars holds, so that none of them is deleted meanwhile."""
+    """Return the lock to take if one of these triggers goes by calendars, so that none is deleted meanwhile."""
     named = any(when.rules.calendars for when in whens)
-    return (calendars.lock_name(namespace),) if named else ()  # guard: job-locks-calendars
+    return (locks.of_calendars(namespace),) if named else ()  # guard: job-locks-calendars
 
 
 def _cycle(path: Sequence[UUID]) -> Script[BadInput]:

@@ -195,9 +195,7 @@ class JobLists:
 
     async def _views(self, jobs: Sequence[StoredJob]) -> "list_of[JobView]":
         # One instant for all: an execution that goes from one shelf to another meanwhile would be on neither.
-        activities = await self._store.driver.read(
-            lambda: job_reads.activities([s.job.id for s in jobs]), snapshot=True
-        )
+        activities = await self._store.read_at_once(lambda: job_reads.activities([s.job.id for s in jobs]))
         names = await self.names_of([s.job.spec for s in jobs])
         views = [show_job(s.job, render(s.job.spec), activities[s.job.id], names) for s in jobs]
         if any(is_owned_name(s.job.name) for s in jobs):

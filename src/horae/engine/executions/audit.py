@@ -54,12 +54,12 @@ class Audit:
             page, after = await self._page(after)
             report.add(page)
         now = self._env.now()
-        for finding in await self._store.driver.read(lambda: audit_joins.audit_joins(now), snapshot=True):
+        for finding in await self._store.read_at_once(lambda: audit_joins.audit_joins(now)):
             report.find(finding)
-        for finding in await self._store.driver.read(audit_flows.audit_flows, snapshot=True):
+        for finding in await self._store.read_at_once(audit_flows.audit_flows):
             report.find(finding)
         return report
 
     async def _page(self, after: UUID) -> tuple[audit.AuditReport, UUID | None]:
         now = self._env.now()
-        return await self._store.driver.read(lambda: audit.audit_page(after, now), snapshot=True)
+        return await self._store.read_at_once(lambda: audit.audit_page(after, now))

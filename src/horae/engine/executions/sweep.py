@@ -104,7 +104,7 @@ class Sweeper:
         in_vain = 0
         while in_vain < PAGES:
             page = expiry.walk(self._walked, now - min(retention.spans), retention, now)
-            place, gone = await self._store.driver.write(page, hot=False)
+            place, gone = await self._store.write_slowly(page)
             self._walked = place or expiry.START
             if place is None:
                 self._walk_at = self._env.clock.monotonic() + WALK

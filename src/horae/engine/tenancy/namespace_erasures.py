@@ -124,7 +124,7 @@ class NamespaceErasures:
         place: UUID | None = START
         while place is not None and part.goes_on:
             batch = erase_ended(found.id, place, first_id_at(before), BATCH)
-            done = await self._store.driver.write(batch, hot=False)
+            done = await self._store.write_slowly(batch)
             part.counts.update(executions=done.executions, files=done.files)
             place = done.next
         is_all = place is None and await self._erase_archive(found, before, part)

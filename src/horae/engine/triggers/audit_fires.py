@@ -66,7 +66,7 @@ class FireAudits:
             raise BadInput(detail, "`from` is the first instant that counts, `to` the first that does not.", field="to")
         job = (await find_job(self._store, namespace, ref)).job
         now = self._env.now()
-        report = await self._store.driver.read(lambda: moves.audit_job(job.id, trigger, first, end, now), snapshot=True)
+        report = await self._store.read_at_once(lambda: moves.audit_job(job.id, trigger, first, end, now))
         notes = []
         if report.known_from > first:
             notes.append(

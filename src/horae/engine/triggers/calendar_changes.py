@@ -12,6 +12,7 @@ from horae.model.triggers.calendars.resolve import present, users_of
 from horae.model.triggers.calendars.values import Times, references_of
 from horae.model.triggers.calendars.view import CalendarUse
 from horae.store.admission import holds
+from horae.store.base import locks
 from horae.store.script import Script
 from horae.store.triggers import calendars as moves
 from horae.store.triggers.calendars import StoredCalendar
@@ -32,7 +33,7 @@ def put(
     new: bool,
     now: Instant,
 ) -> Script[Change]:
-    yield moves.lock(namespace)  # guard: calendar-locks
+    yield from locks.take(locks.of_calendars(namespace))  # guard: calendar-locks
     before = yield from moves.find(namespace, name)
     if before is not None and new:
         remedy = f"Choose another name, or change that one: PUT /api/v1/calendars/{name}."
@@ -54,7 +55,7 @@ def put(
 
 
 def delete(namespace: int, name: str, if_match: int | None, now: Instant) -> Script[bool]:
-    yield moves.lock(namespace)
+    yield from locks.take(locks.of_calendars(namespace))
     before = yield from moves.find(namespace, name)
     if before is None:
         return False

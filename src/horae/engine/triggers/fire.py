@@ -58,7 +58,7 @@ class Scheduler:
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._clock = clock
-        self._is_inline = store.driver.dialect == "sqlite"
+        self._is_inline = not store.driver.is_shared
         self._pace = Pace(settings.fire_batch, INLINE if self._is_inline else APART)
         self._next: Instant | None = None
         self._low: Mark = FIRST

@@ -10,12 +10,8 @@ from horae.errors import Conflict, NotFound
 from horae.model.executions.awaits import Signal
 from horae.model.executions.signal_view import SignalView
 from horae.model.workflows.decisions.waits import CALLBACK, read_token
-from horae.store.base.shelves import Columns
 from horae.store.contract import Store
-from horae.store.script import Insert, Script
-from horae.store.workflows.course import SECRET_KEY, secret
-
-KEPT: Columns = (("key", "text"), ("value", "text"))
+from horae.store.workflows.course import keep_secret
 
 
 class Callbacks:
@@ -28,15 +24,7 @@ class Callbacks:
     async def prepare(self) -> None:
         """Have the store know a secret; the first server's counts."""
         fresh = new_callback_secret()
-
-        def script() -> Script[bytes]:
-            known = yield from secret()
-            if known:
-                return known
-            yield Insert("store", KEPT, [(SECRET_KEY, fresh)], "ON CONFLICT DO NOTHING")
-            return (yield from secret())
-
-        self._secret = await self._store.write(script)
+        self._secret = await self._store.write(lambda: keep_secret(fresh))
 
     @property
     def secret(self) -> bytes:

@@ -107,7 +107,7 @@ class AuditLog:
         )
 
     async def _page(self, after: int) -> tuple[Head, list[Link]]:
-        return await self._store.driver.read(lambda: moves.chain(after, CHECKED_TOGETHER), snapshot=True)
+        return await self._store.read_at_once(lambda: moves.chain(after, CHECKED_TOGETHER))
 
     async def _write(self, entries: Sequence[Entry]) -> Sequence[int | BaseException]:
         return await self._store.write(lambda: moves.append(entries, self._sealer.sign))

@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import asyncpg
 
 from horae.env import Env, Instant
-from horae.errors import Busy, StoreUnavailable
+from horae.errors import Busy, Conflict, StoreUnavailable
 from horae.model.tenancy.namespace import Longer
 from horae.store import epochs, seed
 from horae.store.connections import DEFAULT, Connections
@@ -35,6 +36,8 @@ class PostgresDriver:
     """Runs scripts on PostgreSQL; survives its restarts."""
 
     dialect = "postgresql"
+    is_shared = True
+    path: Path | None = None
 
     def __init__(self, url: str, env: Env, connections: Connections = DEFAULT) -> None:
         self.url = url
@@ -226,6 +229,15 @@ class PostgresDriver:
         except StoreUnavailable as error:
             if not isinstance(error.__cause__, asyncpg.ConfigurationLimitExceededError):  # of temporary files
                 raise
+
+    async def copy_file(self, path: Path) -> None:
+        raise Conflict(
+            "This server's store is PostgreSQL, which is backed up beside its servers.",
+            "Use `horae db backup FILE --store URL`, or PostgreSQL's own tools.",
+        )
+
+    def tell_owner(self, owner: str) -> None:
+        """No process owns it."""
 
     async def close(self) -> None:
         await self._pulse.close()

@@ -32,7 +32,7 @@ class FileDriver(OwnDriver):
 
     def __init__(self, path: Path, env: Env, ownership: Ownership, writer: Connection) -> None:
         super().__init__(env)
-        self.path = path
+        self.path: Path = path
         self.statements = writer.statements
         self._ownership = ownership
         self._connection = writer

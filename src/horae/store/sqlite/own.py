@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from horae.env import Env, Instant
@@ -18,6 +19,8 @@ class OwnDriver(ABC):
     """The part of a driver that comes to `write` and `read`."""
 
     dialect = "sqlite"
+    is_shared = False
+    path: Path | None = None
 
     def __init__(self, env: Env) -> None:
         self.before: Before | None = None
@@ -52,6 +55,12 @@ class OwnDriver(ABC):
 
     async def listen(self, callback: Callable[[str], None]) -> None:
         self._listeners.append(callback)
+
+    @abstractmethod
+    async def copy_file(self, path: Path) -> None: ...
+
+    def tell_owner(self, owner: str) -> None:  # noqa: B027
+        """Nobody else can open what lies in memory."""
 
     async def server_time(self) -> Instant:
         return self._env.clock.wall()

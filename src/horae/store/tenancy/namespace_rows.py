@@ -6,7 +6,8 @@ Also which tables hold nothing that goes, and why: a table that is named nowhere
 from collections.abc import Iterable
 
 from horae.env import Instant
-from horae.store.script import Fetch, Lock, Script, Statement
+from horae.store.base import locks
+from horae.store.script import Fetch, Script, Statement
 from horae.store.tables import BESIDE, PARTITIONED, SHELVES
 from horae.store.tenancy import namespaces
 from horae.store.tenancy.namespace_data import AFFINITIES, BEFORE, EVENTS, OF_JOBS, STANDING
@@ -109,7 +110,7 @@ def known_tables() -> set[str]:
 
 def close(id: int, now: Instant) -> Script[int]:
     """Let nobody in any more, and nothing lasting be put there, unless it has workers; tells how many."""
-    yield Lock((namespaces.lock_name(id),))
+    yield from locks.take(locks.of_namespace(id))
     ((workers,),) = yield Fetch(WORKERS, (id,))
     if not workers:
         yield Fetch(CLOSE, (id, now))

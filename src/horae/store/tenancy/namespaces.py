@@ -16,7 +16,8 @@ from horae.model.admission.queue import DEFAULT_QUEUE
 from horae.model.tenancy.namespace import Namespace, NamespaceSpec, Outcome
 from horae.model.tenancy.read_namespace import Said
 from horae.store.admission import lanes, quotas
-from horae.store.script import Fetch, Lock, Row, Script, Statement
+from horae.store.base import locks
+from horae.store.script import Fetch, Row, Script, Statement
 
 _COLUMNS = "id, name, weight, policy, spec, state, created_at, updated_at"
 ALL = Statement("namespaces", f"SELECT {_COLUMNS} FROM namespaces WHERE state <> 'deleted' ORDER BY name")
@@ -96,11 +97,6 @@ def _namespace(row: Row) -> Namespace:
     )  # fmt: skip
 
 
-def lock_name(namespace: int) -> str:
-    """Who puts something lasting into a namespace shares this lock; who deletes it holds it alone."""
-    return f"namespace:{namespace}"
-
-
 def all_namespaces() -> Script[list[Namespace]]:
     """All namespaces by name."""
     return [_namespace(row) for row in (yield Fetch(ALL))]
@@ -172,7 +168,7 @@ def delete(id: int, now: Instant) -> Script[Alive | None]:
 
     What has ended stays for as long as it would have been kept; nobody can read it.
     """
-    yield Lock((lock_name(id),))
+    yield from locks.take(locks.of_namespace(id))
     found = yield from alive(id)
     if found:
         return found

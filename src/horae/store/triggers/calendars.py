@@ -19,7 +19,7 @@ from horae.model.triggers.calendars.read import parse_times
 from horae.model.triggers.calendars.resolve import Version, through_time
 from horae.model.triggers.calendars.values import Times, references_of
 from horae.store.base.shelves import Columns
-from horae.store.script import Fetch, ForEach, Insert, Lock, Row, Script, Statement
+from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 
 COLUMNS = "name, version, definition, description, valid_from, valid_to"
 CREATED = (
@@ -111,15 +111,6 @@ def _stored(row: Row) -> StoredCalendar:
         name=row[0], version=row[1], definition=row[2], description=row[3], valid_from=row[4], valid_to=row[5],
         created_at=row[6],
     )  # fmt: skip
-
-
-def lock(namespace: int) -> Lock:
-    """What a change of calendars, or of who goes by them, holds."""
-    return Lock((lock_name(namespace),))
-
-
-def lock_name(namespace: int) -> str:
-    return f"calendars:{namespace}"
 
 
 def find(namespace: int, name: str, at: Instant | None = None) -> Script[StoredCalendar | None]:

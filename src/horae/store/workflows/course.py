@@ -33,8 +33,9 @@ from horae.model.workflows.decisions.flow import Rows as Answer
 from horae.model.workflows.decisions.plan import Plan, plan_of
 from horae.model.workflows.decisions.values import Workflow
 from horae.store.base.deferred import Change, Deferred
+from horae.store.base.shelves import Columns
 from horae.store.definitions.jobs import definitions
-from horae.store.script import Fetch, ForEach, Script, Statement
+from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 from horae.store.workflows import results as flow_results
 from horae.store.workflows import rows as flow_rows
 from horae.store.workflows.rows import ALL, ENDED, OPENING, Held
@@ -74,6 +75,7 @@ def plans_of(wanted: Iterable[tuple[str, UUID, int]]) -> Script[dict[str, Plan]]
 
 
 SECRET_KEY = "callback_secret"
+_PAIR: Columns = (("key", "text"), ("value", "text"))
 SECRET = Statement("callback_secret", f"SELECT value FROM store WHERE key = '{SECRET_KEY}'")
 
 
@@ -81,6 +83,15 @@ def secret() -> Script[bytes]:
     """With which the URLs of callbacks are made; empty as long as no server has made it."""
     rows = yield Fetch(SECRET)
     return bytes.fromhex(rows[0][0]) if rows else b""
+
+
+def keep_secret(fresh: str) -> Script[bytes]:
+    """Return the store's secret for the URLs of callbacks; the first one that is offered becomes it."""
+    known = yield from secret()
+    if known:
+        return known
+    yield Insert("store", _PAIR, [(SECRET_KEY, fresh)], "ON CONFLICT DO NOTHING")
+    return (yield from secret())
 
 
 def with_secrets(courses: Iterable["Course"]) -> Script[None]:

@@ -89,7 +89,7 @@ class AlertChannels:
         await self._stored(namespace, name)
 
         def script(now: Instant) -> Script[list_of[str]]:
-            yield moves.lock(namespace)
+            yield from moves.lock(namespace)
             users = list((yield from moves.rules_naming(namespace, name)))
             if not users:
                 yield from moves.delete_channel(namespace, name)
@@ -174,7 +174,7 @@ def _put(
     namespace: int, name: str, channel: Channel, sealed: bytes, if_match: int | None, before: int | None, now: int
 ) -> Script[StoredChannel]:
     """What was left out came from the revision that was read: if there is another by now, nothing is written."""
-    yield moves.lock(namespace)
+    yield from moves.lock(namespace)
     present = (yield from moves.channels(namespace, [name])).get(name)
     revision = None if present is None else present.revision
     if revision != before or (if_match is not None and if_match != revision):

@@ -64,7 +64,7 @@ class AlertRules:
         await self.stored(namespace, name)
 
         def script(now: Instant) -> Script[StoredRule | None]:
-            yield moves.lock(namespace)
+            yield from moves.lock(namespace)
             present = yield from moves.rule(namespace, name, lock=True)
             if present is not None and present.state != state:
                 yield from moves.set_rule_state(namespace, name, state, now)
@@ -83,7 +83,7 @@ class AlertRules:
         await self.stored(namespace, name)
 
         def script(now: Instant) -> Script[None]:
-            yield moves.lock(namespace)
+            yield from moves.lock(namespace)
             yield from moves.delete_rule(namespace, name)
             yield from moves.end_open(namespace, name, now)
 
@@ -126,7 +126,7 @@ def _view(stored: StoredRule, firing: int) -> RuleView:
 def _put(
     namespace: int, name: str, rule: Rule, if_match: int | None, now: Instant, *, new: bool
 ) -> Script[tuple[StoredRule, bool]]:
-    yield moves.lock(namespace)
+    yield from moves.lock(namespace)
     present = yield from moves.rule(namespace, name, lock=True)
     if present is not None and new:
         raise Conflict(f'There is an alert rule "{name}" already.', "Change it with PUT.", rule=name)

@@ -8,9 +8,9 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.features.alerts.model.channel import Channel
 from horae.features.alerts.model.rule import Rule, RuleState
+from horae.store.base import locks
 from horae.store.base.shelves import Columns
-from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
-from horae.store.tenancy import namespaces
+from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
 _RULE = "namespace, name, spec, state, revision, pace, unsaid, created_at, updated_at"
 _CHANNEL = "namespace, name, spec, sealed, shown, revision, created_at, updated_at"
@@ -121,9 +121,9 @@ def _stored(row: Row) -> StoredChannel:
     )  # fmt: skip
 
 
-def lock(namespace: int) -> Lock:
-    """Who changes rules or channels holds this: so what a rule names is there."""
-    return Lock((f"alerts:{namespace}",), shared=namespaces.lock_name(namespace))
+def lock(namespace: int) -> Script[None]:
+    """Lock the rules and channels of a namespace, so that a channel is there as long as a rule names it."""
+    yield from locks.take(f"alerts:{namespace}", shared=locks.of_namespace(namespace))
 
 
 def rule(namespace: int, name: str, *, lock: bool = False) -> Script[StoredRule | None]:

@@ -30,7 +30,7 @@ class Recounter:
 
     def __init__(self, env: Env, store: Store, node: UUID, statistics: Statistics) -> None:
         self._env, self._store, self._node, self._statistics = env, store, node, statistics
-        self._alone = store.driver.dialect == "sqlite"
+        self._alone = not store.driver.is_shared
         self.alarm = Alarm()
 
     async def prepare(self) -> None:

@@ -8,9 +8,9 @@ from horae.engine.definitions.job_changes import Draft, NewId
 from horae.env import Instant
 from horae.features.templates.model.values import Body, JobTemplate
 from horae.features.templates.store import templates
+from horae.store.base import locks
 from horae.store.definitions.jobs import StoredJob
-from horae.store.script import Lock, Script
-from horae.store.triggers import calendars
+from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Started
 
 Seen = Collection[tuple[UUID, int]]  # jobs that were made from a template, and their versions
@@ -22,7 +22,7 @@ class Moved(Exception):
 
 def create(id: UUID, namespace: int, name: str, body: Body, now: Instant) -> Script[bool]:
     """A new template; false when its name is taken."""
-    yield Lock((_lock(namespace),))
+    yield from locks.take(locks.of_dependencies(namespace))
     return (yield from templates.add(id, namespace, name, body, now))
 
 
@@ -37,7 +37,8 @@ def change(
 ) -> Script[None]:
     """The next version of a template, and of all jobs that it changes. Raises Moved, or what refuses one of them."""
     going = any(when.rules.calendars for _, draft in edits for when in draft.whens)
-    yield Lock((_lock(before.namespace), *((calendars.lock_name(before.namespace),) if going else ())))
+    named = (locks.of_calendars(before.namespace),) if going else ()
+    yield from locks.take(locks.of_dependencies(before.namespace), *named)
     yield from _check(before, seen)  # guard: template-unchanged
     yield from templates.change(before.id, before.version + 1, body, now)
     for job, draft in edits:
@@ -47,7 +48,7 @@ def change(
 
 def delete(before: JobTemplate, now: Instant) -> Script[list[str]]:
     """Delete a template that nothing is made from; else the names of what is. Raises Moved."""
-    yield Lock((_lock(before.namespace),))
+    yield from locks.take(locks.of_dependencies(before.namespace))
     if (yield from templates.present(before.id)) != before.version:
         raise Moved
     users = yield from templates.users(before.id)
@@ -62,8 +63,3 @@ def _check(before: JobTemplate, seen: Seen) -> Script[None]:
     users = yield from templates.users(before.id)
     if {(one.job.id, one.job.version) for one in users} != set(seen):
         raise Moved
-
-
-def _lock(namespace: int) -> str:
-    """What whoever makes a job from a template holds, too."""
-    return f"dependencies:{namespace}"
