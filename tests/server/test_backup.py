@@ -18,6 +18,7 @@ from horae.store.contract import Store
 from horae.store.copying import backup
 from horae.store.executions.reads import audit
 from horae.store.open import open_store_driver
+from horae.store.postgres.driver import PostgresDriver
 from horae.store.sqlite.file import FileDriver
 from tests.waiting import eventually
 
@@ -98,7 +99,7 @@ async def test_one_copy_is_made_at_a_time(busy: Node):
 
 
 async def test_a_store_that_others_can_open_is_not_copied_by_its_server(busy: Node, monkeypatch):
-    monkeypatch.delattr(FileDriver, "copy_file")
+    monkeypatch.setattr(FileDriver, "copy_file", PostgresDriver.copy_file)
     with pytest.raises(Conflict, match="PostgreSQL") as refused:
         await busy.backups.take()
     assert "horae db backup" in refused.value.remedy

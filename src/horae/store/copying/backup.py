@@ -3,7 +3,7 @@
 import gzip
 import os
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -61,9 +61,8 @@ async def backup(driver: Driver, path: Path, env: Env) -> None:
     refuse_precious(path)
     part = path.with_name(path.name + ".part")
     try:
-        copy_file: Callable[[Path], Awaitable[None]] | None = getattr(driver, "copy_file", None)
-        if copy_file is not None:
-            await copy_file(part)
+        if not driver.is_shared:
+            await driver.copy_file(part)
         else:
             await _write(driver, part, env)
         os.replace(part, path)
