@@ -18,9 +18,9 @@ from horae.errors import HoraeError
 from horae.model.base.ids import execution_id
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Envelope
+from horae.model.executions.submission import NewLot, Submission
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Grant, Outcome, Register
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
-from horae.store.executions.entering.submission import NewLot, Submission
 
 AT_ONCE = 20_000  # executions in one round
 MOST_LOTS = 1_000  # parcels in one transaction

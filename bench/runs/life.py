@@ -17,13 +17,13 @@ from horae.errors import HoraeError
 from horae.model.admission.choice import LaneView
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Envelope
+from horae.model.executions.submission import NewLot, Submission
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Register
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.server.reading import reading
 from horae.server.routes.executions import submission_body
 from horae.store.definitions.jobs import StoredJob
 from horae.store.executions.entering.placing import place
-from horae.store.executions.entering.submission import NewLot, Submission
 from horae.store.fleet.exchange import Head, Reply
 from horae.worker.code.tracing import Attempts
 from horae.worker.plan import plan_for

@@ -13,9 +13,9 @@ from horae.model.base.ids import execution_id, first_id_at
 from horae.model.base.instant import format_instant
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.tasks import Python
+from horae.model.executions import submission
 from horae.model.executions.execution import Extra
 from horae.model.fleet.protocol import Failure, Register
-from horae.store.executions.entering import submission
 from horae.store.executions.promote import LONG_AGO
 from horae.store.executions.reads import child_lists, execution_lists
 from tests.store_contract.world import (

@@ -7,6 +7,7 @@ import pytest
 from horae.env import SECOND
 from horae.features.statistics.engine.recount import Recounter
 from horae.features.statistics.engine.statistics import Statistics
+from horae.model.fleet.server import ServerProcess
 from horae.store.executions.reads.execution_reads import counts
 from horae.store.fleet import sessions
 from tests.store_contract.world import NAMESPACE, World, failed, success
@@ -30,7 +31,7 @@ class Server:
         self.recounter = Recounter(world.env, world.store, self.id, self.statistics)
 
     async def beat(self) -> None:
-        mine = sessions.Server(id=self.id, url="", host="h", pid=1, version="1", parts=())
+        mine = ServerProcess(id=self.id, url="", host="h", pid=1, version="1", parts=())
         await self.world.store.write(lambda: sessions.server_seen(mine, self.world.now()))
 
     async def end(self, job, n: int, how=success) -> None:

@@ -10,6 +10,7 @@ from msgspec import Raw
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.model.fleet.protocol import Submit
+from horae.model.fleet.server import KEYLESS
 from horae.store.contract import Store
 from horae.store.fleet import sessions
 from tests.engine.explain_stage import Stage
@@ -86,7 +87,7 @@ async def test_params_that_are_sealed_wait_for_a_server_that_opens_them(servers:
 async def test_others_are_told_which_servers_have_no_key(servers: dict[str, Stage], world: World):
     await look(servers)
     known = await servers["whole"].node.store.read(lambda: sessions.servers(0))
-    assert {server.url for server in known if sessions.KEYLESS in server.parts} == {"http://none", "http://other"}
+    assert {server.url for server in known if KEYLESS in server.parts} == {"http://none", "http://other"}
     assert not servers["whole"].node.directory.keyless
 
 

@@ -7,8 +7,8 @@ from msgspec import structs
 
 from horae.model.admission.circuit import Attempted, Change, Circuit
 from horae.model.admission.keys import Keys, encode_keys
+from horae.model.executions.submission import Submission
 from horae.store.admission import circuit_gates, circuit_reads, circuits
-from horae.store.executions.entering.submission import Submission
 from horae.store.script import Fetch, Script, Statement
 from tests.races.scenes import MINUTE, Cast, cast, scene
 from tests.races.stage import Move, Scene

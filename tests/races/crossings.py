@@ -15,9 +15,10 @@ from msgspec import Struct
 
 from horae.features.events.store import events
 from horae.model.base.ids import execution_id
+from horae.model.executions import submission
 from horae.model.fleet.protocol import Exchange, Register
 from horae.model.triggers.events.values import NewEvent
-from horae.store.executions.entering import submission, submit
+from horae.store.executions.entering import submit
 from horae.store.executions.leaving import dead_letters
 from horae.store.executions.reads import sweep
 from horae.store.fleet import exchange, sessions

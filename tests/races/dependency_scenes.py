@@ -5,10 +5,10 @@ from typing import Any
 from msgspec import structs
 
 from horae.engine.definitions import job_changes
+from horae.model.executions import submission
 from horae.model.executions.execution import Extra
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval
-from horae.store.executions.entering import submission
 from horae.store.triggers.dependencies import join_looks, joins
 from tests.races.scenes import Cast, scene
 from tests.races.stage import Move, Scene

@@ -9,8 +9,9 @@ from horae.model.admission.keys import Keys
 from horae.model.admission.limits import KeyLimit, Limit, key_name, queue_limit, sequence_name
 from horae.model.admission.rate import Rate
 from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions import submission
 from horae.store.admission import coarse, holder_sweep
-from horae.store.executions.entering import submission, submit
+from horae.store.executions.entering import submit
 from horae.store.executions.leaving import cancel
 from tests.races.scenes import MINUTE, Cast, cast, scene
 from tests.races.stage import Move, Scene

@@ -8,10 +8,11 @@ import msgspec
 from horae.errors import OverQuota
 from horae.model.admission.quota import Bounds
 from horae.model.base.ids import index_of, parcel_of
+from horae.model.executions import submission
 from horae.model.executions.deduplication import Batch, Debounce, Meeting, Unique
+from horae.model.executions.submission import NewExecution, Receipt
 from horae.store.executions.deduplication import meeting_sweep
-from horae.store.executions.entering import submission, submit
-from horae.store.executions.entering.submission import NewExecution, Receipt
+from horae.store.executions.entering import submit
 from tests.races.scenes import MINUTE, Cast, cast, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import World, success

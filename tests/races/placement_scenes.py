@@ -7,8 +7,8 @@ from msgspec import structs
 from horae.model.admission.keys import Keys, encode_keys
 from horae.model.admission.placement.placement import Affinity, Preference, read_needs, widest
 from horae.model.base.duration import DAY
+from horae.model.executions import submission
 from horae.store.admission.placement import affinity, relax
-from horae.store.executions.entering import submission
 from tests.races.scenes import Cast, cast, replies, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import World, success

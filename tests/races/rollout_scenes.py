@@ -10,9 +10,9 @@ from horae.features.rollouts.engine import changes as rollout_changes
 from horae.features.rollouts.model.key import by_rollout
 from horae.features.rollouts.model.values import Plan, Rollout
 from horae.features.rollouts.store import rollouts
+from horae.model.executions.submission import Submission
 from horae.store.definitions import jobs
 from horae.store.executions.entering import submit
-from horae.store.executions.entering.submission import Submission
 from horae.store.script import Fetch, Script, Statement
 from tests.races.scenes import Cast, cast, scene
 from tests.races.stage import Move, Scene

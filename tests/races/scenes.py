@@ -15,6 +15,7 @@ from horae.features.backfills.store import work as backfill_work
 from horae.model.admission.choice import LaneView
 from horae.model.base.ids import parcel_of
 from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions import submission
 from horae.model.fleet.protocol import Exchange, Outcome, Register
 from horae.model.fleet.protocol import Step as StepBody
 from horae.model.triggers.decisions.rules import Misfire, Rules
@@ -26,7 +27,7 @@ from horae.store.definitions import jobs
 from horae.store.driver import alone
 from horae.store.executions import promote
 from horae.store.executions.durable import steps
-from horae.store.executions.entering import submission, submit
+from horae.store.executions.entering import submit
 from horae.store.executions.leaving import cancel, cancel_job
 from horae.store.executions.reads import audit, sweep
 from horae.store.fleet import answering, exchange, hand_over, rescue, sessions

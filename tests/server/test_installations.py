@@ -10,6 +10,7 @@ import pytest
 
 from horae.engine.node import Node
 from horae.env import Env, system_env
+from horae.model.fleet.server import ServerProcess
 from horae.server.app import Application
 from horae.store.copying import backup, transfer
 from horae.store.fleet import sessions
@@ -118,7 +119,7 @@ async def test_a_name_that_is_none_is_refused_and_none_is_let_in(urls: Any, real
 async def test_the_copy_of_a_file_sends_no_worker_to_the_original(urls: Any, real_env: Env):
     url, _ = urls
     async with served(url, real_env) as (node, _, _):
-        other = sessions.Server(
+        other = ServerProcess(
             id=real_env.new_id(), url="http://original:1", host="h", pid=1, version="1", parts=("gateway",)
         )  # fmt: skip
         await node.store.write(lambda: sessions.server_seen(other, real_env.now()))

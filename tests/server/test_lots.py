@@ -6,11 +6,11 @@ import pytest
 
 from horae.errors import BadInput
 from horae.model.base.ids import execution_id
+from horae.model.executions.submission import Receipt
 from horae.server.problems import problem_document
 from horae.server.reply import encode
 from horae.server.routes.executions.submission import lot
 from horae.server.routes.executions.submission_view import BulkAccepted, BulkItem
-from horae.store.executions.entering.submission import Receipt
 from tests.server.conftest import Api
 
 EXECUTIONS = "/api/v1/executions"

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from horae.engine.node import Node
+from horae.engine.tenancy.repeats import RUNNING_FOR
 from horae.env import VirtualClock
-from horae.server.once import KEPT_FOR, RUNNING_FOR
+from horae.server.once import KEPT_FOR
 from horae.server.routes.table import ROUTES
 from horae.store.tenancy import keys as moves
 from tests.server.conftest import Api, Connect

@@ -12,8 +12,8 @@ from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import Busy, HoraeError, SessionEnded
 from horae.model.base.ids import execution_id
+from horae.model.executions.submission import Idempotency, Receipt
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Function, Register, Submit
-from horae.store.executions.entering.submission import Idempotency, Receipt
 from horae.worker.holding import Begun, Chunk, Fate
 from horae.worker.session import Interrupt, Session
 from tests.simulation.durable import SIGNAL, Course, Kept

@@ -8,8 +8,8 @@ from horae.env import SECOND
 from horae.model.admission.choice import LaneView
 from horae.model.admission.circuit import Attempted, Change, Circuit
 from horae.model.admission.keys import Keys, encode_keys
+from horae.model.executions.submission import Submission
 from horae.store.admission import circuit_gates, circuit_reads, circuits
-from horae.store.executions.entering.submission import Submission
 from tests.store_contract.world import World
 
 SERVER = UUID(int=9)

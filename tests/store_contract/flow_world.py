@@ -12,11 +12,11 @@ from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.definitions.job import Spec
 from horae.model.executions.parcel import extras_of
 from horae.model.executions.slice import Running
+from horae.model.executions.submission import Submission
 from horae.model.fleet.protocol import Outcome
 from horae.model.workflows.decisions.values import Step, Workflow
 from horae.store.admission import lanes
 from horae.store.definitions import jobs
-from horae.store.executions.entering.submission import Submission
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows import begin as flow_begin

@@ -10,15 +10,16 @@ from horae.features.backfills.store import backfills
 from horae.features.statistics.store import statistics
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions import submission
 from horae.model.executions.execution import Extra
 from horae.model.executions.output.artifact import Artifact
 from horae.model.executions.tally import Counts, JobTally, NamespaceTally
 from horae.model.fleet.protocol import Exchange, Step
+from horae.model.fleet.server import ServerProcess
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval
 from horae.store.driver import op_name
 from horae.store.executions.durable import steps
-from horae.store.executions.entering import submission
 from horae.store.executions.promote import LONG_AGO
 from horae.store.executions.reads import execution_reads, sweep
 from horae.store.fleet import backstop, sessions
@@ -207,12 +208,13 @@ async def repeat_requests(world: World, job: Any) -> None:
     await world.store.submit([asked])
     keyed = submission.Idempotency(NAMESPACE, "executions.submit", "s", b"h", world.now() + SECOND)
     await world.store.submit([submission.Submission(executions=world.wanted(job, key="u"), idempotency=keyed)])
-    scope, until = keys.Scope(NAMESPACE, "jobs.create", "r"), world.now() + SECOND
-    mine = await world.store.write(lambda: keys.reserve(scope, b"h", until, world.now()))
+    until = world.now() + SECOND
+    asked = submission.Idempotency(NAMESPACE, "jobs.create", "r", b"h", until)
+    mine = await world.store.write(lambda: keys.reserve(asked, until, world.now()))
     assert isinstance(mine, keys.Mine)
-    await world.store.write(lambda: keys.reserve(scope, b"h", until, world.now()))
-    await world.store.write(lambda: keys.keep(scope, mine, 200, b"{}", until))
-    await world.store.write(lambda: keys.release(scope, mine))
+    await world.store.write(lambda: keys.reserve(asked, until, world.now()))
+    await world.store.write(lambda: keys.keep(asked, mine, 200, b"{}"))
+    await world.store.write(lambda: keys.release(asked, mine))
     await world.store.write(lambda: keys.used("k", world.now(), 0))
 
 
@@ -272,7 +274,7 @@ async def look(world: World, job: Any, worker: Any) -> None:
 async def clean(world: World) -> None:
     """What a server writes every few seconds."""
     now, server = world.now(), world.env.new_id()
-    seen = sessions.Server(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
+    seen = ServerProcess(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
     await world.store.write(lambda: sessions.server_seen(seen, now))
     counts = {(server, n): Counts(success=1) for n in range(2)}
     await world.store.write(lambda: statistics.add(server, counts))

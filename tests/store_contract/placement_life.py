@@ -7,8 +7,8 @@ from horae.model.admission.keys import Keys, encode_keys
 from horae.model.admission.placement.placement import Affinity, Preference, read_needs, widest
 from horae.model.admission.placement.reservation import Reservation
 from horae.model.base.duration import DAY
+from horae.model.executions.submission import Submission
 from horae.store.admission.placement import affinity, relax, reserve
-from horae.store.executions.entering.submission import Submission
 from horae.store.executions.reads import execution_reads
 from horae.store.fleet import sessions
 from tests.store_contract.world import NAMESPACE, TestJob, World, success

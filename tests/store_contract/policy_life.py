@@ -3,9 +3,9 @@
 from msgspec import structs
 
 from horae.model.admission.choice import LaneView
+from horae.model.executions.submission import Submission
 from horae.store.admission import share_lanes, shares
 from horae.store.admission.lanes import revisions
-from horae.store.executions.entering.submission import Submission
 from horae.store.fleet import expectations
 from horae.store.triggers.dependencies import starts
 from tests.store_contract.world import NAMESPACE, TestJob, World, success

@@ -6,10 +6,10 @@ from horae.env import SECOND
 from horae.model.admission.quota import UNBOUNDED, Bounds, Quota, Use
 from horae.model.base.ids import parcel_of
 from horae.model.executions.deduplication import Batch, Cache, Debounce, Meeting, Unique
+from horae.model.executions.submission import Submission
 from horae.model.triggers.decisions.values import Interval
 from horae.store.admission import quotas
 from horae.store.executions.deduplication import meeting_sweep
-from horae.store.executions.entering.submission import Submission
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
 
 MINUTE = 60 * SECOND

@@ -11,6 +11,7 @@ import pytest
 from horae.env import SECOND, Env, VirtualClock
 from horae.errors import BadInput, Conflict, HoraeError
 from horae.model.base.ids import parcel_id
+from horae.model.fleet.server import ServerProcess
 from horae.store import epochs
 from horae.store.copying import backup, transfer
 from horae.store.driver import Driver, one
@@ -226,7 +227,7 @@ async def test_a_store_whose_servers_run_is_left_alone(
 ):
     async with opened(migrated_url, env) as driver:
         await backup.backup(driver, tmp_path / "b", env)
-        serving = sessions.Server(id=env.new_id(), url=url, host="vm", pid=7, version="1", parts=("scheduler",))
+        serving = ServerProcess(id=env.new_id(), url=url, host="vm", pid=7, version="1", parts=("scheduler",))
         await driver.write(lambda: sessions.server_seen(serving, env.now()))
         before = await sums(driver)
 

@@ -20,6 +20,7 @@ from horae.model.base.ids import index_of, parcel_of
 from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.tasks import Command
+from horae.model.executions import submission
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.executions.slice import Running
 from horae.model.fleet.deal import Want
@@ -32,7 +33,6 @@ from horae.store.base import shelves
 from horae.store.contract import Store
 from horae.store.definitions import jobs
 from horae.store.driver import Driver, one
-from horae.store.executions.entering import submission
 from horae.store.executions.reads import audit
 from horae.store.fleet.exchange import Arising, Head, Parked, Reply
 from horae.store.schema import whole as schema

@@ -7,7 +7,6 @@ a workflow may run, is checked where it is written (`engine/definitions/permits`
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from horae.engine.base.refs import find_job
 from horae.engine.definitions.permits import check_job, outside, scope_in_words
 from horae.errors import Forbidden, NotFound
 from horae.model.workflows.decisions.naming import owner_of
@@ -75,8 +74,7 @@ async def by_session(call: Call, arguments: Arguments) -> None:
 async def check_jobs(call: Call, refs: Iterable[str]) -> None:
     """Refuse jobs outside of the credential's scope."""
     for ref in refs:
-        job = (await find_job(call.node.store, call.namespace, ref)).job
-        check_job(job, ref)
+        check_job(await call.node.jobs.find(call.namespace, ref), ref)
 
 
 async def check_executions(call: Call, ids: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from horae.engine.base.refs import as_id, find_job
+from horae.engine.base.refs import as_id
 from horae.errors import HoraeError
 from horae.features.users.model import NAME
 from horae.server.call import Call
@@ -63,5 +63,5 @@ async def _names(call: Call) -> dict[str, str]:
     ref = parts.get("ref")
     if ref is not None and as_id(ref) is not None:
         with suppress(HoraeError):
-            parts["ref"] = (await find_job(call.node.store, call.namespace, ref)).job.name
+            parts["ref"] = (await call.node.jobs.find(call.namespace, ref)).name
     return parts

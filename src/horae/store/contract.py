@@ -18,6 +18,7 @@ from horae.model.definitions.job import JobVersion
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.slice import Running
+from horae.model.executions.submission import Submission, Submitted
 from horae.model.fleet.protocol import Register
 from horae.model.fleet.session import Session
 from horae.store import epochs
@@ -26,7 +27,6 @@ from horae.store.definitions import jobs
 from horae.store.driver import Driver
 from horae.store.executions import promote
 from horae.store.executions.entering import submit as submits
-from horae.store.executions.entering.submission import Submission, Submitted
 from horae.store.executions.leaving import cancel as cancels
 from horae.store.executions.leaving import timeouts
 from horae.store.executions.leaving.effects import Effects, free_keys

@@ -5,8 +5,8 @@ from msgspec import structs
 from horae.model.admission.keys import Keys, encode_keys
 from horae.model.admission.placement.placement import Affinity, read_needs
 from horae.model.base.duration import DAY
+from horae.model.executions import submission
 from horae.store.admission.placement import affinity, relax
-from horae.store.executions.entering import submission
 from horae.store.executions.reads import sweep
 from tests.store_contract.world import TestJob, World, success
 

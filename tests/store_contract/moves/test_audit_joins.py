@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.store.executions.entering import submission
+from horae.model.executions import submission
 from horae.store.triggers.dependencies import audit_joins
 from tests.store_contract.moves.test_dependencies import FIRST, dependent, run, started, states, upstream
 from tests.store_contract.world import World

@@ -10,8 +10,8 @@ from horae.model.admission.circuit import Attempted, Change, Circuit
 from horae.model.admission.keys import Keys, encode_keys
 from horae.model.admission.limits import KeyLimit, key_name
 from horae.model.base.ids import execution_id
+from horae.model.executions.submission import Submission
 from horae.store.admission import circuit_gates, circuit_reads, circuits
-from horae.store.executions.entering.submission import Submission
 from tests.store_contract.world import TestJob, World, failed, rank, success
 
 CIRCUIT = Circuit(failures=50, minimum=4, open_for=30 * SECOND)

@@ -6,9 +6,9 @@ from msgspec import structs
 from horae.env import SECOND
 from horae.model.admission.policy import Policy
 from horae.model.admission.rank import Leads
+from horae.model.executions.submission import Submission
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval
-from horae.store.executions.entering.submission import Submission
 from tests.store_contract.flow_world import open_all, step, workflow
 from tests.store_contract.moves.test_backfills import make, work
 from tests.store_contract.world import World, add_trigger, lead

@@ -7,9 +7,9 @@ from msgspec import structs
 
 from horae.env import SECOND
 from horae.model.base.ids import execution_id
+from horae.model.executions import submission
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import extras_of
-from horae.store.executions.entering import submission
 from horae.store.triggers.dependencies import join_looks, joins
 from tests.store_contract.world import World, failed, success
 

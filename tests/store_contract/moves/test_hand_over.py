@@ -2,8 +2,8 @@
 
 import pytest
 
+from horae.model.executions.submission import Idempotency, Submission
 from horae.store.driver import one
-from horae.store.executions.entering.submission import Idempotency, Submission
 from horae.store.executions.entering.submit import JobMoved
 from horae.store.script import Statement
 from tests.store_contract.world import World, spans

@@ -317,7 +317,7 @@ async def test_a_submission_does_not_go_past_who_waits(world: World):
 async def test_hundreds_of_keys_are_locked_at_once(world: World):
     job, customer = await limited(world, 1)
     wanted = [one for i in range(450) for one in world.wanted(job, keys=customer(str(i)))]
-    from horae.store.executions.entering.submission import Submission
+    from horae.model.executions.submission import Submission
 
     await world.store.submit([Submission(executions=wanted)])
     assert len(await world.on("queued")) == 450

@@ -9,9 +9,9 @@ from msgspec import Raw, structs
 
 from horae.env import SECOND
 from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.executions import submission
 from horae.model.executions.execution import Extra
 from horae.model.fleet.protocol import Failure, Outcome
-from horae.store.executions.entering import submission
 from horae.store.executions.reads import execution_lists as lists
 from horae.store.executions.reads import item_parts
 from horae.store.executions.reads.execution_lists import END, ExecutionFilter, Found, Place

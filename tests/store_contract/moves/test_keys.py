@@ -3,10 +3,10 @@
 from msgspec.structs import replace
 
 from horae.env import SECOND
+from horae.model.tenancy.keys import KeyGrant, StoredKey
 from horae.store.tenancy import keys
-from horae.store.tenancy.keys import Grant, StoredKey
 
-GRANT = Grant(namespace=1, role="operator", permissions=("sensitive",), queues=("etl",), jobs=("etl-*", "x"))
+GRANT = KeyGrant(namespace=1, role="operator", permissions=("sensitive",), queues=("etl",), jobs=("etl-*", "x"))
 
 
 def key(world, id: str, **more) -> StoredKey:
@@ -65,8 +65,8 @@ async def test_what_a_link_signed_in_has_what_its_maker_had_and_ends_with_it(wor
 
 async def test_only_an_administrator_of_the_installation_makes_another_first_key_unneeded(world):
     write = world.store.write
-    tenant = replace(key(world, "aaaa"), grant=Grant(namespace=2, role="admin"))
-    root = replace(key(world, "bbbb"), grant=Grant(namespace=1, role="admin", permissions=("installation",)))
+    tenant = replace(key(world, "aaaa"), grant=KeyGrant(namespace=2, role="admin"))
+    root = replace(key(world, "bbbb"), grant=KeyGrant(namespace=1, role="admin", permissions=("installation",)))
     await write(lambda: keys.add(tenant))
     assert await write(lambda: keys.add_first_admin(root))
     assert not await write(lambda: keys.add_first_admin(replace(root, id="cccc")))

@@ -3,7 +3,7 @@
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import MAX_ITEMS, extras_of
-from horae.store.executions.entering.submission import Idempotency, NewLot, Receipt, Repeated, Submission
+from horae.model.executions.submission import Idempotency, NewLot, Receipt, Repeated, Submission
 from tests.store_contract.world import World, success
 
 HOUR = 3_600_000_000

@@ -6,8 +6,8 @@ import msgspec
 
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.deduplication import Batch, Cache, Debounce, Meeting, Unique
+from horae.model.executions.submission import Receipt, Submission
 from horae.store.executions.deduplication import meeting_sweep, meetings
-from horae.store.executions.entering.submission import Receipt, Submission
 from horae.store.executions.promote import LONG_AGO
 from tests.store_contract.world import TestJob, World, failed, rank, success
 

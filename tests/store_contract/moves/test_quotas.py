@@ -6,8 +6,8 @@ import pytest
 
 from horae.errors import OverQuota
 from horae.model.admission.quota import Bounds, Quota, Use
+from horae.model.executions.submission import Submission
 from horae.store.admission import quotas
-from horae.store.executions.entering.submission import Submission
 from tests.store_contract.world import NAMESPACE, TestJob, World, failed
 
 SECOND = 1_000_000

@@ -5,13 +5,14 @@ from horae.features.statistics.store import reads as statistics_reads
 from horae.features.statistics.store import recounting, statistics
 from horae.features.statistics.store.recounting import MINUTE
 from horae.model.executions.tally import DAY, HOUR, Counts, JobTally, begin_of
+from horae.model.fleet.server import ServerProcess
 from horae.store.fleet import sessions
 from tests.store_contract.world import NAMESPACE, World, failed, success
 
 
 async def seen(world: World):
     """A server that is there."""
-    server = sessions.Server(id=world.env.new_id(), url="", host="h", pid=1, version="1", parts=())
+    server = ServerProcess(id=world.env.new_id(), url="", host="h", pid=1, version="1", parts=())
     await world.store.write(lambda: sessions.server_seen(server, world.now()))
     return server.id
 
@@ -61,7 +62,7 @@ async def test_only_the_window_is_recounted(world: World):
     job = await ended(world, 3, failed)
     await world.store.write(
         lambda: sessions.server_seen(
-            sessions.Server(id=server, url="", host="h", pid=1, version="1", parts=()), world.now()
+            ServerProcess(id=server, url="", host="h", pid=1, version="1", parts=()), world.now()
         )
     )
     minute = world.now() // MINUTE

@@ -9,9 +9,9 @@ from horae.features.rollouts.model.values import Plan, Rollout, Trial
 from horae.features.rollouts.store import rollouts
 from horae.model.admission.keys import CHOSEN
 from horae.model.executions.execution import Extra
+from horae.model.executions.submission import NewExecution, Submission
 from horae.model.fleet.protocol import Exchange
 from horae.store.definitions import jobs
-from horae.store.executions.entering.submission import NewExecution, Submission
 from horae.store.executions.entering.submit import JobMoved
 from horae.store.script import Script
 from horae.store.triggers.targets import execution_of, targets

@@ -12,9 +12,9 @@ from horae.model.admission.placement.preempt import is_in_front, to_front
 from horae.model.admission.policy import FIFO, Policy
 from horae.model.admission.queue import QueueSpec
 from horae.model.admission.rank import Leads
+from horae.model.executions.submission import Submission
 from horae.store.admission import lanes, queues, share_lanes, shares
 from horae.store.admission.lanes import revisions
-from horae.store.executions.entering.submission import Submission
 from horae.store.fleet import expectations
 from tests.store_contract.policy_life import HOUR, shared
 from tests.store_contract.world import NAMESPACE, World, spans, success

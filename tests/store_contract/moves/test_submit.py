@@ -10,8 +10,8 @@ from horae.model.base.ids import execution_id, index_of, instant_of, parcel_of
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import MAX_BYTES, extras_of
+from horae.model.executions.submission import Idempotency, NewLot, Repeated, Reused, Submission
 from horae.store.executions.entering.repeats import TwinRequests
-from horae.store.executions.entering.submission import Idempotency, NewLot, Repeated, Reused, Submission
 from horae.store.executions.entering.submit import JobMoved
 from tests.store_contract.world import World, failed, spans, success, suspended
 

@@ -5,6 +5,7 @@ import asyncio
 from horae.features.statistics.store import statistics
 from horae.model.executions.tally import Counts
 from horae.model.fleet.protocol import Step
+from horae.model.fleet.server import ServerProcess
 from horae.model.triggers.decisions.rules import Misfire, Rules
 from horae.model.triggers.decisions.values import Interval
 from horae.model.triggers.ledger import LedgerRow
@@ -72,7 +73,7 @@ async def test_many_expired_keys_are_forgotten_in_batches(world: World):
 async def test_servers_that_were_not_seen_for_long_are_forgotten(world: World):
     gone, there = world.env.new_id(), world.env.new_id()
     for server in (gone, there):
-        seen = sessions.Server(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
+        seen = ServerProcess(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
         await world.store.write(lambda seen=seen: sessions.server_seen(seen, world.now()))
         world.clock.advance(HOUR)
     await world.store.write(lambda: sweep.forget_expired(world.now(), world.now() - HOUR))

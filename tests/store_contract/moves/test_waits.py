@@ -5,11 +5,11 @@ from msgspec import structs
 
 from horae.env import SECOND
 from horae.model.base.ids import execution_id, parcel_of
+from horae.model.executions import submission
 from horae.model.executions.execution import Extra
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval
 from horae.store.definitions import jobs
-from horae.store.executions.entering import submission
 from horae.store.triggers.dependencies import joins, waits
 from horae.store.triggers.dependencies.starts import Started
 from tests.store_contract.moves.test_dependencies import dependent, look, run, started, states, upstream

@@ -9,10 +9,10 @@ from horae.env import Env
 from horae.errors import HoraeError
 from horae.model.admission.share_key import share_of, shares_of
 from horae.model.executions.execution import Extra
+from horae.model.executions.submission import Asked, NewLot, Submission
 from horae.store.admission.share_lanes import lanes_of
 from horae.store.contract import Store
 from horae.store.definitions.jobs import StoredJob
-from horae.store.executions.entering.submission import Asked, NewLot, Submission
 
 
 class ShareLanes:

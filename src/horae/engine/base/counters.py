@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from horae.env import SECOND, Instant
 from horae.model.base.buckets import Buckets
 from horae.model.executions.slice import Running
+from horae.model.executions.submission import Repeated, Submitted
 from horae.model.fleet.protocol import Outcome, Range
-from horae.store.executions.entering.submission import Repeated, Submitted
 from horae.store.executions.leaving.effects import Effects
 from horae.store.fleet.claim import Claimed
 

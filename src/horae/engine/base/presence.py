@@ -8,6 +8,7 @@ from uuid import UUID
 from horae.engine.fleet.answers import Answers
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
+from horae.model.fleet.server import KEYLESS, ServerProcess
 from horae.store.contract import Store
 from horae.store.fleet import sessions
 from horae.version import __version__
@@ -31,16 +32,20 @@ class Presence:
     async def step(self) -> Wait:
         """One beat."""
         now = self._env.now()
-        mine = sessions.Server(
+        mine = ServerProcess(
             id=self._node, url=self.url, host=socket.gethostname(), pid=os.getpid(), version=__version__,
-            parts=(*sorted(self.parts), *((sessions.KEYLESS,) if self.keyless else ())),
+            parts=(*sorted(self.parts), *((KEYLESS,) if self.keyless else ())),
         )  # fmt: skip
         await self._store.write(lambda: sessions.server_seen(mine, now))
         # One process owns a file: another server that it names is gone, or serves the original of this copy.
-        shared = self._store.driver.is_shared
-        seen = await self._store.read(lambda: sessions.servers(now - SILENT)) if shared else [mine]
+        seen = await self.servers() if self._store.driver.is_shared else [mine]
         self._answers.servers = sorted({server.url for server in seen if server.url and "gateway" in server.parts})
         return BEAT
+
+    async def servers(self) -> list[ServerProcess]:
+        """Return the servers that were seen lately."""
+        since = self._env.now() - SILENT
+        return await self._store.read(lambda: sessions.servers(since))
 
     async def leave(self) -> None:
         """This server goes; workers are told of it no more."""

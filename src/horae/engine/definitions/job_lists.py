@@ -16,7 +16,7 @@ from horae.features.rollouts.store import rollouts
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Page, shown_time
-from horae.model.definitions.job import JobVersion, Spec
+from horae.model.definitions.job import Job, JobVersion, Spec
 from horae.model.definitions.job_view import AutoPaused, JobDiffView, JobVersionView, JobView
 from horae.model.definitions.reading.diff import differences
 from horae.model.fields.values import a_text
@@ -102,6 +102,15 @@ class JobLists:
         following = min((at for at in runs.values() if at is not None), default=None)
         idle = following is None and view.status == "scheduled"
         return structs.replace(view, next_fire_at=shown_time(following), status="idle" if idle else view.status)
+
+    async def find(self, namespace: int, ref: str) -> Job:
+        """Return a job's definition; of a deleted one by its id. Raises NotFound, Forbidden."""
+        return (await find_job(self._store, namespace, ref)).job
+
+    async def named(self, namespace: int, name: str) -> Job | None:
+        """Return the job that bears a name now."""
+        stored = await self._store.job_named(namespace, name)
+        return None if stored is None else stored.job
 
     async def versions(self, namespace: int, ref: str) -> list[JobVersionView]:
         """All versions, newest first, with their shares while a rollout is on."""

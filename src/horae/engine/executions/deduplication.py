@@ -5,7 +5,7 @@ from msgspec import structs
 from horae.model.definitions.job import Spec
 from horae.model.executions.deduplication import batch_of
 from horae.model.executions.deduplication_keys import meetings_of, refuse_timed, unique_of
-from horae.store.executions.entering.submission import NewExecution
+from horae.model.executions.submission import NewExecution
 
 
 def whole_params(item: bytes, spec: Spec, *, retries: bool) -> bytes:

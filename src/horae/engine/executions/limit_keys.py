@@ -7,9 +7,9 @@ from msgspec import structs
 from horae.errors import BadInput
 from horae.model.admission.limit_keys import common_keys, envelope_keys
 from horae.model.definitions.job import Spec
+from horae.model.executions.submission import NewExecution
 from horae.model.fleet.protocol import Submit
 from horae.store.definitions.jobs import StoredJob
-from horae.store.executions.entering.submission import NewExecution
 
 MIXED = "mixed"  # the keys of a lot whose items do not share them
 

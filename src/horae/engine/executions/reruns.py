@@ -12,11 +12,11 @@ from horae.errors import BadInput, Conflict
 from horae.features.dead_letters.engine.retries import edited
 from horae.features.dead_letters.engine.stories import letter_of
 from horae.model.executions.execution import FINAL, Extra, Rerun
+from horae.model.executions.submission import Receipt
 from horae.model.fleet.protocol import Submit
 from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.rerun import FAILED
 from horae.store.contract import Store
-from horae.store.executions.entering.submission import Receipt
 from horae.store.executions.leaving import dead_letters
 from horae.store.workflows import reads as flow_reads
 

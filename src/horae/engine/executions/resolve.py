@@ -26,11 +26,11 @@ from horae.model.executions.execution import Extra
 from horae.model.executions.lot_items import refuse_submission
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.executions.retry_key import by_retry
+from horae.model.executions.submission import Idempotency, NewExecution, NewLot, Submission
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared
 from horae.model.fleet.protocol import Submit
 from horae.store.contract import Store
 from horae.store.definitions.jobs import StoredJob
-from horae.store.executions.entering.submission import Idempotency, NewExecution, NewLot, Submission
 
 MOST_KEY = 256
 BY_NAME = ("submit", "trigger", "child")  # origins of executions that somebody asks for by a job's name

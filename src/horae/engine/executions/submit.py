@@ -21,10 +21,7 @@ from horae.model.base.buckets import Buckets
 from horae.model.base.event import Event
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
-from horae.model.fleet.protocol import Submit
-from horae.store.contract import Store
-from horae.store.executions.entering.repeats import TwinRequests
-from horae.store.executions.entering.submission import (
+from horae.model.executions.submission import (
     Asked,
     Idempotency,
     NewExecution,
@@ -34,6 +31,9 @@ from horae.store.executions.entering.submission import (
     Submission,
     Submitted,
 )
+from horae.model.fleet.protocol import Submit
+from horae.store.contract import Store
+from horae.store.executions.entering.repeats import TwinRequests
 from horae.store.executions.entering.submit import JobMoved
 
 RESOLVE_TRIES = 3

@@ -12,9 +12,10 @@ from horae.engine.tenancy.keys import NewKey
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, Unauthorized
 from horae.model.base.duration import DAY
+from horae.model.tenancy.keys import KeyGrant
 from horae.model.tenancy.principal import Principal
 from horae.store.contract import Store
-from horae.store.tenancy import enrolments, keys
+from horae.store.tenancy import enrolments
 
 LONGEST: Micros = 30 * DAY
 
@@ -37,7 +38,7 @@ class Enrolments:
         if not 0 < span <= LONGEST:
             raise BadInput("An enrolment lasts up to 30 days.", "Give a shorter expiresIn.", field="expiresIn")
         text, now = new_enrolment_token(), self._env.now()
-        grant = keys.Grant(namespace=who.namespace, role="worker", queues=tuple(queues), made_by=who.key or None)
+        grant = KeyGrant(namespace=who.namespace, role="worker", queues=tuple(queues), made_by=who.key or None)
         await self._store.write(lambda: enrolments.add_enrolment(digest_of(text), grant, now + span, now))
         return NewEnrolment(text, now + span)
 

@@ -40,11 +40,11 @@ from horae.features.statistics.engine.statistics import Statistics
 from horae.model.base.buckets import Buckets
 from horae.model.base.ids import execution_id
 from horae.model.executions.slice import Running
+from horae.model.executions.submission import Idempotency, Receipt
 from horae.model.fleet.deal import capacity
 from horae.model.fleet.protocol import ChildSubmit, Exchange, Range, Register, Registered, Request, Submit
 from horae.store.contract import Store
 from horae.store.executions.durable import steps
-from horae.store.executions.entering.submission import Idempotency, Receipt
 from horae.store.executions.leaving.report import Asked
 from horae.store.executions.log_lines import ATTEMPTS_KEPT, pack_all
 from horae.store.fleet import sessions

@@ -8,6 +8,7 @@ from horae.engine.tenancy.keys import Keys
 from horae.engine.tenancy.namespace_ends import NamespaceEnds
 from horae.engine.tenancy.namespace_erasures import NamespaceErasures
 from horae.engine.tenancy.namespaces import Namespaces
+from horae.engine.tenancy.repeats import Repeats
 from horae.engine.tenancy.request_rates import RequestRates
 from horae.env import Env
 from horae.features.audit_log.engine import AuditLog
@@ -36,6 +37,7 @@ class Entering(Seeing):
             NamespaceEnds(store, self._session_asked),
             self.archive,
         )
+        self.repeats = Repeats(env, store)
         self.request_rates = RequestRates(env, settings.request_rate)
         self.enrolments = Enrolments(env, store)
         passwords = Passwords()

@@ -10,6 +10,7 @@ from horae.engine.admission.limits import Limits
 from horae.engine.admission.placement.placer import Placer
 from horae.engine.admission.placement.preemptor import Preemptor
 from horae.engine.admission.placement.reserver import Reserver
+from horae.engine.admission.queue_views import QueueViews
 from horae.engine.admission.queues import Queues
 from horae.engine.admission.quotas import Quotas
 from horae.engine.admission.reranking import Reranker
@@ -31,6 +32,7 @@ class Gates(Ground):
         self.hold_watch = HoldWatch(env, store, directory, hints, self.clock)
         self.holds = Holds(env, store, directory, self.hold_watch, hints)
         self.queues = Queues(env, store, directory, hints, self.statistics.cancelled)
+        self.queue_views = QueueViews(store, directory, self.holds)
         self.reranker = Reranker(env, store, directory, hints)
         self.circuits = Circuits(env, store, self.id, directory, hints, self.clock)
         self.circuit_breakers = CircuitBreakers(env, store, self.circuits)

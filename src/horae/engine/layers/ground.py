@@ -10,6 +10,7 @@ from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.sealed import Seals
 from horae.engine.base.sealing import Sealer
 from horae.engine.base.sealing_check import SealingCheck
+from horae.engine.base.store_report import StoreReport
 from horae.engine.definitions.directory import Directory
 from horae.engine.fleet.room import Room
 from horae.engine.service import Service
@@ -35,6 +36,7 @@ class Ground:
         self.tracing: Tracing | None = None
         self.sealer = Sealer(env, store, settings.master_keys, settings.master_key_file, make=settings.make_master_key)
         self.sealing_check = SealingCheck(env, store, self.sealer)
+        self.store_report = StoreReport(env, store, self.sealing_check)
         self.secrets = Secrets(env, store, self.sealer)
         self.seals = Seals(self.sealer)
         self.hints = Hints(env, store, self.id)

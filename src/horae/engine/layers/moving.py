@@ -27,9 +27,9 @@ from horae.env import Env
 from horae.features.events.engine.intake import EventIntake
 from horae.features.statistics.engine.recount import Recounter
 from horae.model.executions.execution import Extra
+from horae.model.executions.submission import Receipt
 from horae.model.fleet.protocol import Submit
 from horae.store.contract import Store
-from horae.store.executions.entering.submission import Receipt
 from horae.store.executions.leaving.effects import Effects
 from horae.store.triggers.dependencies.starts import Started
 

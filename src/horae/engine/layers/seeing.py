@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from horae.engine.admission.held_keys import HeldKeys
 from horae.engine.base.gauges import Gauges
+from horae.engine.base.survey import Surveyor
 from horae.engine.executions.audit import Audit
 from horae.engine.fleet.autoscale import Autoscale
 from horae.engine.layers.handling import Handling
@@ -34,6 +35,7 @@ class Seeing(Handling):
         self.fire_counts = FireCounts(env, store)
         self.autoscale = Autoscale(env, store, self.directory)
         self.gauges = Gauges(env, store, self.id, self.statistics)
+        self.surveyor = Surveyor(env, store, self.hold_watch, self.workers)
         self.coming = Coming(env, store)
         self.overview = Overview(env, store, self.directory, self.gauges, self.coming, self.workers)
         self.job_statistics = JobStatistics(env, store)

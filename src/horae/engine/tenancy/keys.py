@@ -17,6 +17,7 @@ from horae.errors import BadInput, Busy, Conflict, Forbidden, NotFound, Unauthor
 from horae.model.admission.reading.limits import parse_rate
 from horae.model.base.controls import refuse_controls
 from horae.model.base.duration import DAY
+from horae.model.tenancy.keys import KeyGrant, StoredKey
 from horae.model.tenancy.principal import (
     DEFAULT_NAMESPACE,
     LOCAL,
@@ -44,13 +45,13 @@ LEAST_PRESET = 32  # characters: a preset key is as hard to guess as a made one
 
 Credential = tuple[Literal["key", "cookie"], bytes]  # its hash; a cookie is never taken for a key
 
-OF_INSTALLATION = keys.Grant(namespace=DEFAULT_NAMESPACE, role="admin", permissions=("installation",))
+OF_INSTALLATION = KeyGrant(namespace=DEFAULT_NAMESPACE, role="admin", permissions=("installation",))
 
 
 class NewKey(Struct, frozen=True):
     """A key that was just made; its text is shown this once."""
 
-    stored: keys.StoredKey
+    stored: StoredKey
     text: str
 
 
@@ -125,7 +126,7 @@ class Keys:
         known = await self._store.read(lambda: keys.one(id))
         if known is not None and known.hash == digest and known.valid(self._env.now()):
             return
-        stored = keys.StoredKey(
+        stored = StoredKey(
             id=id, hash=digest, name="preset administrator", grant=OF_INSTALLATION, created_at=self._env.now()
         )
         await self._store.write(lambda: keys.add(stored))
@@ -145,7 +146,7 @@ class Keys:
     ) -> NewKey:
         """Make a key, in somebody's name. Raises BadInput, and Forbidden for what is more than its maker has."""
         check_grant(by, namespace, role, permissions, queues, jobs)
-        grant = keys.Grant(
+        grant = KeyGrant(
             namespace=namespace, role=role, permissions=tuple(sorted(set(permissions))), queues=tuple(queues),
             jobs=tuple(jobs), made_by=by.key or None,
         )  # fmt: skip
@@ -157,16 +158,16 @@ class Keys:
         await self._store.write(lambda: keys.add(new.stored))
         return new
 
-    def _make(self, name: str, grant: keys.Grant, expires_at: Instant | None, rate: str | None = None) -> NewKey:
+    def _make(self, name: str, grant: KeyGrant, expires_at: Instant | None, rate: str | None = None) -> NewKey:
         refuse_controls(name, "name")
         id, text = new_key_text()
-        stored = keys.StoredKey(
+        stored = StoredKey(
             id=id, hash=digest_of(text), name=name, grant=grant, created_at=self._env.now(), expires_at=expires_at,
             rate=rate,
         )  # fmt: skip
         return NewKey(stored, text)
 
-    async def list(self, namespace: int, after: str = "", limit: int = 100) -> list[keys.StoredKey]:
+    async def list(self, namespace: int, after: str = "", limit: int = 100) -> list[StoredKey]:
         """Keys of a namespace, those that have ended included, in the order of their ids."""
         return await self._store.read(lambda: keys.page(namespace, after, limit))
 
@@ -185,7 +186,7 @@ class Keys:
         self.forget()
         return new
 
-    async def _own(self, namespace: int, id: str, by: Principal) -> keys.StoredKey:
+    async def _own(self, namespace: int, id: str, by: Principal) -> StoredKey:
         """A valid key of a namespace, which may not be worth more than who does something to it."""
         stored = await self._store.read(lambda: keys.one(id))
         if stored is None or stored.grant.namespace != namespace or not stored.valid(self._env.now()):
@@ -256,7 +257,7 @@ class Keys:
     def _is_over(self, known: Checked) -> bool:
         return known.expires_at is not None and self._env.now() >= known.expires_at
 
-    async def _admit(self, shown: Credential, stored: keys.StoredKey, csrf: str | None) -> Principal | None:
+    async def _admit(self, shown: Credential, stored: StoredKey, csrf: str | None) -> Principal | None:
         now = self._env.now()
         if not stored.valid(now):
             self._known.pop(shown, None)
@@ -269,7 +270,7 @@ class Keys:
         await self._note_use(stored, now)
         return who
 
-    async def _note_use(self, stored: keys.StoredKey, now: Instant) -> None:
+    async def _note_use(self, stored: StoredKey, now: Instant) -> None:
         since = now - NOTED_EVERY
         if stored.last_used_at is not None and stored.last_used_at > since:
             return
@@ -309,7 +310,7 @@ class Keys:
         maker = await self._store.read(lambda: keys.one(who.key)) if who.csrf else None
         code, now = new_code(), self._env.now()
         until = now + CODE_LIFE
-        grant = keys.Grant(
+        grant = KeyGrant(
             namespace=who.namespace, role=who.role, queues=who.queues, jobs=who.jobs,
             made_by=(maker and maker.grant.made_by) or who.key or None,
             permissions=tuple(sorted(who.permissions - _beyond(who.namespace))),
@@ -338,7 +339,7 @@ class Keys:
         return await self._store.write(lambda: keys.sign_out(digest, now))
 
 
-def _principal(stored: keys.StoredKey, csrf: str | None) -> Principal:
+def _principal(stored: StoredKey, csrf: str | None) -> Principal:
     grant = stored.grant
     return Principal(
         namespace=grant.namespace, namespace_name=grant.namespace_name, role=grant.role, key=stored.id,
@@ -347,7 +348,7 @@ def _principal(stored: keys.StoredKey, csrf: str | None) -> Principal:
     )  # fmt: skip
 
 
-def _allowance(stored: keys.StoredKey, is_browser: bool) -> Allowance | None:
+def _allowance(stored: StoredKey, is_browser: bool) -> Allowance | None:
     if stored.rate is None:
         return None
     rate = parse_rate(stored.rate, "rate")

@@ -10,7 +10,7 @@ from horae.engine.batcher import Batcher
 from horae.engine.tenancy.throttle import neighbourhood
 from horae.env import Env
 from horae.errors import StoreUnavailable
-from horae.features.audit_log.model.values import Checker, Entry, Head, Link, Outcome
+from horae.features.audit_log.model.values import Checker, Entry, Head, Link, Outcome, RowFilter
 from horae.features.audit_log.model.view import AuditRow, AuditVerdict, show_row
 from horae.features.audit_log.store import log as moves
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE, Principal
@@ -90,7 +90,7 @@ class AuditLog:
         """Finish what was asked for."""
         await self._batcher.close()
 
-    async def rows(self, asked: moves.Asked) -> list[AuditRow]:
+    async def rows(self, asked: RowFilter) -> list[AuditRow]:
         """What was done, newest first."""
         return [show_row(link, name) for link, name in await self._store.read(lambda: moves.rows(asked))]
 

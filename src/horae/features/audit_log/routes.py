@@ -7,8 +7,8 @@ from msgspec import Meta, field
 from horae.engine.executions.audit import ExecutionsAudit
 from horae.engine.triggers.audit_fires import FiresAudit
 from horae.errors import BadInput, NotFound
+from horae.features.audit_log.model.values import RowFilter
 from horae.features.audit_log.model.view import AuditRow, AuditVerdict
-from horae.features.audit_log.store.log import Asked
 from horae.model.base.instant import EARLIEST, LATEST, parse_instant
 from horae.model.base.view import Page
 from horae.server.access import ADMIN, INSTALLATION, OVERSEE, VIEW
@@ -46,7 +46,7 @@ class LogRows(Paged, frozen=True, kw_only=True):
 @get(f"{API}/audit/log", "audit.log", Page[AuditRow], access=ADMIN, scope=closed)
 async def read_log(call: Call, query: LogRows) -> Reply:
     """Tell who did what, newest first: what was changed by people and programs, before and after."""
-    asked = Asked(
+    asked = RowFilter(
         before=_place(query.cursor), limit=query.limit + 1, namespace=call.namespace,
         since=EARLIEST if query.from_ is None else parse_instant(query.from_, field="from"),
         until=LATEST if query.to is None else parse_instant(query.to, field="to"),

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
+from horae.engine.base.survey import MOST_HOLDERS, Survey
 from horae.server.metrics.families import bounded, gauge
-from horae.server.metrics.looked import MOST_HOLDERS, Looked
+from horae.server.metrics.looked import Looked
 
 
 class Shown(Collector):
@@ -20,11 +21,15 @@ class Shown(Collector):
     def show(self, looked: Looked | None, *, away: bool = False) -> None:
         self.looked, self.away = looked, away
         if looked is not None:
-            self.names.update(looked.namespaces)
+            self.names.update(looked.survey.namespaces)
 
     @property
     def _said(self) -> Looked:
         return self.looked or Looked()
+
+    @property
+    def _survey(self) -> Survey:
+        return self._said.survey
 
     def _number(self, name: str, told: str, value: float) -> Metric:
         return gauge(name, told, {} if self.looked is None else value)
@@ -35,37 +40,37 @@ class Shown(Collector):
         yield from self._limits()
         yield from self._jobs()
         told = "Triggers that cannot be decided; they are tried again every minute, and the log and their jobs say why."
-        yield self._number("troubled_triggers", told, self._said.troubled)
+        yield self._number("troubled_triggers", told, self._survey.troubled)
         told = "Watched places that cannot be looked at; they are tried again, and the log says why."
         yield self._number("troubled_watches", told, self._said.watches)
 
     def _queues(self) -> Iterator[Metric]:
-        looked, labels = self._said, ["namespace", "queue"]
-        yield gauge("queued_executions", "Executions queued, by queue.", bounded(looked.queued, 2), labels)
+        survey, labels = self._survey, ["namespace", "queue"]
+        yield gauge("queued_executions", "Executions queued, by queue.", bounded(survey.queued, 2), labels)
         told = "How long the oldest of what is queued has been queued, by queue."
-        yield gauge("oldest_queued_seconds", told, bounded(looked.oldest, 2, together=max), labels)
+        yield gauge("oldest_queued_seconds", told, bounded(survey.oldest, 2, together=max), labels)
         told = "1 for each queue of which nothing is started, by a hold or a maintenance window."
-        yield gauge("held_queues", told, bounded(looked.held, 2), labels)
+        yield gauge("held_queues", told, bounded(survey.held, 2), labels)
 
     def _workers(self) -> Iterator[Metric]:
-        looked = self._said
-        yield gauge("workers", "Workers, by status.", bounded(looked.workers, 1), ["namespace", "status"])
+        survey = self._survey
+        yield gauge("workers", "Workers, by status.", bounded(survey.workers, 1), ["namespace", "status"])
         told = "Slots of workers that are there, by whether something runs in them: busy or idle."
-        yield gauge("worker_slots", told, bounded(looked.slots, 1), ["namespace", "state"])
+        yield gauge("worker_slots", told, bounded(survey.slots, 1), ["namespace", "state"])
 
     def _limits(self) -> Iterator[Metric]:
-        looked, labels = self._said, ["namespace", "queue"]
+        survey, labels = self._survey, ["namespace", "queue"]
         told = "Executions that run under the limit of a queue, or of a namespace (no queue)."
-        yield gauge("limit_used", told, bounded(looked.used, 2), labels)
+        yield gauge("limit_used", told, bounded(survey.used, 2), labels)
         told = "How many of them may run at once."
-        yield gauge("limit_size", told, bounded(looked.limits, 2, order=looked.used), labels)
+        yield gauge("limit_size", told, bounded(survey.limits, 2, order=survey.used), labels)
         told = f"Entries of executions that hold limits by key and sequences; {MOST_HOLDERS} stands for more."
-        yield self._number("limit_holders", told, looked.holders)
+        yield self._number("limit_holders", told, survey.holders)
 
     def _jobs(self) -> Iterator[Metric]:
         looked, by_job = self._said, ["namespace", "job_name", "state"]
         told = "Circuits of jobs that are open or half-open, by job and state."
-        yield gauge("circuits", told, bounded(looked.circuits, 2), by_job)
+        yield gauge("circuits", told, bounded(self._survey.circuits, 2), by_job)
         told = (
             "Backfills that are not completed, by job and state: running, paused, or cancelled with executions to end."
         )

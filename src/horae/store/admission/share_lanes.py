@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from msgspec import structs
 
 from horae.env import Instant
+from horae.model.executions.submission import NewExecution
 from horae.store.base.shelves import Columns
-from horae.store.executions.entering.submission import NewExecution
 from horae.store.script import ForEach, Script, Statement
 
 FIND = Statement(

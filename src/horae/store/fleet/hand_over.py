@@ -14,10 +14,10 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.executions.submission import Submission, Submitted
 from horae.store.admission.coarse import is_open
 from horae.store.base import shelves
 from horae.store.executions.bounds import bounded
-from horae.store.executions.entering.submission import Submission, Submitted
 from horae.store.executions.entering.submit import if_nothing_is_known
 from horae.store.executions.parcels import first_wake, heads, is_keyed, shelved, written
 from horae.store.fleet.dealing import dealt

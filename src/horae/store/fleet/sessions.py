@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.fleet.protocol import Register
+from horae.model.fleet.server import ServerProcess
 from horae.model.fleet.session import NOTHING_SEEN, Session, SessionState, capabilities_of
 from horae.store.script import Among, Fetch, ForEach, Row, Script, Statement
 
@@ -185,38 +186,17 @@ def end_old_epochs(current: int, now: Instant) -> Script[list[UUID]]:
     return [row[0] for row in rows]
 
 
-KEYLESS = "keyless"  # among its parts: a server that cannot open what is sealed in the store
-
-
-class Server(Struct, frozen=True, kw_only=True):
-    """A process that serves the store; one without HTTP has no URL."""
-
-    id: UUID
-    url: str
-    host: str
-    pid: int
-    version: str
-    parts: tuple[str, ...]
-    started_at: Instant = 0
-    last_seen: Instant = 0
-
-    @property
-    def place(self) -> str:
-        """Where it is found."""
-        return self.url or f"{self.host}, process {self.pid}"
-
-
-def server_seen(server: Server, now: Instant) -> Script[None]:
-    """A server says that it is there."""
+def server_seen(server: ServerProcess, now: Instant) -> Script[None]:
+    """Note that a server runs."""
     parts = ",".join(server.parts)
     yield Fetch(SERVER, (server.id, server.url, server.host, server.pid, server.version, parts, now))
 
 
-def servers(seen_after: Instant) -> Script[list[Server]]:
-    """Servers seen lately."""
+def servers(seen_after: Instant) -> Script[list[ServerProcess]]:
+    """Return the servers seen since an instant."""
     rows = yield Fetch(SERVERS, (seen_after,))
     return [
-        Server(
+        ServerProcess(
             id=id, url=url, host=host, pid=pid, version=version, parts=tuple(filter(None, parts.split(","))),
             started_at=started_at, last_seen=last_seen,
         )

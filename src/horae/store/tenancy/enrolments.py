@@ -1,8 +1,9 @@
 """Enrolments: tokens with which a worker gets a key of its own, once."""
 
 from horae.env import Instant
+from horae.model.tenancy.keys import KeyGrant, StoredKey
 from horae.store.script import Fetch, Script, Statement
-from horae.store.tenancy.keys import Grant, StoredKey, add, grant_of, row_of
+from horae.store.tenancy.keys import add, grant_of, row_of
 
 ADD = Statement(
     "add_enrolment",
@@ -18,7 +19,7 @@ USE = Statement(
 )
 
 
-def add_enrolment(hash: bytes, grant: Grant, until: Instant, now: Instant) -> Script[None]:
+def add_enrolment(hash: bytes, grant: KeyGrant, until: Instant, now: Instant) -> Script[None]:
     """Write a token's hash, and forget those that nobody used."""
     yield Fetch(OLD, (now,))
     yield Fetch(ADD, (hash, *row_of(grant), until))

@@ -7,6 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.executions.submission import Idempotency
+from horae.model.tenancy.keys import KeyGrant, StoredKey
 from horae.store.script import Again, Fetch, Lock, Row, Script, Statement
 
 _KEY = (
@@ -105,44 +107,6 @@ RELEASE = Statement(
 _LIST = msgspec.json.Decoder(tuple[str, ...])
 
 
-class Grant(Struct, frozen=True, kw_only=True):
-    """What a credential is for."""
-
-    namespace: int
-    role: str
-    permissions: tuple[str, ...] = ()  # beyond what the role brings
-    queues: tuple[str, ...] = ()
-    jobs: tuple[str, ...] = ()
-    made_by: str | None = None  # the id of the key that made it
-    namespace_name: str = ""  # as read
-
-
-class StoredKey(Struct, frozen=True, kw_only=True):
-    """A key as stored: everything but its secret."""
-
-    id: str
-    hash: bytes
-    name: str
-    grant: Grant
-    created_at: Instant
-    expires_at: Instant | None = None
-    last_used_at: Instant | None = None
-    revoked_at: Instant | None = None
-    replaced_by: str | None = None
-    rate: str | None = None  # how often it may ask, as 100/1s
-
-    def valid(self, now: Instant) -> bool:
-        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
-
-
-class Scope(Struct, frozen=True):
-    """Within what an idempotency key is one request."""
-
-    namespace: int
-    route: str
-    key: str
-
-
 class Mine(Struct, frozen=True):
     """The key was free: run the request, then keep its answer or release the key."""
 
@@ -191,16 +155,16 @@ def _stored(row: Row) -> StoredKey:
     )  # fmt: skip
 
 
-def grant_of(row: Row) -> Grant:
+def grant_of(row: Row) -> KeyGrant:
     """What a credential is for, as it is stored."""
     permissions, queues, jobs = (_LIST.decode(text) for text in row[2:5])
-    return Grant(
+    return KeyGrant(
         namespace=row[0], role=row[1], permissions=permissions, queues=queues, jobs=jobs, made_by=row[5],
         namespace_name=row[6] or "",
     )  # fmt: skip
 
 
-def row_of(grant: Grant) -> Row:
+def row_of(grant: KeyGrant) -> Row:
     """The same as it is written; the name of the namespace is not."""
     lists = (msgspec.json.encode(each).decode() for each in (grant.permissions, grant.queues, grant.jobs))
     return (grant.namespace, grant.role, *lists, grant.made_by)
@@ -235,7 +199,7 @@ def used(id: str, now: Instant, unless_since: Instant) -> Script[None]:
     yield Fetch(USED, (id, now, unless_since))
 
 
-def add_code(hash: bytes, grant: Grant, until: Instant, now: Instant) -> Script[None]:
+def add_code(hash: bytes, grant: KeyGrant, until: Instant, now: Instant) -> Script[None]:
     """Write a sign-in code and forget those that nobody used."""
     yield Fetch(OLD_CODES, (now,))
     yield Fetch(ADD_CODE, (hash, *row_of(grant), until))
@@ -277,24 +241,24 @@ def sign_out(cookie: bytes, now: Instant) -> Script[None]:
         yield Fetch(REVOKE_ANY, (row[0], now))
 
 
-def reserve(scope: Scope, body_hash: bytes, until: Instant, now: Instant) -> Script[Mine | Known]:
-    """Take an idempotency key, or tell what became of the request that has it."""
-    where = (scope.namespace, scope.route, scope.key)
+def reserve(asked: Idempotency, running_until: Instant, now: Instant) -> Script[Mine | Known]:
+    """Reserve an idempotency key, or return what became of the request that has it."""
+    where = (asked.namespace, asked.route, asked.key)
     yield Fetch(FREE, (*where, now))
-    if (yield Fetch(RESERVE, (*where, body_hash, until, now))):
+    if (yield Fetch(RESERVE, (*where, asked.body_hash, running_until, now))):
         return Mine(now)
     rows = yield Fetch(RESERVED, where)
     if not rows:  # gone meanwhile: it may be ours now
         raise Again
     stored, status, answer = rows[0]
-    return Known(bytes(stored) == body_hash, status, None if answer is None else bytes(answer))
+    return Known(bytes(stored) == asked.body_hash, status, None if answer is None else bytes(answer))
 
 
-def keep(scope: Scope, mine: Mine, status: int, answer: bytes, until: Instant) -> Script[None]:
-    """Remember the answer of a request whose key is ours."""
-    yield Fetch(KEEP, (scope.namespace, scope.route, scope.key, mine.since, status, answer, until))
+def keep(asked: Idempotency, mine: Mine, status: int, answer: bytes) -> Script[None]:
+    """Keep the answer of a request whose key is reserved."""
+    yield Fetch(KEEP, (asked.namespace, asked.route, asked.key, mine.since, status, answer, asked.until))
 
 
-def release(scope: Scope, mine: Mine) -> Script[None]:
-    """Give a key of ours back: the request changed nothing."""
-    yield Fetch(RELEASE, (scope.namespace, scope.route, scope.key, mine.since))
+def release(asked: Idempotency, mine: Mine) -> Script[None]:
+    """Free a reserved key: the request changed nothing."""
+    yield Fetch(RELEASE, (asked.namespace, asked.route, asked.key, mine.since))

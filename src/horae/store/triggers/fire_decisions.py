@@ -9,6 +9,7 @@ from horae.env import Instant
 from horae.errors import BadInput, Costly
 from horae.model.executions.deadline import deadline_after
 from horae.model.executions.execution import Extra
+from horae.model.executions.submission import NewExecution
 from horae.model.expressions.meter import ITEM_STEPS, Meter, shared
 from horae.model.expressions.template import TooCostly
 from horae.model.triggers.calendars.compiled import Calendar
@@ -18,7 +19,6 @@ from horae.model.triggers.decisions.by_calendar import decide_by_calendar
 from horae.model.triggers.decisions.decide import Decision, Fire
 from horae.model.triggers.decisions.params import fill_fire_params, fire_scope
 from horae.model.triggers.decisions.rules import due_at
-from horae.store.executions.entering.submission import NewExecution
 from horae.store.script import Script
 from horae.store.triggers import calendars, turns
 from horae.store.triggers.due import Due, Trouble

@@ -10,8 +10,8 @@ from horae.model.base.ids import execution_id, parcel_ids
 from horae.model.base.packing import Packed, pack
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Envelope, Parcel, loads
+from horae.model.executions.submission import NewExecution
 from horae.model.triggers.decisions.decide import Fire
-from horae.store.executions.entering.submission import NewExecution
 from horae.store.triggers.fire_decisions import Decided
 
 _SOMEBODY = UUID(int=0)

@@ -14,10 +14,10 @@ from horae.errors import HoraeError, OverQuota
 from horae.model.admission.quota import UNBOUNDED, Bounds
 from horae.model.definitions.job import Spec
 from horae.model.executions.deduplication_keys import unique_of
+from horae.model.executions.submission import NewExecution, Receipt
 from horae.model.triggers.decisions.decide import Decision, LedgerRun, due_after
 from horae.store.admission import quotas
 from horae.store.executions.deduplication import meetings
-from horae.store.executions.entering.submission import NewExecution, Receipt
 from horae.store.script import ForEach, Script
 from horae.store.triggers.delays import NO_DELAYS, Delays
 from horae.store.triggers.dependencies.starts import NewId, Started

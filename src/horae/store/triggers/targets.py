@@ -24,7 +24,7 @@ from horae.model.definitions.job import JobState, Spec
 from horae.model.executions.deduplication import batch_of
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
-from horae.store.executions.entering.submission import NewExecution
+from horae.model.executions.submission import NewExecution
 from horae.store.script import Among, Row, Script, Statement
 
 # A statement that selects COLUMNS from a job `j` with JOINED beside it reads targets with `read_target`.

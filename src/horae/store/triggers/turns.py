@@ -19,10 +19,10 @@ from horae.model.executions.execution import Extra, WaitReason
 from horae.model.executions.parcel import Parcel, extra_of
 from horae.model.executions.settle import Finished
 from horae.model.executions.slice import Waiting, part
+from horae.model.executions.submission import NewExecution
 from horae.model.triggers.decisions.rules import Rules
 from horae.store.base import shelves
 from horae.store.executions.bounds import bounded
-from horae.store.executions.entering.submission import NewExecution
 from horae.store.executions.parcels import read_parcels, written
 from horae.store.executions.promote import Promoted, Ranker, least_ranks, to_queue
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement, Together

@@ -17,6 +17,7 @@ from horae.model.documents.schema import checker_of
 from horae.model.executions.execution import Extra, Rerun
 from horae.model.executions.parcel import MAX_ITEM, Envelope, Parcel, loads, make_parcel
 from horae.model.executions.slice import Queued, Slice, Waiting
+from horae.model.executions.submission import NewExecution
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_blamed, shared
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions.flow import Ended, Pin, Start
@@ -25,7 +26,6 @@ from horae.store.base import shelves
 from horae.store.base.deferred import Change
 from horae.store.executions.bounds import bounded
 from horae.store.executions.entering.placing import place
-from horae.store.executions.entering.submission import NewExecution
 from horae.store.executions.parcels import first_wake, heads, shelved, written
 from horae.store.script import Insert, Script
 from horae.store.triggers.dependencies.starts import NewId, Started

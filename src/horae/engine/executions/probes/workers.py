@@ -7,6 +7,7 @@ from horae.model.admission.placement.placement import fits, missing_from, read_n
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.gates import Blocker, closed
 from horae.model.executions.hint import WORKFLOW, Offer, why_queued
+from horae.model.fleet.server import KEYLESS
 from horae.model.fleet.session import Session
 from horae.model.fleet.suspects import Company, is_suspect
 from horae.store.executions.reads import explain_reads
@@ -41,7 +42,7 @@ async def no_key(sources: Sources, case: Case) -> list[Blocker]:
         return []
     servers = await sources.store.read(lambda: sessions.servers(case.now - SILENT))
     gateways = [server for server in servers if "gateway" in server.parts]
-    lacking = [server.place for server in gateways if sessions.KEYLESS in server.parts]
+    lacking = [server.place for server in gateways if KEYLESS in server.parts]
     if sources.directory.keyless and not lacking:
         lacking = ["this server"]
     if not lacking:

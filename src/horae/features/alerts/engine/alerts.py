@@ -63,6 +63,10 @@ class Alerts:
         """Tries of this server, by what came of them; one that is pending is tried again."""
         return self.delivery.deliveries
 
+    async def firing(self) -> dict[tuple[int, str], int]:
+        """Count the alerts that are not over, by namespace and severity."""
+        return await self._store.read(moves.firing)
+
     async def list(
         self,
         namespace: int,

@@ -17,6 +17,8 @@ from horae.features.archive.engine.files import discard
 from horae.features.archive.engine.writing import Writing
 from horae.features.archive.store import archives
 from horae.model.base.ids import execution_id
+from horae.model.base.instant import format_instant
+from horae.model.base.store_view import TroubleView
 from horae.model.tenancy.namespace import Outcome, Retention
 from horae.store.contract import Store
 from horae.store.executions.reads import sweep
@@ -56,6 +58,11 @@ class Archiver:
     @property
     def is_failing(self) -> bool:
         return bool(self._troubles or self._unread)
+
+    async def trouble(self) -> TroubleView | None:
+        """Return why nothing can be archived; None while nothing is wrong."""
+        found = await self._store.read(lambda: sweep.trouble_of(DUTY))
+        return None if found is None else TroubleView(problem=found[0], since=format_instant(found[1]))
 
     async def step(self) -> Wait:
         """Go on in each namespace of which something is archived."""

@@ -112,3 +112,16 @@ class Checker:
 
     def _break(self, seq: int, why: str) -> None:
         self.broken = Broken(seq=seq, why=why)
+
+
+class RowFilter(Struct, frozen=True, kw_only=True):
+    """The rows to read, newest first."""
+
+    before: int
+    since: int
+    until: int
+    limit: int
+    namespace: int
+    action: str = ""  # "jobs.edit", or "jobs." for all that begin so
+    actor: str = ""
+    target: str = ""  # "jobs/etl" and what it holds, or "jobs" for all of a noun

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct
-
-from horae.features.audit_log.model.values import Entry, Head, Link, link
+from horae.features.audit_log.model.values import Entry, Head, Link, RowFilter, link
 from horae.store.script import ColumnType, Fetch, Insert, Lock, Row, Script, Statement
 
 Sign = Callable[[bytes], bytes]
@@ -45,19 +43,6 @@ COLUMNS: tuple[tuple[str, ColumnType], ...] = (
 )  # fmt: skip
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    """Which rows, newest first."""
-
-    before: int
-    since: int
-    until: int
-    limit: int
-    namespace: int
-    action: str = ""  # "jobs.edit", or "jobs." for all that begin so
-    actor: str = ""
-    target: str = ""  # "jobs/etl" and what it holds, or "jobs" for all of a noun
-
-
 def append(entries: Sequence[Entry], sign: Sign) -> Script[list[int]]:
     """Put entries at the end; tells their places."""
     yield Lock(("audit-log",))
@@ -83,7 +68,7 @@ def chain(after: int, limit: int) -> Script[tuple[Head, list[Link]]]:
     return end, [_link(row) for row in (yield Fetch(CHAIN, (after, limit)))]
 
 
-def rows(asked: Asked) -> Script[list[tuple[Link, str]]]:
+def rows(asked: RowFilter) -> Script[list[tuple[Link, str]]]:
     """What was done, newest first, with the name of its namespace."""
     action = f"{asked.action}%" if asked.action.endswith(".") else asked.action
     params = (asked.before, asked.since, asked.until, asked.limit, asked.namespace, action)

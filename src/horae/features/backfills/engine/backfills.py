@@ -31,6 +31,7 @@ from horae.store.script import Script
 from horae.store.triggers import ledger
 
 AHEAD = 60 * SECOND  # how far `to` may lie ahead, for clocks that differ
+MOST_UNFINISHED = 1_000  # jobs and states that are counted
 LAST = UUID(int=2**128 - 1)
 FIRST = UUID(int=0)
 _BOUNDS = "`from` is the first instant that counts, `to` the first that does not."
@@ -48,6 +49,16 @@ class Asked(Struct, frozen=True, kw_only=True):
     force: bool = False
     priority: int | None = None
     params: bytes | None = None
+
+
+class Unfinished(Struct, frozen=True):
+    """The backfills of one job in one state that are not completed, and how their fires stand."""
+
+    namespace: int
+    job: str
+    state: BackfillState
+    backfills: int
+    fires: dict[str, int]
 
 
 class Backfills:
@@ -107,6 +118,11 @@ class Backfills:
         found = await self._store.read(lambda: moves.page(namespace, before, of, state, limit + 1))
         following = make_cursor(found[limit - 1].id) if len(found) > limit else None
         return Page(items=await self._shown(found[:limit]), next_cursor=following)
+
+    async def unfinished(self) -> "list_of[Unfinished]":
+        """Count the backfills of all namespaces that are not completed."""
+        found = await self._store.read(lambda: moves.standing(MOST_UNFINISHED))
+        return [Unfinished(one.namespace, one.job, one.state, one.backfills, _by_standing(one.counts)) for one in found]
 
     async def runs(
         self, namespace: int, ref: str | UUID, *, limit: int = 50, cursor: str | None = None
@@ -227,6 +243,13 @@ def _nothing_to_run(backfill: Backfill, job: Job) -> Script[HoraeError]:
     remedy = f"Did you mean {in_quotes(near)}?" if near else f"It has {in_quotes(names[:5])}."
     detail = f'Job "{job.name}" has no trigger "{backfill.trigger[:128]}" that fires at instants.'
     return NotFound(detail, remedy, field="trigger")
+
+
+def _by_standing(c: Counts) -> dict[str, int]:
+    return {
+        "to_come": c.to_come, "left_alone": c.already + c.unknown, "live": c.live, "succeeded": c.succeeded,
+        "failed": c.failed, "ended_otherwise": c.ended,
+    }  # fmt: skip
 
 
 def _range(asked: Asked, now: Instant) -> tuple[Instant, Instant]:

@@ -20,6 +20,7 @@ from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.deadline import deadline_after
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
+from horae.model.executions.submission import NewExecution
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_blamed, shared
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.calendars.resolve import no_such_calendar
@@ -31,7 +32,6 @@ from horae.store.admission.share_lanes import in_their_lanes
 from horae.store.base.live import live_among
 from horae.store.base.shelves import Columns, names
 from horae.store.executions.entering.placing import place
-from horae.store.executions.entering.submission import NewExecution
 from horae.store.executions.entering.submit import CURRENT
 from horae.store.executions.parcels import put_parcels
 from horae.store.script import Fetch, ForEach, Insert, Lock, Script, Statement

@@ -33,6 +33,10 @@ class Replays:
         """`wake` is called when there is work."""
         self._env, self._store, self._letters, self._wake = env, store, letters, wake
 
+    async def counts(self) -> dict[tuple[int, str], int]:
+        """Count the replays that have not ended, by namespace and state."""
+        return await self._store.read(moves.standing)
+
     async def create(
         self,
         namespace: int,

@@ -12,11 +12,11 @@ from horae.model.base.duration import DAY
 from horae.model.base.show import RETRY_KEY
 from horae.model.documents.merge import merge
 from horae.model.executions.execution import CANCELLED, Execution, Extra, Rerun
+from horae.model.executions.submission import Receipt
 from horae.model.fleet.protocol import Submit
 from horae.model.tenancy.sealed import is_sealed
 from horae.model.workflows.decisions.rerun import FAILED
 from horae.store.contract import Store
-from horae.store.executions.entering.submission import Receipt
 from horae.store.executions.leaving import dead_letters as moves
 from horae.store.executions.reads import execution_reads as reads
 from horae.store.workflows import rows as flow_rows

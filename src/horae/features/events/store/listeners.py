@@ -12,6 +12,7 @@ from horae.errors import Costly
 from horae.model.executions.deadline import deadline_after
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
+from horae.model.executions.submission import NewExecution
 from horae.model.expressions.meter import refuse_blamed
 from horae.model.expressions.template import TemplateError
 from horae.model.triggers.calendars.compiled import Calendar
@@ -22,7 +23,6 @@ from horae.store.admission.share_lanes import in_their_lanes
 from horae.store.base.live import live_among
 from horae.store.base.shelves import Columns
 from horae.store.executions.entering.placing import place
-from horae.store.executions.entering.submission import NewExecution
 from horae.store.executions.parcels import put_parcels
 from horae.store.script import ForEach, Insert, Row, Script, Statement
 from horae.store.triggers import calendars, turns

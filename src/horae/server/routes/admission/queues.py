@@ -1,16 +1,13 @@
 """Queues: where executions stand in line, and what decides who is next."""
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
 from horae.engine.admission.holds import MOST_REASON
 from horae.errors import Conflict, NotFound
-from horae.model.admission.hold_view import HoldView
 from horae.model.admission.queue import Queue
-from horae.model.admission.reading.limits import render_limit
-from horae.model.admission.reading.policy import show_policy
+from horae.model.admission.queue_view import QueueView
 from horae.model.admission.reading.queue import FIELDS
 from horae.model.base.view import View, Whole
 from horae.server.access import EDIT, OPERATE, VIEW
@@ -20,39 +17,6 @@ from horae.server.reading.queries import Query, Text
 from horae.server.reply import Reply, ok
 from horae.server.route import API, CHANGES, get, patch, post, put
 from horae.server.scopes import by_queue, closed
-from horae.store.admission.holds import running
-from horae.store.executions.reads.depths import depths
-
-
-class LaneView(View, frozen=True, kw_only=True):
-    """A part of a queue that every claim treats alike; `queued` executions wait in it."""
-
-    needs: list[str]
-    share: str
-    queued: int
-
-
-class QueueView(View, frozen=True, kw_only=True):
-    """A named queue; its `lanes` are those with most in them, a hundred at most.
-
-    Its `state` is active; paused until it is resumed; held while something of `holds` keeps it from starting anything;
-    or draining, when it accepts nothing new.
-    """
-
-    name: str
-    policy: Annotated[dict[str, Any], Meta(description="Its kind, and what that takes.")]
-    default: Annotated[bool, Meta(description="Jobs that name no queue go here.")] = False
-    max_queued: Annotated[int, Meta(description="How many executions it takes.")] | None = None
-    preempts: Annotated[bool, Meta(description="Whether what waits here takes the place of preemptible work.")] = False
-    concurrency: Annotated[int | None, Meta(description="How many run at once.")] = None
-    rate: Annotated[str | None, Meta(description="How often they start.")] = None
-    burst: int | None = None
-    sequence: Annotated[bool, Meta(description="They run one at a time, in order.")] = False
-    state: str
-    queued: int
-    running: int
-    lanes: list[LaneView]
-    holds: list[HoldView]
 
 
 class PurgedView(View, frozen=True, kw_only=True):
@@ -61,7 +25,6 @@ class PurgedView(View, frozen=True, kw_only=True):
     cancelled: int
 
 
-MOST_LANES = 100  # shown of a queue; those with most in them
 Policy = Annotated[
     str | dict[str, Any],
     Meta(
@@ -107,9 +70,7 @@ class Purge(Query, frozen=True, kw_only=True):
 @get(f"{API}/queues", "queues.list", Whole[QueueView], access=VIEW, scope=closed)
 async def list_queues(call: Call) -> Reply:
     """List queues with their lanes, how much is queued and runs in each, and what holds them now."""
-    directory = await call.node.store.directory()
-    view = await _viewer(call)
-    return ok(Whole(items=[view(queue) for queue in directory.queues if queue.namespace == call.namespace]))
+    return ok(Whole(items=await call.node.queue_views.list(call.namespace)))
 
 
 @get(f"{API}/queues/{{name}}", "queues.get", QueueView, access=VIEW, scope=by_queue, refuses=(NotFound,))
@@ -179,37 +140,4 @@ def _said(body: QueueBody) -> dict[str, Any]:
 
 
 async def _shown(call: Call, queue: Queue) -> Reply:
-    return ok((await _viewer(call))(queue))
-
-
-async def _viewer(call: Call) -> Callable[[Queue], QueueView]:
-    """How queues of a namespace are shown: everything that is counted is counted once."""
-    queued = await call.node.store.read(lambda: depths(call.namespace))
-    runs = await call.node.store.read(lambda: running(call.namespace))
-    holds = [hold for hold in await call.node.holds.list(call.namespace) if hold.state == "open"]
-    lanes = [lane for lane in call.node.directory.lanes.values() if lane.namespace == call.namespace]
-
-    def view(queue: Queue) -> QueueView:
-        own = [
-            LaneView(needs=sorted(lane.needs), share=lane.share, queued=queued.get(lane.id, 0))
-            for lane in lanes
-            if lane.queue == queue.id
-        ]
-        held = [hold for hold in holds if hold.queue in (None, queue.name)]
-        paused = any(hold.paused for hold in held)
-        return QueueView(
-            name=queue.name,
-            policy=show_policy(queue.policy),
-            default=queue.is_default,
-            max_queued=queue.spec.max_queued,
-            preempts=queue.spec.preempts,
-            **render_limit(queue.spec.limit),
-            sequence=queue.spec.limit.sequence,
-            state="paused" if paused else "held" if held else queue.state,
-            queued=sum(lane.queued for lane in own),
-            running=runs.get(queue.id, 0),
-            lanes=sorted(own, key=lambda lane: -lane.queued)[:MOST_LANES],
-            holds=held,
-        )
-
-    return view
+    return ok(await call.node.queue_views.of(queue))

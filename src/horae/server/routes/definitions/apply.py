@@ -33,8 +33,8 @@ async def by_documents(call: Call, arguments: Arguments) -> None:
     if body.calendars or body.templates:
         raise outside(call.who, "calendars and templates")
     for name in (one.get("name") for one in body.jobs or ()):
-        if isinstance(name, str) and (known := await call.node.store.job_named(call.namespace, name)) is not None:
-            check_job(known.job, name)
+        if isinstance(name, str) and (known := await call.node.jobs.named(call.namespace, name)) is not None:
+            check_job(known, name)
 
 
 @post(f"{API}/apply", "apply.all", AppliedListView, access=EDIT, scope=by_documents, audit=REQUEST, refuses=(Conflict,))

@@ -12,6 +12,7 @@ from horae.model.base.duration import parse_duration
 from horae.model.base.ids import index_of
 from horae.model.base.instant import parse_instant
 from horae.model.base.trace import Carried
+from horae.model.executions.submission import Receipt
 from horae.model.fleet.protocol import Submit
 from horae.server.call import Call
 from horae.server.problems import problem_document
@@ -19,7 +20,6 @@ from horae.server.reading.reading import decode
 from horae.server.reply import encode
 from horae.server.routes.executions.submission_body import MOST_ITEMS, NewExecution, Span, Submission, Trigger
 from horae.server.routes.executions.submission_view import Accepted, BulkAccepted, BulkItem
-from horae.store.executions.entering.submission import Receipt
 
 _ITEM = msgspec.json.Decoder(NewExecution)
 _NOTHING = Trigger()

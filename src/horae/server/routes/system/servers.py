@@ -5,16 +5,14 @@ from uuid import UUID
 
 from msgspec import Meta
 
-from horae.engine.base.presence import SILENT
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View, Whole
+from horae.model.fleet.server import KEYLESS, ServerProcess
 from horae.server.access import OVERSEE
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
 from horae.server.scopes import closed
-from horae.store.fleet import sessions
-from horae.store.fleet.sessions import Server
 
 
 class ServerView(View, frozen=True, kw_only=True):
@@ -33,11 +31,11 @@ class ServerView(View, frozen=True, kw_only=True):
     last_heartbeat: Time
 
     @classmethod
-    def of(cls, server: Server) -> "ServerView":
+    def of(cls, server: ServerProcess) -> "ServerView":
         return cls(
             server_id=server.id, url=server.url, host=server.host, pid=server.pid, version=server.version,
-            parts=tuple(part for part in server.parts if part != sessions.KEYLESS),
-            lacks_master_key=sessions.KEYLESS in server.parts, started_at=format_instant(server.started_at),
+            parts=tuple(part for part in server.parts if part != KEYLESS),
+            lacks_master_key=KEYLESS in server.parts, started_at=format_instant(server.started_at),
             last_heartbeat=format_instant(server.last_seen),
         )  # fmt: skip
 
@@ -45,6 +43,4 @@ class ServerView(View, frozen=True, kw_only=True):
 @get(f"{API}/servers", "servers.list", Whole[ServerView], access=OVERSEE, scope=closed)
 async def list_servers(call: Call) -> Reply:
     """List the servers that were heard of lately."""
-    since = call.node.env.now() - SILENT
-    servers = await call.node.store.read(lambda: sessions.servers(since))
-    return ok(Whole(items=[ServerView.of(server) for server in servers]))
+    return ok(Whole(items=[ServerView.of(server) for server in await call.node.presence.servers()]))

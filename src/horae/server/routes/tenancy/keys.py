@@ -10,6 +10,7 @@ from horae.errors import Conflict, Forbidden, NotFound
 from horae.model.base.duration import parse_duration
 from horae.model.base.instant import format_instant, parse_instant
 from horae.model.base.view import Page, Time, View, shown_time
+from horae.model.tenancy.keys import StoredKey
 from horae.model.tenancy.principal import Permission, Role
 from horae.server.access import ADMIN
 from horae.server.call import Call
@@ -18,7 +19,6 @@ from horae.server.reading.queries import Paged, Query
 from horae.server.reply import Reply, encode, nothing, ok
 from horae.server.route import API, REQUEST, delete, get, post
 from horae.server.scopes import closed
-from horae.store.tenancy.keys import StoredKey
 
 
 class KeyView(View, frozen=True, kw_only=True):

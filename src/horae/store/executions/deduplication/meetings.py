@@ -14,10 +14,10 @@ from horae.env import Instant, Micros
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.deduplication import Cache, Known, Meeting, Unique, judge_unique, remembers
 from horae.model.executions.parcel import Envelope, Parcel
+from horae.model.executions.submission import Asked, NewExecution, Receipt, UniqueKey
 from horae.store.base import shelves
 from horae.store.executions.deduplication import windows
 from horae.store.executions.deduplication.windows import Window
-from horae.store.executions.entering.submission import Asked, NewExecution, Receipt, UniqueKey
 from horae.store.executions.leaving import cancel
 from horae.store.script import Again, ForEach, Insert, Row, Script, Statement, Together
 from horae.store.triggers.dependencies.dependents import lock_around

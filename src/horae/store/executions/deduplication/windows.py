@@ -16,9 +16,9 @@ from horae.model.base.ids import parcel_id
 from horae.model.executions.deduplication import Batch, Debounce, batch_of, extended, fits
 from horae.model.executions.parcel import Parcel, encode_extras, make_parcel
 from horae.model.executions.slice import Waiting
+from horae.model.executions.submission import NewExecution
 from horae.store.base import shelves
 from horae.store.executions.bounds import bounded
-from horae.store.executions.entering.submission import NewExecution
 from horae.store.executions.parcels import written
 from horae.store.script import ForEach, Insert, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId

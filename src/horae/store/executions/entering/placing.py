@@ -8,7 +8,7 @@ import msgspec
 from horae.env import Instant
 from horae.model.base.ids import execution_id, parcel_id
 from horae.model.executions.parcel import Envelope, Parcel, loads, make_parcel
-from horae.store.executions.entering.submission import Asked, NewExecution, Receipt, UniqueKey
+from horae.model.executions.submission import Asked, NewExecution, Receipt, UniqueKey
 
 NOBODY: Mapping[int, Receipt | int] = {}
 

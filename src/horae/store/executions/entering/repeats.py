@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from horae.env import Instant
+from horae.model.executions.submission import Answered, Idempotency, Receipt, Repeated, Reused, Submission
 from horae.store.base import shelves
-from horae.store.executions.entering.submission import Answered, Idempotency, Receipt, Repeated, Reused, Submission
 from horae.store.script import Again, ForEach, Insert, Script, Statement
 
 IDEMPOTENT: shelves.Columns = (("namespace", "int"), ("route", "text"), ("key", "text"))

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from horae.model.base.ids import execution_id, index_of, parcel_of
-from horae.store.executions.entering.submission import Answered, Receipt, Repeated, Reused
+from horae.model.executions.submission import Answered, Receipt, Repeated, Reused
 from horae.store.executions.standing import Piece, pieces, standing
 from horae.store.script import Script
 

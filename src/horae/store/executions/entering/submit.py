@@ -15,12 +15,7 @@ from horae.model.admission.keys import KEYED, flags_of
 from horae.model.admission.quota import UNBOUNDED, Bounds
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.parcel import Parcel
-from horae.store.admission import quotas
-from horae.store.executions.deduplication import meetings
-from horae.store.executions.entering.placing import NOBODY, place
-from horae.store.executions.entering.repeats import known_requests, remember
-from horae.store.executions.entering.restating import as_they_stand
-from horae.store.executions.entering.submission import (
+from horae.model.executions.submission import (
     Answered,
     Asked,
     NewLot,
@@ -29,6 +24,11 @@ from horae.store.executions.entering.submission import (
     Submitted,
     UniqueKey,
 )
+from horae.store.admission import quotas
+from horae.store.executions.deduplication import meetings
+from horae.store.executions.entering.placing import NOBODY, place
+from horae.store.executions.entering.repeats import known_requests, remember
+from horae.store.executions.entering.restating import as_they_stand
 from horae.store.executions.entering.unique import name_keys, take_keys
 from horae.store.executions.parcels import enter_parcels, put_parcels
 from horae.store.executions.standing import Piece

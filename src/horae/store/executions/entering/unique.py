@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Sequence
 from uuid import UUID
 
 from horae.env import Instant
+from horae.model.executions.submission import Asked, NewExecution, Receipt, UniqueKey
 from horae.store.base import shelves
-from horae.store.executions.entering.submission import Asked, NewExecution, Receipt, UniqueKey
 from horae.store.script import Again, ForEach, Insert, Script, Statement
 
 UNIQUE: shelves.Columns = (("namespace", "int"), ("scope", "text"), ("key", "text"))

@@ -16,11 +16,11 @@ from horae.model.executions.deadline import deadline_after
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.slice import Queued, Waiting, gaps, part
+from horae.model.executions.submission import NewExecution
 from horae.model.triggers.dependency import Join, Parts
 from horae.store.admission.share_lanes import in_their_lanes
 from horae.store.base import shelves
 from horae.store.executions.entering.placing import place
-from horae.store.executions.entering.submission import NewExecution
 from horae.store.executions.parcels import put_parcels
 from horae.store.executions.promote import to_queue
 from horae.store.executions.told import Ended, Stepped

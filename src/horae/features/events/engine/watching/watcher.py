@@ -102,6 +102,10 @@ class Watcher:
         self._next = await self._store.read(watches.next_due)
         return max(OTHERS, self._wait(self._next))
 
+    async def troubled(self) -> int:
+        """Count the watches that cannot be looked at."""
+        return await self._store.read(watches.troubled)
+
     def _wait(self, instant: Instant | None) -> Wait:
         return LOOK if instant is None else min(LOOK, max(0.0, (instant - self._env.now()) / SECOND))
 

@@ -1,0 +1,64 @@
+"""Queues as they are shown: with what waits in them, what runs, and what holds them."""
+
+from collections.abc import Callable
+
+from horae.engine.admission.holds import Holds
+from horae.engine.definitions.directory import Directory
+from horae.model.admission.queue import Queue
+from horae.model.admission.queue_view import LaneView, QueueView
+from horae.model.admission.reading.limits import render_limit
+from horae.model.admission.reading.policy import show_policy
+from horae.store.admission.holds import running
+from horae.store.contract import Store
+from horae.store.executions.reads.depths import depths
+
+MOST_LANES = 100  # shown of a queue; those with most in them
+
+
+class QueueViews:
+    """Shows queues."""
+
+    def __init__(self, store: Store, directory: Directory, holds: Holds) -> None:
+        self._store, self._directory, self._holds = store, directory, holds
+
+    async def list(self, namespace: int) -> list[QueueView]:
+        """Show all queues of a namespace, as the store has them now."""
+        directory = await self._store.directory()
+        view = await self._viewer(namespace)
+        return [view(queue) for queue in directory.queues if queue.namespace == namespace]
+
+    async def of(self, queue: Queue) -> QueueView:
+        """Show one queue."""
+        return (await self._viewer(queue.namespace))(queue)
+
+    async def _viewer(self, namespace: int) -> Callable[[Queue], QueueView]:
+        """Count once for all queues of a namespace."""
+        queued = await self._store.read(lambda: depths(namespace))
+        runs = await self._store.read(lambda: running(namespace))
+        holds = [hold for hold in await self._holds.list(namespace) if hold.state == "open"]
+        lanes = [lane for lane in self._directory.lanes.values() if lane.namespace == namespace]
+
+        def view(queue: Queue) -> QueueView:
+            own = [
+                LaneView(needs=sorted(lane.needs), share=lane.share, queued=queued.get(lane.id, 0))
+                for lane in lanes
+                if lane.queue == queue.id
+            ]
+            held = [hold for hold in holds if hold.queue in (None, queue.name)]
+            paused = any(hold.paused for hold in held)
+            return QueueView(
+                name=queue.name,
+                policy=show_policy(queue.policy),
+                default=queue.is_default,
+                max_queued=queue.spec.max_queued,
+                preempts=queue.spec.preempts,
+                **render_limit(queue.spec.limit),
+                sequence=queue.spec.limit.sequence,
+                state="paused" if paused else "held" if held else queue.state,
+                queued=sum(lane.queued for lane in own),
+                running=runs.get(queue.id, 0),
+                lanes=sorted(own, key=lambda lane: -lane.queued)[:MOST_LANES],
+                holds=held,
+            )
+
+        return view

@@ -1,0 +1,85 @@
+"""A survey: what the store alone knows of all namespaces, for the metrics."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from horae.engine.admission.hold_watch import HoldWatch
+from horae.engine.fleet.workers import Workers
+from horae.env import SECOND, Env
+from horae.store.admission import circuit_reads, limit_reads
+from horae.store.contract import Store
+from horae.store.executions.reads import depths
+
+MOST_CIRCUITS = 10_000
+MOST_HOLDERS = 100_000  # that are counted
+Labels = tuple[str, ...]  # the names of a namespace and of what is in it
+Table = Counter[Labels]
+
+
+class Survey(Struct):
+    """The kernel's part of an installation at one moment."""
+
+    namespaces: dict[int, str] = {}
+    troubled: int = 0  # triggers that cannot be decided
+    holders: int = 0
+    queued: Table = field(default_factory=Counter)
+    oldest: dict[Labels, float] = {}
+    held: Table = field(default_factory=Counter)
+    used: Table = field(default_factory=Counter)
+    limits: Table = field(default_factory=Counter)
+    circuits: Table = field(default_factory=Counter)
+    workers: Table = field(default_factory=Counter)
+    slots: Table = field(default_factory=Counter)
+
+
+class Surveyor:
+    """Asks the store."""
+
+    def __init__(self, env: Env, store: Store, hold_watch: HoldWatch, workers: Workers) -> None:
+        self._env, self._store, self._hold_watch, self._workers = env, store, hold_watch, workers
+
+    async def look(self) -> Survey:
+        """Count everything once."""
+        found = Survey(await self._store.read(depths.names), await self._store.troubled_triggers())
+        queues = await self._look_at_queues(found)
+        await self._look_at_limits(found, queues)
+        await self._look_at_circuits(found)
+        await self._look_at_workers(found)
+        return found
+
+    async def _look_at_queues(self, found: Survey) -> Mapping[int, Labels]:
+        """Count what is queued and held; return the labels of queues. Queues of deleted namespaces are left out."""
+        now, queues = self._env.now(), dict[int, Labels]()
+        for one in await self._store.read(depths.all_depths):
+            if one.namespace in found.namespaces:
+                label = queues[one.queue] = found.namespaces[one.namespace], one.name
+                found.queued[label] = one.items
+                found.oldest[label] = 0.0 if one.since is None else max(0, now - one.since) / SECOND
+                if self._hold_watch.known and self._hold_watch.of_queue(one.namespace, one.queue):
+                    found.held[label] = 1
+        return queues
+
+    async def _look_at_limits(self, found: Survey, queues: Mapping[int, Labels]) -> None:
+        for use in await self._store.read(limit_reads.in_use):
+            label = (found.namespaces.get(use.namespace or 0, ""), "") if use.queue is None else queues.get(use.queue)
+            if label is not None:
+                found.used[label], found.limits[label] = use.used, use.most
+        found.holders = await self._store.read(lambda: limit_reads.holders(MOST_HOLDERS))
+
+    async def _look_at_circuits(self, found: Survey) -> None:
+        shut = (await self._store.read(circuit_reads.shut))[:MOST_CIRCUITS]
+        jobs = await self._store.read(lambda: circuit_reads.owners({one.job for one in shut}))
+        for standing in shut:
+            namespace, name = jobs.get(standing.job, (0, ""))
+            found.circuits[found.namespaces.get(namespace, ""), name, standing.state] += 1
+
+    async def _look_at_workers(self, found: Survey) -> None:
+        found.workers.update({(name, "live"): 0 for name in found.namespaces.values()})
+        counted = await self._workers.counts()
+        for (namespace, status), count in counted.by_status.items():
+            found.workers[found.namespaces.get(namespace, ""), status] = count
+        for namespace, slots in counted.slots.items():
+            name = found.namespaces.get(namespace, "")
+            found.slots[name, "busy"], found.slots[name, "idle"] = slots.busy, slots.all - slots.busy

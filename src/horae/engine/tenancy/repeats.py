@@ -1,0 +1,62 @@
+"""Idempotency keys: a repeated request gets its first answer, and does nothing again.
+
+The key is reserved before the request runs, and its answer kept afterwards. The reservation of a server that dies in
+between expires. Submissions do not come here: the submitter keeps their keys in its own transaction.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TypeVar
+
+from msgspec import Struct
+
+from horae.env import SECOND, Env, Micros
+from horae.errors import Conflict, KeyReused, StoreUnavailable
+from horae.model.executions.submission import Idempotency
+from horae.store.contract import Store
+from horae.store.tenancy import keys
+
+RUNNING_FOR: Micros = 60 * SECOND  # by then a request has ended, or its server has
+T = TypeVar("T")
+
+
+class Kept(Struct, frozen=True):
+    """An answer as it is kept."""
+
+    status: int
+    content: bytes
+
+
+class Repeats:
+    """Runs a request once, however often it is sent."""
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+
+    async def once(self, asked: Idempotency, run: Callable[[], Awaitable[T]], keep: Callable[[T], Kept]) -> T | Kept:
+        """Run a request, or return what its first run was answered.
+
+        Raises KeyReused when its key came with another request, and Conflict while the first run goes on.
+        """
+        now = self._env.now()
+        found = await self._store.write(lambda: keys.reserve(asked, now + RUNNING_FOR, now))
+        if isinstance(found, keys.Known):
+            return _first_answer(found)
+        try:
+            done = await run()
+        except BaseException:
+            with suppress(StoreUnavailable):  # then the reservation expires
+                await self._store.write(lambda: keys.release(asked, found))
+            raise
+        answer = keep(done)
+        with suppress(StoreUnavailable):  # the request is done: the route's own checks answer a late repetition
+            await self._store.write(lambda: keys.keep(asked, found, answer.status, answer.content))
+        return done
+
+
+def _first_answer(known: keys.Known) -> Kept:
+    if not known.same_body:
+        raise KeyReused("This Idempotency-Key came with another request before.", "Use a new key for a new request.")
+    if known.status is None or known.answer is None:
+        raise Conflict("The same request is under way.", "Wait for its answer, then repeat it.", retryAfter=1)
+    return Kept(known.status, known.answer)
