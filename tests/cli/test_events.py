@@ -81,7 +81,7 @@ def test_a_webhook_is_made_and_shown_once(tmp_path):
     )
 
     assert told.stdout.splitlines() == ["url     http://h/api/v1/hooks/hook_x", "secret  whsec_s"]
-    assert api.requests[0].body == {"secret": "a secret of github's own", "newUrl": False, "oldFor": "1h"}
+    assert api.requests[0].body == {"secret": "a secret of github's own", "oldFor": "1h"}
     assert "Not shown again." in told.stderr
 
 

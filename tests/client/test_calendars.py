@@ -24,7 +24,7 @@ async def test_calendars_live_their_lives():
         assert [each.name for each in await client.calendars.list()] == ["other", "work"]
         assert [each.version for each in await client.calendars.versions("work")] == [2, 1]
         assert (await client.calendars.get("work", at=work.valid_from)).version == 1
-        openings = await client.calendars.openings("other", after=datetime(2027, 1, 15, tzinfo=UTC), limit=1)
+        openings = await client.calendars.openings("other", since=datetime(2027, 1, 15, tzinfo=UTC), limit=1)
         assert openings[0].raw == {"from": "2027-01-16T10:00:00Z", "to": "2027-01-16T14:00:00Z"}
         assert openings.next_cursor
 

@@ -9,7 +9,10 @@ async def test_a_namespace_and_a_job_tell_how_they_fare():
         done = await client.executions.wait((await client.submit("double", {"i": 1})).id, timeout=30)
 
         seen, fares = await client.overview(), await client.jobs.statistics("double")
-        grid, days = await client.jobs.grid("double"), await client.jobs.days("double", "2026-01-01", "2026-01-02")
+        grid, days = (
+            await client.jobs.grid("double"),
+            await client.jobs.days("double", since="2026-01-01", until="2026-01-02"),
+        )
         (_, double) = await client.jobs.list(statistics=True)
 
         assert (seen.counts["queued"], seen.workers["active"], len(seen.raw["dial"]["past"])) == (0, 1, 24)

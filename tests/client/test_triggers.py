@@ -47,7 +47,7 @@ async def test_previews(client):
 
 async def test_fires_of_a_window(client):
     await client.jobs.create("report", command="true", schedule="0 * * * *")
-    page = await client.fires.list(NEW_YEAR, NEW_YEAR + timedelta(hours=2), job="report")
+    page = await client.fires.list(since=NEW_YEAR, until=NEW_YEAR + timedelta(hours=2), job="report")
     assert [(one.raw["at"], one.raw["disposition"]) for one in page] == [
         ("2030-01-01T00:00:00Z", "planned"), ("2030-01-01T01:00:00Z", "planned"),
     ]  # fmt: skip

@@ -19,9 +19,9 @@ from horae.client.kernel.secrets import Secrets
 from horae.client.kernel.triggers import Fires, Triggers
 from horae.client.local import chosen_namespace, resolve
 from horae.client.loops import NO_FORK
-from horae.client.resources import Audit, DeadLetters, Listing, ServerClock, Workers
+from horae.client.resources import Audit, DeadLetters, ServerClock, Servers, Workers
 from horae.client.sse import events
-from horae.client.transport.calls import Caller, Patience, path_of
+from horae.client.transport.calls import Caller, Patience, Resource, path_of
 from horae.client.transport.http import HttpTransport
 from horae.client.transport.transport import Transport
 from horae.client.views import Applied, Event, Execution, Health, Submitted, View, page_of
@@ -48,6 +48,29 @@ class Client:
     `namespace`, or HORAE_NAMESPACE.
     """
 
+    jobs: Jobs
+    triggers: Triggers
+    fires: Fires
+    calendars: Calendars
+    backfills: Backfills
+    executions: Executions
+    erasures: Erasures
+    events: Events
+    dlq: DeadLetters
+    workers: Workers
+    keys: Keys
+    users: Users
+    secrets: Secrets
+    circuits: Circuits
+    alerts: Alerts
+    rollouts: Rollouts
+    templates: Templates
+    queues: Queues
+    namespaces: Namespaces
+    servers: Servers
+    clock: ServerClock
+    audit: Audit
+
     def __init__(
         self,
         url: str | None = None,
@@ -63,28 +86,8 @@ class Client:
         self._sync: SyncClient | None = None
         chosen = namespace or "" if transport else chosen_namespace(namespace)
         self._caller = Caller(transport or HttpTransport(urls), found, self._env, patience or Patience(), chosen)
-        self.jobs = Jobs(self._caller)
-        self.triggers = Triggers(self._caller)
-        self.fires = Fires(self._caller)
-        self.calendars = Calendars(self._caller)
-        self.backfills = Backfills(self._caller, self._env)
-        self.executions = Executions(self._caller, self._env)
-        self.erasures = Erasures(self._caller)
-        self.events = Events(self._caller)
-        self.dlq = DeadLetters(self._caller)
-        self.workers = Workers(self._caller)
-        self.keys = Keys(self._caller)
-        self.users = Users(self._caller)
-        self.secrets = Secrets(self._caller)
-        self.circuits = Circuits(self._caller)
-        self.alerts = Alerts(self._caller)
-        self.rollouts = Rollouts(self._caller)
-        self.templates = Templates(self._caller)
-        self.queues = Queues(self._caller, self._env)
-        self.namespaces = Namespaces(self._caller)
-        self.servers = Listing(self._caller, "servers")
-        self.clock = ServerClock(self._caller)
-        self.audit = Audit(self._caller)
+        for name, kind in RESOURCES.items():
+            setattr(self, name, kind(self._caller))
 
     @property
     def sync(self) -> "SyncClient":
@@ -214,3 +217,6 @@ class Client:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+RESOURCES: Mapping[str, type[Resource]] = Client.__annotations__

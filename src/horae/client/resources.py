@@ -2,30 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
-from horae.client.encode import given, instant, span
-from horae.client.transport.calls import Caller, path_of
+from horae.client.encode import given, instant
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Bulk, DeadLetter, Page, Replay, Signals, View, Worker, page_of
-from horae.model.executions.signals import Span
 
 
-class DeadLetters:
+class DeadLetters(Resource):
     """Executions that failed after their last try."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def get(self, id: str) -> DeadLetter:
-        return DeadLetter.of(await self._caller.get(path_of("dlq", id)))
-
-    async def list(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[DeadLetter]:
-        query = {**filters, "limit": limit, "cursor": cursor}
-        return page_of(DeadLetter, await self._caller.get(path_of("dlq"), query))
-
-    async def groups(self, **filters: Any) -> View:
-        """How many there are of each job and error, the largest group first."""
-        return View.of(await self._caller.get(path_of("dlq", "groups"), filters))
 
     async def retry(
         self, ids: Sequence[str] | None = None, *, params: Mapping[str, Any] | None = None, **filters: Any
@@ -47,25 +32,65 @@ class DeadLetters:
             body["params"] = dict(params)
         return Replay.of(await self._caller.post(path_of("dlq", "replays"), body))
 
+    # `python -m tools.sdk` writes what follows, from the routes of dlq.
+
+    async def list(
+        self, *, job: str | None = None, queue: str | None = None, error_type: str | None = None,
+        reason: str | None = None, text: str | None = None, since: datetime | str | None = None,
+        until: datetime | str | None = None, older_than: str | None = None,
+        state: Literal["open", "retried", "discarded", "all"] | None = None, limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[DeadLetter]:  # fmt: skip
+        """List dead letters, newest first.
+
+        `text`: A part of the error's message. `older_than`: Made longer ago than this, as 7d.
+        """
+        query = {
+            "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,
+            "since": instant(since), "until": instant(until), "older_than": older_than, "state": state, "limit": limit,
+            "cursor": cursor,
+        }  # fmt: skip
+        return page_of(DeadLetter, await self._caller.get(path_of("dlq"), query))
+
+    async def groups(
+        self, *, job: str | None = None, queue: str | None = None, error_type: str | None = None,
+        reason: str | None = None, text: str | None = None, since: datetime | str | None = None,
+        until: datetime | str | None = None, older_than: str | None = None,
+        state: Literal["open", "retried", "discarded", "all"] | None = None,
+    ) -> View:  # fmt: skip
+        """Count dead letters by job and error, the largest group first; the newest of each speaks for it."""
+        query = {
+            "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,
+            "since": instant(since), "until": instant(until), "older_than": older_than, "state": state,
+        }  # fmt: skip
+        return View.of(await self._caller.get(path_of("dlq", "groups"), query))
+
+    async def get(self, id: str) -> DeadLetter:
+        """Read a dead letter."""
+        return DeadLetter.of(await self._caller.get(path_of("dlq", id)))
+
     async def replays(
-        self, *, state: str | None = None, limit: int | None = None, cursor: str | None = None
-    ) -> Page[Replay]:
-        """Replays, newest first."""
+        self, *, state: Literal["running", "paused", "cancelled", "done"] | None = None, limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[Replay]:  # fmt: skip
+        """List replays, newest first."""
         query = {"state": state, "limit": limit, "cursor": cursor}
         return page_of(Replay, await self._caller.get(path_of("dlq", "replays"), query))
 
     async def get_replay(self, id: str) -> Replay:
+        """Read a replay and how far it is."""
         return Replay.of(await self._caller.get(path_of("dlq", "replays", id)))
 
     async def pause_replay(self, id: str) -> Replay:
-        """Run nothing more of it until it is resumed."""
+        """Run nothing more of a replay until it is resumed."""
         return Replay.of(await self._caller.post(path_of("dlq", "replays", id, "pause")))
 
     async def resume_replay(self, id: str) -> Replay:
+        """Go on with a replay where it stopped."""
         return Replay.of(await self._caller.post(path_of("dlq", "replays", id, "resume")))
 
     async def cancel_replay(self, id: str) -> Replay:
-        """Run nothing more of it, for good."""
+        """Run nothing more of a replay, for good; what was retried stays so."""
         return Replay.of(await self._caller.post(path_of("dlq", "replays", id, "cancel")))
 
 
@@ -73,52 +98,62 @@ def _which(ids: Sequence[str] | None, filters: dict[str, Any]) -> dict[str, Any]
     return {"ids": ids} if ids is not None else {"filter": given(**filters)}
 
 
-class Workers:
+class Workers(Resource):
     """Processes that execute."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def get(self, id: str) -> Worker:
-        return Worker.of(await self._caller.get(path_of("workers", id)))
+    # `python -m tools.sdk` writes what follows, from the routes of workers, autoscale (queue: signals), enrolments
+    # (create: enrol).
 
     async def list(self) -> Page[Worker]:
+        """List workers that are there or were lost lately, newest first."""
         return page_of(Worker, await self._caller.get(path_of("workers")))
+
+    async def get(self, id: str) -> Worker:
+        """Read a worker, by its name or by its session's id."""
+        return Worker.of(await self._caller.get(path_of("workers", id)))
 
     async def drain(self, id: str) -> Worker:
         """Ask a worker to finish what it runs and leave."""
         return Worker.of(await self._caller.post(path_of("workers", id, "drain")))
 
-    async def enrol(self, *, queues: Sequence[str] = (), expires_in: Span = "1h") -> View:
-        """A token that one worker exchanges for a key of its own: its `token`, and when it ends."""
-        body = {"queues": list(queues), "expiresIn": span(expires_in)}
-        return View.of(await self._caller.post(path_of("enrolments"), body))
+    async def signals(self, queue: str, *, target_wait: str | None = None, slots: int | None = None) -> Signals:
+        """Tell how a queue stands, and how many workers it wants for a target wait.
 
-    async def redeem(self, token: str, name: str) -> View:
-        """Exchange a token for a worker's key, which works without a credential, and once."""
-        return View.of(await self._caller.post(path_of("enrolments", "redeem"), {"token": token, "name": name}))
-
-    async def signals(self, queue: str = "default", *, target_wait: Span = "5s", slots: int | None = None) -> Signals:
-        """How a queue stands, and how many workers it wants so that nothing waits longer; `slots` of a worker."""
-        query = {"targetWait": span(target_wait), "slots": slots}
+        `target_wait`: How long an execution may wait, as 5s. `slots`: Slots of a worker; as those that are there.
+        """
+        query = {"target_wait": target_wait, "slots": slots}
         return Signals.of(await self._caller.get(path_of("autoscale", "queues", queue), query))
 
+    async def enrol(self, *, queues: Sequence[str] = (), expires_in: str | None = None) -> View:
+        """Make a token that one worker exchanges for a key of its own. Repeated, it makes another one.
 
-class Listing:
-    """Things that are only looked at."""
+        `queues`: The only queues it may serve. `expires_in`: How long the token is good for, up to 30d.
+        """
+        body = given(queues=list(queues) or None, expires_in=expires_in)
+        return View.of(await self._caller.post(path_of("enrolments"), body))
 
-    def __init__(self, caller: Caller, noun: str) -> None:
-        self._caller, self._noun = caller, noun
+    async def redeem(self, token: str, *, name: str | None = None) -> View:
+        """Exchange a token for a worker's key, which is told this once.
+
+        A token works once, so a repeated request is refused.
+
+        `name`: The worker's name, for people.
+        """
+        return View.of(await self._caller.post(path_of("enrolments", "redeem"), given(token=token, name=name)))
+
+
+class Servers(Resource):
+    """The servers of an installation."""
+
+    # `python -m tools.sdk` writes what follows, from the routes of servers.
 
     async def list(self) -> Page[View]:
-        return page_of(View, await self._caller.get(path_of(self._noun)))
+        """List the servers that were heard of lately."""
+        return page_of(View, await self._caller.get(path_of("servers")))
 
 
-class Audit:
+class Audit(Resource):
     """Checks of a live store, and the log of who did what."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
 
     async def executions(self, *, repair: bool = False) -> View:
         """Check that each execution is in one place and has an owner; with `repair`, queue again what has none."""
@@ -126,40 +161,51 @@ class Audit:
         timeout = 600.0
         return View.of(await (self._caller.post(path, timeout=timeout) if repair else self._caller.get(path)))
 
-    async def fires(self, job: str, since: datetime | str, until: datetime | str, trigger: str | None = None) -> View:
-        """Check that each nominal fire of a job's triggers in [since, until) is covered by exactly one ledger row."""
-        query = {"job": job, "from": instant(since), "to": instant(until), "trigger": trigger}
-        return View.of(await self._caller.get(path_of("audit", "fires"), query))
+    # `python -m tools.sdk` writes what follows, from the routes of audit (verify: verify_log, repair: executions).
 
     async def log(
-        self,
-        *,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        **filters: Any,
-    ) -> Page[View]:
-        """Who did what, newest first; filters are `actor`, `action` and `target`."""
-        times = {"from": since and instant(since), "to": until and instant(until)}
-        query = {**times, **filters, "limit": limit, "cursor": cursor}
+        self, *, since: datetime | str | None = None, until: datetime | str | None = None, actor: str | None = None,
+        target: str | None = None, action: str | None = None, limit: int | None = None, cursor: str | None = None,
+    ) -> Page[View]:  # fmt: skip
+        """Tell who did what, newest first: what was changed by people and programs, before and after.
+
+        `since`: Not before this. `until`: Before this. `actor`: `key:` and a key's id, or `user:` and a name.
+        `target`: A thing and what it holds, `jobs/etl`, or all of a noun, `jobs`. `action`: An operation,
+        `jobs.edit`, or all of a noun, `jobs.`.
+        """
+        query = {
+            "from": instant(since), "to": instant(until), "actor": actor, "target": target, "action": action,
+            "limit": limit, "cursor": cursor,
+        }  # fmt: skip
         return page_of(View, await self._caller.get(path_of("audit", "log"), query))
 
     async def verify_log(self) -> View:
-        """Check that the audit log is whole; `broken` names the first row that is not as it was written."""
+        """Check that no row of the audit log was edited, removed, put elsewhere or cut off; names the first that
+        was.
+        """
         return View.of(await self._caller.get(path_of("audit", "log", "verdict")))
 
+    async def fires(
+        self, job: str, since: datetime | str, until: datetime | str, *, trigger: str | None = None
+    ) -> View:
+        """Check that each nominal fire of a job's triggers is covered by exactly one row of the ledger.
 
-class ServerClock:
+        `job`: A job's name or id. `since`: The first instant that counts, RFC 3339. `until`: The first instant
+        that does not. `trigger`: Only this trigger, by name.
+        """
+        query = {"job": job, "from": instant(since), "to": instant(until), "trigger": trigger}
+        return View.of(await self._caller.get(path_of("audit", "fires"), query))
+
+
+class ServerClock(Resource):
     """What the server believes about time."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
+    # `python -m tools.sdk` writes what follows, from the routes of clock.
 
     async def get(self) -> View:
-        """Server time, and whether it is trusted."""
+        """Read the server's clock."""
         return View.of(await self._caller.get(path_of("clock")))
 
     async def accept(self) -> View:
-        """Take the present time for true on all servers."""
+        """Take the present time for true on all servers: firing and expiring go on."""
         return View.of(await self._caller.post(path_of("clock", "accept")))

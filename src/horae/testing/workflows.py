@@ -87,7 +87,7 @@ class InlineWorkflow:
             if answer is not None:
                 executions = horae.client.executions
                 act = executions.approve if answer[0] else executions.reject
-                await act(execution.id, wait.raw["step"], comment=answer[1])
+                await act(execution.id, step=wait.raw["step"], comment=answer[1])
                 return True
         nodes = await self._look(horae, execution.id)
         awaited = {node["waitsFor"]["name"] for node in nodes if node["kind"] == "event" and "waitsFor" in node}

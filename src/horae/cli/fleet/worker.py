@@ -132,7 +132,7 @@ async def enrolled(settings: "Settings", urls: list[str]) -> str:
     make_folder(settings.data)
     client = Client(key="", transport=HttpTransport(urls, partial(trust, settings)))
     try:
-        made = await client.workers.redeem(str(settings.enrol), settings.worker_name or socket.gethostname())
+        made = await client.workers.redeem(str(settings.enrol), name=settings.worker_name or socket.gethostname())
     finally:
         await client.close()
     write_private(settings.worker_key_file, made.raw["key"])

@@ -77,7 +77,7 @@ async def fires(api: Api, job: str, since: str, until: str, trigger: str | None)
     The nominal fires of its triggers are computed anew and compared with the ledger. Exit 0 tells how many there are;
     exit 1 names those that no row covers, or two.
     """
-    report = (await api.client.audit.fires(job, since, until, trigger)).raw
+    report = (await api.client.audit.fires(job, since, until, trigger=trigger)).raw
     if api.out.is_for_people:
         _tell_fires(api, report)
     else:

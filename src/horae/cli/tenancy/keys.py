@@ -46,7 +46,7 @@ def keys() -> None:
 @click.option("--rate", metavar="RATE", help="Requests to each server, at most, as 100/1s; workers' are not counted.")
 @click.option("--expires", "--expires-in", "expires", metavar="SPAN", help="End it after so long, as 90d.")
 @remote
-async def create(api: Api, name: str, role: str, expires: str | None, **scope: Any) -> None:
+async def create(api: Api, name: str, role: Any, expires: str | None, **scope: Any) -> None:
     """Create a key. Its text is shown this once."""
     from horae.model.base.duration import parse_duration
     from horae.model.base.instant import format_instant

@@ -130,8 +130,8 @@ async def delete(api: Api, name: str) -> None:
     examples=("horae calendars preview office", "horae calendars preview office --from 2026-12-01T00:00:00Z --limit 5")
 )
 @click.argument("name")
-@click.option("--from", "after", type=TIME, help="From then on; now otherwise.")
-@click.option("--to", "before", type=TIME, help="Up to then; a year on otherwise.")
+@click.option("--from", "since", type=TIME, help="From then on; now otherwise.")
+@click.option("--to", "until", type=TIME, help="Up to then; a year on otherwise.")
 @click.option("--at", type=TIME, help="By the version of then.")
 @page_options
 @remote

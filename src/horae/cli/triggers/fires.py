@@ -40,7 +40,7 @@ async def list_(api: Api, since: str | None, until: str | None, coming: bool, **
     if coming and filters["disposition"] not in (None, "planned"):
         raise BadInput("--next is about what is to come, which has no other disposition.", "Leave one of them out.")
     filters["disposition"] = "planned" if coming else filters["disposition"]
-    page = await api.client.fires.list(since, until, **filters)
+    page = await api.client.fires.list(since=since, until=until, **filters)
     columns: list[Column] = [
         ("AT", _when),
         ("FIRES", "count"),
@@ -77,7 +77,7 @@ def _when(fire: dict[str, Any]) -> str:
 @remote
 async def count(api: Api, since: str | None, until: str | None, **which: Any) -> None:
     """Count what fired, was missed or skipped and what is to come, by the minute, the hour or the day."""
-    counted = (await api.client.fires.counts(since, until, **which)).raw
+    counted = (await api.client.fires.counts(since=since, until=until, **which)).raw
     columns: list[Column] = [
         ("FROM", "at"),
         ("FIRED", "fired"),

@@ -125,7 +125,7 @@ async def approvals(api: Api, **paging: Any) -> None:
 @remote
 async def approve(api: Api, execution: str, step: str | None, comment: str) -> None:
     """Agree to a step of a workflow that waits for it."""
-    _tell(api, await api.client.executions.approve(execution, step, comment=comment), "goes on")
+    _tell(api, await api.client.executions.approve(execution, step=step, comment=comment), "goes on")
 
 
 @click.command(
@@ -137,7 +137,7 @@ async def approve(api: Api, execution: str, step: str | None, comment: str) -> N
 @remote
 async def reject(api: Api, execution: str, step: str | None, comment: str) -> None:
     """Refuse a step of a workflow that waits for it: the step fails."""
-    _tell(api, await api.client.executions.reject(execution, step, comment=comment), "was refused")
+    _tell(api, await api.client.executions.reject(execution, step=step, comment=comment), "was refused")
 
 
 @click.command(cls=Command, examples=("horae executions skip EXECUTION extract --reason 'no data today'",))
@@ -161,7 +161,7 @@ async def skip(api: Api, execution: str, step: str, reason: str) -> None:
 async def complete(api: Api, execution: str, step: str, result: str | None, reason: str) -> None:
     """Take a step of a workflow as done; what it runs is cancelled."""
     value = None if result is None else read_json(result, "--result")
-    done = await api.client.executions.complete(execution, step, value, reason=reason)
+    done = await api.client.executions.complete(execution, step, result=value, reason=reason)
     _tell(api, done, f"takes {step} as done")
 
 

@@ -1,6 +1,6 @@
 """`horae jobs grid`: the executions of a job beside one another, by the data that they are about."""
 
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -21,7 +21,7 @@ from horae.cli.workflows.flows import MARKS
 )
 @page_options
 @remote
-async def grid(api: Api, job: str, by: str | None, **paging: Any) -> None:
+async def grid(api: Api, job: str, by: Literal["run", "interval"] | None, **paging: Any) -> None:
     """Show a job's executions and how the steps of each stand, one line each."""
     found = (await api.client.jobs.grid(job, by=by or "interval", **paging)).raw
     if api.out.is_for_people and found["steps"]:

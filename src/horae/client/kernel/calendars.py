@@ -5,7 +5,7 @@ from typing import Any
 
 from horae.client.encode import instant
 from horae.client.kernel.jobs import Outcome
-from horae.client.transport.calls import Caller, path_of
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 from horae.errors import NotFound
 
@@ -26,18 +26,8 @@ class Calendar(View, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class Calendars:
+class Calendars(Resource):
     """Write, read and delete calendars, and look into them."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def put(self, name: str, definition: dict[str, Any], *, if_match: str | None = None) -> Calendar:
-        """Make the calendar of this name be as the definition says, as the API spells it.
-
-        With `if_match`, only if nobody changed it meanwhile. An equal one makes no version.
-        """
-        return Calendar.of(await self._caller.edit("PUT", path_of("calendars", name), definition, if_match))
 
     async def apply(self, document: dict[str, Any]) -> tuple[Calendar, Outcome]:
         """Make the calendar that a document names be as it says; tells what that changed."""
@@ -49,31 +39,41 @@ class Calendars:
         after = await self.put(name, document)
         return after, "unchanged" if after.version == before.version else "changed"
 
-    async def get(self, name: str, *, at: datetime | str | None = None) -> Calendar:
-        """A calendar as it is, or as it was at an instant."""
-        return Calendar.of(await self._caller.get(path_of("calendars", name), {"at": instant(at)}))
+    # `python -m tools.sdk` writes what follows, from the routes of calendars (create: -).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Calendar]:
-        """A page of calendars, by name."""
+        """List calendars by name."""
         return page_of(Calendar, await self._caller.get(path_of("calendars"), {"limit": limit, "cursor": cursor}))
 
-    async def versions(self, name: str) -> Page[Calendar]:
-        return page_of(Calendar, await self._caller.get(path_of("calendars", name, "versions")))
+    async def get(self, name: str, *, at: datetime | str | None = None) -> Calendar:
+        """Read a calendar, as it is or as it was, and who goes by it.
+
+        `at`: As it was then.
+        """
+        return Calendar.of(await self._caller.get(path_of("calendars", name), {"at": instant(at)}))
+
+    async def put(self, name: str, definition: dict[str, Any], *, if_match: str | None = None) -> Calendar:
+        """Create a calendar or give it a whole new definition; every real change is a version and takes effect at
+        once.
+        """
+        return Calendar.of(await self._caller.edit("PUT", path_of("calendars", name), definition, if_match))
 
     async def delete(self, name: str) -> None:
-        """Delete a calendar that nothing goes by."""
+        """Delete a calendar that nothing goes by; its versions can be read still."""
         await self._caller.delete(path_of("calendars", name))
 
+    async def versions(self, name: str) -> Page[Calendar]:
+        """List a calendar's versions, newest first, also after its deletion."""
+        return page_of(Calendar, await self._caller.get(path_of("calendars", name, "versions")))
+
     async def openings(
-        self,
-        name: str,
-        *,
-        after: datetime | str | None = None,
-        before: datetime | str | None = None,
-        at: datetime | str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> Page[View]:
-        """When a calendar is open: from now on and for a year unless told; `from` and `to` of each are in `raw`."""
-        query = {"from": instant(after), "to": instant(before), "at": instant(at), "limit": limit, "cursor": cursor}
+        self, name: str, *, since: datetime | str | None = None, until: datetime | str | None = None,
+        at: datetime | str | None = None, limit: int | None = None, cursor: str | None = None,
+    ) -> Page[View]:  # fmt: skip
+        """List when a calendar is open between two instants.
+
+        `since`: From then on; now otherwise. `until`: Up to then; a year on otherwise. `at`: By the version of
+        then.
+        """
+        query = {"from": instant(since), "to": instant(until), "at": instant(at), "limit": limit, "cursor": cursor}
         return page_of(View, await self._caller.get(path_of("calendars", name, "openings"), query))

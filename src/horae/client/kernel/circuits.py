@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from horae.client.encode import given, span
-from horae.client.transport.calls import Caller, path_of
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 from horae.model.executions.signals import Span
 
@@ -33,33 +33,45 @@ class JobCircuit(View, frozen=True, kw_only=True):
     circuits: list[Circuit]
 
 
-class Circuits:
-    """Circuit breakers. `ref` is a job's name or id; where each value of a key has a circuit, `key` says which."""
+class Circuits(Resource):
+    """Circuit breakers. `ref` is a job's name or id; where each value of a key has a circuit, `key` is the value."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
+    # `python -m tools.sdk` writes what follows, from the routes of circuits.
 
     async def list(self) -> Page[Circuit]:
-        """Circuits that are open or half-open."""
+        """List circuits that are open or half-open."""
         return page_of(Circuit, await self._caller.get(path_of("circuits")))
 
     async def get(self, ref: str, *, key: str | None = None) -> JobCircuit:
-        """A job's circuit, or those of its keys, and what they went through."""
+        """Read a job's circuit, or those of its keys, and what they went through.
+
+        `key`: The value whose circuit is meant, where each has one.
+        """
         return JobCircuit.of(await self._caller.get(path_of("jobs", ref, "circuit"), {"key": key}))
 
     async def open(
-        self, ref: str, *, key: str | None = None, reason: str | None = None, length: Span | None = None
+        self, ref: str, *, length: Span | None = None, key: str | None = None, reason: str | None = None
     ) -> Circuit:
-        """Start nothing of it, for a time or until it is reset; when this returns, no server does."""
-        said = {**given(key=key, reason=reason), **({} if length is None else {"for": span(length)})}
-        return Circuit.of(await self._caller.post(path_of("jobs", ref, "circuit", "open"), said))
+        """Open a circuit by hand: once this is answered, no server starts anything of it.
+
+        `length`: How long it stays open; then probes are tried. `key`: The value whose circuit is meant, where
+        each has one. `reason`: Why; it is kept with the change.
+        """
+        body = given(**{"for": span(length), "key": key, "reason": reason})
+        return Circuit.of(await self._caller.post(path_of("jobs", ref, "circuit", "open"), body))
 
     async def close(self, ref: str, *, key: str | None = None, reason: str | None = None) -> Circuit:
-        """Start everything, whatever fails, until it is reset."""
-        said = given(key=key, reason=reason)
-        return Circuit.of(await self._caller.post(path_of("jobs", ref, "circuit", "close"), said))
+        """Close a circuit by hand: it does not open, whatever fails, until it is reset.
+
+        `key`: The value whose circuit is meant, where each has one. `reason`: Why; it is kept with the change.
+        """
+        body = given(key=key, reason=reason)
+        return Circuit.of(await self._caller.post(path_of("jobs", ref, "circuit", "close"), body))
 
     async def reset(self, ref: str, *, key: str | None = None, reason: str | None = None) -> Circuit:
-        """Close it and count anew."""
-        said = given(key=key, reason=reason)
-        return Circuit.of(await self._caller.post(path_of("jobs", ref, "circuit", "reset"), said))
+        """Close a circuit and count anew; what was done by hand ends.
+
+        `key`: The value whose circuit is meant, where each has one. `reason`: Why; it is kept with the change.
+        """
+        body = given(key=key, reason=reason)
+        return Circuit.of(await self._caller.post(path_of("jobs", ref, "circuit", "reset"), body))

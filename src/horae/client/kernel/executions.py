@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 
 import msgspec
 
-from horae.client.encode import given
-from horae.client.transport.calls import Caller, path_of
+from horae.client.encode import given, instant
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import (
     Artifact,
     Attempt,
@@ -17,10 +18,10 @@ from horae.client.views import (
     LogLine,
     Page,
     Signalled,
+    Status,
     View,
     page_of,
 )
-from horae.env import Env
 from horae.model.executions.output.artifact import RESULT
 
 FIRST_LOOK = 0.02  # seconds; each look doubles the pause up to the last one
@@ -28,28 +29,8 @@ LAST_LOOK = 1.0
 LINES = 5_000  # of a log that are asked for together, after the first
 
 
-class Executions:
+class Executions(Resource):
     """Read, wait for, follow and cancel executions by id."""
-
-    def __init__(self, caller: Caller, env: Env) -> None:
-        self._caller, self._env = caller, env
-
-    async def get(self, id: str) -> Execution:
-        return Execution.of(await self._caller.get(path_of("executions", id)))
-
-    async def list(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[Execution]:
-        """A page of executions, newest first; filters are those of GET /api/v1/executions (status, job, ...)."""
-        query = {**filters, "limit": limit, "cursor": cursor}
-        return page_of(Execution, await self._caller.get(path_of("executions"), query))
-
-    async def archived(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[Execution]:
-        """A page of the archive: executions that are not kept any more; filters are those of GET /api/v1/archive."""
-        query = {**filters, "limit": limit, "cursor": cursor}
-        return page_of(Execution, await self._caller.get(path_of("archive"), query))
-
-    async def cancel(self, id: str, *, reason: str | None = None) -> Cancellation:
-        """Cancel what has not begun; ask the worker to stop what runs."""
-        return Cancellation.of(await self._caller.post(path_of("executions", id, "cancel"), given(reason=reason)))
 
     async def signal(self, id: str, name: str, payload: Any = None, *, key: str | None = None) -> Signalled:
         """Tell an execution what it waits for, or will; with the same `key` once, however often it is sent."""
@@ -61,14 +42,6 @@ class Executions:
         graph: Mapping[str, Any] = await self._caller.get(path_of("executions", id, "graph"))
         return graph
 
-    async def pause(self, id: str) -> Execution:
-        """Let no step of a workflow start until it is resumed; what runs goes on."""
-        return Execution.of(await self._caller.post(path_of("executions", id, "pause")))
-
-    async def resume(self, id: str) -> Execution:
-        """Let a paused workflow go on."""
-        return Execution.of(await self._caller.post(path_of("executions", id, "resume")))
-
     async def rerun(
         self, id: str, *, since: str | None = None, params: Mapping[str, Any] | None = None, latest: bool = False,
         breakpoints: Sequence[str] = (),
@@ -76,42 +49,6 @@ class Executions:
         """Run one that has ended again: a workflow from a step on, or from what `failed`. The new execution's id."""
         body = {"from": since or "", "params": params, "latest": latest, "breakpoints": list(breakpoints)}
         return str((await self._caller.post(path_of("executions", id, "rerun"), body))["executionId"])
-
-    async def approvals(self, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
-        """Steps of workflows that wait for somebody to agree, the longest wait first."""
-        return page_of(View, await self._caller.get(path_of("approvals"), {"limit": limit, "cursor": cursor}))
-
-    async def approve(self, id: str, step: str | None = None, *, comment: str = "") -> Execution:
-        """Agree to a step of a workflow that waits for it; it is named when several do."""
-        body = given(step=step, comment=comment)
-        return Execution.of(await self._caller.post(path_of("executions", id, "approve"), body))
-
-    async def reject(self, id: str, step: str | None = None, *, comment: str = "") -> Execution:
-        """Refuse a step of a workflow that waits for it: the step fails."""
-        body = given(step=step, comment=comment)
-        return Execution.of(await self._caller.post(path_of("executions", id, "reject"), body))
-
-    async def skip(self, id: str, step: str, *, reason: str = "") -> Execution:
-        """Leave a step of a workflow out; what it runs is cancelled."""
-        body = given(reason=reason)
-        return Execution.of(await self._caller.post(path_of("executions", id, "steps", step, "skip"), body))
-
-    async def complete(self, id: str, step: str, result: Any = None, *, reason: str = "") -> Execution:
-        """Take a step of a workflow as done, with a result; what it runs is cancelled."""
-        body = {"result": result, "reason": reason}
-        return Execution.of(await self._caller.post(path_of("executions", id, "steps", step, "complete"), body))
-
-    async def explain(self, id: str) -> Explanation:
-        """Why an execution does not run: what holds it, what would let it start, and when it probably does."""
-        return Explanation.of(await self._caller.get(path_of("executions", id, "explain")))
-
-    async def attempts(self, id: str) -> Page[Attempt]:
-        return page_of(Attempt, await self._caller.get(path_of("executions", id, "attempts")))
-
-    async def artifacts(self, id: str, *, limit: int | None = None, cursor: str | None = None) -> Page[Artifact]:
-        """A page of the files that an execution left behind, by name."""
-        query = {"limit": limit, "cursor": cursor}
-        return page_of(Artifact, await self._caller.get(path_of("executions", id, "artifacts"), query))
 
     async def read_artifact(self, id: str, name: str) -> AsyncIterator[bytes]:
         """A file that an execution left behind, piece by piece."""
@@ -130,7 +67,7 @@ class Executions:
 
     async def wait(self, id: str, *, timeout: float | None = None) -> Execution:
         """The execution once it is final. Raises TimeoutError after `timeout` seconds; the execution goes on."""
-        clock = self._env.clock
+        clock = self._caller.env.clock
         ends_at = None if timeout is None else clock.monotonic() + timeout
         pause = FIRST_LOOK
         while not (execution := await self.get(id)).is_final:
@@ -202,7 +139,7 @@ class Executions:
             else:
                 if on_open is not None:
                     on_open([LogLine.of(item) for item in page.get("open", ())])
-                await self._env.clock.sleep(pause)
+                await self._caller.env.clock.sleep(pause)
                 pause = min(LAST_LOOK, pause * 2)
 
     async def _complete(self, id: str, page: Mapping[str, Any], tail: int, wanted: Mapping[str, Any]) -> None:
@@ -227,3 +164,109 @@ class Executions:
         async with self._caller.open(path_of("executions", id, "logs", "download"), query, "text/plain") as opened:
             async for chunk in opened.chunks:
                 yield chunk
+
+    # `python -m tools.sdk` writes what follows, from the routes of executions (submit: -, skip-step: skip,
+    # complete-step: complete, artifact: read_artifact, log: read_log).
+
+    async def list(
+        self, *, job: str | None = None, queue: str | None = None, parent: str | None = None,
+        status: Status | Literal["pending"] | None = None, tag: str | None = None, worker: str | None = None,
+        since: datetime | str | None = None, until: datetime | str | None = None, limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[Execution]:  # fmt: skip
+        """List executions, newest first; large params and results are left out, and those of sensitive jobs are
+        sealed.
+
+        `job`: A job's name or id. `status`: `pending` means waiting or queued.
+        """
+        query = {
+            "job": job, "queue": queue, "parent": parent, "status": status, "tag": tag, "worker": worker,
+            "since": instant(since), "until": instant(until), "limit": limit, "cursor": cursor,
+        }  # fmt: skip
+        return page_of(Execution, await self._caller.get(path_of("executions"), query))
+
+    async def archived(
+        self, *, status: Literal["success", "failed", "cancelled", "skipped"] | None = None, job: str | None = None,
+        tag: str | None = None, since: datetime | str | None = None, until: datetime | str | None = None,
+        limit: int | None = None, cursor: str | None = None,
+    ) -> Page[Execution]:  # fmt: skip
+        """List executions of the archive, the newest files first; a page may be short, even empty, while there is
+        more.
+
+        `job`: A job's name or id, as it was then.
+        """
+        query = {
+            "status": status, "job": job, "tag": tag, "since": instant(since), "until": instant(until), "limit": limit,
+            "cursor": cursor,
+        }  # fmt: skip
+        return page_of(Execution, await self._caller.get(path_of("archive"), query))
+
+    async def counts(self) -> View:
+        """Count executions by status.
+
+        What has not ended is counted as it is. What has ended is counted by statistics: that of other servers is
+        at most five seconds behind, and after a server was killed up to two minutes.
+        """
+        return View.of(await self._caller.get(path_of("executions", "counts")))
+
+    async def get(self, id: str) -> Execution:
+        """Read an execution."""
+        return Execution.of(await self._caller.get(path_of("executions", id)))
+
+    async def cancel(self, id: str, *, reason: str | None = None) -> Cancellation:
+        """Cancel what has not begun; ask the worker to stop what runs."""
+        return Cancellation.of(await self._caller.post(path_of("executions", id, "cancel"), given(reason=reason)))
+
+    async def attempts(self, id: str) -> Page[Attempt]:
+        """List the tries of an execution in order, each with its error."""
+        return page_of(Attempt, await self._caller.get(path_of("executions", id, "attempts")))
+
+    async def artifacts(self, id: str, *, limit: int | None = None, cursor: str | None = None) -> Page[Artifact]:
+        """List the files that an execution left behind, by name."""
+        query = {"limit": limit, "cursor": cursor}
+        return page_of(Artifact, await self._caller.get(path_of("executions", id, "artifacts"), query))
+
+    async def pause(self, id: str) -> Execution:
+        """Let no step of a workflow start, nor of those below it, until it is resumed; what runs goes on."""
+        return Execution.of(await self._caller.post(path_of("executions", id, "pause")))
+
+    async def resume(self, id: str) -> Execution:
+        """Let a paused workflow go on, also from a step before which it stopped."""
+        return Execution.of(await self._caller.post(path_of("executions", id, "resume")))
+
+    async def approvals(self, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+        """List steps of workflows that wait for somebody to agree, the longest wait first."""
+        return page_of(View, await self._caller.get(path_of("approvals"), {"limit": limit, "cursor": cursor}))
+
+    async def approve(self, id: str, *, step: str | None = None, comment: str | None = None) -> Execution:
+        """Agree to a step of a workflow that waits for it.
+
+        `step`: Which step; needed when several wait. `comment`: Why; it is kept with the step.
+        """
+        body = given(step=step, comment=comment)
+        return Execution.of(await self._caller.post(path_of("executions", id, "approve"), body))
+
+    async def reject(self, id: str, *, step: str | None = None, comment: str | None = None) -> Execution:
+        """Refuse a step of a workflow that waits for it: it fails.
+
+        `step`: Which step; needed when several wait. `comment`: Why; it is kept with the step.
+        """
+        body = given(step=step, comment=comment)
+        return Execution.of(await self._caller.post(path_of("executions", id, "reject"), body))
+
+    async def skip(self, id: str, step: str, *, reason: str | None = None) -> Execution:
+        """Leave a step of a workflow out; what it runs is cancelled."""
+        body = given(reason=reason)
+        return Execution.of(await self._caller.post(path_of("executions", id, "steps", step, "skip"), body))
+
+    async def complete(self, id: str, step: str, *, result: Any | None = None, reason: str | None = None) -> Execution:
+        """Take a step of a workflow as done, with a result; what it runs is cancelled.
+
+        `result`: What later steps get as its result; null unless given.
+        """
+        body = given(result=result, reason=reason)
+        return Execution.of(await self._caller.post(path_of("executions", id, "steps", step, "complete"), body))
+
+    async def explain(self, id: str) -> Explanation:
+        """Say why an execution does not run: what holds it, in order, what opens each, and when it probably starts."""
+        return Explanation.of(await self._caller.get(path_of("executions", id, "explain")))

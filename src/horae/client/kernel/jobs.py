@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
 from horae.client.encode import circumstances, definition, given, instant, span
-from horae.client.transport.calls import Caller, path_of
-from horae.client.views import Execution, Explanation, Job, JobPlan, JobVersion, Page, View, page_of
+from horae.client.transport.calls import Resource, path_of
+from horae.client.views import Execution, Explanation, Job, JobPlan, JobVersion, Page, Status, View, page_of
 from horae.errors import NotFound
-from horae.features.statistics.client import JobStatistics, window
+from horae.features.statistics.client import JobStatistics
 from horae.model.executions.signals import Span
 
 Outcome = Literal["created", "changed", "unchanged"]
@@ -49,21 +49,11 @@ class JobFields(TypedDict, total=False):
     with_: dict[str, Any]
 
 
-class Jobs:
+class Jobs(Resource):
     """Create, read, change and trigger jobs. `ref` is a job's name or id."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
 
     async def create(self, name: str, **fields: Unpack[JobFields]) -> Job:
         return Job.of(await self._caller.post(path_of("jobs"), {"name": name, **definition(fields)}))
-
-    async def get(self, ref: str) -> Job:
-        return Job.of(await self._caller.get(path_of("jobs", ref)))
-
-    async def list(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[Job]:
-        """A page of jobs, by name; filters are those of GET /api/v1/jobs (state, tag, queue, statistics, ...)."""
-        return page_of(Job, await self._caller.get(path_of("jobs"), {**filters, "limit": limit, "cursor": cursor}))
 
     async def edit(self, ref: str, *, if_match: str | None = None, **fields: Unpack[JobFields]) -> Job:
         """Change the given fields and leave the rest; with `if_match`, only if nobody changed the job meanwhile."""
@@ -95,42 +85,6 @@ class Jobs:
         after = await self.replace(before.job_id, document)
         return after, "unchanged" if after.version == before.version else "changed"
 
-    async def pause(self, ref: str) -> Job:
-        return Job.of(await self._caller.post(path_of("jobs", ref, "pause")))
-
-    async def resume(self, ref: str) -> Job:
-        return Job.of(await self._caller.post(path_of("jobs", ref, "resume")))
-
-    async def delete(
-        self, ref: str, *, queued: str | None = None, running: str | None = None, force: bool | None = None
-    ) -> Job:
-        """Delete a job; its `queued` and `running` executions are cancelled or finished ("cancel" or "finish").
-
-        Unless told otherwise, what is queued is cancelled and what runs may finish. What workflows run is deleted only
-        with `force`.
-        """
-        query = {"queued": queued, "running": running, "force": force}
-        return Job.of(await self._caller.delete(path_of("jobs", ref), query))
-
-    async def restore(self, ref: str) -> Job:
-        return Job.of(await self._caller.post(path_of("jobs", ref, "restore")))
-
-    async def versions(self, ref: str) -> Page[JobVersion]:
-        return page_of(JobVersion, await self._caller.get(path_of("jobs", ref, "versions")))
-
-    async def limits(self, ref: str, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
-        """The keys of its limits and sequence that are held, and the executions that hold them."""
-        query = {"limit": limit, "cursor": cursor}
-        return page_of(View, await self._caller.get(path_of("jobs", ref, "limits"), query))
-
-    async def dependencies(self, ref: str) -> View:
-        """What a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
-        return View.of(await self._caller.get(path_of("jobs", ref, "dependencies")))
-
-    async def explain(self, ref: str) -> Explanation:
-        """Why a job does not run: its triggers, its queue, what it depends on, and what holds its executions."""
-        return Explanation.of(await self._caller.get(path_of("jobs", ref, "explain")))
-
     async def forget_results(self, ref: str) -> int:
         """Let no remembered result of a job answer a submission any more; how many there were."""
         forgotten: int = (await self._caller.delete(path_of("jobs", ref, "cache")))["forgotten"]
@@ -149,35 +103,6 @@ class Jobs:
         if if_match:
             return Job.of(await self._caller.edit("POST", path, body, if_match))
         return Job.of(await self._caller.post(path, body))
-
-    async def statistics(
-        self, ref: str, since: datetime | str | None = None, until: datetime | str | None = None
-    ) -> JobStatistics:
-        """What became of its executions in a window, by default the last seven days, and how long they took."""
-        return JobStatistics.of(await self._caller.get(path_of("jobs", ref, "statistics"), window(since, until)))
-
-    async def days(
-        self, ref: str, since: str | None = None, until: str | None = None, *, timezone: str | None = None
-    ) -> View:
-        """How its executions ended on each day, and what is to come: `raw["days"]`; days are written 2026-11-15."""
-        query = {"from": since, "to": until, "timezone": timezone}
-        return View.of(await self._caller.get(path_of("jobs", ref, "days"), query))
-
-    async def grid(
-        self, ref: str, *, limit: int | None = None, cursor: str | None = None, by: str | None = None
-    ) -> View:
-        """Its executions, newest first, and how the steps of each stand: `raw["steps"]` and `raw["items"]`.
-
-        `by="interval"` orders those of a page by the data that they are about.
-        """
-        query = {"limit": limit, "cursor": cursor, "by": by}
-        return View.of(await self._caller.get(path_of("jobs", ref, "grid"), query))
-
-    async def executions(
-        self, ref: str, *, limit: int | None = None, cursor: str | None = None, **filters: Any
-    ) -> Page[Execution]:
-        query = {**filters, "limit": limit, "cursor": cursor}
-        return page_of(Execution, await self._caller.get(path_of("jobs", ref, "executions"), query))
 
     async def trigger(
         self,
@@ -205,3 +130,120 @@ class Jobs:
         body = {**when, **given(params=params, key=key, key_for=span(key_for), priority=priority, tags=tags)}
         body |= circumstances(interval, propagate, wait_for_dependencies)
         return Execution.of(await self._caller.post(path_of("jobs", ref, "trigger"), body))
+
+    # `python -m tools.sdk` writes what follows, from the routes of jobs.
+
+    async def list(
+        self, *, search: str | None = None, prefix: str | None = None,
+        state: Literal["active", "paused", "deleted"] | None = None, tag: str | None = None,
+        queue: str | None = None, owner: str | None = None, owned: bool = False, statistics: bool = False,
+        limit: int | None = None, cursor: str | None = None,
+    ) -> Page[Job]:  # fmt: skip
+        """List jobs by name; deleted ones only when `state` asks for them.
+
+        A page of large jobs, or of a credential that is for some jobs only, may hold fewer than `limit`, and go
+        on nevertheless.
+
+        `search`: A part of the name, the description or a tag. `prefix`: How the name begins. `tag`: "name" or
+        "name=value". `owner`: Only the jobs that this workflow keeps for its steps. `owned`: With the jobs that
+        workflows keep for their steps. `statistics`: With each job's newest executions, success rate and
+        durations.
+        """
+        query = {
+            "search": search, "prefix": prefix, "state": state, "tag": tag, "queue": queue, "owner": owner,
+            "owned": owned or None, "statistics": statistics or None, "limit": limit, "cursor": cursor,
+        }  # fmt: skip
+        return page_of(Job, await self._caller.get(path_of("jobs"), query))
+
+    async def get(self, ref: str) -> Job:
+        """Read a job; deleted ones by id."""
+        return Job.of(await self._caller.get(path_of("jobs", ref)))
+
+    async def delete(
+        self, ref: str, *, queued: Literal["cancel", "finish"] | None = None,
+        running: Literal["cancel", "finish"] | None = None, force: bool = False,
+    ) -> Job:  # fmt: skip
+        """Delete a job: its triggers stop at once, its history stays readable, its name is free again.
+
+        `force`: Also if workflows run it.
+        """
+        query = {"queued": queued, "running": running, "force": force or None}
+        return Job.of(await self._caller.delete(path_of("jobs", ref), query))
+
+    async def pause(self, ref: str) -> Job:
+        """Start nothing of a job until it is resumed; what runs goes on."""
+        return Job.of(await self._caller.post(path_of("jobs", ref, "pause")))
+
+    async def resume(self, ref: str) -> Job:
+        """Let a paused job go on."""
+        return Job.of(await self._caller.post(path_of("jobs", ref, "resume")))
+
+    async def restore(self, ref: str) -> Job:
+        """Undo a deletion; a name means the job of that name deleted last."""
+        return Job.of(await self._caller.post(path_of("jobs", ref, "restore")))
+
+    async def dependencies(self, ref: str) -> View:
+        """What a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
+        return View.of(await self._caller.get(path_of("jobs", ref, "dependencies")))
+
+    async def executions(
+        self, ref: str, *, status: Status | Literal["pending"] | None = None, tag: str | None = None,
+        worker: str | None = None, since: datetime | str | None = None, until: datetime | str | None = None,
+        limit: int | None = None, cursor: str | None = None,
+    ) -> Page[Execution]:  # fmt: skip
+        """List a job's executions, newest first.
+
+        `status`: `pending` means waiting or queued.
+        """
+        query = {
+            "status": status, "tag": tag, "worker": worker, "since": instant(since), "until": instant(until),
+            "limit": limit, "cursor": cursor,
+        }  # fmt: skip
+        return page_of(Execution, await self._caller.get(path_of("jobs", ref, "executions"), query))
+
+    async def statistics(
+        self, ref: str, *, since: datetime | str | None = None, until: datetime | str | None = None
+    ) -> JobStatistics:
+        """What became of a job's executions in a window, by default the last seven days, and how long they took.
+
+        `since`: Not before this. `until`: Before this; now unless said.
+        """
+        query = {"from": instant(since), "to": instant(until)}
+        return JobStatistics.of(await self._caller.get(path_of("jobs", ref, "statistics"), query))
+
+    async def days(
+        self, ref: str, *, since: str | None = None, until: str | None = None, timezone: str | None = None
+    ) -> View:
+        """How a job's executions ended on each day, and how many fires are to come; by default a year back, two
+        weeks on.
+
+        Days of UTC stand for those of the time zone where they are more than 100 days ago.
+
+        `since`: The first day, as 2026-11-15, or the day of an instant. `until`: The last day. `timezone`: An
+        IANA name such as "Europe/Paris".
+        """
+        query = {"from": since, "to": until, "timezone": timezone}
+        return View.of(await self._caller.get(path_of("jobs", ref, "days"), query))
+
+    async def grid(
+        self, ref: str, *, by: Literal["run", "interval"] | None = None, limit: int | None = None,
+        cursor: str | None = None,
+    ) -> View:  # fmt: skip
+        """A job's executions, newest first, and how the steps of each stand if it is a workflow.
+
+        `by`: run: the newest first; interval: by the data they are about.
+        """
+        query = {"by": by, "limit": limit, "cursor": cursor}
+        return View.of(await self._caller.get(path_of("jobs", ref, "grid"), query))
+
+    async def versions(self, ref: str) -> Page[JobVersion]:
+        """List a job's versions, newest first."""
+        return page_of(JobVersion, await self._caller.get(path_of("jobs", ref, "versions")))
+
+    async def limits(self, ref: str, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+        """List the keys of a job's limits and sequence that are held, and who holds them; at most 100 a page."""
+        return page_of(View, await self._caller.get(path_of("jobs", ref, "limits"), {"limit": limit, "cursor": cursor}))
+
+    async def explain(self, ref: str) -> Explanation:
+        """Say why a job does not run: its triggers, its queue, its workers, and what holds its executions."""
+        return Explanation.of(await self._caller.get(path_of("jobs", ref, "explain")))

@@ -2,57 +2,57 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 from horae.client.encode import given, instant, span
-from horae.client.transport.calls import Caller, path_of
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 from horae.model.executions.signals import Span
 
 
-class Keys:
+class Keys(Resource):
     """Credentials; a new key's text is told once, as its `key`."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def create(
-        self,
-        name: str,
-        *,
-        role: str = "admin",
-        permissions: Sequence[str] = (),
-        queues: Sequence[str] = (),
-        jobs: Sequence[str] = (),
-        rate: str | None = None,
-        expires_at: datetime | str | None = None,
-    ) -> View:
-        """Make a key of a role (viewer, operator, editor, admin or worker).
-
-        `permissions` (commands, sensitive, installation) go beyond it; `queues` and `jobs`, patterns of their names,
-        narrow it; `rate` is how often it may ask each server, as "100/1s".
-        """
-        scope = {"permissions": list(permissions), "queues": list(queues), "jobs": list(jobs)}
-        body = {"name": name, "role": role, **{field: some for field, some in scope.items() if some}}
-        return View.of(
-            await self._caller.post(path_of("keys"), {**body, **given(rate=rate, expires_at=instant(expires_at))})
-        )
-
-    async def rotate(self, id: str, *, overlap: Span | None = None) -> View:
-        """Make a key that replaces another; both are valid until the overlap ends, a day unless told otherwise."""
-        return View.of(await self._caller.post(path_of("keys", id, "rotate"), given(overlap=span(overlap))))
-
-    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
-        """Keys, with when they were used last; those that have ended included."""
-        return page_of(View, await self._caller.get(path_of("keys"), {"limit": limit, "cursor": cursor}))
-
-    async def delete(self, id: str, *, force: bool = False) -> None:
-        """Revoke a key: it stops working within five seconds on every server.
-
-        The last key that administers the installation is only revoked with `force`.
-        """
-        await self._caller.delete(path_of("keys", id), {"force": force or None})
 
     async def sign_in_link(self) -> View:
         """A link that signs one browser in, once, for what this client's key may: its `url` and when it ends."""
         made = await self._caller.post(path_of("sign-in", "codes"))
         return View.of({"url": f"{self._caller.place}/#code={made['code']}", "expiresAt": made["expiresAt"]})
+
+    # `python -m tools.sdk` writes what follows, from the routes of keys (revoke: delete).
+
+    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+        """List keys, those that were revoked or have expired included; their secrets are not stored."""
+        return page_of(View, await self._caller.get(path_of("keys"), {"limit": limit, "cursor": cursor}))
+
+    async def create(
+        self, name: str, role: Literal["viewer", "operator", "editor", "admin", "worker"], *,
+        permissions: Sequence[Literal["commands", "sensitive", "installation"]] = (), queues: Sequence[str] = (),
+        jobs: Sequence[str] = (), rate: str | None = None, expires_at: datetime | str | None = None,
+    ) -> View:  # fmt: skip
+        """Make a key; the answer holds its text, which is told this once, also when the request is repeated.
+
+        `role`: What it may do. `permissions`: Beyond its role, one by one. `queues`: The only queues it is for.
+        `jobs`: Patterns of the only jobs it is for: ["etl-*"]. `rate`: Requests to each server, at most:
+        "100/1s"; workers' are not.
+        """
+        body = given(
+            name=name, role=role, permissions=list(permissions) or None, queues=list(queues) or None,
+            jobs=list(jobs) or None, rate=rate, expires_at=instant(expires_at),
+        )  # fmt: skip
+        return View.of(await self._caller.post(path_of("keys"), body))
+
+    async def rotate(self, id: str, *, overlap: Span | None = None) -> View:
+        """Make a key that replaces another: what that one may, and as long; both are valid until the overlap ends.
+
+        The answer holds its text, which is told this once, also when the request is repeated.
+
+        `overlap`: How long the old one stays valid, up to 90d; 0 ends it.
+        """
+        return View.of(await self._caller.post(path_of("keys", id, "rotate"), given(overlap=span(overlap))))
+
+    async def delete(self, id: str, *, force: bool = False) -> None:
+        """Revoke a key: it stops working within five seconds on every server, as do browsers that it signed in.
+
+        `force`: Also if it is the last key that administers the installation.
+        """
+        await self._caller.delete(path_of("keys", id), {"force": force or None})

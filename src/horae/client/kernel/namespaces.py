@@ -3,41 +3,22 @@
 from datetime import datetime
 from typing import Any
 
-from horae.client.encode import instant
+from horae.client.encode import definition, instant
 from horae.client.spelling import camel
-from horae.client.transport.calls import Caller, path_of
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 
 DEFAULT = "default"
 
 
-class Namespaces:
+class Namespaces(Resource):
     """A key is for one namespace; one with the permission `installation` is for all of them."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def list(self) -> Page[View]:
-        """The namespaces that this client's key is for."""
-        return page_of(View, await self._caller.get(path_of("namespaces")))
 
     async def create(self, name: str, **said: Any) -> View:
         """Make a namespace; `said` is what holds in it: description, weight, retention, archive,
         defaults, queue_policy.
         """
         return View.of(await self._caller.post(path_of("namespaces"), {"name": name, **_spelled(said)}))
-
-    async def get(self, name: str = DEFAULT) -> View:
-        """What is said of a namespace."""
-        return View.of(await self._caller.get(path_of("namespaces", name)))
-
-    async def edit(self, name: str = DEFAULT, **said: Any) -> View:
-        """Change some of what is said of a namespace; None takes a field back to its default."""
-        return View.of(await self._caller.edit("PATCH", path_of("namespaces", name), _spelled(said)))
-
-    async def delete(self, name: str) -> None:
-        """Delete a namespace in which nothing lives."""
-        await self._caller.delete(path_of("namespaces", name))
 
     async def erase(self, name: str, *, cancel: bool = False, definitions: bool = False) -> View:
         """Erase all data of a namespace, part by part; with `definitions` also all that is defined, and itself.
@@ -57,18 +38,39 @@ class Namespaces:
         """The namespace that this client speaks of."""
         return str((await self._caller.get(path_of("me")))["namespace"])
 
-    async def quota(self, name: str = DEFAULT) -> View:
-        """What a namespace may have and use."""
-        return View.of(await self._caller.get(path_of("namespaces", name, "quota")))
-
     async def set_quota(self, name: str = DEFAULT, **bounds: Any) -> View:
         """Say what a namespace may have and use, in the API's spelling; what is left out is without a bound."""
         return View.of(await self._caller.edit("PUT", path_of("namespaces", name, "quota"), bounds))
 
+    # `python -m tools.sdk` writes what follows, from the routes of namespaces.
+
+    async def list(self) -> Page[View]:
+        """List the namespaces that this credential is for."""
+        return page_of(View, await self._caller.get(path_of("namespaces")))
+
+    async def get(self, name: str) -> View:
+        """Read what is said of a namespace."""
+        return View.of(await self._caller.get(path_of("namespaces", name)))
+
+    async def edit(self, name: str, **fields: Any) -> View:
+        """Change some of what is said of a namespace."""
+        return View.of(await self._caller.edit("PATCH", path_of("namespaces", name), definition(fields)))
+
+    async def delete(self, name: str) -> None:
+        """Delete a namespace in which nothing lives; its keys end within five seconds."""
+        await self._caller.delete(path_of("namespaces", name))
+
+    async def quota(self, name: str) -> View:
+        """Read what a namespace may have and use."""
+        return View.of(await self._caller.get(path_of("namespaces", name, "quota")))
+
     async def usage(
-        self, name: str = DEFAULT, *, since: datetime | str | None = None, until: datetime | str | None = None
+        self, name: str, *, since: datetime | str | None = None, until: datetime | str | None = None
     ) -> View:
-        """What a namespace has now, and used by day."""
+        """Tell what a namespace has now, and used by day: the last thirty days unless told otherwise.
+
+        `since`: Not before the day of this. `until`: Up to the day before this ends.
+        """
         query = {"from": instant(since), "to": instant(until)}
         return View.of(await self._caller.get(path_of("namespaces", name, "usage"), query))
 

@@ -4,10 +4,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from horae.client.encode import instant, span
-from horae.client.transport.calls import Caller, path_of
+from horae.client.encode import given, instant, span
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
-from horae.env import Env
 from horae.errors import Conflict, NotFound
 from horae.model.executions.signals import Span
 
@@ -34,19 +33,8 @@ class Hold(View, frozen=True, kw_only=True):
         return self.hold_id
 
 
-class Queues:
+class Queues(Resource):
     """Queues by name; where a name is None, all queues are meant."""
-
-    def __init__(self, caller: Caller, env: Env) -> None:
-        self._caller, self._env = caller, env
-
-    async def list(self) -> Page[View]:
-        """Queues with their lanes, what is queued and runs in each, and what holds them."""
-        return page_of(View, await self._caller.get(path_of("queues")))
-
-    async def get(self, name: str) -> View:
-        """A queue: its `policy`, `state`, what is `queued` and `running`, and what `holds` it."""
-        return View.of(await self._caller.get(path_of("queues", name)))
 
     async def set(self, name: str, **definition: Any) -> View:
         """Define a queue, or change what is said of it: `policy` ("fair" or an object), `default`,
@@ -56,18 +44,6 @@ class Queues:
             return View.of(await self._caller.edit("PATCH", path_of("queues", name), definition, None))
         except NotFound:
             return View.of(await self._caller.edit("PUT", path_of("queues", name), definition, None))
-
-    async def pause(self, name: str, *, reason: str = "") -> View:
-        """Start nothing of a queue until it is resumed."""
-        return View.of(await self._caller.post(path_of("queues", name, "pause"), {"reason": reason} if reason else {}))
-
-    async def resume(self, name: str) -> View:
-        """Let a queue that was paused or drained go on."""
-        return View.of(await self._caller.post(path_of("queues", name, "resume"), {}))
-
-    async def drain(self, name: str) -> View:
-        """Refuse what is submitted to a queue, and run what it has."""
-        return View.of(await self._caller.post(path_of("queues", name, "drain"), {}))
 
     async def purge(self, name: str) -> View:
         """Cancel everything of a queue that has not begun; `raw` tells how many were `cancelled`."""
@@ -79,7 +55,7 @@ class Queues:
             queue = await self.get(name)
             if not queue.raw["queued"] and not queue.raw["running"]:
                 return queue
-            await self._env.clock.sleep(LOOK)
+            await self._caller.env.clock.sleep(LOOK)
 
     async def hold(
         self,
@@ -132,7 +108,32 @@ class Queues:
             told = found.running
             if found.running == 0 and found.state == "open":
                 return found
-            await self._env.clock.sleep(LOOK)
+            await self._caller.env.clock.sleep(LOOK)
+
+    # `python -m tools.sdk` writes what follows, from the routes of queues (put: set, patch: set, window: set_window).
+
+    async def list(self) -> Page[View]:
+        """List queues with their lanes, how much is queued and runs in each, and what holds them now."""
+        return page_of(View, await self._caller.get(path_of("queues")))
+
+    async def get(self, name: str) -> View:
+        """Read a queue: its policy, what is queued and runs, and what holds it."""
+        return View.of(await self._caller.get(path_of("queues", name)))
+
+    async def pause(self, name: str, *, reason: str | None = None) -> View:
+        """Start nothing of a queue until it is resumed: once this is answered, no server does. What runs goes on.
+
+        `reason`: What is held says so.
+        """
+        return View.of(await self._caller.post(path_of("queues", name, "pause"), given(reason=reason)))
+
+    async def resume(self, name: str) -> View:
+        """Let a queue that was paused or drained go on; holds with an end, and windows, last as long as they do."""
+        return View.of(await self._caller.post(path_of("queues", name, "resume")))
+
+    async def drain(self, name: str) -> View:
+        """Refuse what is submitted to a queue from now on, and run what it has. Triggers of its jobs go on firing."""
+        return View.of(await self._caller.post(path_of("queues", name, "drain")))
 
 
 def _hold_of(name: str | None) -> str:

@@ -1,6 +1,7 @@
 """`client.secrets`: set and removed here, referred to by jobs; no value is ever read back."""
 
-from horae.client.transport.calls import Caller, path_of
+from horae.client.encode import given
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 
 
@@ -14,28 +15,33 @@ class SecretInfo(View, frozen=True, kw_only=True):
     jobs: tuple[str, ...] | None = None
 
 
-class Secrets:
+class Secrets(Resource):
     """Secrets of the namespace."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def set(self, name: str, value: str) -> SecretInfo:
-        """Give a secret a value; executions that start from now on get it."""
-        return SecretInfo.of(await self._caller.edit("PUT", path_of("secrets", name), {"value": value}))
-
-    async def get(self, name: str) -> SecretInfo:
-        """What is known of a secret, and which jobs refer to it."""
-        return SecretInfo.of(await self._caller.get(path_of("secrets", name)))
+    # `python -m tools.sdk` writes what follows, from the routes of secrets (put: set).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[SecretInfo]:
-        """A page of secrets, by name."""
+        """List secrets by name, without their values."""
         return page_of(SecretInfo, await self._caller.get(path_of("secrets"), {"limit": limit, "cursor": cursor}))
 
+    async def get(self, name: str) -> SecretInfo:
+        """Read what is known of a secret, and which jobs refer to it."""
+        return SecretInfo.of(await self._caller.get(path_of("secrets", name)))
+
+    async def set(self, name: str, value: str) -> SecretInfo:
+        """Set a secret's value; executions that start from now on get it.
+
+        `value`: It is sealed, given to workers with what needs it, and never shown.
+        """
+        return SecretInfo.of(await self._caller.edit("PUT", path_of("secrets", name), given(value=value)))
+
     async def delete(self, name: str, *, force: bool = False) -> None:
-        """Remove a secret; with `force` also one that jobs refer to, whose executions then fail."""
-        await self._caller.delete(path_of("secrets", name) + ("?force=true" if force else ""))
+        """Remove a secret that no job refers to.
+
+        `force`: Also if jobs refer to it: their executions fail then.
+        """
+        await self._caller.delete(path_of("secrets", name), {"force": force or None})
 
     async def rotate(self) -> View:
-        """Seal all secrets of all namespaces with the first master key; tells how many were `resealed`."""
+        """Seal all secrets of all namespaces with the first master key, so that others can be taken away."""
         return View.of(await self._caller.post(path_of("master-key", "rotation")))

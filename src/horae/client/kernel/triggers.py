@@ -1,10 +1,10 @@
 """`client.triggers` and `client.fires`: what fires jobs, and what fired or will."""
 
-from datetime import date, datetime
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 
 from horae.client.encode import definition, instant
-from horae.client.transport.calls import Caller, path_of
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 
 
@@ -31,42 +31,13 @@ class Preview(View, frozen=True, kw_only=True):
     timezone: str = "UTC"
 
 
-class Triggers:
+class Triggers(Resource):
     """Add, read, change, pause and preview triggers. `job` is a job's name or id, `name` that of its trigger."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def list(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[Trigger]:
-        """A page of triggers across jobs; filters are job, state, kind and search."""
-        query = {**filters, "limit": limit, "cursor": cursor}
-        return page_of(Trigger, await self._caller.get(path_of("triggers"), query))
-
-    async def of_job(self, job: str) -> Page[Trigger]:
-        return page_of(Trigger, await self._caller.get(path_of("jobs", job, "triggers")))
-
-    async def get(self, job: str, name: str) -> Trigger:
-        return Trigger.of(await self._caller.get(path_of("jobs", job, "triggers", name)))
 
     async def add(self, job: str, trigger: str | dict[str, Any]) -> Trigger:
         """Add a trigger: a cron text, or what `cron(...)`, `every(...)` and `once(...)` make."""
         body = {"cron": trigger} if isinstance(trigger, str) else trigger
         return Trigger.of(await self._caller.post(path_of("jobs", job, "triggers"), body))
-
-    async def edit(self, job: str, name: str, **fields: Any) -> Trigger:
-        """Change the given fields and leave the rest; None takes one back to its default."""
-        path = path_of("jobs", job, "triggers", name)
-        return Trigger.of(await self._caller.edit("PATCH", path, definition(fields)))
-
-    async def remove(self, job: str, name: str) -> Trigger:
-        return Trigger.of(await self._caller.delete(path_of("jobs", job, "triggers", name)))
-
-    async def pause(self, job: str, name: str) -> Trigger:
-        """Let one trigger fire nothing until it is resumed."""
-        return Trigger.of(await self._caller.post(path_of("jobs", job, "triggers", name, "pause")))
-
-    async def resume(self, job: str, name: str) -> Trigger:
-        return Trigger.of(await self._caller.post(path_of("jobs", job, "triggers", name, "resume")))
 
     async def preview(
         self,
@@ -83,37 +54,76 @@ class Triggers:
         body = {**spelled, **{field: value for field, value in asked.items() if value is not None}}
         return Preview.of(await self._caller.post(path_of("triggers", "preview"), body))
 
-
-class Fires:
-    """What fired and what will."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
+    # `python -m tools.sdk` writes what follows, from the routes of triggers.
 
     async def list(
-        self,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        **filters: Any,
-    ) -> Page[View]:
-        """Fires in [since, until), from an hour ago to a day ahead unless given; filters are job, trigger and
-        disposition. What had to be left out is in `raw["notes"]`.
+        self, *, job: str | None = None, state: Literal["active", "paused", "ended"] | None = None,
+        kind: Literal["cron", "interval", "once", "event", "webhook", "watch"] | None = None,
+        search: str | None = None, limit: int | None = None, cursor: str | None = None,
+    ) -> Page[Trigger]:  # fmt: skip
+        """List triggers across jobs, in the order they were made.
+
+        `job`: A job's name or id. `search`: A part of the trigger's or the job's name.
         """
-        query = {"from": instant(since), "to": instant(until), **filters, "limit": limit, "cursor": cursor}
+        query = {"job": job, "state": state, "kind": kind, "search": search, "limit": limit, "cursor": cursor}
+        return page_of(Trigger, await self._caller.get(path_of("triggers"), query))
+
+    async def of_job(self, ref: str) -> Page[Trigger]:
+        """List a job's triggers by name."""
+        return page_of(Trigger, await self._caller.get(path_of("jobs", ref, "triggers")))
+
+    async def get(self, ref: str, name: str) -> Trigger:
+        """Read one trigger; that of a job's `schedule` is named "schedule"."""
+        return Trigger.of(await self._caller.get(path_of("jobs", ref, "triggers", name)))
+
+    async def edit(self, ref: str, name: str, *, if_match: str | None = None, **fields: Any) -> Trigger:
+        """Change parts of a trigger: a new version of its job. It keeps its count of fires and its last execution."""
+        query = definition(fields)
+        return Trigger.of(await self._caller.edit("PATCH", path_of("jobs", ref, "triggers", name), query, if_match))
+
+    async def remove(self, ref: str, name: str) -> Trigger:
+        """Take a trigger away: it fires no more, at once and on all servers."""
+        return Trigger.of(await self._caller.delete(path_of("jobs", ref, "triggers", name)))
+
+    async def pause(self, ref: str, name: str) -> Trigger:
+        """Let one trigger fire nothing until it is resumed."""
+        return Trigger.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "pause")))
+
+    async def resume(self, ref: str, name: str) -> Trigger:
+        """Let a paused trigger go on; the ledger says what it left out."""
+        return Trigger.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "resume")))
+
+
+class Fires(Resource):
+    """What fired and what will."""
+
+    # `python -m tools.sdk` writes what follows, from the routes of fires (count: counts).
+
+    async def list(
+        self, *, since: datetime | str | None = None, until: datetime | str | None = None, job: str | None = None,
+        trigger: str | None = None, disposition: str | None = None, limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[View]:  # fmt: skip
+        """Everything that fired or will fire in a window, across jobs, in the order of time.
+
+        `since`: Not before this. `until`: Before this. `job`: A job's name or id. `trigger`: A trigger's name.
+        `disposition`: `fired`, `planned`, `skipped-overlap`, ...
+        """
+        query = {
+            "from": instant(since), "to": instant(until), "job": job, "trigger": trigger, "disposition": disposition,
+            "limit": limit, "cursor": cursor,
+        }  # fmt: skip
         return page_of(View, await self._caller.get(path_of("fires"), query))
 
     async def counts(
-        self,
-        since: date | str | None = None,
-        until: date | str | None = None,
-        *,
-        by: str = "day",
-        timezone: str = "UTC",
-        job: str | None = None,
-    ) -> View:
-        """What fired, was missed or skipped and what is to come from one day to another, by minute, hour or day."""
-        query = {"from": since and str(since), "to": until and str(until), "by": by, "timezone": timezone, "job": job}
+        self, *, since: str | None = None, until: str | None = None,
+        by: Literal["minute", "hour", "day"] | None = None, timezone: str | None = None, job: str | None = None,
+    ) -> View:  # fmt: skip
+        """Count what fired, was missed or skipped and what is to come, by minute, hour or day of a time zone.
+
+        `since`: The first day, as 2026-11-15, or the day of an instant; today. `until`: The last day; the first
+        one unless said. `by`: What an item is for; minutes without fires are left out. `timezone`: An IANA name
+        such as "Europe/Paris". `job`: A job's name or id.
+        """
+        query = {"from": since, "to": until, "by": by, "timezone": timezone, "job": job}
         return View.of(await self._caller.get(path_of("fires", "counts"), query))

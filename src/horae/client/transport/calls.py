@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
+from inspect import get_annotations
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -44,7 +45,7 @@ class Caller:
 
     def __init__(self, transport: Transport, key: str, env: Env, patience: Patience, namespace: str = "") -> None:
         self._transport = transport
-        self._env = env
+        self.env = env
         self._patience = patience
         self._headers = {"accept": "application/json"}
         if key:
@@ -60,21 +61,40 @@ class Caller:
     async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         return self._json(await self.ask(self._call("GET", path, query=query)))
 
-    async def post(self, path: str, body: Any = None, *, timeout: float = 60.0, key: str | None = None) -> Any:
-        return self._json(await self.post_bytes(path, b"" if body is None else encode(body), timeout=timeout, key=key))
+    async def post(
+        self,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        timeout: float = 60.0,
+        key: str | None = None,
+    ) -> Any:
+        sent = b"" if body is None else encode(body)
+        return self._json(await self.post_bytes(path, sent, query=query, timeout=timeout, key=key))
 
-    async def post_bytes(self, path: str, body: bytes, *, timeout: float = 60.0, key: str | None = None) -> Reply:
-        headers = {"idempotency-key": str(self._env.new_id()) if key is None else key}
+    async def post_bytes(
+        self,
+        path: str,
+        body: bytes,
+        *,
+        query: Mapping[str, Any] | None = None,
+        timeout: float = 60.0,
+        key: str | None = None,
+    ) -> Reply:
+        headers = {"idempotency-key": str(self.env.new_id()) if key is None else key}
         trace = current_trace()
         if trace.parent:
             headers["traceparent"] = trace.parent
             if trace.state:
                 headers["tracestate"] = trace.state
-        return await self.ask(self._call("POST", path, body, headers, timeout=timeout))
+        return await self.ask(self._call("POST", path, body, headers, query=query, timeout=timeout))
 
-    async def edit(self, method: str, path: str, body: Any, if_match: str | None = None) -> Any:
+    async def edit(
+        self, method: str, path: str, body: Any, if_match: str | None = None, *, query: Mapping[str, Any] | None = None
+    ) -> Any:
         headers = {"if-match": if_match} if if_match else {}
-        return self._json(await self.ask(self._call(method, path, encode(body), headers)))
+        return self._json(await self.ask(self._call(method, path, encode(body), headers, query=query)))
 
     async def delete(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         return self._json(await self.ask(self._call("DELETE", path, query=query)))
@@ -83,7 +103,7 @@ class Caller:
         reply = await self.ask(self._call("GET", "/healthz"))
         offset = None
         if date := reply.headers.get("date"):
-            offset = int(parsedate_to_datetime(date).timestamp() * SECOND) + SECOND // 2 - self._env.now()
+            offset = int(parsedate_to_datetime(date).timestamp() * SECOND) + SECOND // 2 - self.env.now()
         return Health.of({**self._json(reply), "clockOffset": offset})
 
     async def ask(self, call: Call) -> Reply:
@@ -91,7 +111,7 @@ class Caller:
 
         Patience does not end before each server was asked.
         """
-        clock = self._env.clock
+        clock = self.env.clock
         began = clock.monotonic()
         tries = 0
         asked: dict[str, None] = {}  # the servers, in order
@@ -101,7 +121,7 @@ class Caller:
             problem, patience, pause = await self._try(call, tries)
             if isinstance(problem, Reply):
                 return problem
-            pause = max(pause, self._patience.wait(tries, self._env.rng.random()))
+            pause = max(pause, self._patience.wait(tries, self.env.rng.random()))
             over = clock.monotonic() + pause > began + patience and self._transport.place in asked
             if over or not patience:
                 raise of_all(problem, list(asked))
@@ -165,6 +185,15 @@ class Caller:
     @staticmethod
     def _json(reply: Reply) -> Any:
         return msgspec.json.decode(reply.body) if reply.body else None
+
+
+class Resource:
+    """A part of a client, such as `client.queues`: methods that each send a request, and annotations for its parts."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        for name, kind in get_annotations(type(self)).items():
+            setattr(self, name, kind(caller))
 
 
 def _is_later(reply: Reply, call: Call, tries: int) -> bool:

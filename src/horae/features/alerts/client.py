@@ -1,9 +1,9 @@
 """`client.alerts`: what was found, `.rules` that say what to look for, and `.channels` that say where to tell it."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
-from horae.client.transport.calls import Caller, path_of
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 
 
@@ -67,94 +67,95 @@ class AlertChannel(View, frozen=True, kw_only=True):
     version: int | None = None
 
 
-class AlertRules:
+class AlertRules(Resource):
     """Rules, by name."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def put(self, name: str, definition: dict[str, Any], *, if_match: str | None = None) -> AlertRule:
-        """Make the rule of this name be as the definition says, as the API spells it."""
-        return AlertRule.of(await self._caller.edit("PUT", path_of("alert-rules", name), definition, if_match))
-
-    async def get(self, name: str) -> AlertRule:
-        return AlertRule.of(await self._caller.get(path_of("alert-rules", name)))
-
-    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[AlertRule]:
-        """A page of rules, by name."""
-        return page_of(AlertRule, await self._caller.get(path_of("alert-rules"), {"limit": limit, "cursor": cursor}))
-
-    async def delete(self, name: str) -> None:
-        """Remove a rule; its alerts are over."""
-        await self._caller.delete(path_of("alert-rules", name))
-
-    async def pause(self, name: str) -> AlertRule:
-        return AlertRule.of(await self._caller.post(path_of("alert-rules", name, "pause")))
-
-    async def resume(self, name: str) -> AlertRule:
-        return AlertRule.of(await self._caller.post(path_of("alert-rules", name, "resume")))
 
     async def acknowledge(self, name: str) -> int:
         """Somebody looks after all that it has found so far; how many nobody looked after."""
         answer = await self._caller.post(path_of("alert-rules", name, "acknowledge"))
         return int(answer["acknowledged"])
 
+    # `python -m tools.sdk` writes what follows, from the routes of alert-rules (create: -).
+
+    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[AlertRule]:
+        """List alert rules by name."""
+        return page_of(AlertRule, await self._caller.get(path_of("alert-rules"), {"limit": limit, "cursor": cursor}))
+
+    async def get(self, name: str) -> AlertRule:
+        """Read an alert rule."""
+        return AlertRule.of(await self._caller.get(path_of("alert-rules", name)))
+
+    async def put(self, name: str, definition: dict[str, Any], *, if_match: str | None = None) -> AlertRule:
+        """Create an alert rule, or give it a whole new definition."""
+        return AlertRule.of(await self._caller.edit("PUT", path_of("alert-rules", name), definition, if_match))
+
+    async def delete(self, name: str) -> None:
+        """Delete an alert rule; its alerts are over, and nobody is told."""
+        await self._caller.delete(path_of("alert-rules", name))
+
+    async def pause(self, name: str) -> AlertRule:
+        """Pause an alert rule; its alerts are over, and nobody is told."""
+        return AlertRule.of(await self._caller.post(path_of("alert-rules", name, "pause")))
+
+    async def resume(self, name: str) -> AlertRule:
+        """Resume an alert rule."""
+        return AlertRule.of(await self._caller.post(path_of("alert-rules", name, "resume")))
+
     async def test(self, name: str) -> AlertTest:
-        """Tell all its channels that this is a test."""
+        """Tell all channels of a rule that this is a test, once, and answer what became of it."""
         return AlertTest.of(await self._caller.post(path_of("alert-rules", name, "test")))
 
 
-class AlertChannels:
+class AlertChannels(Resource):
     """Channels, by name."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def put(self, name: str, definition: dict[str, Any], *, if_match: str | None = None) -> AlertChannel:
-        """Make the channel of this name be as the definition says; what is secret and left out stays as it was."""
-        return AlertChannel.of(await self._caller.edit("PUT", path_of("alert-channels", name), definition, if_match))
-
-    async def get(self, name: str) -> AlertChannel:
-        return AlertChannel.of(await self._caller.get(path_of("alert-channels", name)))
+    # `python -m tools.sdk` writes what follows, from the routes of alert-channels (create: -).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[AlertChannel]:
-        """A page of channels, by name."""
+        """List channels by name, without what is secret of them."""
         query = {"limit": limit, "cursor": cursor}
         return page_of(AlertChannel, await self._caller.get(path_of("alert-channels"), query))
 
+    async def get(self, name: str) -> AlertChannel:
+        """Read a channel, without what is secret of it."""
+        return AlertChannel.of(await self._caller.get(path_of("alert-channels", name)))
+
+    async def put(self, name: str, definition: dict[str, Any], *, if_match: str | None = None) -> AlertChannel:
+        """Create a channel, or give it a whole new definition; what is secret and left out stays as it was."""
+        return AlertChannel.of(await self._caller.edit("PUT", path_of("alert-channels", name), definition, if_match))
+
     async def delete(self, name: str) -> None:
-        """Remove a channel that no rule tells."""
+        """Delete a channel that no rule tells."""
         await self._caller.delete(path_of("alert-channels", name))
 
     async def test(self, name: str) -> AlertTest:
-        """Tell it that this is a test."""
+        """Tell a channel that this is a test, once, and answer what became of it."""
         return AlertTest.of(await self._caller.post(path_of("alert-channels", name, "test")))
 
 
-class Alerts:
+class Alerts(Resource):
     """Alerts, and what makes and tells them."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-        self.rules = AlertRules(caller)
-        self.channels = AlertChannels(caller)
+    rules: AlertRules
+    channels: AlertChannels
+
+    # `python -m tools.sdk` writes what follows, from the routes of alerts.
 
     async def list(
-        self,
-        *,
-        state: str | None = None,
-        rule: str | None = None,
-        job: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> Page[Alert]:
-        """A page of alerts, newest first; `state` is "firing" or "recovered"."""
+        self, *, state: Literal["firing", "recovered"] | None = None, rule: str | None = None,
+        job: str | None = None, limit: int | None = None, cursor: str | None = None,
+    ) -> Page[Alert]:  # fmt: skip
+        """List alerts, newest first, each with how its notices fare.
+
+        `rule`: A rule's name. `job`: A job's name or id.
+        """
         query = {"state": state, "rule": rule, "job": job, "limit": limit, "cursor": cursor}
         return page_of(Alert, await self._caller.get(path_of("alerts"), query))
 
     async def get(self, id: str) -> Alert:
+        """Read an alert."""
         return Alert.of(await self._caller.get(path_of("alerts", id)))
 
     async def acknowledge(self, id: str) -> Alert:
-        """Somebody looks after it: nobody is reminded any more."""
+        """Say that somebody looks after an alert: nobody is reminded of it any more."""
         return Alert.of(await self._caller.post(path_of("alerts", id, "acknowledge")))

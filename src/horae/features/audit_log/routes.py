@@ -34,8 +34,8 @@ class FiresOf(Query, frozen=True, kw_only=True):
 class LogRows(Paged, frozen=True, kw_only=True):
     """Which rows of the audit log, newest first."""
 
-    from_: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
-    to: Annotated[When, Meta(description="Before this.")] | None = None
+    since: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
+    until: Annotated[When, Meta(description="Before this.")] | None = field(default=None, name="to")
     actor: Annotated[Text, Meta(description="`key:` and a key's id, or `user:` and a name.")] | None = None
     target: (
         Annotated[Text, Meta(description="A thing and what it holds, `jobs/etl`, or all of a noun, `jobs`.")] | None
@@ -48,8 +48,8 @@ async def read_log(call: Call, query: LogRows) -> Reply:
     """Tell who did what, newest first: what was changed by people and programs, before and after."""
     asked = RowFilter(
         before=_place(query.cursor), limit=query.limit + 1, namespace=call.namespace,
-        since=EARLIEST if query.from_ is None else parse_instant(query.from_, field="from"),
-        until=LATEST if query.to is None else parse_instant(query.to, field="to"),
+        since=EARLIEST if query.since is None else parse_instant(query.since, field="from"),
+        until=LATEST if query.until is None else parse_instant(query.until, field="to"),
         actor=query.actor or "", target=query.target or "", action=query.action or "",
     )  # fmt: skip
     rows = await call.node.audit_log.rows(asked)

@@ -1,14 +1,13 @@
 """`client.backfills`: fires of the past that are to run."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from horae.client.encode import encode, given, instant
-from horae.client.transport.calls import Caller, path_of
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
-from horae.env import Env
 
 LOOK = 0.5  # seconds between looks at a backfill that is waited for
 
@@ -57,11 +56,8 @@ class Backfill(View, frozen=True, kw_only=True):
         return self.completed_at is not None
 
 
-class Backfills:
+class Backfills(Resource):
     """Backfills, by id."""
-
-    def __init__(self, caller: Caller, env: Env) -> None:
-        self._caller, self._env = caller, env
 
     async def create(self, job: str, since: datetime | str, until: datetime | str, **options: Any) -> Backfill:
         """Run what did not run of a job's fires in [since, until).
@@ -75,33 +71,6 @@ class Backfills:
         body = {**_body(job, since, until, options), "dryRun": True}
         return BackfillPlan.of(await self._caller.post(path_of("backfills"), body))
 
-    async def get(self, id: str) -> Backfill:
-        return Backfill.of(await self._caller.get(path_of("backfills", id)))
-
-    async def list(
-        self,
-        *,
-        job: str | None = None,
-        state: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> Page[Backfill]:
-        query = {"job": job, "state": state, "limit": limit, "cursor": cursor}
-        return page_of(Backfill, await self._caller.get(path_of("backfills"), query))
-
-    async def runs(self, id: str, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
-        """The fires that it ran, with their executions, in the order of the fires."""
-        return page_of(
-            View, await self._caller.get(path_of("backfills", id, "runs"), {"limit": limit, "cursor": cursor})
-        )
-
-    async def pause(self, id: str) -> Backfill:
-        """Start nothing more until it is resumed."""
-        return Backfill.of(await self._caller.post(path_of("backfills", id, "pause")))
-
-    async def resume(self, id: str) -> Backfill:
-        return Backfill.of(await self._caller.post(path_of("backfills", id, "resume")))
-
     async def cancel(self, id: str, *, executions: bool = False) -> Backfill:
         """Start nothing more, for good; with `executions`, what it started and has not ended is cancelled too."""
         body = {"executions": "cancel" if executions else "finish"}
@@ -110,8 +79,35 @@ class Backfills:
     async def wait(self, id: str) -> Backfill:
         """Wait until nothing more starts and all that was started has ended."""
         while not (found := await self.get(id)).is_final:
-            await self._env.clock.sleep(LOOK)
+            await self._caller.env.clock.sleep(LOOK)
         return found
+
+    # `python -m tools.sdk` writes what follows, from the routes of backfills.
+
+    async def list(
+        self, *, job: str | None = None, state: Literal["running", "paused", "cancelled", "done"] | None = None,
+        limit: int | None = None, cursor: str | None = None,
+    ) -> Page[Backfill]:  # fmt: skip
+        """List backfills, newest first."""
+        query = {"job": job, "state": state, "limit": limit, "cursor": cursor}
+        return page_of(Backfill, await self._caller.get(path_of("backfills"), query))
+
+    async def get(self, id: str) -> Backfill:
+        """Read a backfill and how far it is."""
+        return Backfill.of(await self._caller.get(path_of("backfills", id)))
+
+    async def runs(self, id: str, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+        """List the fires that a backfill ran, with their executions, in the order of the fires."""
+        query = {"limit": limit, "cursor": cursor}
+        return page_of(View, await self._caller.get(path_of("backfills", id, "runs"), query))
+
+    async def pause(self, id: str) -> Backfill:
+        """Start nothing more until resumed; what was started goes on."""
+        return Backfill.of(await self._caller.post(path_of("backfills", id, "pause")))
+
+    async def resume(self, id: str) -> Backfill:
+        """Go on where it stopped."""
+        return Backfill.of(await self._caller.post(path_of("backfills", id, "resume")))
 
 
 def _body(job: str, since: datetime | str, until: datetime | str, options: dict[str, Any]) -> dict[str, Any]:

@@ -4,15 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from horae.client.encode import given
-from horae.client.transport.calls import Caller, path_of
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import View
 
 
-class Erasures:
+class Erasures(Resource):
     """Erases what executions were given, said, returned and left behind."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
 
     async def create(
         self,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from horae.client.encode import given, span
-from horae.client.transport.calls import Caller, path_of
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 from horae.model.executions.signals import Span
 
@@ -25,11 +25,8 @@ class SentEvent(View, frozen=True, kw_only=True):
     payload: Any = None
 
 
-class Events:
+class Events(Resource):
     """What happens elsewhere, and the triggers that listen to it."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
 
     async def send(self, name: str, payload: Any = None, *, id: str | None = None) -> SentEvent:
         """Send an event to all triggers that listen to its name. It is kept when this returns.
@@ -49,27 +46,40 @@ class Events:
         answer = await self._caller.post(path_of("events"), {"events": list(events)})
         return [SentEvent.of(one) for one in answer["items"]]
 
+    # `python -m tools.sdk` writes what follows, from the routes of events, hooks (get: webhook, make: make_webhook,
+    # end: end_webhook, receive: -).
+
     async def list(
         self, *, name: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> Page[SentEvent]:
-        """Events, newest first, each with what it fired."""
+        """List events, newest first, each with what it fired and why others did not; large payloads are left out.
+
+        `name`: Only events of this name.
+        """
         query = {"name": name, "limit": limit, "cursor": cursor}
         return page_of(SentEvent, await self._caller.get(path_of("events"), query))
 
+    async def webhook(self, ref: str, name: str) -> View:
+        """Read a trigger's webhook; its URL and its secret were told when they were made."""
+        return View.of(await self._caller.get(path_of("jobs", ref, "triggers", name, "webhook")))
+
     async def make_webhook(
-        self, job: str, trigger: str, *, secret: str | None = None, new_url: bool = False, old_for: Span | None = None
+        self, ref: str, name: str, *, secret: str | None = None, new_url: bool = False, old_for: Span | None = None
     ) -> View:
-        """Make a trigger's webhook, or give it a new secret; `url` and `secret` of the answer are told this once."""
-        body = given(secret=secret, new_url=new_url, old_for=span(old_for))
-        return View.of(await self._caller.post(_webhook(job, trigger), body))
+        """Make a trigger's webhook, or give it a new secret; the old one stays valid for `old_for`.
 
-    async def webhook(self, job: str, trigger: str) -> View:
-        """A trigger's webhook, without its URL and secret."""
-        return View.of(await self._caller.get(_webhook(job, trigger)))
+        URL and secret are told this once. `new_url` makes a new URL too; where nothing is verified the URL is the
+        secret, and is always new.
 
-    async def end_webhook(self, job: str, trigger: str) -> None:
+        `secret`: What is signed with, or one is made. `new_url`: Make a new URL beside the old one. `old_for`:
+        How long the old secret or URL stays valid.
+        """
+        body = given(secret=secret, new_url=new_url or None, old_for=span(old_for))
+        return View.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "webhook"), body))
+
+    async def end_webhook(self, ref: str, name: str) -> None:
         """End a trigger's webhook at once."""
-        await self._caller.delete(_webhook(job, trigger))
+        await self._caller.delete(path_of("jobs", ref, "triggers", name, "webhook"))
 
 
 def _webhook(job: str, trigger: str) -> str:

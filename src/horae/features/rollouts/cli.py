@@ -103,7 +103,7 @@ async def show(api: Api, job: str) -> None:
 @remote
 async def promote(api: Api, job: str, version: int | None) -> None:
     """Make the version that is tried the present one, for all new executions."""
-    done = await api.client.rollouts.promote(job, version)
+    done = await api.client.rollouts.promote(job, version=version)
     now = next((one["version"] for one in done.versions if one["current"]), None)
     _told(api, done, f"{done.job} is at the version that was tried{'' if now is None else f', {now}'}.")
 

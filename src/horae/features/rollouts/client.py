@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from horae.client.encode import given
-from horae.client.transport.calls import Caller, path_of
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import View
 
 
@@ -19,15 +19,8 @@ class Rollout(View, frozen=True, kw_only=True):
     versions: list[dict[str, Any]]
 
 
-class Rollouts:
+class Rollouts(Resource):
     """Begin, compare, promote and abort rollouts. `ref` is a job's name or id."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def get(self, ref: str) -> Rollout:
-        """A job's newest rollout, whether it is on or not."""
-        return Rollout.of(await self._caller.get(path_of("jobs", ref, "rollout")))
 
     async def start(
         self,
@@ -53,10 +46,16 @@ class Rollouts:
         )  # fmt: skip
         return Rollout.of(await self._caller.edit("PUT", path_of("jobs", ref, "rollout"), body, if_match))
 
-    async def promote(self, ref: str, version: int | None = None) -> Rollout:
-        """Make a version that is tried the present one."""
+    # `python -m tools.sdk` writes what follows, from the routes of rollouts (put: start).
+
+    async def get(self, ref: str) -> Rollout:
+        """Read a job's newest rollout: shares, failure rates and durations of its versions."""
+        return Rollout.of(await self._caller.get(path_of("jobs", ref, "rollout")))
+
+    async def promote(self, ref: str, *, version: int | None = None) -> Rollout:
+        """Make a version of the rollout the present one, and end the rollout."""
         return Rollout.of(await self._caller.post(path_of("jobs", ref, "rollout", "promote"), given(version=version)))
 
     async def abort(self, ref: str, *, reason: str | None = None) -> Rollout:
-        """Let all new executions run the present version."""
+        """End a rollout: all new executions run the present version."""
         return Rollout.of(await self._caller.post(path_of("jobs", ref, "rollout", "abort"), given(reason=reason)))

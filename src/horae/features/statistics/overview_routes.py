@@ -13,4 +13,4 @@ from horae.server.scopes import closed
 @get(f"{API}/overview", "overview.get", OverviewView, access=VIEW, scope=closed, refuses=(BadInput,))
 async def overview(call: Call, query: Window) -> Reply:
     """A namespace now, and what happened in the last hour or in another window of the last 31 days."""
-    return ok(await call.node.overview.show(call.namespace, query.from_, query.to))
+    return ok(await call.node.overview.show(call.namespace, query.since, query.until))

@@ -18,10 +18,10 @@ from horae.server.scopes import by_job
 class Days(Query, frozen=True, kw_only=True):
     """Which days, of which time zone: at most 400."""
 
-    from_: Annotated[Text, Meta(description="The first day, as 2026-11-15, or the day of an instant.")] | None = field(
+    since: Annotated[Text, Meta(description="The first day, as 2026-11-15, or the day of an instant.")] | None = field(
         default=None, name="from"
     )
-    to: Annotated[Text, Meta(description="The last day.")] | None = None
+    until: Annotated[Text, Meta(description="The last day.")] | None = field(default=None, name="to")
     timezone: Annotated[Text, Meta(description='An IANA name such as "Europe/Paris".')] = "UTC"
 
 
@@ -31,7 +31,7 @@ JOB = f"{API}/jobs/{{ref}}"
 @get(f"{JOB}/statistics", "jobs.statistics", JobTotalsView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
 async def statistics(call: Call, query: Window) -> Reply:
     """What became of a job's executions in a window, by default the last seven days, and how long they took."""
-    return ok(await call.node.job_statistics.of(call.namespace, call.path("ref"), query.from_, query.to))
+    return ok(await call.node.job_statistics.of(call.namespace, call.path("ref"), query.since, query.until))
 
 
 @get(f"{JOB}/days", "jobs.days", DaysView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
@@ -40,7 +40,9 @@ async def days(call: Call, query: Days) -> Reply:
 
     Days of UTC stand for those of the time zone where they are more than 100 days ago.
     """
-    view = await call.node.job_statistics.days(call.namespace, call.path("ref"), query.from_, query.to, query.timezone)
+    view = await call.node.job_statistics.days(
+        call.namespace, call.path("ref"), query.since, query.until, query.timezone
+    )
     return ok(view)
 
 

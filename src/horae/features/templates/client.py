@@ -3,7 +3,7 @@
 from typing import Any
 
 from horae.client.kernel.jobs import Outcome
-from horae.client.transport.calls import Caller, path_of
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 from horae.errors import NotFound
 
@@ -21,21 +21,8 @@ class Template(View, frozen=True, kw_only=True):
     affected: tuple[dict[str, Any], ...] = ()
 
 
-class Templates:
+class Templates(Resource):
     """Write, read and delete templates."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def put(
-        self, name: str, document: dict[str, Any], *, if_match: str | None = None, dry_run: bool = False
-    ) -> Template:
-        """Make the template of this name be as the document says, and change all jobs that were made from it.
-
-        With `dry_run`, only tell what that would change.
-        """
-        path = path_of("templates", name) + ("?dryRun=true" if dry_run else "")
-        return Template.of(await self._caller.edit("PUT", path, document, if_match))
 
     async def apply(self, document: dict[str, Any]) -> tuple[Template, Outcome]:
         """Make the template that a document names be as it says; tells what that changed."""
@@ -47,16 +34,34 @@ class Templates:
         after = await self.put(name, document)
         return after, "unchanged" if after.version == before.version else "changed"
 
-    async def get(self, name: str) -> Template:
-        return Template.of(await self._caller.get(path_of("templates", name)))
+    # `python -m tools.sdk` writes what follows, from the routes of templates (create: -).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Template]:
-        """A page of templates, by name."""
+        """List templates by name."""
         return page_of(Template, await self._caller.get(path_of("templates"), {"limit": limit, "cursor": cursor}))
 
-    async def versions(self, name: str) -> Page[Template]:
-        return page_of(Template, await self._caller.get(path_of("templates", name, "versions")))
+    async def get(self, name: str) -> Template:
+        """Read a template, and which jobs were made from it."""
+        return Template.of(await self._caller.get(path_of("templates", name)))
+
+    async def put(
+        self, name: str, definition: dict[str, Any], *, dry_run: bool = False, if_match: str | None = None
+    ) -> Template:
+        """Create a template, or change it with all jobs that were made from it, all or none; `affected` tells which.
+
+        `dry_run`: Change nothing; tell what would change.
+        """
+        query = definition
+        return Template.of(
+            await self._caller.edit(
+                "PUT", path_of("templates", name), query, if_match, query={"dry_run": dry_run or None}
+            )
+        )
 
     async def delete(self, name: str) -> None:
         """Delete a template that no job is made from."""
         await self._caller.delete(path_of("templates", name))
+
+    async def versions(self, name: str) -> Page[Template]:
+        """List a template's versions, newest first."""
+        return page_of(Template, await self._caller.get(path_of("templates", name, "versions")))

@@ -3,39 +3,46 @@
 from collections.abc import Sequence
 
 from horae.client.encode import given
-from horae.client.transport.calls import Caller, path_of
+from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 
 
-class Users:
+class Users(Resource):
     """People; a password is sent, and never told."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
+    # `python -m tools.sdk` writes what follows, from the routes of users.
 
-    async def create(self, name: str, password: str, *, role: str, permissions: Sequence[str] = ()) -> View:
-        """Let somebody in, and make them something in this namespace."""
-        body = {"name": name, "password": password, "role": role, "permissions": list(permissions)}
+    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+        """List people in the order of their names; who administers one namespace sees those of it."""
+        return page_of(View, await self._caller.get(path_of("users"), {"limit": limit, "cursor": cursor}))
+
+    async def create(self, name: str, password: str, role: str, *, permissions: Sequence[str] = ()) -> View:
+        """Let somebody in, with a password, and make them something in this namespace.
+
+        `role`: viewer, operator, editor or admin. `permissions`: Beyond the role, one by one.
+        """
+        body = given(name=name, password=password, role=role, permissions=list(permissions) or None)
         return View.of(await self._caller.post(path_of("users"), body))
 
     async def get(self, name: str) -> View:
+        """Read a person."""
         return View.of(await self._caller.get(path_of("users", name)))
-
-    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
-        return page_of(View, await self._caller.get(path_of("users"), {"limit": limit, "cursor": cursor}))
 
     async def edit(self, name: str, *, password: str | None = None, active: bool | None = None) -> View:
         """Give somebody another password, or let them in or not; both end their sessions."""
-        return View.of(
-            await self._caller.edit("PATCH", path_of("users", name), given(password=password, active=active))
-        )
+        body = given(password=password, active=active)
+        return View.of(await self._caller.edit("PATCH", path_of("users", name), body))
 
     async def delete(self, name: str) -> None:
+        """Forget a person; what they did stays in the audit log."""
         await self._caller.delete(path_of("users", name))
 
-    async def grant(self, name: str, *, role: str, permissions: Sequence[str] = ()) -> View:
-        """Make somebody something in this namespace."""
-        body = {"role": role, "permissions": list(permissions)}
+    async def grant(self, name: str, role: str, *, permissions: Sequence[str] = ()) -> View:
+        """Make somebody something in this namespace.
+
+        `role`: viewer, operator, editor or admin. `permissions`: Beyond the role, one by one.
+        """
+        body = given(role=role, permissions=list(permissions) or None)
         return View.of(await self._caller.edit("PUT", path_of("users", name, "member"), body))
 
     async def revoke(self, name: str) -> None:

@@ -33,5 +33,5 @@ class DryRun(Query, frozen=True, kw_only=True):
 class Window(Query, frozen=True, kw_only=True):
     """A window of the past."""
 
-    from_: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
-    to: Annotated[When, Meta(description="Before this; now unless said.")] | None = None
+    since: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
+    until: Annotated[When, Meta(description="Before this; now unless said.")] | None = field(default=None, name="to")

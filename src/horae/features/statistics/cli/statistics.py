@@ -21,7 +21,7 @@ SHOWN = ("executions", "success", "failed", "cancelled", "skipped", "retried", "
 @remote
 async def stats(api: Api, job: str, since: str | None, until: str | None) -> None:
     """Show how a job fares: how its executions ended, how long they took, and how long they waited before."""
-    found = await api.client.jobs.statistics(job, since, until)
+    found = await api.client.jobs.statistics(job, since=since, until=until)
     if not api.out.is_for_people:
         return api.out.document(found.raw)
     shown: dict[str, object] = {name: getattr(found, name) for name in SHOWN}

@@ -24,8 +24,8 @@ from horae.server.scopes import closed
 class UsageDays(Query, frozen=True, kw_only=True):
     """Which days, in UTC."""
 
-    from_: Annotated[When, Meta(description="Not before the day of this.")] | None = field(default=None, name="from")
-    to: Annotated[When, Meta(description="Up to the day before this ends.")] | None = None
+    since: Annotated[When, Meta(description="Not before the day of this.")] | None = field(default=None, name="from")
+    until: Annotated[When, Meta(description="Up to the day before this ends.")] | None = field(default=None, name="to")
 
 
 Retention = Annotated[
@@ -156,6 +156,6 @@ async def set_quota(call: Call, body: dict[str, Any]) -> Reply:
 async def usage(call: Call, query: UsageDays) -> Reply:
     """Tell what a namespace has now, and used by day: the last thirty days unless told otherwise."""
     found = await call.node.namespaces.find(call.who, call.path("name"))
-    since = None if query.from_ is None else parse_instant(query.from_, field="from")
-    until = None if query.to is None else parse_instant(query.to, field="to")
+    since = None if query.since is None else parse_instant(query.since, field="from")
+    until = None if query.until is None else parse_instant(query.until, field="to")
     return ok(await call.node.quotas.usage(found.id, found.name, since, until))

@@ -57,8 +57,8 @@ class CalendarAt(Query, frozen=True, kw_only=True):
 class Openings(Paged, frozen=True, kw_only=True):
     """Which openings."""
 
-    from_: Annotated[When, Meta(description="From then on; now otherwise.")] | None = field(name="from", default=None)
-    to: Annotated[When, Meta(description="Up to then; a year on otherwise.")] | None = None
+    since: Annotated[When, Meta(description="From then on; now otherwise.")] | None = field(name="from", default=None)
+    until: Annotated[When, Meta(description="Up to then; a year on otherwise.")] | None = field(default=None, name="to")
     at: Annotated[When, Meta(description="By the version of then.")] | None = None
 
 
@@ -124,7 +124,7 @@ async def versions(call: Call) -> Reply:
 async def openings(call: Call, query: Openings) -> Reply:
     """List when a calendar is open between two instants."""
     page = await call.node.calendars.openings(
-        call.namespace, call.path("name"), after=query.from_, before=query.to, at=query.at, limit=query.limit,
+        call.namespace, call.path("name"), after=query.since, before=query.until, at=query.at, limit=query.limit,
         cursor=query.cursor,
     )  # fmt: skip
     return ok(page)

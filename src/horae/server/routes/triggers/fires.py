@@ -18,8 +18,8 @@ from horae.server.scopes import by_job_filter
 class FireList(Paged, frozen=True, kw_only=True):
     """Which fires: in [from, to), by default from an hour ago to a day ahead; to a year if only `planned` ones."""
 
-    from_: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
-    to: Annotated[When, Meta(description="Before this.")] | None = None
+    since: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
+    until: Annotated[When, Meta(description="Before this.")] | None = field(default=None, name="to")
     job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
     trigger: Annotated[Text, Meta(description="A trigger's name.")] | None = None
     disposition: Annotated[Text, Meta(description="`fired`, `planned`, `skipped-overlap`, ...")] | None = None
@@ -29,10 +29,12 @@ class FireList(Paged, frozen=True, kw_only=True):
 class FireCounting(Query, frozen=True, kw_only=True):
     """Which days, of which time zone: at most 62, 8 by the hour, or one by the minute."""
 
-    from_: (
+    since: (
         Annotated[Text, Meta(description="The first day, as 2026-11-15, or the day of an instant; today.")] | None
     ) = field(default=None, name="from")
-    to: Annotated[Text, Meta(description="The last day; the first one unless said.")] | None = None
+    until: Annotated[Text, Meta(description="The last day; the first one unless said.")] | None = field(
+        default=None, name="to"
+    )
     by: Annotated[
         Literal["minute", "hour", "day"], Meta(description="What an item is for; minutes without fires are left out.")
     ] = "day"
@@ -44,7 +46,7 @@ class FireCounting(Query, frozen=True, kw_only=True):
 async def list_fires(call: Call, query: FireList) -> Reply:
     """Everything that fired or will fire in a window, across jobs, in the order of time."""
     page = await call.node.fires.list(
-        call.namespace, since=query.from_, until=query.to, job=query.job, trigger=query.trigger,
+        call.namespace, since=query.since, until=query.until, job=query.job, trigger=query.trigger,
         disposition=query.disposition, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
     return ok(page)
@@ -56,6 +58,6 @@ async def list_fires(call: Call, query: FireList) -> Reply:
 async def count_fires(call: Call, query: FireCounting) -> Reply:
     """Count what fired, was missed or skipped and what is to come, by minute, hour or day of a time zone."""
     counted = await call.node.fire_counts.of(
-        call.namespace, since=query.from_, until=query.to, by=query.by, zone=query.timezone, job=query.job
+        call.namespace, since=query.since, until=query.until, by=query.by, zone=query.timezone, job=query.job
     )
     return ok(counted)
