@@ -20,13 +20,14 @@ UPGRADE ?=
 PEERS_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format bench scale bench-policies bench-peers prove prove-frameworks prove-openapi audit lock clean install install-dev browser
+.PHONY: help up test lint format dist bench scale bench-policies bench-peers prove prove-frameworks prove-openapi audit lock clean install install-dev browser
 
 help:
 	@echo "make up      install into $(VENV) and run Horae with a demo on http://127.0.0.1:8420"
 	@echo "make test    install, lint and run every test"
 	@echo "make lint    ruff, mypy and import-linter only"
 	@echo "make format  let ruff rewrite what it can"
+	@echo "make dist    build the wheel and the sdist into dist/"
 	@echo "make bench   measure everything and write docs/PERFORMANCE.md; 'python -m bench NAME' measures one thing"
 	@echo "make scale   measure what growth is planned by and write docs/SCALE.md; an hour a store and more"
 	@echo "make bench-policies   measure what policies do and cost, and write docs/RESULTS-policies.md"
@@ -54,6 +55,9 @@ lint: install-dev
 format: install-dev
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format --quiet .
+
+dist: install-dev
+	$(BIN)/python -m build
 
 bench: install-dev
 	$(BIN)/python -m bench.pages.document docs/PERFORMANCE.md $(BENCH_FLAGS)

@@ -63,6 +63,7 @@ TARGETS = [
     "up",
     "test",
     "lint",
+    "dist",
     "bench",
     "scale",
     "bench-peers",
