@@ -4,6 +4,7 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
+from horae.model.admission.circuit import CIRCUIT as KIND
 from horae.model.admission.circuit import (
     Circuit,
     Counted,
@@ -15,7 +16,6 @@ from horae.model.admission.circuit import (
     read_gate,
     why_shut,
 )
-from horae.model.admission.reading.circuit import read_circuit, render_circuit
 from tests.model.making import JOBS
 
 JOB = JOBS[0]
@@ -75,14 +75,13 @@ def test_why_is_told_to_people():
 
 def test_a_definition_is_read_and_written():
     given = {"failures": "20%", "window": "2m", "minimum": 5, "openFor": "1m", "probes": 3, "key": "${params.host}"}
-    (circuit,) = read_circuit({"circuit": given}).values()
+    circuit = KIND.read(given, "circuit")
     assert circuit == Circuit(
         failures=20, window=120 * SECOND, minimum=5, open_for=60 * SECOND, probes=3, key="${params.host}"
     )
-    assert render_circuit(circuit) == given
-    assert read_circuit({"circuit": "20%"}) == {"circuit": Circuit(failures=20)}
-    assert read_circuit({"circuit": True}) == {"circuit": Circuit()}
-    assert read_circuit({}) == {}
+    assert KIND.write(circuit) == given
+    assert KIND.read("20%", "circuit") == Circuit(failures=20)
+    assert KIND.read(True, "circuit") == Circuit()
 
 
 @pytest.mark.parametrize(
@@ -104,5 +103,5 @@ def test_a_definition_is_read_and_written():
 )
 def test_what_makes_no_sense_is_refused_with_its_field(circuit, field):
     with pytest.raises(BadInput) as refused:
-        read_circuit({"circuit": circuit})
+        KIND.read(circuit, "circuit")
     assert refused.value.fields["field"] == field

@@ -3,7 +3,7 @@
 import pytest
 
 from horae.engine.node import Node
-from horae.model.definitions.reading.read import FIELDS
+from horae.model.definitions.job import JOB
 from horae.server.routes.definitions.job_body import JobBody, JobPatch
 from tests.server.conftest import Api
 
@@ -166,4 +166,4 @@ async def test_a_repeated_creation_is_answered_alike(api: Api):
 
 def test_the_document_knows_every_field_of_a_definition():
     for body in (JobBody, JobPatch):
-        assert set(body.__struct_encode_fields__) == set(FIELDS)
+        assert set(body.__struct_encode_fields__) == set(JOB.names)

@@ -26,7 +26,7 @@ from horae.client.workflows.job_options import plain
 from horae.client.workflows.workflow import BUILDING, Node, StepOptions, WorkflowFunction, described
 from horae.errors import BadInput
 from horae.model.definitions.function_signature import Signature, signature_of
-from horae.model.definitions.job import Delivery
+from horae.model.definitions.spec_fields import Delivery
 from horae.model.definitions.tasks import Isolation
 from horae.model.executions.signals import Span
 from horae.model.fields.values import NAME

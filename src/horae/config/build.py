@@ -6,8 +6,7 @@ from horae.config.settings import TABLE, Settings
 from horae.engine.settings import EngineSettings, OidcSettings
 from horae.errors import BadInput
 from horae.features.users.model import read_mapping
-from horae.model.admission.rate import Rate
-from horae.model.admission.reading.limits import parse_rate
+from horae.model.admission.rate import Rate, parse_rate
 from horae.model.triggers.decisions.external import watch_url
 from horae.store.connections import Connections
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.definitions.reading.read import FIELDS, parse_definition
+from horae.model.definitions.job import JOB
+from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.write import render_definition
 
 MIXTURES = 400
@@ -83,7 +84,7 @@ def definitions() -> Iterator[Any]:
     """Yield each body, always the same ones in the same order."""
     yield from ([], "x", None, {}, {"name": "report"}, {"nmae": "x"})
     yield from ({"name": "report", "command": "a", "colour": 1}, {"name": "report", "command": "a", "key_for": "1d"})
-    for field in sorted(FIELDS):
+    for field in sorted(JOB.names):
         for value in (*VALUES, *OWN.get(field, ())):
             yield {"name": "report", **TASKS[0], field: value}
         for value in OWN.get(field, ()):
@@ -95,7 +96,7 @@ def _mixtures() -> Iterator[Any]:
     """Yield bodies with several fields, each of which is accepted alone."""
     accepted = {
         field: [value for value in (*VALUES, *OWN.get(field, ())) if _is_accepted(field, value)]
-        for field in sorted(FIELDS)
+        for field in sorted(JOB.names)
         if field not in ("name", "command", "python", "http", "workflow")
     }
     rng = random.Random(7)

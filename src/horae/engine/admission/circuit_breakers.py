@@ -7,9 +7,8 @@ from horae.engine.admission.circuits import Circuits
 from horae.engine.base.refs import find_job
 from horae.env import Env
 from horae.errors import BadInput, Conflict
-from horae.model.admission.circuit import NOBODY, Change, Circuit, Counted, Standing
+from horae.model.admission.circuit import CIRCUIT, NOBODY, Change, Circuit, Counted, Standing
 from horae.model.admission.circuit_view import CircuitChangeView, CircuitView, JobCircuitView, show_circuit
-from horae.model.admission.reading.circuit import render_circuit
 from horae.model.base.duration import parse_duration
 from horae.model.base.instant import format_instant
 from horae.model.base.naming import MOST_KEY
@@ -48,7 +47,7 @@ class CircuitBreakers:
         return JobCircuitView(
             job_id=job.id,
             job=job.name,
-            definition=render_circuit(circuit) or {},
+            definition={} if circuit is None else CIRCUIT.write(circuit),
             circuits=await self._shown(found, {job.id: job.name}),
             changes=[
                 CircuitChangeView(

@@ -4,8 +4,7 @@ from typing import Literal
 
 from horae.engine.base.refs import find_job
 from horae.model.admission.held_key_view import HeldKeyView
-from horae.model.admission.limits import OWN, template_of, value_in, with_own
-from horae.model.admission.reading.limits import render_limit
+from horae.model.admission.limits import LIMIT, OWN, template_of, value_in, with_own
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.view import Page
 from horae.model.definitions.job import Job
@@ -44,7 +43,7 @@ def _shown(held: HeldKey, job: Job) -> HeldKeyView:
     spec = job.spec
     is_turn = held.key.startswith("sequence:")
     limit = None if is_turn else template_of(held.key, with_own(spec.limits, spec.concurrency, spec.rate))
-    allowed = {} if limit is None else render_limit(limit)
+    allowed = {} if limit is None else LIMIT.write(limit)
     return HeldKeyView(
         kind="sequence" if is_turn else "job" if limit is not None and limit.key == OWN else "key",
         key=(spec.sequence or None) if is_turn else None if limit is None else limit.key or None,

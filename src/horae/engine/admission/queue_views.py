@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from horae.engine.admission.holds import Holds
 from horae.engine.definitions.directory import Directory
+from horae.model.admission.limits import LIMIT
 from horae.model.admission.queue import Queue
 from horae.model.admission.queue_view import LaneView, QueueView
-from horae.model.admission.reading.limits import render_limit
 from horae.model.admission.reading.policy import show_policy
 from horae.store.admission.holds import running
 from horae.store.contract import Store
@@ -52,7 +52,7 @@ class QueueViews:
                 default=queue.is_default,
                 max_queued=queue.spec.max_queued,
                 preempts=queue.spec.preempts,
-                **render_limit(queue.spec.limit),
+                **LIMIT.write(queue.spec.limit),
                 sequence=queue.spec.limit.sequence,
                 state="paused" if paused else "held" if held else queue.state,
                 queued=sum(lane.queued for lane in own),

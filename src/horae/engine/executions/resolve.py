@@ -21,7 +21,7 @@ from horae.model.admission.circuit_key import by_circuit
 from horae.model.admission.limit_keys import is_keyed
 from horae.model.admission.placement.affinity_key import by_affinity
 from horae.model.base.trace import checked_state, checked_trace
-from horae.model.definitions.job import PRIORITIES
+from horae.model.definitions.spec_fields import PRIORITIES
 from horae.model.executions.execution import Extra
 from horae.model.executions.lot_items import refuse_submission
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope

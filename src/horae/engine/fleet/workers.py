@@ -10,7 +10,8 @@ from msgspec import Struct, structs
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
 from horae.errors import Conflict, NotFound
-from horae.model.admission.placement.placement import PLAIN, SLOTS, Cost
+from horae.model.admission.placement.placement import PLAIN, Cost
+from horae.model.admission.reading.placement import SLOTS
 from horae.model.base.duration import DAY
 from horae.model.fleet.session import Session, labels_of
 from horae.store.contract import Store

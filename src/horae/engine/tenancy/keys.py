@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from horae.engine.base.tokens import digest_of, id_of, new_code, new_cookie, new_key_id, new_key_text
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import BadInput, Busy, Conflict, Forbidden, NotFound, Unauthorized
-from horae.model.admission.reading.limits import parse_rate
+from horae.model.admission.rate import parse_rate
 from horae.model.base.controls import refuse_controls
 from horae.model.base.duration import DAY
 from horae.model.tenancy.keys import KeyGrant, StoredKey

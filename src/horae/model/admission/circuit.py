@@ -5,29 +5,53 @@ probes run, and decide which of the two it is next. A job has one circuit, or on
 counted, those of retries too; a lost worker is nobody's failure.
 """
 
-from typing import Literal
+import re
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
-from horae.model.base.duration import MINUTE, format_duration
+from horae.errors import BadInput
+from horae.model.base.duration import HOUR, MINUTE, format_duration
 from horae.model.base.instant import format_instant
+from horae.model.fields.kinds import Custom, Duration, Integer, Key
+from horae.model.fields.table import Field, Object
 
 CircuitState = Literal["closed", "open", "half-open"]
 BUCKETS = 30  # a window is counted in so many parts
 NOBODY = ""  # who changed a circuit by no hand
+_PERCENT = re.compile(r"\s*(\d{1,3})\s*%\s*")
+_EXAMPLE = 'Write {"failures": "50%", "window": "1m", "minimum": 10, "openFor": "30s", "probes": 1}.'
+
+
+def _percent(value: Any, at: str) -> int:
+    found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    if found is None or not 1 <= int(found[1]) <= 100:
+        remedy = 'Write the percentage from which on it opens, from "1%" to "100%".'
+        raise BadInput(f"{at} is {str(value)[:40]!r}, not a share of the attempts.", remedy, field=at)
+    return int(found[1])
+
+
+PERCENT = Custom(_percent, str, "str", lambda percent: f"{percent}%")
 
 
 class Circuit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """When a job's circuit opens and closes: by the share of attempts that failed within a window."""
 
-    failures: int = 50  # percent
-    window: Micros = MINUTE
-    minimum: int = 10  # attempts in the window, before which nothing is decided
-    open_for: Micros = 30 * SECOND
-    probes: int = 1  # that run while it is half-open, and must all succeed
-    key: str | None = None  # a template: each value has a circuit of its own
+    failures: Annotated[int, Field(PERCENT, "The share of failed attempts from which on it opens.")] = 50
+    window: Annotated[Micros, Field(Duration(SECOND, HOUR), "The time over which attempts are counted.")] = MINUTE
+    minimum: Annotated[int, Field(Integer(1, 1_000_000, _EXAMPLE), "Attempts in the window before it can open.")] = 10
+    open_for: Annotated[Micros, Field(Duration(SECOND, 24 * HOUR), "How long it stays open.")] = 30 * SECOND
+    probes: Annotated[
+        int, Field(Integer(1, 100, _EXAMPLE), "Executions that run while it is half-open; all must succeed.")
+    ] = 1
+    key: Annotated[str | None, Field(Key(), "A template: each value has a circuit of its own.")] = None
+
+
+CIRCUIT = Object(
+    Circuit, _EXAMPLE, what="A circuit", short=((str, "failures"), (bool, "")), main="failures", shows_all=True
+)
 
 
 class Standing(Struct, frozen=True, kw_only=True):

@@ -7,17 +7,22 @@ item may stand in the queue at all. Nothing is counted aside: use is what lies o
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2s
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from msgspec import Struct
 
 from horae.errors import BadInput
 from horae.model.admission.keys import Keys
-from horae.model.admission.rate import Rate
+from horae.model.admission.rate import MOST_STARTS, RATE, RATE_TEXT, Rate
 from horae.model.expressions.template import as_text
+from horae.model.fields.kinds import Integer, Key, Listed
+from horae.model.fields.table import Field, Object, Table
 
 MOST_LIMITS = 8
+AT_ONCE = Integer(1, 1_000_000, "It is how many may run at once; pause the job or the queue to run none.")
+BURST = Integer(1, MOST_STARTS)
+_LIMITS = 'Write [{"key": "${params.customer}", "concurrency": 2, "rate": "10/1m", "burst": 5}].'
 _LONG = 128  # characters of a key's value that stand in its name as they are
 _PREFIX = "${params."
 BY_KEY = "limit:"  # how the names of limits by key begin
@@ -28,8 +33,13 @@ UNLIMITED = 1 << 30
 class Limit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What a job, a queue or a namespace may run at once, and start in a span of time."""
 
-    concurrency: int | None = None
-    rate: Rate | None = None
+    concurrency: Annotated[int | None, Field(AT_ONCE, "How many run at once.")] = None
+    rate: Annotated[
+        Rate | None,
+        RATE,
+        Field(RATE_TEXT, "How often they start.", example="10/1m"),
+        Field(BURST, "How many may start at once after a pause.", name="burst"),
+    ] = None
     sequence: bool = False  # of a queue: one at a time, in order, also through retries
 
     @property
@@ -41,9 +51,16 @@ class Limit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 class KeyLimit(Limit, frozen=True, kw_only=True):
     """A limit of a job for each value of a key."""
 
-    key: str  # a template
+    key: Annotated[str, Field(Key(), "A template: each value is limited by itself.")]
 
 
+def _limits_something(limit: KeyLimit, at: str) -> None:
+    if limit.concurrency is None and limit.rate is None:
+        raise BadInput(f"{at} limits nothing.", "Give it a concurrency, a rate, or both.", field=at)
+
+
+LIMIT = Table(Limit, "A limit")
+LIMITS = Listed(Object(KeyLimit, _LIMITS, what="A limit", check=_limits_something), MOST_LIMITS, _LIMITS, single=dict)
 NO_LIMIT = Limit()
 OWN = ""  # the key of a job's own limit: all its executions share it
 

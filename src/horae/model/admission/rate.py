@@ -4,12 +4,22 @@ All that is remembered of a rate is the instant at which a start would be exactl
 `burst` starts more than its pace take place.
 """
 
+import re
+from typing import Any
+
 from msgspec import Struct
 
-from horae.env import Instant, Micros
-from horae.model.base.duration import format_duration
+from horae.env import SECOND, Instant, Micros
+from horae.errors import BadInput
+from horae.model.base.duration import DAY, format_duration, parse_duration
+from horae.model.fields.kinds import Custom, as_given
+from horae.model.fields.table import Document, Group
+from horae.model.fields.values import a_text, an_int, kind_of
 
 NEVER: Instant = 0  # the pace of a rate that nothing has used
+MOST_STARTS = 1_000_000
+_RATE = re.compile(r"(\d{1,9})\s*(?:/|per)\s*(.+)")
+_RATES = 'Write so many starts in a span: "100/1m", "5/s".'
 
 
 class Rate(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -39,3 +49,38 @@ class Rate(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     def __str__(self) -> str:
         return f"{self.count}/{format_duration(self.per)}"
+
+
+def parse_rate(value: Any, field: str, burst: int = 1) -> Rate:
+    """Read "100/1m"."""
+    if not isinstance(value, str):
+        raise BadInput(f"{field} is {kind_of(value)}, not a text.", _RATES, field=field)
+    found = _RATE.fullmatch(a_text(value, field, most=1024, least=1).strip())
+    if found is None:
+        raise BadInput(f"{value!r} is not a rate.", _RATES, field=field)
+    count, span = int(found[1]), found[2].strip()
+    per = parse_duration(span if span[:1].isdigit() or span.startswith("P") else f"1{span}", field=field)
+    if not 1 <= count <= MOST_STARTS or not SECOND // 1000 <= per <= 400 * DAY:
+        raise BadInput(f"{value!r} is out of range.", "At least one start, in a millisecond to 400 days.", field=field)
+    return Rate(count, per, burst)
+
+
+def _read_rate(given: Document, prefix: str) -> dict[str, Any]:
+    rate, burst = given.get("rate"), given.get("burst")
+    if rate is None:
+        remedy = "Give the rate, or leave burst out."
+        raise BadInput("burst is given without a rate.", remedy, field=f"{prefix}burst")
+    most = 1 if burst is None else an_int(burst, f"{prefix}burst", 1, MOST_STARTS)
+    return {"rate": parse_rate(rate, f"{prefix}rate", most)}
+
+
+def _write_rate(limit: Any) -> dict[str, Any]:
+    rate: Rate | None = limit.rate
+    return {
+        "rate": None if rate is None else str(rate),
+        "burst": None if rate is None or rate.burst == 1 else rate.burst,
+    }
+
+
+RATE = Group(_read_rate, _write_rate)  # of `rate` and `burst`, which make one Rate
+RATE_TEXT = Custom(as_given, str, "str")

@@ -1,19 +1,34 @@
 """How much a command, or a function in a process of its own, may use of its worker's machine."""
 
+from typing import Annotated, Any
+
 from msgspec import Struct, structs
 
-from horae.env import Micros
+from horae.env import SECOND, Micros
+from horae.errors import BadInput
+from horae.model.admission.reading.placement import read_amount
+from horae.model.base.duration import DAY
+from horae.model.fields.kinds import Custom, Duration, Integer
+from horae.model.fields.table import Field, Object
+
+LEAST_MEMORY = 1 << 20
+_LIMITS = (
+    'Write {"memory": "512MiB", "cpu": "30s", "files": 1024, "processes": 64, "output": "100MiB", "fileSize": "1GiB"}.'
+)
+_SIZE = Custom(read_amount, int | str, "int | str", out=int)
 
 
 class Confines(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Limits of one execution; what is None is not limited here. Sizes are bytes."""
 
-    memory: int | None = None  # of all its processes together
-    cpu: Micros | None = None  # processor time of all of them
-    files: int | None = None  # open at once in one process
-    processes: int | None = None  # at once
-    output: int | None = None  # bytes that it writes to its log, whether they are kept or not
-    file_size: int | None = None  # of a file that it writes
+    memory: Annotated[int | None, Field(_SIZE, "Memory of all its processes together.")] = None
+    cpu: Annotated[
+        Micros | None, Field(Duration(SECOND // 10, 400 * DAY), "Processor time of all its processes together.")
+    ] = None
+    files: Annotated[int | None, Field(Integer(8, 1 << 20), "Files open at once in one process.")] = None
+    processes: Annotated[int | None, Field(Integer(1, 1 << 22), "Processes at once.")] = None
+    output: Annotated[int | None, Field(_SIZE, "Bytes that it writes to its log, whether they are kept or not.")] = None
+    file_size: Annotated[int | None, Field(_SIZE, "The size of a file that it writes.")] = None
 
     def over(self, defaults: "Confines") -> "Confines":
         """These, with defaults for what is not said."""
@@ -21,4 +36,16 @@ class Confines(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
         return structs.replace(defaults, **said)
 
 
+def _check_memory(limits: Confines, at: str) -> None:
+    if limits.memory is not None and limits.memory < LEAST_MEMORY:
+        remedy = "Nothing starts in less than 1MiB."
+        raise BadInput(f"{at}.memory is {limits.memory} bytes.", remedy, field=f"{at}.memory")
+
+
 FREE = Confines()
+CONFINES = Object(Confines, _LIMITS, check=_check_memory)
+
+
+def read_confines(value: Any, field: str) -> Confines:
+    """Read the limits of an execution; null stands for none."""
+    return FREE if value is None else CONFINES.read(value, field)

@@ -5,39 +5,65 @@ execution when they have ceased for a while), `batch` (one execution gets them a
 Everything here is pure: the store tells what a key stands for now, and these functions say what becomes of one more.
 """
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from horae.env import Instant, Micros
+from horae.env import SECOND, Instant, Micros
+from horae.errors import BadInput
+from horae.model.base.duration import DAY, format_duration
 from horae.model.executions.execution import READS_AS_RUNNING, SUCCESS
 from horae.model.executions.parcel import MAX_BYTES
+from horae.model.fields.kinds import Choice, Custom, Duration, Integer, Key
+from horae.model.fields.table import Field, Object
+from horae.model.fields.values import a_duration
 
 Keep = Literal["first", "latest"]
 KEEPS: tuple[Keep, ...] = ("first", "latest")
 MOST_BATCH = 1000
 HEAD, TAIL = b'{"items":[', b"]}"  # of the params of a batch, around its items
+LIVE = "live"
+_LONG = 400 * DAY
+_SOON = Duration(SECOND // 1000, DAY)
+_KEEP = Choice(KEEPS)
+_UNIQUE = 'Write {"key": "${params.customer}", "for": "live"}, with a span such as "24h" instead of "live", or true.'
+_DEBOUNCE = 'Write {"key": "${params.page}", "wait": "5s", "max": "1m", "keep": "latest"}.'
+_BATCH = 'Write {"size": 100, "wait": "1s", "key": "${params.customer}"}.'
+_CACHE = 'Write {"ttl": "1h", "key": "${params.day}"}; without a key equal params have the same result.'
+
+
+def _read_span(value: Any, at: str) -> Micros | None:
+    return None if value == LIVE else a_duration(value, at, SECOND, _LONG)
 
 
 class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A rule of a job as it is stored: camelCase, spans in microseconds."""
 
-    key: str = ""  # a template; without one all submissions of the job meet
+    key: Annotated[str, Field(Key(), "A template; without one all submissions of the job share it.")] = ""
 
 
 class Unique(Rule, frozen=True, kw_only=True):
     """A key stands for one execution for a span, or while it is live."""
 
-    span: Micros | None = None
-    keep: Keep = "first"
+    span: Annotated[
+        Micros | None,
+        Field(
+            Custom(_read_span, str | int | float, "Span", format_duration, str, none=LIVE),
+            "How long the key stands for an execution: a span, or as long as it is live.",
+            name="for",
+        ),
+    ] = None
+    keep: Annotated[Keep, Field(_KEEP, "Which of two submissions runs.")] = "first"
 
 
 class Debounce(Rule, frozen=True, kw_only=True):
     """An execution begins when no submission has come for a while, or the first is so old."""
 
-    wait: Micros
-    most: Micros | None = None
-    keep: Keep = "latest"
+    wait: Annotated[Micros, Field(_SOON, "How long no submission must have come.")]
+    most: Annotated[
+        Micros | None, Field(Duration(0, 30 * DAY), "How old the first submission may grow.", name="max")
+    ] = None
+    keep: Annotated[Keep, Field(_KEEP, "Whose params are taken.")] = "latest"
 
     def wakes(self, opened_at: Instant, now: Instant) -> Instant:
         """When it begins if nothing comes after this submission."""
@@ -47,16 +73,26 @@ class Debounce(Rule, frozen=True, kw_only=True):
 class Batch(Rule, frozen=True, kw_only=True):
     """An execution gets up to so many submissions, or what came within a span of the first."""
 
-    size: int
-    wait: Micros
+    size: Annotated[int, Field(Integer(1, MOST_BATCH), "How many submissions one execution gets at most.")]
+    wait: Annotated[Micros, Field(_SOON, "How long it waits for more.", default=SECOND)]
 
 
 class Cache(Rule, frozen=True, kw_only=True):
     """A success is remembered for a span after its end."""
 
-    ttl: Micros
+    ttl: Annotated[Micros, Field(Duration(SECOND, _LONG), "How long a result answers.")]
 
 
+def _check_debounce(rule: Debounce, at: str) -> None:
+    if rule.most is not None and rule.most < rule.wait:
+        remedy = f"It runs from {format_duration(rule.wait)} to 30d."
+        raise BadInput(f"{at}.max cannot be {format_duration(rule.most)}.", remedy, field=f"{at}.max")
+
+
+UNIQUE = Object(Unique, _UNIQUE, short=((bool, ""),), main="key")
+DEBOUNCE = Object(Debounce, _DEBOUNCE, main="wait", check=_check_debounce)
+BATCH = Object(Batch, _BATCH, main="size")
+CACHE = Object(Cache, _CACHE, main="ttl")
 MeetingRule = Unique | Debounce | Batch | Cache
 KINDS: dict[type, str] = {Unique: "unique", Debounce: "debounce", Batch: "batch", Cache: "cache"}
 

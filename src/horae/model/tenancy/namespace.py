@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from horae.env import Instant, Micros
 from horae.model.admission.policy import Policy
+from horae.model.definitions.job import JOB
 
 FOREVER: Micros = 10**17  # longer than anything is kept
 DEFAULT_NAMESPACE = "default"  # the one that every store begins with
@@ -14,10 +15,7 @@ NamespaceState = Literal["active", "erasing", "deleted"]
 Outcome = Literal["success", "failed", "cancelled", "skipped"]
 OUTCOMES: tuple[Outcome, ...] = ("success", "failed", "cancelled", "skipped")
 # What a namespace may say for jobs that do not say it themselves.
-DEFAULTS = (
-    *("queue", "priority", "retries", "retry", "timeout", "grace", "keyFor", "pauseAfter", "dependencyTimeout"),
-    *("onDependencyTimeout", "tags", "within"),
-)
+DEFAULTS = JOB.where(lambda field: field.namespaced)
 _TRIES = frozenset({"retries", "retry"})
 _OF_WORKERS = _TRIES | {"timeout", "grace"}  # says nothing of a workflow, or something else
 # A default stands back where the job says the same in another way; how often and how soon it is tried go together.

@@ -8,8 +8,9 @@ from horae.engine.fleet.fleet import Fleet, able
 from horae.engine.fleet.workers import used
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
-from horae.model.admission.placement.placement import SLOTS, capacity_of
+from horae.model.admission.placement.placement import capacity_of
 from horae.model.admission.placement.reservation import REST, Load, choose, is_over, is_vain
+from horae.model.admission.reading.placement import SLOTS
 from horae.store.admission.lanes import Lane
 from horae.store.admission.placement import reserve
 from horae.store.admission.placement.reserve import Passed

@@ -6,8 +6,7 @@ from typing import Any, get_args
 
 from horae.errors import BadInput
 from horae.features.alerts.model.rule import KINDS, USUAL_RATE, Kind, Part, Rule, Severity
-from horae.model.admission.rate import Rate
-from horae.model.admission.reading.limits import parse_rate
+from horae.model.admission.rate import Rate, parse_rate
 from horae.model.base.duration import DAY, MINUTE, format_duration
 from horae.model.fields.values import a_duration, a_list, a_number, a_text, an_int, an_object, one_of, refuse_unknown
 

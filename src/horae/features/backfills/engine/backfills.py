@@ -24,7 +24,8 @@ from horae.features.backfills.store import work as backfill_work
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.instant import format_instant, parse_instant
 from horae.model.base.view import Page
-from horae.model.definitions.job import PRIORITIES, Job
+from horae.model.definitions.job import Job
+from horae.model.definitions.spec_fields import PRIORITIES
 from horae.store.contract import Store
 from horae.store.definitions import job_reads
 from horae.store.script import Script

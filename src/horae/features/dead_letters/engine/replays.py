@@ -16,7 +16,7 @@ from horae.features.dead_letters.engine.filters import Which, place_of
 from horae.features.dead_letters.model.replay import OPEN, Replay, ReplayState
 from horae.features.dead_letters.model.replay_view import ReplayView, show_replay
 from horae.features.dead_letters.store import replays as moves
-from horae.model.admission.reading.limits import parse_rate
+from horae.model.admission.rate import parse_rate
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.view import Page
 from horae.store.contract import Store

@@ -7,8 +7,7 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.features.templates.model.values import Body, check_expressions, source_of
-from horae.model.definitions.job import Spec
-from horae.model.definitions.reading.read import FIELDS as JOB_FIELDS
+from horae.model.definitions.job import JOB, Spec
 from horae.model.definitions.reading.write import render_definition
 from horae.model.documents.schema import check_schema
 from horae.model.fields.values import NAME, a_name, a_text, an_object, refuse_unknown, shallow
@@ -35,7 +34,7 @@ def read_template(name: str, body: Any) -> tuple[str, Body]:
     if "job" not in given:
         raise BadInput("A template needs a job.", _HOW, field="job")
     job = an_object(given["job"], "job", _HOW)
-    refuse_unknown(job, [field for field in JOB_FIELDS if field not in NOT_FILLED], "The job", "job.")
+    refuse_unknown(job, [field for field in JOB.names if field not in NOT_FILLED], "The job", "job.")
     parameters = _parameters(given.get("parameters", {}))
     description = a_text(given.get("description", ""), "description", most=4096)
     made = Body(job=job, description=description, parameters=parameters)
@@ -79,5 +78,5 @@ def read_use(body: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]
     values = an_object(body.get("with") or {}, "with", 'Write the parameters\' values: {"region": "eu"}.')
     shallow(values, "with")
     own = {field: value for field, value in body.items() if field not in ("template", "with")}
-    refuse_unknown(own, JOB_FIELDS, "A job")
+    refuse_unknown(own, JOB.names, "A job")
     return name, values, own

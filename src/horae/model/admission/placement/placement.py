@@ -7,20 +7,29 @@ executions stand in one lane exactly if every claim may treat them alike, and a 
 less.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Annotated
 
 from msgspec import Struct
 
-from horae.env import Micros
+from horae.env import SECOND, Micros
+from horae.errors import BadInput
+from horae.model.admission.reading.placement import SLOTS, a_label
+from horae.model.base.duration import DAY
+from horae.model.fields.kinds import Custom, Duration, Integer, Key, Listed
+from horae.model.fields.table import Field, Object
 
-SLOTS = "slots"
 MOST_WEIGHT = 1000  # of a preference
 AFFINE_WEIGHT = MOST_WEIGHT + 1  # of one for the worker that had a key last: no job's own lane is spelled so
 COUNTS_COSTS = "protocol:2"  # what a worker that knows of costs offers
 _COST, _PREFER, _AFFINITY = "cost:", "prefer:", "affinity:"
 _SPREAD = "spread:"
 _CAPACITY = "capacity:"
+PATIENCE = Field(Duration(1000, DAY), "How long it waits for such a worker.", default=10 * SECOND)
+_PREFERS = 'Write [{"label": "zone=eu-1", "weight": 2, "patience": "30s"}], or ["zone=eu-1"].'
+_AFFINE = 'Write "${params.model}", or {"key": "${params.model}", "patience": "30s"}.'
+_LABEL = Custom(lambda value, at: a_label(value, at, _PREFERS), str, "str")
 
 
 class Cost(Struct, frozen=True):
@@ -53,16 +62,27 @@ PLAIN = Cost()  # one slot and nothing else
 class Preference(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A label that an execution waits for, at most so long; of two that cannot be had together the heavier counts."""
 
-    label: str
-    weight: int = 1
-    patience: Micros
+    label: Annotated[str, Field(_LABEL, "A label that workers carry.")]
+    weight: Annotated[int, Field(Integer(1, MOST_WEIGHT), "How much it counts beside others.")] = 1
+    patience: Annotated[Micros, PATIENCE]
 
 
 class Affinity(Struct, frozen=True, kw_only=True):
     """Executions whose key reads alike go to the worker that had the last one, if it is free within the patience."""
 
-    key: str  # a template
-    patience: Micros
+    key: Annotated[str, Field(Key(), "A template.")]
+    patience: Annotated[Micros, PATIENCE]
+
+
+def _each_once(prefers: Sequence[Preference], at: str) -> None:
+    labels = [preference.label for preference in prefers]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise BadInput(f"{at} names {twice!r} twice.", "Name each label once.", field=at)
+
+
+PREFERS = Listed(Object(Preference, _PREFERS, short=((str, "label"),), main="label"), 4, _PREFERS, check=_each_once)
+AFFINITY = Object(Affinity, _AFFINE, short=((str, "key"),), main="key")
 
 
 class Terms(Struct, frozen=True, kw_only=True):

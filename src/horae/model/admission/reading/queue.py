@@ -3,8 +3,9 @@
 from typing import Any
 
 from horae.errors import BadInput
+from horae.model.admission.limits import LIMIT
 from horae.model.admission.queue import QueueSpec
-from horae.model.admission.reading.limits import OF_QUEUES, read_limit, render_limit
+from horae.model.admission.reading.limits import OF_QUEUES, read_limit
 from horae.model.admission.reading.policy import parse_policy, show_policy
 from horae.model.fields.values import an_int, an_object, kind_of, refuse_unknown
 
@@ -30,7 +31,7 @@ def parse_queue(body: Any) -> tuple[QueueSpec, bool | None]:
 
 def show_queue(spec: QueueSpec) -> dict[str, Any]:
     """A definition as it could be written."""
-    limit = {name: value for name, value in render_limit(spec.limit).items() if value is not None}
+    limit = {name: value for name, value in LIMIT.write(spec.limit).items() if value is not None}
     bound = {} if spec.max_queued is None else {"maxQueued": spec.max_queued}
     sequence = {"sequence": True} if spec.limit.sequence else {}
     preempts = {"preempts": True} if spec.preempts else {}

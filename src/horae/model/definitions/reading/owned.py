@@ -5,17 +5,14 @@ from typing import Any
 
 from msgspec import structs
 
-from horae.model.definitions.job import Spec
+from horae.model.definitions.job import JOB, Spec
 from horae.model.definitions.reading.patch import merge_definition
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.write import render_definition
 from horae.model.workflows.decisions.values import Call, Step, Workflow, undo_name
 
 # What a step does not take over from the job that it names: when that starts, and what its submissions share.
-NOT_TAKEN_OVER = frozenset(
-    {"name", "schedule", "triggers", "dependencies", "dependencyTimeout", "onDependencyTimeout", "pauseAfter", "keyFor"}
-    | {"within", "unique", "debounce", "batch", "cache", "template", "with"}
-)
+_NOT_TAKEN_OVER = JOB.where(lambda field: field.steps == "never")
 
 
 def derive(name: str, call: Call, base: Spec | None, queue: str) -> Spec:
@@ -23,7 +20,7 @@ def derive(name: str, call: Call, base: Spec | None, queue: str) -> Spec:
     if base is None:
         body: dict[str, Any] = {"queue": queue, **call.own}
     else:
-        taken = {field: value for field, value in render_definition(base).items() if field not in NOT_TAKEN_OVER}
+        taken = {field: value for field, value in render_definition(base).items() if field not in _NOT_TAKEN_OVER}
         body = merge_definition(taken, call.own)
     spec = parse_definition({**body, "name": "step"}, namespace_name="", created_at=0).spec
     return structs.replace(spec, name=name)

@@ -3,19 +3,20 @@
 from typing import Any
 
 from horae.errors import BadInput
+from horae.model.definitions.job import JOB
 from horae.model.definitions.reading.task import PARSERS
 from horae.model.definitions.reading.timeouts import with_run
 from horae.model.documents.merge import merge
 from horae.model.fields.values import an_object
 
-MERGED = frozenset({"params", "tags", "env", "timeouts", "with"})
+_MERGED = frozenset(JOB.where(lambda field: field.merges))
 
 
 def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
     """The definition with what the patch names; null takes a field back to its default.
 
-    `params`, `tags`, `env` and `timeouts` merge key by key as RFC 7396 says; every other field is one value and is
-    replaced. A new task takes the place of the old one, whatever its kind.
+    Fields that merge do so key by key, as RFC 7396 says; every other field is one value and is replaced. A new task
+    takes the place of the old one, whatever its kind.
     """
     given = with_run(an_object(patch, "body", 'Send what changes, such as {"timeout": "5m"}.'))
     if "name" in given and given["name"] is None:
@@ -25,7 +26,7 @@ def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
     for name, value in given.items():
         if value is None:
             merged.pop(name, None)
-        elif name in MERGED and isinstance(value, dict) and isinstance(merged.get(name), dict):
+        elif name in _MERGED and isinstance(value, dict) and isinstance(merged.get(name), dict):
             merged[name] = merge(merged[name], value)
         else:
             merged[name] = value

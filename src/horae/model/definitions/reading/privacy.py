@@ -1,22 +1,12 @@
 """`sensitive`: params and results are sealed in the store, and shown to few."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from horae.errors import BadInput
 from horae.model.definitions.job import Spec
-from horae.model.fields.values import kind_of
 from horae.model.triggers.decisions.external import Event
 from horae.model.triggers.decisions.when import When
 from horae.model.workflows.decisions.values import Workflow
-
-
-def read_sensitive(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise BadInput(
-            f"sensitive is {kind_of(value)}, neither true nor false.", "Write true or false.", field="sensitive"
-        )
-    return value
 
 
 def check_sensitive(spec: Spec, whens: Iterable[When]) -> None:

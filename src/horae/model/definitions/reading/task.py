@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.definitions.confines import FREE
-from horae.model.definitions.reading.confines import read_confines, render_confines
+from horae.model.definitions.confines import CONFINES, FREE, read_confines
 from horae.model.definitions.tasks import Command, Http, Python, Task
 from horae.model.expressions.template import compile_template, compile_tree
 from horae.model.fields.values import a_list, a_text, an_int, an_object, one_of, refuse_unknown
@@ -176,7 +175,7 @@ def render_task(task: Task, names: Mapping[str, str]) -> tuple[str, Any]:
     if isinstance(task, Command):
         return "command", _render_command(task)
     if isinstance(task, Python):
-        more = {"isolation": task.isolation, "limits": render_confines(task.limits)}
+        more = {"isolation": task.isolation, "limits": CONFINES.write(task.limits)}
         said = {name: value for name, value in more.items() if value}
         return "python", {"function": task.function} | said if said else task.function
     body = {} if task.body is None else {"body": task.body}
@@ -187,7 +186,7 @@ def render_task(task: Task, names: Mapping[str, str]) -> tuple[str, Any]:
 
 
 def _render_command(task: Command) -> Any:
-    more = {"cwd": task.cwd, "limits": render_confines(task.limits), "user": task.user}
+    more = {"cwd": task.cwd, "limits": CONFINES.write(task.limits), "user": task.user}
     said = {name: value for name, value in more.items() if value}
     if task.shell is not None:
         return {"shell": task.shell} | said

@@ -1,5 +1,6 @@
 """`timeout` and `timeouts`: how long an execution may be queued, wait for its start, run, be silent, and take."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from horae.env import Micros
@@ -24,7 +25,7 @@ def with_run(given: dict[str, Any]) -> dict[str, Any]:
     return {**given, "timeout": run, "timeouts": rest}
 
 
-def read_timeouts(given: dict[str, Any]) -> tuple[Micros | None, Timeouts, Micros | None]:
+def read_timeouts(given: Mapping[str, Any]) -> tuple[Micros | None, Timeouts, Micros | None]:
     """How long a try may take, what else is bounded, and how long all tries may take together."""
     said = an_object(given.get("timeouts") or {}, "timeouts", _ACCEPTED)
     refuse_unknown(said, NAMES, "timeouts", "timeouts.")

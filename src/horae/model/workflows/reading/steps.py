@@ -8,11 +8,8 @@ import msgspec
 
 from horae.env import Micros
 from horae.errors import BadInput
-from horae.model.admission.reading.circuit import FIELDS as CIRCUITS
-from horae.model.admission.reading.limits import FIELDS as LIMITS
-from horae.model.admission.reading.placement import FIELDS as PLACEMENT
 from horae.model.base.duration import DAY, format_duration
-from horae.model.definitions.reading.interruption import FIELDS as INTERRUPTION
+from horae.model.definitions.job import JOB
 from horae.model.executions.parcel import check_item
 from horae.model.fields.values import a_duration, a_list, a_text, an_int, an_object, kind_of, one_of, refuse_unknown
 from horae.model.workflows.decisions.check import told_of
@@ -24,13 +21,7 @@ from horae.model.workflows.reading.step_waits import read_wait, render_wait
 
 TASKS = ("command", "python", "http", "workflow")
 # What a step may say of the job that it runs: of its own, or instead of what the named one says.
-OF_JOB = (
-    *("description", "schema", "retries", "retry", "timeout", "timeouts", "grace", "queue", "tags", "env", "delivery"),
-    *PLACEMENT,
-    *LIMITS,
-    *INTERRUPTION,
-    *CIRCUITS,
-)
+OF_JOB = JOB.where(lambda field: field.steps == "own")
 LOOPS = ("while", "until", "every", "most")
 FIELDS = (
     *("name", "job", *TASKS, "steps", "params", "after", "when", "join", "foreach", *LOOPS, *WAITS, "switch"),

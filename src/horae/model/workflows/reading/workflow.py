@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from horae.errors import BadInput
+from horae.model.definitions.job import JOB
 from horae.model.fields.values import an_object, one_of, refuse_unknown
 from horae.model.workflows.decisions.check import check_graph
 from horae.model.workflows.decisions.naming import calls_of
@@ -13,13 +14,7 @@ from horae.model.workflows.reading.steps import TASKS, is_short, of_step, read_s
 
 PARTS = ("steps", "onError", "output", "onSuccess", "onFailure", "finally")
 # What a job cannot have when steps do its work: each says something about the worker that runs it, or about tries.
-NOT_OF_WORKFLOWS = {
-    "retries": "A workflow is not tried again as a whole: give retries to its steps, or rerun it from what failed.",
-    **dict.fromkeys(
-        ("needs", "prefers", "slots", "resources", "affinity", "spread", "env", "preemptible", "preempts"),
-        "No worker runs a workflow: give it to the steps that need it.",
-    ),
-}
+NOT_OF_WORKFLOWS = {row.name: row.field.no_workflow for row in JOB.rows if row.field.no_workflow}
 _ACCEPTED = 'Write {"steps": [{"name": "extract", "job": "extract-orders"}, {"name": "load", "job": "load-orders"}]}.'
 
 

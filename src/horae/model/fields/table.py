@@ -1,0 +1,256 @@
+"""Tables: the fields of a noun, declared on its struct, and the reader and writer that follow from them.
+
+    priority: Annotated[int, Field(Integer(0, 9), "From 0 (least urgent) to 9 (most urgent).")] = 4
+
+msgspec ignores these annotations: a stored struct decodes as fast as without them, and is never validated again.
+A `Group` reads and writes fields that make attributes together, such as `rate` and `burst`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from keyword import iskeyword
+from operator import attrgetter
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from msgspec import NODEFAULT, Struct, structs
+
+from horae.errors import BadInput
+from horae.model.fields.kinds import (
+    Choice,
+    Custom,
+    Duration,
+    Flag,
+    Integer,
+    Key,
+    Kind,
+    Listed,
+    Name,
+    Number,
+    Tags,
+    Text,
+)
+from horae.model.fields.values import an_object, refuse_unknown
+
+Document = Mapping[str, Any]  # fields by their names in the API
+
+
+@dataclass(frozen=True)
+class Object(Kind):
+    """A struct with a table of its own.
+
+    `short` lists what may stand for the whole: a value of a type, with the member that it gives; "" for `true`, which
+    gives none. `main` is the member that a bare value of an option gives. `what` names it where a field is unknown.
+    """
+
+    struct: type[Struct]
+    remedy: str
+    what: str = ""
+    short: tuple[tuple[type, str], ...] = ()
+    main: str = ""
+    check: Callable[[Any, str], None] | None = None  # a rule across members
+    shows_all: bool = False  # whether members without a value are shown, as null
+    shown = dict[str, Any]
+
+    @cached_property
+    def table(self) -> "Table":
+        return Table(self.struct, self.what)
+
+    @property
+    def given(self) -> Any:
+        return Union[(*(kind for kind, _ in self.short), dict[str, Any])]
+
+    @property
+    def python(self) -> str:
+        return " | ".join([*(kind.__name__ for kind, _ in self.short), "Mapping[str, Any]"])
+
+    def read(self, value: Any, at: str) -> Any:
+        for kind, member in self.short:
+            if isinstance(value, kind) and value is not False:
+                value = {member: value} if member else {}
+        made = self.table.make(an_object(value, at, self.remedy), at, self.remedy)
+        if self.check is not None:
+            self.check(made, at)
+        return made
+
+    def write(self, value: Any) -> dict[str, Any]:
+        written = self.table.write(value)
+        return written if self.shows_all else {name: part for name, part in written.items() if part is not None}
+
+
+AnyKind = Text | Name | Integer | Number | Flag | Duration | Choice | Key | Tags | Custom | Object | Listed
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field as users know it: the only place where it is declared."""
+
+    kind: AnyKind
+    help: str  # one sentence for the API's description, the option's help, the SDK's keyword and the reference
+    name: str = ""  # in the API; the attribute's in camelCase unless given
+    example: Any = None
+    since: str = ""  # the version that brought it, if it was not there from the first one on
+    default: Any = None  # as stored, where the struct has none: what is stored says it always
+    flag: str | None = None  # the option of the CLI; the name with dashes unless given, "" for none
+    metavar: str = ""  # what the CLI calls its value; by its kind unless given
+    sdk: bool = True  # whether the SDK has a keyword for it
+    merges: bool = False  # whether a patch changes it key by key
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Fields that make attributes together: `read` makes these of a document, `write` the fields of a whole struct.
+
+    A group without a reader is read apart, by the reader of the noun; without a writer it is written there, too.
+    """
+
+    read: Callable[[Document, str], dict[str, Any]] | None = None
+    write: Callable[[Any], dict[str, Any]] | None = None
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A field with what its struct says about it."""
+
+    name: str
+    attribute: str
+    field: Any  # a Field, or a noun's own kind of it
+    default: Any  # as stored; NODEFAULT where it is required
+    group: Group | None
+
+    @property
+    def kind(self) -> AnyKind:
+        kind: AnyKind = self.field.kind
+        return kind
+
+    @property
+    def keyword(self) -> str:
+        """Its name in Python."""
+        snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name)
+        return f"{snake}_" if iskeyword(snake) else snake
+
+    @property
+    def flag(self) -> str:
+        """Its option, without dashes in front; empty for none."""
+        given: str | None = self.field.flag
+        return self.keyword.strip("_").replace("_", "-") if given is None else given
+
+
+class Table:
+    """The fields of a struct, in their order; `what` names the noun in refusals."""
+
+    def __init__(self, struct: type[Struct], what: str) -> None:
+        self.struct, self.what = struct, what
+        self.rows: tuple[Row, ...] = tuple(_rows(struct))
+        self.names = tuple(row.name for row in self.rows)
+        self._by_name = {row.name: row for row in self.rows}
+        self._needed = [row.name for row in self.rows if row.default is NODEFAULT and row.group is None]
+        self._usual = {
+            row.attribute: row.field.default for row in self.rows if row.field.default is not None and row.group is None
+        }
+        parts = [(group, tuple(rows)) for group, rows in groupby(self.rows, lambda row: row.group or row)]
+        groups = [group for group, _ in parts if isinstance(group, Group)]
+        if len(set(groups)) < len(groups):
+            raise TypeError(f"{struct.__name__} has attributes between those of a group")
+        self._readers = [_reader(group, rows) for group, rows in parts if isinstance(group, Row) or group.read]
+        self._values = _values([row.attribute for row in self.rows])
+        self._writers = [(row.name, writer, row.kind.none) for row in self.rows if (writer := _writer(row)) is not None]
+        self._groups = [
+            (group, rows[0].attribute, tuple(row.name for row in rows))
+            for group, rows in parts
+            if isinstance(group, Group)
+        ]
+
+    def __getitem__(self, name: str) -> Row:
+        return self._by_name[name]
+
+    def where(self, says: Callable[[Any], Any]) -> tuple[str, ...]:
+        """Return the names of the fields of which `says` is true."""
+        return tuple(row.name for row in self.rows if says(row.field))
+
+    @cached_property
+    def usual(self) -> dict[str, Any]:
+        """The defaults in the API's spelling; None where there is none."""
+        missing = {row.attribute for row in self.rows if row.default is NODEFAULT}
+        written = self.write(self.struct(**{**dict.fromkeys(missing), **self._usual}))
+        apart = {row.name: row.kind.write(row.default) for row in self.rows if row.group and not row.group.write}
+        return {row.name: None if row.attribute in missing else {**apart, **written}.get(row.name) for row in self.rows}
+
+    def refuse_unknown(self, given: Document, at: str = "") -> None:
+        """Refuse a field that the noun does not have."""
+        if not self._by_name.keys() >= given.keys():
+            refuse_unknown(given, self.names, self.what or at, f"{at}." if at else "")
+
+    def read(self, given: Document, prefix: str = "") -> dict[str, Any]:
+        """Return the attributes that the given fields make; null stands for a field that is left out."""
+        values: dict[str, Any] = {}
+        for names, is_always, attribute, read in self._readers:
+            if attribute:
+                value = given.get(names[0])
+                if value is not None:
+                    values[attribute] = read(value, prefix + names[0])
+            elif is_always or any(given.get(name) is not None for name in names):
+                values.update(read(given, prefix))
+        return values
+
+    def make(self, given: Document, at: str, remedy: str) -> Any:
+        """Return the struct that an object stands for."""
+        self.refuse_unknown(given, at)
+        for name in self._needed:
+            if given.get(name) is None:
+                raise BadInput(f"{at} does not say its {name}.", remedy, field=f"{at}.{name}")
+        return self.struct(**{**self._usual, **self.read(given, f"{at}.")})
+
+    def write(self, value: Struct, apart: Mapping[str, Document] | None = None) -> dict[str, Any]:
+        """Return every field in the API's spelling; `apart` has those of groups without a writer, by attribute."""
+        written = dict(zip(self.names, self._values(value), strict=True))
+        for name, writer, none in self._writers:
+            part = written[name]
+            written[name] = none if part is None else writer(part)
+        for group, attribute, names in self._groups:
+            parts = group.write(value) if group.write else (apart or {}).get(attribute, {})
+            for name in names:
+                if name in parts:
+                    written[name] = parts[name]
+                else:
+                    del written[name]
+        return written
+
+    def keywords(self, fields: Document) -> dict[str, Any]:
+        """Return the same fields by their names in Python."""
+        return {self._by_name[name].keyword: value for name, value in fields.items()}
+
+
+def _reader(group: Group | Row, rows: tuple[Row, ...]) -> tuple[tuple[str, ...], bool, str, Any]:
+    """Return the fields that one reader reads, whether it is always asked, and the attribute it makes if it is one."""
+    names = tuple(row.name for row in rows)
+    if isinstance(group, Row):
+        return names, False, group.attribute, group.kind.read
+    return names, any(row.default is NODEFAULT for row in rows), "", group.read
+
+
+def _writer(row: Row) -> Callable[[Any], Any] | None:
+    """Return how a field is written; None if it is stored as it is written, or written by its group."""
+    kind = row.kind
+    if row.group is not None or type(kind).write is Kind.write:
+        return None
+    return kind.writes if isinstance(kind, Custom) else kind.write
+
+
+def _values(attributes: list[str]) -> Callable[[Any], Iterable[Any]]:
+    """Return a function that gives the values of attributes; one call for all of them is faster than one for each."""
+    get = attrgetter(*attributes)
+    return get if len(attributes) > 1 else lambda value: (get(value),)
+
+
+def _rows(struct: type[Struct]) -> Iterator[Row]:
+    hints = get_type_hints(struct, include_extras=True)
+    for info in structs.fields(struct):
+        said = get_args(hints[info.name])[1:] if get_origin(hints[info.name]) is Annotated else ()
+        group = next((one for one in said if isinstance(one, Group)), None)
+        default = info.default if info.default_factory is NODEFAULT else info.default_factory()
+        for one in said:
+            if isinstance(one, Field):
+                usual = default if one.default is None else one.default
+                name = one.name or info.encode_name
+                yield Row(name=name, attribute=info.name, field=one, default=usual, group=group)
