@@ -16,6 +16,7 @@ from horae.features.artifacts import cli as artifacts
 from horae.model.documents import schema
 from horae.model.expressions import loops, nodes, parse, patterns, program, template
 from horae.store.migrations import render
+from horae.store.schema import columns, whole
 from horae.worker import runners
 from horae.worker.processes import guard, processes
 from tests.house import source
@@ -120,6 +121,18 @@ def test_only_the_store_knows_databases_and_workers_do_not_know_the_store():
             if known == horae.__name__ and "store" in inner and "worker" in layers:
                 wrong.append(f"{place(path)}, line {line}: {name}")
     assert wrong == []
+
+
+def test_tables_are_asked_for_where_all_of_them_are_known():
+    """`columns.metadata` knows only the tables that somebody imported."""
+    paths = (path for top in (PACKAGE, BENCHES, ROOT / "tests", ROOT / "tools") for path in python_files(top))
+    asking = [
+        str(path.relative_to(ROOT))
+        for path in paths
+        for _, name in source.imports(path.read_text(), ("metadata",))
+        if name == f"{columns.__name__}.metadata"
+    ]
+    assert asking == [str(Path(whole.__file__).relative_to(ROOT))]
 
 
 def test_every_package_says_what_it_is():

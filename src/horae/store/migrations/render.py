@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from horae.store.ddl import extras
-from horae.store.schema.columns import metadata
+from horae.store.schema.whole import metadata
 
 DIALECTS = ("sqlite", "postgresql")
 
