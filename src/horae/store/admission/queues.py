@@ -236,7 +236,7 @@ def purge_lane(
     """End a batch of what is queued in a lane; what a claim holds right now is left to it. `done` tells who goes on."""
     slices = [shelves.queued(row) for row in (yield Fetch(PURGED, (lane, limit)))]
     if slices:
-        yield from cancel_slices("queued", slices, new_id, reason, now, done)
+        yield from cancel_slices(slices, new_id, reason, now, done)
     return Purged(_counted(slices), START if len(slices) == limit else None)
 
 
@@ -246,7 +246,7 @@ def purge_waiting(
     """End a batch of what waits to be queued: delays, retries, gates; what sleeps has begun, and stays."""
     slices = [shelves.waiting(row) for row in (yield Fetch(PURGED_WAITING, (queue, *after, limit)))]
     if slices:
-        yield from cancel_slices("waiting", slices, new_id, reason, now, done)
+        yield from cancel_slices(slices, new_id, reason, now, done)
     more = len(slices) == limit
     return Purged(_counted(slices), (slices[-1].parcel, slices[-1].lo) if more else None)
 

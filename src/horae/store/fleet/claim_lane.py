@@ -19,6 +19,7 @@ from horae.store.admission.key_rates import Paces
 from horae.store.admission.placement.spread import shared_out
 from horae.store.base import shelves
 from horae.store.base.deferred import Change, Deferred
+from horae.store.fleet.grants import granted, start_running
 from horae.store.script import Fetch, ForEach, Script, Statement
 
 # The last slice is cut in place, by its key: after a cut by another claim, a ctid would silently match nothing.
@@ -173,7 +174,7 @@ def _moves(decided: Deal, running: Sequence[Running]) -> list[Change]:
     """What was dealt leaves the queue and runs."""
     columns: shelves.Columns = (*shelves.SPAN, ("cut", "int"))
     cut = ForEach(CUT, columns, [(s.parcel, s.lo, lo) for s, lo in decided.cut])
-    return [shelves.take("queued", decided.whole), cut, shelves.put_running(running)]
+    return [shelves.take("queued", decided.whole), cut, start_running(running)]
 
 
 def _look_up_companies(wants: list[Want], usable: Sequence[Queued]) -> Script[list[Want]]:
@@ -215,14 +216,3 @@ def to_gate(slice: Queued) -> Waiting:
 
 def job_gate(job: UUID) -> str:
     return f"job:{job}"
-
-
-def granted(s: Queued, lo: int, hi: int, want: Want, now: Instant, mark: int = 0) -> Running:
-    """Items of a queued slice that a want gets: another attempt begins. `mark` says whether limits are about it."""
-    return Running(
-        parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace,
-        attempt=s.attempt + 1,  # guard: claim-counts-attempt
-        failures=s.failures, losses=s.losses, alone=s.alone, width=s.width,
-        flags=(s.flags & ~LIMITED) | mark, session=want.session,
-        channel=want.channel, n=want.n, lane=s.lane, rank=s.rank, queued_at=s.queued_at, granted_at=now,
-    )  # fmt: skip

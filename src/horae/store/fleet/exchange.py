@@ -24,7 +24,7 @@ from horae.store.executions import log_lines
 from horae.store.executions.leaving import report
 from horae.store.executions.leaving.effects import Effects
 from horae.store.executions.parcels import heads as lowest
-from horae.store.fleet import dealing
+from horae.store.fleet import grants
 from horae.store.fleet.claim import Claimed, claim
 from horae.store.script import Among, ForEach, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId
@@ -238,15 +238,15 @@ def _claim(
     tastes = {p.want.session: p.taste for p in parked} | {head.session: head.taste for head in heads}
     steps = effects.newborn
     arisen = arising(lowest(steps)) if steps and arising is not None else []
-    given = dealing.newborn(steps, wants, eligible, tastes, lanes, arisen, effects.open, paused, now) if steps else None
+    given = grants.newborn(steps, wants, eligible, tastes, lanes, arisen, effects.open, paused, now) if steps else None
     if given is not None:
         running, left = given
-        moves.add([shelves.put_running(running), effects.queue(left)])
+        moves.add([grants.start_running(running), effects.queue(left)])
         claimed = Claimed(running, {})
     else:
         if steps:
             moves.add([effects.queue(steps)])
-            lanes = dealing.with_steps(lanes, arisen)
+            lanes = grants.with_steps(lanes, arisen)
         claimed = yield from claim(wants, eligible, lanes, paused, moves, now, tastes)
         for lane in lowest(steps):
             if claimed.lanes.get(lane, 0) is None:  # all of it was given out: there is nobody to wake

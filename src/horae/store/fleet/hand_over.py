@@ -20,8 +20,8 @@ from horae.store.base import shelves
 from horae.store.executions.bounds import bounded
 from horae.store.executions.entering.submit import if_nothing_is_known
 from horae.store.executions.parcels import first_wake, heads, is_keyed, shelved, written
-from horae.store.fleet.dealing import dealt
 from horae.store.fleet.exchange import Parked
+from horae.store.fleet.grants import dealt, start_running
 from horae.store.script import ForEach, Provided, Statement
 
 # Held until the commit: a deletion waits for it and then finds what was accepted, or comes first and is seen here.
@@ -83,7 +83,7 @@ def draft(
                 written(placed.parcels),
                 shelves.put_queued(left),
                 shelves.put_waiting(later),
-                shelves.put_running(running),
+                start_running(running),
                 *bounded(placed.parcels),
                 _after(taken, now),
             ],

@@ -13,9 +13,9 @@ from horae.model.fleet.suspects import Loss
 from horae.store.base import shelves
 from horae.store.base.deferred import Deferred
 from horae.store.definitions.jobs import definitions
-from horae.store.executions.leaving import dead_letters, report
-from horae.store.executions.leaving.effects import Effects, free_keys, put_fates, tell_dependents
-from horae.store.executions.leaving.ends import follow_steps
+from horae.store.executions.leaving import report
+from horae.store.executions.leaving.effects import Effects, put_fates
+from horae.store.executions.leaving.leave import follow_attempts
 from horae.store.executions.leaving.stops import Cancels, cancel_asked, stops_of
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
@@ -94,15 +94,9 @@ def rescue(
     fates = put_fates(settler.fates, row.worker, session, effects)
     gone = ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
     yield Together([shelves.take("running", held), *fates, gone])  # guard: rescue-forgets-requests
-    if effects.children:
-        moves = Deferred()
-        yield from follow_steps(effects, moves, new_id, now)
-        yield from moves.make()
-    if effects.freed:
-        yield from free_keys(effects, now)
-    if effects.feeding:
-        yield from tell_dependents(effects, new_id, now)
-    yield from dead_letters.reopen(effects.given_up)
+    moves = Deferred()
+    yield from follow_attempts(effects, moves, new_id, now)
+    yield from moves.make()
     return effects
 
 

@@ -18,7 +18,7 @@ from horae.model.workflows.decisions.flow import End, Ended
 from horae.store.base import shelves
 from horae.store.base.deferred import Deferred
 from horae.store.executions.leaving.cancel_job import ask_to_stop
-from horae.store.executions.leaving.ends import as_cancelled, as_ended, pass_on, tell
+from horae.store.executions.leaving.leave import as_cancelled, as_ended, leave, pass_on
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId, Started
@@ -133,10 +133,7 @@ def cancel_pending(
     slices: list[Waiting | Queued] = [read(row) for row in rows]
     if not slices:
         return {}
-    yield shelves.take(shelf, slices)
-    ended = [as_cancelled(slice, reason, now) for slice in slices]
-    yield shelves.put_finished(ended)
-    yield from tell(ended, new_id, now, done)
+    yield from leave(slices, [as_cancelled(slice, reason, now) for slice in slices], new_id, now, done)
     counts: dict[UUID, int] = {}
     for slice in slices:
         counts[slice.job] = counts.get(slice.job, 0) + slice.hi - slice.lo

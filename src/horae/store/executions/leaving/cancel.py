@@ -8,13 +8,12 @@ from uuid import UUID
 
 from horae.env import Instant
 from horae.model.base.ids import execution_id
-from horae.model.executions.settle import Finished
-from horae.model.executions.slice import S, part
+from horae.model.executions.slice import part
 from horae.model.fleet.protocol import RequestKind
 from horae.store.base import shelves
-from horae.store.executions.leaving.ends import tell
+from horae.store.executions.leaving.leave import as_cancelled, leave
 from horae.store.fleet.exchange import lock_sessions
-from horae.store.script import Fetch, Insert, Row, Script, Statement
+from horae.store.script import Fetch, Insert, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId, Started
 from horae.store.workflows import cancel as flow_cancel
 
@@ -52,8 +51,9 @@ def cancel(
     for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
         rows = yield Fetch(find, (parcel, item))
         if rows:
-            ended = yield from _end(shelf, rows[0], item, reason, now)
-            yield from tell([ended], new_id, now, done)
+            slice = shelves.waiting(rows[0]) if shelf == "waiting" else shelves.queued(rows[0])
+            ended = as_cancelled(part(slice, item, item + 1), reason, now)
+            yield from leave([slice], [ended], new_id, now, done)
             return "cancelled", None
     rows = yield Fetch(ON_RUNNING, (parcel, item))
     if rows:
@@ -68,33 +68,6 @@ def cancel(
 
 
 EXISTS = Statement("item_exists", "SELECT 1 FROM parcels WHERE id = $1 AND n > $2")
-
-
-def _end(shelf: str, row: Row, item: int, reason: str, now: Instant) -> Script[Finished]:
-    """Split the slice around the item and put the item on history."""
-    if shelf == "waiting":
-        waits = shelves.waiting(row)
-        yield shelves.take(shelf, [waits])
-        yield from _put(shelves.put_waiting(_around(waits, item)))
-        ended = Finished(slice=part(waits, item, item + 1), state="cancelled", reason=reason, completed_at=now)
-    else:
-        stands = shelves.queued(row)
-        yield shelves.take(shelf, [stands])
-        yield from _put(shelves.put_queued(_around(stands, item)))
-        one = part(stands, item, item + 1)
-        ended = Finished(slice=one, state="cancelled", reason=reason, queued_at=stands.queued_at, completed_at=now)
-    yield shelves.put_finished([ended])
-    return ended
-
-
-def _around(slice: S, item: int) -> list[S]:
-    around = (slice.lo, item), (item + 1, slice.hi)
-    return [part(slice, lo, hi) for lo, hi in around if lo < hi]  # guard: cancel-keeps-neighbours
-
-
-def _put(insert: Insert) -> Script[None]:
-    if insert.rows:
-        yield insert
 
 
 def _ask(parcel: UUID, item: int, session: UUID, reason: str, now: Instant) -> Script[tuple[Cancelled, UUID | None]]:

@@ -15,7 +15,7 @@ from horae.model.base.ids import execution_id
 from horae.model.executions.execution import READS_AS_RUNNING
 from horae.model.executions.slice import Queued, Waiting
 from horae.store.base import shelves
-from horae.store.executions.leaving.ends import as_cancelled, tell
+from horae.store.executions.leaving.leave import as_cancelled, leave
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, Insert, Rows, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId, Started
@@ -97,29 +97,22 @@ def cancel_pending(
 def cancel_batch(
     shelf: str, rows: Rows, limit: int, new_id: NewId, reason: str, now: Instant, done: Started | None
 ) -> Script[Batch]:
-    """Put rows of a shelf that were found, and are held, on history; fewer than the limit are the last."""
+    """End rows of a shelf that were found, and are held; fewer than the limit are the last."""
     if not rows:
         return Batch(0, None)
     read = shelves.waiting if shelf == "waiting" else shelves.queued
     slices: list[Waiting | Queued] = [read(row) for row in rows]
-    yield from cancel_slices(shelf, slices, new_id, reason, now, done)
+    yield from cancel_slices(slices, new_id, reason, now, done)
     last = slices[-1]
     return Batch(sum(s.hi - s.lo for s in slices), (last.parcel, last.lo) if len(rows) == limit else None)
 
 
 def cancel_slices(
-    shelf: str,
-    slices: Sequence[Waiting | Queued],
-    new_id: NewId,
-    reason: str,
-    now: Instant,
-    done: Started | None = None,
+    slices: Sequence[Waiting | Queued], new_id: NewId, reason: str, now: Instant, done: Started | None = None
 ) -> Script[None]:
-    """Put slices that somebody holds on history; whoever waits for their end hears of it, and `done` tells who."""
-    yield shelves.take(shelf, slices)
+    """End slices that the caller has locked; `done` gathers what goes on."""
     ended = [as_cancelled(s, reason, now) for s in slices]
-    yield shelves.put_finished(ended)
-    yield from tell(ended, new_id, now, Started() if done is None else done)
+    yield from leave(slices, ended, new_id, now, Started() if done is None else done)
 
 
 def cancel_more(

@@ -24,9 +24,8 @@ from horae.model.fleet.suspects import is_suspect
 from horae.store.base import shelves
 from horae.store.base.deferred import Change, Deferred
 from horae.store.executions.durable import awaits
-from horae.store.executions.leaving import dead_letters
-from horae.store.executions.leaving.effects import Effects, free_keys, put_fates, tell_dependents
-from horae.store.executions.leaving.ends import follow_steps
+from horae.store.executions.leaving.effects import Effects, put_fates
+from horae.store.executions.leaving.leave import follow_attempts
 from horae.store.executions.leaving.stops import NO_STOPS, Cancels, cancel_asked, stops_of
 from horae.store.executions.log_lines import keep_lines
 from horae.store.executions.told import Moved, Waited
@@ -131,16 +130,7 @@ def settle(
             row = sessions[head.session]
             row.dirty = True
             yield from _settle_one(head, row, mine, policies, effects, moves, now, rng)
-    if effects.children:
-        yield from follow_steps(effects, moves, new_id, now, kin, keeps_newborn=True)
-    if effects.freed:
-        yield from moves.make()
-        yield from free_keys(effects, now)  # guard: end-frees-keys
-    if effects.feeding:
-        yield from moves.make()
-        yield from tell_dependents(effects, new_id, now)
-    if effects.given_up:
-        yield from dead_letters.reopen(effects.given_up)
+    yield from follow_attempts(effects, moves, new_id, now, kin, keeps_newborn=True)
     return effects
 
 

@@ -11,14 +11,14 @@ from horae.env import SECOND, Instant, Micros
 from horae.model.definitions.retry import TIMEOUTS
 from horae.model.definitions.timeouts import Patience
 from horae.model.executions.settle import Finished
-from horae.model.executions.slice import Queued, Slice
+from horae.model.executions.slice import Queued, Slice, Waiting
 from horae.model.fleet.protocol import Failure
 from horae.store.base import shelves
 from horae.store.executions.bounds import COLUMNS
 from horae.store.executions.leaving.effects import Effects, take_in
-from horae.store.executions.leaving.ends import tell
+from horae.store.executions.leaving.leave import leave
 from horae.store.executions.told import Ended, is_step
-from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement, Together
+from horae.store.script import Fetch, ForEach, Row, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId, Started
 
 DUE = Statement(
@@ -63,7 +63,7 @@ def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Ef
         return 0, Effects()
     given = [(row[0],) for row in due]
     standing = {row[0]: (row[1], row[2]) for row in (yield ForEach(STANDING, PARCEL, given))}
-    held: dict[UUID, list[Slice]] = {row[0]: [] for row in due}
+    held: dict[UUID, list[Waiting | Queued]] = {row[0]: [] for row in due}
     for row in (yield ForEach(WAITING, PARCEL, given)):
         held[row[0]].append(shelves.waiting(row))
     for row in (yield ForEach(QUEUED, PARCEL, given)):
@@ -76,14 +76,15 @@ def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Ef
         if again is not None:
             later.append((row[0], again))
     looked = {id for id, _ in later}
-    yield Together(
-        [
-            *_put(ended),
-            ForEach(AHEAD, (("parcel", "uuid"), ("at", "bigint")), later),
-            ForEach(DROP, PARCEL, [one for one in given if one[0] not in looked]),
-        ]
-    )
-    return len(due), (yield from _tell(ended, new_id, now))
+    places = {(f.slice.parcel, f.slice.lo) for f in ended}
+    done = Started()
+    yield from leave(
+        [slice for slices in held.values() for slice in slices if (slice.parcel, slice.lo) in places],
+        ended, new_id, now, done,
+        ForEach(AHEAD, (("parcel", "uuid"), ("at", "bigint")), later),
+        ForEach(DROP, PARCEL, [one for one in given if one[0] not in looked]),
+    )  # fmt: skip
+    return len(due), _effects(ended, done, now)
 
 
 def _patience(row: Row) -> Patience:
@@ -92,7 +93,7 @@ def _patience(row: Row) -> Patience:
 
 
 def _look(
-    patience: Patience, held: Sequence[Slice], standing: tuple[int, int], now: Instant
+    patience: Patience, held: Sequence[Waiting | Queued], standing: tuple[int, int], now: Instant
 ) -> tuple[list[Finished], Instant | None]:
     """What of a parcel ends, and when to look at it again; soon, if somebody else holds a part of it right now."""
     over = [slice for slice in held if patience.is_over(slice, now)]
@@ -113,26 +114,12 @@ def _finished(slice: Slice, failure: Failure, reason: str, now: Instant) -> Fini
     return Finished(slice=slice, state="failed", reason=reason, queued_at=queued_at, completed_at=now, error=failure)
 
 
-def _put(ended: Sequence[Finished]) -> list[ForEach | Insert]:
-    """Take what ends off its shelf and put it on history."""
-    if not ended:
-        return []
-    queued = [f.slice for f in ended if isinstance(f.slice, Queued)]
-    waiting = [f.slice for f in ended if not isinstance(f.slice, Queued)]
-    return [shelves.take("queued", queued), shelves.take("waiting", waiting), shelves.put_finished(ended)]
-
-
-def _tell(ended: Sequence[Finished], new_id: NewId, now: Instant) -> Script[Effects]:
-    """What ended is told to whoever waits for it, and to whoever listens."""
-    effects = Effects()
-    if not ended:
-        return effects
+def _effects(ended: Sequence[Finished], done: Started, now: Instant) -> Effects:
     slices = [f.slice for f in ended]
+    effects = Effects()
     effects.ended += [
         Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, "failed", 0, step=is_step(s.flags), at=now) for s in slices
     ]
-    done = Started()
-    yield from tell(ended, new_id, now, done)
     take_in(effects, done)
     return effects
 

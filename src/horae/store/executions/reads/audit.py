@@ -21,7 +21,7 @@ from horae.model.executions.slice import Slice, Waiting, gaps
 from horae.model.fleet.protocol import Failure
 from horae.model.fleet.session import LIVE
 from horae.store.base import shelves
-from horae.store.executions.leaving.ends import tell
+from horae.store.executions.leaving.leave import leave
 from horae.store.executions.parcels import read_parcels
 from horae.store.executions.reads import sweep
 from horae.store.fleet import rescue
@@ -292,10 +292,8 @@ def _restore(parcel: UUID, new_id: NewId, now: Instant, done: Repaired) -> Scrip
         for lo, hi in holes
     ]
     if e.delivery == AT_MOST_ONCE:
-        ended = [_ended(slice, now) for slice in lost]
-        yield shelves.put_finished(ended)
         done.ended += sum(s.hi - s.lo for s in lost)
-        yield from tell(ended, new_id, now, Started())
+        yield from leave([], [_ended(slice, now) for slice in lost], new_id, now, Started())
     else:
         yield shelves.put_waiting([_due(slice, now) for slice in lost])
         done.requeued += sum(s.hi - s.lo for s in lost)

@@ -1,16 +1,37 @@
-"""Dealing out what nobody else can know of yet: it goes to whoever waits for it without ever standing in a queue."""
+"""The way into running: each row of it is a grant to a session, and begins another attempt.
 
-from collections.abc import Collection, Container, Mapping, Sequence
+A claim grants what stands in a lane. What nobody else can know of yet, a submission or a step that has just come to be,
+is dealt to exchanges that wait without ever standing in a queue. docs/decisions/0019-doors.md compares the three.
+"""
+
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from msgspec import structs
 
 from horae.env import Instant
 from horae.model.admission.choice import LaneView, Taste
-from horae.model.admission.keys import AFFINE, CIRCUIT
+from horae.model.admission.keys import AFFINE, CIRCUIT, LIMITED
 from horae.model.executions.slice import Queued, Running
 from horae.model.fleet.deal import Want, deal
-from horae.store.fleet.claim_lane import granted
+from horae.store.base import shelves
+from horae.store.script import Insert
+
+
+def granted(s: Queued, lo: int, hi: int, want: Want, now: Instant, mark: int = 0) -> Running:
+    """Items of a queued slice that a want gets: another attempt begins. `mark` says whether limits are about it."""
+    return Running(
+        parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace,
+        attempt=s.attempt + 1,  # guard: claim-counts-attempt
+        failures=s.failures, losses=s.losses, alone=s.alone, width=s.width,
+        flags=(s.flags & ~LIMITED) | mark, session=want.session,
+        channel=want.channel, n=want.n, lane=s.lane, rank=s.rank, queued_at=s.queued_at, granted_at=now,
+    )  # fmt: skip
+
+
+def start_running(running: Iterable[Running]) -> Insert:
+    """Put grants on the shelf of what runs; their sessions are locked and live."""
+    return shelves.put_running(running)
 
 
 def dealt(
