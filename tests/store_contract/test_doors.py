@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.docs.pages import ROOT, first_cells, section
+from tests.docs.pages import ROOT, first_cells
 from tests.marks import sources
 from tests.statements import by_module
 
@@ -30,7 +30,8 @@ def calls(source: str, names: set[str]) -> Iterator[str]:
 
 def listed(shelf: str) -> set[str]:
     """The modules that the record lists as doors into a shelf."""
-    paths = [cell for cell in first_cells(section(PAGE, f"Into `{shelf}`")) if cell.endswith(".py")]
+    table = re.split(r"\*\*Into|^## ", PAGE.partition(f"**Into `{shelf}`.**")[2], flags=re.MULTILINE)[0]
+    paths = [cell for cell in first_cells(table) if cell.endswith(".py")]
     return {"horae." + path.removesuffix(".py").replace("/", ".") for path in paths}
 
 
