@@ -13,6 +13,7 @@ import msgspec
 
 from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, KeyReused, TooLarge, TooOften, Unauthorized
 from horae.features.templates.model.view import TemplateView
+from horae.model.definitions.job import JOB
 from horae.model.definitions.job_view import JobView
 from horae.model.triggers.calendars.view import CalendarView
 from horae.server.problems import Broken, Problem, UnsupportedMedia
@@ -35,7 +36,7 @@ TEXT: Document = {"type": "string", "maxLength": 8192}
 MERGE_PATCH = "application/merge-patch+json"
 FILE, FILE_SCHEMA = "application/octet-stream", {"type": "string", "format": "binary"}
 JOB_VIEWS = ("JobView", "ListedJobView")
-AS_WRITTEN = ("schedule", "command", "python", "http", "workflow", "retry")  # what these show as it was written
+AS_WRITTEN = tuple(row.name for row in JOB.rows if row.kind.shown is Any)  # what these show as it was written
 UNLOCATED = frozenset({"sessions", "enrolments"})  # what they make is not read at an address
 VERSIONED = (JobView, CalendarView, TemplateView)
 UUID_TAGS = frozenset({"executions", "dlq", "sessions"})  # whose {id} is a UUID

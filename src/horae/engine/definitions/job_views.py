@@ -10,9 +10,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.model.base.instant import format_instant
-from horae.model.base.show import as_fields
 from horae.model.base.view import shown_time
-from horae.model.definitions.job import Job, JobVersion, Spec
+from horae.model.definitions.job import JOB, Job, JobVersion, Spec
 from horae.model.definitions.job_view import JobStatus, JobVersionView, JobView, LastExecution
 from horae.model.definitions.reading.dependencies import render_dependency
 from horae.model.definitions.reading.write import render_definition
@@ -62,7 +61,7 @@ def render(spec: Spec) -> Rendering:
     if spec.retry.most_tries == 0 and structs.replace(spec.retry, within=None, budgets=Budgets()) != RetryPolicy():
         notes.append(NO_RETRIES)
     own = {} if spec.made is None else {"own": spec.made.own}
-    return Rendering(spec, {**as_fields(render_definition(spec)), **own}, tuple(notes))
+    return Rendering(spec, {**JOB.keywords(render_definition(spec)), **own}, tuple(notes))
 
 
 class Renderings:

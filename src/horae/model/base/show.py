@@ -1,8 +1,5 @@
 """From what is stored to what the API shows."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
@@ -124,15 +121,3 @@ _read_failure = msgspec.json.Decoder(Failure).decode
 def read_failure(text: str | None) -> Failure | None:
     """An error as it is stored."""
     return None if text is None else _read_failure(text)
-
-
-def as_fields(rendered: Mapping[str, Any]) -> dict[str, Any]:
-    """A rendered definition's fields as a view's."""
-    renamed = {
-        "with": "with_",
-        "keyFor": "key_for",
-        "pauseAfter": "pause_after",
-        "dependencyTimeout": "dependency_timeout",
-        "onDependencyTimeout": "on_dependency_timeout",
-    }
-    return {renamed.get(name, name): value for name, value in rendered.items()}

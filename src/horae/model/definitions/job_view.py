@@ -1,12 +1,14 @@
 """Jobs as the API shows them."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import Meta
 
 from horae.model.base.view import Status, Time, View
+from horae.model.definitions.job import JOB
 from horae.model.definitions.reading.diff import Difference
+from horae.model.fields.derived import view
 
 JobStatus = Literal["running", "queued", "paused", "scheduled", "idle", "deleted"]
 
@@ -32,14 +34,7 @@ class AutoPaused(View, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class JobView(View, frozen=True, kw_only=True):
-    """A job and its definition.
-
-    `status` is the first that holds of: deleted; running (then `startedAt`, `progress` and `executionId` are those of
-    the newest running execution); queued (something is queued, or waits for anything but a delay: a retry, the job's
-    resumption); paused; scheduled (it has a next fire); idle.
-    """
-
+class _Head(View, frozen=True, kw_only=True):
     job_id: UUID
     name: str
     version: int
@@ -47,66 +42,33 @@ class JobView(View, frozen=True, kw_only=True):
     status: JobStatus
     created_at: Time
     updated_at: Time
-    schedule: Any = None
-    triggers: list[dict[str, Any]] = []
+
+
+if TYPE_CHECKING:  # what Python reads of the fields that are made of the table
+
+    class JobDefinition(_Head, frozen=True, kw_only=True):
+        queue: str
+else:
+    JobDefinition = view(JOB, "JobDefinition", "The fields of a job's definition.", _Head)
+
+
+class JobView(JobDefinition, frozen=True, kw_only=True):
+    """A job and its definition.
+
+    `status` is the first that holds of: deleted; running (then `startedAt`, `progress` and `executionId` are those of
+    the newest running execution); queued (something is queued, or waits for anything but a delay: a retry, the job's
+    resumption); paused; scheduled (it has a next fire); idle.
+    """
+
     schedule_text: str | None = None
     next_fire_at: Time | None = None
     last_execution: LastExecution | None = None
     execution_id: UUID | None = None
     started_at: Time | None = None
     progress: float | None = None
-    description: str = ""
-    command: Any | UnsetType = UNSET
-    python: Any | UnsetType = UNSET
-    http: Any | UnsetType = UNSET
-    workflow: Any | UnsetType = UNSET
+    auto_paused: AutoPaused | None = None
     owner: str | None = None  # the workflow that keeps it for one of its steps
     base: str | None = None  # the job that such a one was made from
-    params: dict[str, Any] = {}
-    schema: dict[str, Any] | None = None
-    retries: int = 0
-    retry: Any = None
-    timeout: str | None = None
-    timeouts: dict[str, str] = {}
-    pause_after: int | None = None
-    auto_paused: AutoPaused | None = None
-    within: str | None = None  # of when it is due: the deadline of its executions
-    grace: str = "10s"
-    priority: int = 4
-    queue: str = "default"
-    needs: list[str] = []
-    interruptible: bool = True
-    preemptible: bool = False
-    sensitive: bool = False
-    durable: bool = False
-    preempts: bool = False
-    prefers: list[dict[str, Any]] = []
-    slots: int = 1
-    resources: dict[str, int] = {}
-    affinity: dict[str, str] | None = None
-    spread: bool = False
-    circuit: dict[str, Any] | None = None
-    dependencies: list[str | dict[str, str]] = []
-    dependency_timeout: str = "1d"
-    on_dependency_timeout: str = "fail"
-    tags: dict[str, str] = {}
-    env: dict[str, str] = {}
-    secrets: list[str] = []
-    delivery: str = "at-least-once"
-    key_for: str = "1d"
-    concurrency: int | None = None
-    rate: str | None = None
-    burst: int | None = None
-    limits: list[dict[str, Any]] = []
-    sequence: str | None = None
-    unique: dict[str, Any] | None = None
-    debounce: dict[str, Any] | None = None
-    batch: dict[str, Any] | None = None
-    cache: dict[str, Any] | None = None
-    template: str | None = None
-    with_: Annotated[dict[str, Any], Meta(description="The values of its template's parameters.")] = field(
-        default_factory=dict, name="with"
-    )
     own: Annotated[dict[str, Any], Meta(description="What it says beyond its template.")] = {}
     notes: list[str] = []
 

@@ -22,7 +22,10 @@ def body(table: Table, name: str, doc: str, base: type[Struct], *, needed: tuple
 
 def view(table: Table, name: str, doc: str, base: type[Struct]) -> Any:
     """Make the struct of what an answer shows; fields of a group that is needed are there if they say something."""
-    fields = [(row.keyword, Annotated[_shown(table, row), _about(row)], _kept(table, row)) for row in table.rows]
+    fields = [
+        (row.keyword, Annotated[_shown(table, row), Meta(description=row.field.help)], _kept(table, row))
+        for row in table.rows
+    ]
     return defstruct(name, fields, bases=(base,), namespace={"__doc__": doc}, frozen=True, kw_only=True)
 
 
