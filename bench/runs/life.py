@@ -20,7 +20,7 @@ from horae.model.executions.parcel import Envelope
 from horae.model.executions.submission import NewLot, Submission
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Register
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
-from horae.server.reading import reading
+from horae.server.reading import bodies
 from horae.server.routes.executions import submission_body
 from horae.store.definitions.jobs import StoredJob
 from horae.store.executions.entering.placing import place
@@ -123,7 +123,7 @@ class Life:
         now = self._node.env.now()
         with self._timed("server: decode request"):
             for body in self._bodies:
-                reading.decode(body, self._submission)
+                bodies.decode(body, self._submission)
         with self._timed("engine: check params"):
             for lot in self._lots:
                 await self._params.check_all(lot.items, self._stored.job)

@@ -11,8 +11,8 @@ from horae.engine.settings import EngineSettings
 from horae.env import SECOND, VirtualClock
 from horae.model.admission.rate import Rate
 from horae.server.app import Application
-from horae.server.gathering import Wanted
 from horae.server.routes.system.stream import Topics, wanted
+from horae.server.streaming.gathering import Wanted
 from tests.security.people import Api, both
 from tests.security.tenants import Tenant, found
 

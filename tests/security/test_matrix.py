@@ -10,9 +10,9 @@ from urllib.parse import unquote
 import pytest
 
 from horae.model.tenancy.principal import NESTED, ROLES, Role
-from horae.server.http.download import Download
 from horae.server.route import Route
 from horae.server.routes.table import ROUTES
+from horae.server.streaming.download import Download
 from tests.security.people import People, opened
 
 ID = "0198c5a0-0000-7000-8000-000000000000"

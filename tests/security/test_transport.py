@@ -21,8 +21,8 @@ from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock, system_env, virtual_env
 from horae.errors import BadInput, Busy, Forbidden
 from horae.model.fleet.protocol import PROTOCOL, Register
+from horae.server.http.connection import PATIENCE, Answer, Connection
 from horae.server.http.crowd import Crowd
-from horae.server.http.http import PATIENCE, Answer, Connection
 from horae.server.http.listener import KEEP_ALIVE, Listener
 from horae.server.http.tls import LOOK, Tls
 from horae.server.reply import Reply

@@ -8,7 +8,7 @@ import pytest
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.server.app import Application
-from horae.server.http.body_room import SMALL, BodyRoom, room_of
+from horae.server.body_room import SMALL, BodyRoom, room_of
 from horae.server.routes.table import ROUTES
 
 ALPHA, BETA = 7, 8

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, LogLines
-from horae.server.http.download import Text
+from horae.server.streaming.download import Text
 from tests.server.conftest import Api
 from tests.server.test_executions import EXECUTIONS
 from tests.server.test_jobs import create

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import HoraeError
+from horae.server.http.fields import MOST_FIELDS
 from horae.server.http.framing import MOST_HEAD, MOST_TRAILERS, Framing
 from horae.server.http.request import Request
-from horae.server.reading.fields import MOST_FIELDS
 
 Read = tuple[bytes, bytes, list[tuple[bytes, bytes]], bytes]  # method, target, headers, body
 

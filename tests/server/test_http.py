@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from horae.env import system_env
-from horae.server.http import http as speaking
+from horae.server.http import connection as speaking
 from horae.server.http import listener as listening
+from horae.server.http.connection import MOST_AFTER, MOST_HELD
 from horae.server.http.framing import MOST_HEAD
-from horae.server.http.http import MOST_AFTER, MOST_HELD
 from horae.server.http.listener import Listener
 from horae.server.reply import Reply
 from tests.waiting import eventually

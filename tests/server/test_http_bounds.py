@@ -8,9 +8,9 @@ import pytest
 
 from horae.env import system_env
 from horae.server.door import BODIED
-from horae.server.http.http import AT_ONCE, MOST_AFTER, MOST_HELD, MOST_LINED_UP, PATIENCE
+from horae.server.http.connection import AT_ONCE, MOST_AFTER, MOST_HELD, MOST_LINED_UP, PATIENCE
 from horae.server.http.listener import Listener
-from horae.server.reading.reading import LIMIT, SMALL_LIMIT
+from horae.server.reading.bodies import LIMIT, SMALL_LIMIT
 from horae.server.routes.table import ROUTES
 from tests.server.test_http import Answers, Client, answer_of, ask, bound, get, is_closed
 from tests.waiting import eventually

@@ -7,8 +7,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
 from horae.model.fleet.protocol import Failure
-from horae.server.metrics.answers import Answers
 from horae.server.metrics.families import bounded, named
+from horae.server.metrics.traffic import Answers
 from tests.server.conftest import Api, Connect
 from tests.server.working import HandWorker, outcome
 

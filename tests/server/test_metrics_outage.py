@@ -12,7 +12,7 @@ from horae.engine.tenancy.keys import CACHED, RECALLED
 from horae.env import SECOND, VirtualClock
 from horae.errors import Busy, StoreUnavailable
 from horae.server import auth
-from horae.server.metrics import looked
+from horae.server.metrics import stored
 from tests.server.conftest import Api, Connect
 from tests.server.test_metrics import told
 
@@ -32,7 +32,7 @@ def store_that_is(node: Node, how: Callable[..., Any], monkeypatch: pytest.Monke
     with monkeypatch.context() as patch:
         for one in ("read", "write", "change"):
             patch.setattr(node.store.driver, one, how)
-        for module, name in ((auth, "SOON"), (looked, "PATIENCE"), (looked, "LITTLE_PATIENCE")):
+        for module, name in ((auth, "SOON"), (stored, "PATIENCE"), (stored, "LITTLE_PATIENCE")):
             patch.setattr(module, name, 0.05)
         yield
 

@@ -5,7 +5,7 @@ import pytest
 from horae.engine.node import Node
 from horae.errors import StoreUnavailable
 from horae.server.app import Application
-from horae.server.reading.reading import LARGE_LIMIT, LIMIT, MOST_DISCARDED
+from horae.server.reading.bodies import LARGE_LIMIT, LIMIT, MOST_DISCARDED
 from tests.server.conftest import Api
 
 KEYS = "/api/v1/keys"

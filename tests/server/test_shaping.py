@@ -10,7 +10,7 @@ import pytest
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.server.app import Application
-from horae.server.http.cors import Cors
+from horae.server.cors import Cors
 from horae.server.run import Serving, serve
 from horae.server.shaping import LEAST, takes_gzip
 

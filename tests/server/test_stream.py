@@ -14,10 +14,10 @@ from horae.env import SECOND, VirtualClock
 from horae.model.base.event import Event, cut
 from horae.model.base.ids import execution_id, parcel_of
 from horae.model.fleet.protocol import Submit
-from horae.server import gathering
 from horae.server.app import Application
-from horae.server.gathering import HEARTBEAT, MISSED, MOST_PENDING, PACE
-from horae.server.gathering import Reader as Reading
+from horae.server.streaming import gathering
+from horae.server.streaming.gathering import HEARTBEAT, MISSED, MOST_PENDING, PACE
+from horae.server.streaming.gathering import Reader as Reading
 from tests.waiting import eventually
 
 PARCEL = UUID("0198c5a0-0000-7000-8000-000000000000")

@@ -8,7 +8,7 @@ import pytest
 
 from horae.engine.node import Node
 from horae.model.fleet.protocol import MAX_PROGRESS, Exchange
-from horae.server.told import _closed_decoder
+from horae.server.reading.told import _closed_decoder
 from horae.store.driver import one
 from horae.store.script import Statement
 from tests.server.conftest import Api

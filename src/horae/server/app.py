@@ -6,18 +6,19 @@ from urllib.parse import unquote
 
 from horae.engine.node import PARTS, Node
 from horae.errors import BadInput, Forbidden
+from horae.server.body_room import BodyRoom
+from horae.server.cors import Cors
 from horae.server.door import answer, unmatched
-from horae.server.http.body_room import BodyRoom
-from horae.server.http.cors import Cors
 from horae.server.http.proxies import Proxies
 from horae.server.metrics.exposition import Metrics
 from horae.server.problems import problem
+from horae.server.recording import Recorder
 from horae.server.reply import Receive, Reply, Send
 from horae.server.route import Route
 from horae.server.router import Found, Router
 from horae.server.routes.table import ROUTES
 from horae.server.shaping import shaped
-from horae.server.stream import Streams
+from horae.server.streaming.stream import Streams
 
 
 class Application:
@@ -36,7 +37,7 @@ class Application:
         self.node, self._parts, self._certified = node, parts, certified
         self.proxies, self._cors = proxies or Proxies(), cors or Cors()
         self.metrics = Metrics(node)
-        self.streams, self.body_room = Streams(node), BodyRoom()
+        self.streams, self.body_room, self.recorder = Streams(node), BodyRoom(), Recorder(ROUTES)
         self._router = Router((route.method, route.path, route) for route in ROUTES if serves(parts, route))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from horae.engine.tenancy.keys import Keys
 from horae.errors import Forbidden, StoreUnavailable, Unauthorized
 from horae.model.tenancy.principal import Principal
-from horae.server.http.promptly import promptly
+from horae.server.promptly import promptly
 from horae.server.reply import Header
 from horae.server.route import Route
 

@@ -9,7 +9,7 @@ from horae.errors import BadInput, NotFound
 from horae.model.base.trace import Carried
 from horae.model.tenancy.principal import Principal
 from horae.server.http.proxies import Proxies
-from horae.server.reading.reading import read_pieces
+from horae.server.reading.bodies import read_pieces
 from horae.server.reply import Receive, Scope
 from horae.server.route import Route
 

@@ -14,16 +14,16 @@ from horae.engine.node import PARTS, Node
 from horae.errors import BadInput, Forbidden, HoraeError, Misdirected, NotFound
 from horae.model.tenancy.principal import Principal
 from horae.server.auth import authenticate, authenticate_watcher, authorise
+from horae.server.body_room import BodyRoom, room_of
 from horae.server.call import NOBODY, Call
-from horae.server.http.body_room import BodyRoom, room_of
 from horae.server.once import once
 from horae.server.problems import MethodNotAllowed, broken, problem
-from horae.server.reading.media import check_media
-from horae.server.reading.reading import Gone, decode, decode_query, read_body, refuse_nul
-from horae.server.recording import denied, recorded
+from horae.server.reading.bodies import Gone, check_media, decode, read_body, refuse_nul
+from horae.server.reading.queries import decode_query
+from horae.server.reading.told import INSTALLATION, STRICT, decode_told
+from horae.server.recording import Recorder
 from horae.server.reply import Receive, Reply, Scope
 from horae.server.route import Route
-from horae.server.told import INSTALLATION, STRICT, decode_told
 
 BODIED = frozenset({"POST", "PUT", "PATCH"})
 
@@ -112,7 +112,7 @@ async def _admit(node: Node, route: Route, scope: Scope, headers: Mapping[bytes,
     try:
         authorise(who, route)
     except Forbidden as error:
-        await denied(Call(node, route, scope, headers, who, b"", receive), error)
+        await _recorder(scope).denied(Call(node, route, scope, headers, who, b"", receive), error)
         raise
     return who
 
@@ -127,7 +127,7 @@ async def _keep_within(call: Call, arguments: Mapping[str, Any]) -> None:
     try:
         await call.route.scope(call, arguments)
     except Forbidden as error:
-        await denied(call, error)
+        await _recorder(call.scope).denied(call, error)
         raise
 
 
@@ -138,6 +138,11 @@ def _refuse_strangers(call: Call) -> None:
         detail = "This worker registered with another installation of Horae than this server belongs to."
         remedy = "Turn to that installation's servers; to have the worker work here, start it anew with this URL."
         raise Misdirected(detail, remedy, installation=str(known.id))
+
+
+def _recorder(scope: Scope) -> Recorder:
+    recorder: Recorder = scope["app"].recorder
+    return recorder
 
 
 async def _in_turn(call: Call) -> Reply:
@@ -171,7 +176,7 @@ async def _perform(call: Call) -> Reply:
         return await route.run(call, **arguments)
 
     async def act() -> Reply:
-        return await recorded(call, run) if route.audit else await run()
+        return await run() if route.audit is None else await _recorder(call.scope).recorded(call, run)
 
     if getattr(arguments.get("query"), "dry_run", False):  # nothing changes: nothing is told of it, nor remembered
         return await run()

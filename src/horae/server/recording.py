@@ -1,10 +1,11 @@
-"""What people and programs change is written to the audit log: that it is begun, and then what came of it.
+"""The audit log hears of what people and programs change: that it is begun, and then how it ended.
 
-Not what runs by the thousand: an execution carries who submitted it, and what workers report is its history. Of a
-definition the log tells what changed: the thing is read as its own route shows it, before and after.
+Executions are left out: each carries its caller, and reports of workers are its history. For a changed definition, the
+log holds the fields that differ: the definition is read as its own route shows it, before and after.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,40 +13,120 @@ import msgspec
 import structlog
 from msgspec import structs
 
+from horae.engine.base.refs import as_id
 from horae.errors import HoraeError, StoreUnavailable
 from horae.features.audit_log.engine import outcome_of
 from horae.features.audit_log.model.values import Entry, Outcome
+from horae.features.users.model import NAME
 from horae.model.definitions.applied_view import AppliedListView
 from horae.server.call import Call
 from horae.server.reply import Reply
-from horae.server.route import Route
-from horae.server.routes.table import ROUTES
-from horae.server.targets import MOST, made_by, target_of
+from horae.server.route import API, Route
 
 MOST_DETAIL = 16 * 1024  # bytes
+MOST_TARGET = 500  # characters
 PERSONAL = ("params", "result", "payload", "data", "value", "code", "token", "password")
 UNTOLD = "(not recorded)"
 DEEPEST = 30  # levels of a request that are looked at
-# What is different at every look, and is nobody's doing.
-PASSING = frozenset(
-    {
-        "updatedAt",
-        "nextFireAt",
-        "lastExecution",
-        "startedAt",
-        "progress",
-        "executionId",
-        "status",
-        "next",
-        "depth",
-        "firing",
-    }
-)
+# Fields that differ at every look, without anybody's doing.
+PASSING = frozenset((
+    "updatedAt", "nextFireAt", "lastExecution", "startedAt", "progress", "executionId", "status", "next", "depth",
+    "firing",
+))  # fmt: skip
 
+_UP_TO_THE_LAST_NAME = re.compile(r".*\}")
 log = structlog.get_logger("horae.server")
 
 
-def _readers(routes: tuple[Route, ...]) -> Mapping[str, Route]:
+class Recorder:
+    """Tells the audit log of requests to these routes."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._readers = _readers(routes)
+        self._paths = frozenset(route.path for route in routes)
+
+    async def recorded(self, call: Call, run: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Run a request and record it. A request that cannot be recorded is not begun."""
+        reader = self._readers.get(call.route.name)
+        before = await _read(call, reader)
+        body = _body(call)
+        target, asked = await self.target_of(call, body), _request(call, body)
+        begun = await call.node.audit_log.append(_entry(call, "begun", target, asked))
+        try:
+            reply = await run()
+        except HoraeError as error:
+            said = {**asked, "status": error.status, "problem": error.title, "said": error.detail[:500]}
+            await _end(call, _entry(call, outcome_of(error.status), target, said, begun))
+            raise
+        except BaseException:
+            await _end(call, _entry(call, "failed", target, asked, begun))
+            raise
+        target, made = self.made_by(call, target, reply)
+        said = {**asked, "status": reply.status}
+        if made is not None:
+            said["made"] = made
+        if reader is not None and (changed := _changed(before, await _read(call, reader))):
+            said["changed"] = changed
+        await _end(call, _entry(call, outcome_of(reply.status), target, said, begun))
+        if call.route.name == "apply.all":
+            await _record_each(call, reply, begun)
+        return reply
+
+    async def denied(self, call: Call, error: HoraeError) -> None:
+        """Record a change that was refused for want of a permission; repetitions only now and then."""
+        if call.route.audit is not None:
+            said = {"path": _path(call), "status": 403, "said": error.detail[:500]}
+            with suppress(StoreUnavailable):
+                target = await self.target_of(call, _body(call))
+                await call.node.audit_log.deny(_entry(call, "denied", target, said))
+
+    def makes(self, route: Route) -> str | None:
+        """Whether a route adds things that are found by `name` or by `id`; None if it adds none."""
+        if route.method != "POST":
+            return None
+        if f"{route.path}/{{name}}" in self._paths or f"{route.path}/{{ref}}" in self._paths:
+            return "name"
+        return "id" if f"{route.path}/{{id}}" in self._paths else None
+
+    async def target_of(self, call: Call, asked: Any) -> str:
+        """Return the thing that a request is about: its path up to the last name, as in `jobs/etl/triggers/nightly`.
+
+        So a thing's rows are found by its target, and below it those of what it holds, whatever was done (`/pause`). A
+        job stands there by its name even where the path has its id. `asked` is the body, as far as it can be read.
+        """
+        how, path = self.makes(call.route), call.route.path.removeprefix(f"{API}/")
+        if how is None:
+            named = _UP_TO_THE_LAST_NAME.match(path)
+            path = named[0] if named else path.removesuffix(f"/{call.route.name.partition('.')[2]}")
+        target = path.format_map(await _names(call))
+        name = asked.get("name") if how == "name" and isinstance(asked, dict) else None
+        if isinstance(name, str) and NAME.fullmatch(name):  # what cannot be a name may be a secret in the wrong place
+            target = f"{target}/{name}"
+        return target.replace("\0", "\N{REPLACEMENT CHARACTER}")[:MOST_TARGET]
+
+    def made_by(self, call: Call, target: str, reply: Reply) -> tuple[str, str | None]:
+        """Return the target as the answer tells it, and the id of what the request made."""
+        place = dict(reply.headers).get(b"location")
+        made = None if place is None else place.decode("latin-1").rpartition("/")[2]
+        how = self.makes(call.route)
+        if made is None or how is None or reply.status != 201:
+            return target, made
+        name = made if how == "id" else msgspec.json.decode(reply.body)["name"]
+        return target if target.endswith(f"/{name}") else f"{target}/{name}"[:MOST_TARGET], made
+
+
+async def failed(call: Call, error: HoraeError, name: str = "") -> None:
+    """Record a failed sign-in, unless the server itself could not look.
+
+    What cannot be a name is left out: it may be a password in the wrong place.
+    """
+    if error.status < 500:
+        known = name if NAME.fullmatch(name) else ""
+        await call.node.audit_log.fail(call.route.name, known, call.address, error.detail)
+
+
+def _readers(routes: Sequence[Route]) -> Mapping[str, Route]:
+    """Return, by the name of a route whose changes are recorded, the route that reads what it changes."""
     reads = {route.path: route for route in routes if route.method == "GET" and route.media == "application/json"}
     found = {}
     for route in routes:
@@ -57,38 +138,6 @@ def _readers(routes: tuple[Route, ...]) -> Mapping[str, Route]:
                 raise LookupError(f"{route.name} records changes, and no GET at its path or above shows them.")
             found[route.name] = reads[path]
     return found
-
-
-# By the name of a route whose changes are recorded: the route that reads what it changes.
-READERS = _readers(ROUTES)
-
-
-async def recorded(call: Call, run: Callable[[], Awaitable[Reply]]) -> Reply:
-    """Run a request and tell the audit log of it; what cannot be told is not begun."""
-    reader = READERS.get(call.route.name)
-    before = await _read(call, reader)
-    body = _body(call)
-    target, asked = await target_of(call, body), _request(call, body)
-    begun = await call.node.audit_log.append(_entry(call, "begun", target, asked))
-    try:
-        reply = await run()
-    except HoraeError as error:
-        said = {**asked, "status": error.status, "problem": error.title, "said": error.detail[:500]}
-        await _end(call, _entry(call, outcome_of(error.status), target, said, begun))
-        raise
-    except BaseException:
-        await _end(call, _entry(call, "failed", target, asked, begun))
-        raise
-    target, made = made_by(call, target, reply)
-    said = {**asked, "status": reply.status}
-    if made is not None:
-        said["made"] = made
-    if reader is not None and (changed := _changed(before, await _read(call, reader))):
-        said["changed"] = changed
-    await _end(call, _entry(call, outcome_of(reply.status), target, said, begun))
-    if call.route.name == "apply.all":
-        await _record_each(call, reply, begun)
-    return reply
 
 
 async def _record_each(call: Call, reply: Reply, begun: int) -> None:
@@ -108,14 +157,6 @@ async def _record_each(call: Call, reply: Reply, begun: int) -> None:
 
 def _known(value: Any) -> Any:
     return None if value is msgspec.UNSET else value
-
-
-async def denied(call: Call, error: HoraeError) -> None:
-    """Tell of a change that somebody had no permission for; the same one by the same credential once in a while."""
-    if call.route.audit:
-        said = {"path": _path(call), "status": 403, "said": error.detail[:500]}
-        with suppress(StoreUnavailable):
-            await call.node.audit_log.deny(_entry(call, "denied", await target_of(call, _body(call)), said))
 
 
 async def _end(call: Call, entry: Entry) -> None:
@@ -166,7 +207,7 @@ def _request(call: Call, body: Any) -> dict[str, Any]:
 
 def _path(call: Call) -> str:
     path: str = call.scope["path"]
-    return path[:MOST]
+    return path[:MOST_TARGET]
 
 
 def _public(asked: Any, deep: int = 0) -> Any:
@@ -195,3 +236,13 @@ def _encoded(said: dict[str, Any]) -> str:
             said = {**said, name: {"tooLong": sorted(said[name])[:100]}}
     encoded = msgspec.json.encode(said)
     return (encoded if len(encoded) <= MOST_DETAIL else b'{"tooLong":true}').decode()
+
+
+async def _names(call: Call) -> dict[str, str]:
+    """The parts of the path; a job's id is its name."""
+    parts: dict[str, str] = dict(call.scope["path_params"])
+    ref = parts.get("ref")
+    if ref is not None and as_id(ref) is not None:
+        with suppress(HoraeError):
+            parts["ref"] = (await call.node.jobs.find(call.namespace, ref)).name
+    return parts

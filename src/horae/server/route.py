@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from horae.errors import HoraeError
 from horae.server.access import EVERYBODY, Access
-from horae.server.reading.reading import LIMIT
+from horae.server.reading.bodies import LIMIT
 from horae.server.reply import Reply
 
 API = "/api/v1"

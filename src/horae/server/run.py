@@ -1,6 +1,7 @@
 """Serving: a node, its application and its socket, and an orderly end of all three."""
 
 import errno
+import ipaddress
 import platform
 import socket
 from collections.abc import Collection
@@ -8,8 +9,7 @@ from collections.abc import Collection
 from horae.engine.node import PARTS, Node
 from horae.errors import BadInput
 from horae.server.app import Application
-from horae.server.http.address import is_loopback
-from horae.server.http.cors import Cors
+from horae.server.cors import Cors
 from horae.server.http.crowd import Crowd
 from horae.server.http.listener import Listener
 from horae.server.http.proxies import Proxies
@@ -75,6 +75,14 @@ async def serve(
 
 def _asks(tls: Tls | None) -> bool:
     return tls is not None and tls.asks_for_certificates
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def check_bind(host: str, *, allow_remote: bool) -> None:

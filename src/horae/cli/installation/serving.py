@@ -17,12 +17,11 @@ from horae.engine.node import Node
 from horae.env import Env
 from horae.errors import BadInput
 from horae.features.tracing.engine.otel import open_sink
-from horae.server.http.address import is_loopback
-from horae.server.http.cors import Cors
+from horae.server.cors import Cors
 from horae.server.http.crowd import Crowd
 from horae.server.http.proxies import Proxies
 from horae.server.http.tls import Tls
-from horae.server.run import Serving, remote_url, serve
+from horae.server.run import Serving, is_loopback, remote_url, serve
 from horae.worker.processes.spawner import raise_open_files
 
 

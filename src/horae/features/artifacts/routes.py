@@ -14,11 +14,11 @@ from horae.model.base.view import Page
 from horae.model.executions.output.artifact import DEFAULT_TYPE, Artifact
 from horae.server.access import VIEW, WORKER
 from horae.server.call import Call
-from horae.server.http.download import Stream
 from horae.server.reading.queries import Limit, Paged, Query
 from horae.server.reply import Header, Reply, ok
 from horae.server.route import API, UNRECORDED, get, put
 from horae.server.scopes import by_execution, by_session
+from horae.server.streaming.download import Stream
 
 
 class HeldItem(Query, frozen=True, kw_only=True):

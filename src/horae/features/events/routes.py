@@ -11,9 +11,8 @@ from horae.model.base.view import Page
 from horae.model.triggers.events.values import MOST_ID, NewEvent, with_id
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
-from horae.server.reading.bodies import Body, Key
+from horae.server.reading.bodies import LARGE_LIMIT, Body, Key
 from horae.server.reading.queries import DryRun, Paged, Text
-from horae.server.reading.reading import LARGE_LIMIT
 from horae.server.reply import Reply, ok
 from horae.server.route import API, UNRECORDED, get, post
 from horae.server.scopes import closed

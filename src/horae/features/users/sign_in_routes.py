@@ -14,10 +14,9 @@ from horae.model.base.view import View
 from horae.server.access import ANYBODY, EVERYBODY
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.call import Call
-from horae.server.failed import failed
-from horae.server.reading.bodies import Body
+from horae.server.reading.bodies import SMALL_LIMIT, Body
 from horae.server.reading.queries import Query, Text
-from horae.server.reading.reading import SMALL_LIMIT
+from horae.server.recording import failed
 from horae.server.reply import UNCACHED, Reply, nothing, ok
 from horae.server.route import ACTION, API, UNRECORDED, get, post
 from horae.server.routes.tenancy.me import Me

@@ -7,9 +7,9 @@ Bytes are counted before they are kept, and trailers are dropped.
 
 import re
 
+from horae.server.http.fields import HOST, TOKEN, VALUE, Fields, read, refuse
 from horae.server.http.request import Request
 from horae.server.problems import HeadTooLong
-from horae.server.reading.fields import HOST, TOKEN, VALUE, Fields, read, refuse
 
 MOST_HEAD = 64 * 1024  # bytes of a request's line and headers
 MOST_KEPT = 4 * 1024  # bytes of headers that are remembered for the next request

@@ -6,10 +6,9 @@ import socket
 from email.utils import formatdate
 
 from horae.env import SECOND, Env
+from horae.server.http.connection import Answer, Connection
 from horae.server.http.crowd import Crowd
-from horae.server.http.handshake import Handshakes
-from horae.server.http.http import Answer, Connection
-from horae.server.http.tls import Tls
+from horae.server.http.tls import Handshakes, Tls
 from horae.server.reply import SAFETY, STRICT_TRANSPORT
 
 BACKLOG = 4096

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from horae.errors import BadInput
-from horae.server.reading.fields import HOST
+from horae.server.http.fields import HOST
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

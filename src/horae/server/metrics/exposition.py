@@ -7,13 +7,9 @@ from horae.engine.node import Node
 from horae.errors import StoreUnavailable
 from horae.features.alerts.metrics import Alerts
 from horae.server.call import Call
-from horae.server.metrics.answers import Answers
-from horae.server.metrics.exchanges import Exchanges
-from horae.server.metrics.executions import Executions
-from horae.server.metrics.looked import Look
-from horae.server.metrics.services import Itself, Services
-from horae.server.metrics.shown import Shown
-from horae.server.metrics.storage import Storage
+from horae.server.metrics.services import Itself, Services, Storage
+from horae.server.metrics.stored import Look, Shown
+from horae.server.metrics.traffic import Answers, Exchanges, Executions
 from horae.server.route import Route
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4.encode()

@@ -1,4 +1,4 @@
-"""What this server's services did, and what it is."""
+"""What this server's services did, how the store serves it, and what it is."""
 
 import platform
 from collections.abc import Iterator
@@ -9,7 +9,8 @@ from prometheus_client.registry import Collector
 
 from horae.engine.node import Node
 from horae.features.events.engine.hooks import Told
-from horae.server.metrics.families import by, counter, gauge
+from horae.server.metrics.families import by, counter, gauge, histogram
+from horae.server.metrics.stored import Shown
 from horae.version import __version__
 
 NO_SPANS = dict.fromkeys(("sent", "failed", "dropped"), 0)
@@ -62,3 +63,26 @@ class Itself(Collector):
         build = (__version__, platform.python_version(), self._node.store.driver.dialect)
         told = "1, with what runs: its version, Python's, and the kind of store."
         yield gauge("build_info", told, {build: 1}, ["version", "python", "store"])
+
+
+class Storage(Collector):
+    """How long the store takes, how much is committed together, and which epoch it is in."""
+
+    def __init__(self, node: Node, shown: Shown) -> None:
+        self._node, self._shown = node, shown
+
+    def collect(self) -> Iterator[Metric]:
+        node = self._node
+        yield histogram(
+            "store_seconds", "How long the store took, by operation.", by(node.store.timings.of), ["operation"]
+        )
+        batches = {"submit": node.submitter.batches, **node.gateway.batches}
+        told = "How many requests were done by one transaction (look: by one read), by what they ask for."
+        yield histogram("group_commit_size", told, by(batches), ["kind"])
+        told = "Transactions that were repeated after a deadlock or a serialization failure."
+        yield counter("store_repeats", told, node.store.driver.retries)
+        told = "The store's epoch: a restore or a failover raises it, and ends what workers hold of the one before."
+        yield gauge("store_epoch", told, node.epoch)
+        yield gauge("ready", "Whether the store answers.", node.ready and not self._shown.away)
+        told = "Whether this answer tells what the store knows; otherwise it is away, or takes too long to say it."
+        yield gauge("store_looked", told, self._shown.looked is not None)

@@ -1,10 +1,17 @@
-"""What query strings are made of; an unknown parameter is refused. Those of one noun stand beside its routes."""
+"""Query strings as typed values; an unknown parameter is refused. Those of one noun stand beside its routes."""
 
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
 
+import msgspec
 from msgspec import Meta, Struct, field
 
+from horae.errors import BadInput
 from horae.server.reading.bodies import When
+from horae.server.reading.mistakes import invalid
+
+MOST_PARAMETERS = 100
 
 Limit = Annotated[int, Meta(ge=1, le=1000, description="At most so many items: 1 to 1000.")]
 Cursor = Annotated[str, Meta(max_length=512, description="`nextCursor` of the page before.")]
@@ -35,3 +42,39 @@ class Window(Query, frozen=True, kw_only=True):
 
     since: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
     until: Annotated[When, Meta(description="Before this; now unless said.")] | None = field(default=None, name="to")
+
+
+def decode_query(query: bytes, type: type[Struct]) -> Any:
+    """A query string's values. A parameter given twice is refused unless it is a list; so is an unknown one."""
+    given: dict[str, Any] = {}
+    lists = _list_fields(type)
+    for name, value in _pairs(query):
+        if "\0" in value or "\0" in name:
+            raise BadInput("The query contains the character NUL.", "Leave it out.", field=name.replace("\0", ""))
+        if name in lists:
+            given.setdefault(name, []).extend(value.split(","))
+        elif name in given:
+            raise BadInput(f"{name} is given twice.", "Give it once.", field=name)
+        else:
+            given[name] = value
+    try:
+        values = msgspec.convert(given, type, strict=False)
+    except msgspec.ValidationError as error:
+        raise invalid(str(error), type) from None
+    for one in msgspec.structs.fields(type):
+        if one.encode_name in given and getattr(values, one.name) is None:
+            raise BadInput(f"{one.encode_name} cannot be null.", "Leave it out.", field=one.encode_name)
+    return values
+
+
+def _pairs(query: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=MOST_PARAMETERS)
+    except ValueError:
+        raise BadInput(f"The query has over {MOST_PARAMETERS} parameters.", "Give fewer.", field="query") from None
+
+
+@cache
+def _list_fields(type: type[Struct]) -> frozenset[str]:
+    fields = msgspec.structs.fields(type)
+    return frozenset(field.encode_name for field in fields if "list[" in str(field.type))

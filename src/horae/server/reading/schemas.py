@@ -22,8 +22,8 @@ from horae.model.fleet.protocol import (
     Remember,
     Remembered,
 )
+from horae.server.reading.told import closed
 from horae.server.reply import encode
-from horae.server.told import closed
 from horae.version import __version__
 
 Document = dict[str, Any]

@@ -14,10 +14,8 @@ from horae.model.executions.execution_view import AttemptView, CancelView, Count
 from horae.model.fleet.protocol import Submit
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
-from horae.server.http.download import Text
 from horae.server.once import submission_key
-from horae.server.reading.bodies import Reason
-from horae.server.reading.reading import LARGE_LIMIT
+from horae.server.reading.bodies import LARGE_LIMIT, Reason
 from horae.server.reply import UNCACHED, Reply, ok
 from horae.server.route import API, REQUEST, UNRECORDED, get, post
 from horae.server.routes.executions.execution_queries import ArchiveList, ExecutionList, LogLinesOf, Logs, LogText
@@ -37,6 +35,7 @@ from horae.server.routes.executions.submission import (
 from horae.server.routes.executions.submission_body import ManyExecutions, ManyOfOneJob, NewExecution, Submission
 from horae.server.routes.executions.submission_view import Accepted, BulkAccepted
 from horae.server.scopes import Arguments, by_execution, by_job_filter, check_jobs, closed
+from horae.server.streaming.download import Text
 
 
 async def by_submissions(call: Call, arguments: Arguments) -> None:

@@ -16,7 +16,7 @@ from horae.model.executions.submission import Receipt
 from horae.model.fleet.protocol import Submit
 from horae.server.call import Call
 from horae.server.problems import problem_document
-from horae.server.reading.reading import decode
+from horae.server.reading.bodies import decode
 from horae.server.reply import encode
 from horae.server.routes.executions.submission_body import MOST_ITEMS, NewExecution, Span, Submission, Trigger
 from horae.server.routes.executions.submission_view import Accepted, BulkAccepted, BulkItem

@@ -11,8 +11,7 @@ from horae.model.base.view import Time, View
 from horae.model.tenancy.principal import Principal
 from horae.server.access import ADMIN, EVERYBODY
 from horae.server.call import Call
-from horae.server.reading.bodies import Body, Name
-from horae.server.reading.reading import SMALL_LIMIT
+from horae.server.reading.bodies import SMALL_LIMIT, Body, Name
 from horae.server.reply import UNCACHED, Reply, ok
 from horae.server.route import ACTION, API, UNRECORDED, post
 from horae.server.routes.tenancy.keys import KeyView

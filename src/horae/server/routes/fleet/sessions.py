@@ -32,8 +32,8 @@ from horae.model.fleet.protocol import (
 )
 from horae.server.access import WORKER
 from horae.server.call import Call
+from horae.server.reading.bodies import LARGE_LIMIT
 from horae.server.reading.queries import Query
-from horae.server.reading.reading import LARGE_LIMIT
 from horae.server.reply import Reply, nothing, ok
 from horae.server.route import API, UNRECORDED, delete, get, post
 from horae.server.routes.executions.submission import accepted

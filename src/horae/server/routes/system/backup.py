@@ -3,10 +3,10 @@
 from horae.errors import Conflict
 from horae.server.access import INSTALLATION
 from horae.server.call import Call
-from horae.server.http.download import Download
 from horae.server.reply import Reply
 from horae.server.route import API, REQUEST, get
 from horae.server.scopes import closed
+from horae.server.streaming.download import Download
 
 
 @get(

@@ -11,12 +11,12 @@ from horae.model.base.duration import parse_duration
 from horae.server.access import VIEW
 from horae.server.auth import authenticate
 from horae.server.call import Call
-from horae.server.gathering import Wanted
 from horae.server.reading.queries import Query
 from horae.server.reply import Reply
 from horae.server.route import API, get
 from horae.server.scopes import Arguments, check_executions
-from horae.server.stream import Stream, Streams
+from horae.server.streaming.gathering import Wanted
+from horae.server.streaming.stream import Stream, Streams
 
 
 class Topics(Query, frozen=True, kw_only=True):

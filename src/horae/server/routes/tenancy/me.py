@@ -12,9 +12,8 @@ from horae.model.tenancy.principal import Principal
 from horae.server.access import ANYBODY, EVERYBODY, VIEW
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.call import Call
-from horae.server.failed import failed
-from horae.server.reading.bodies import Body
-from horae.server.reading.reading import SMALL_LIMIT
+from horae.server.reading.bodies import SMALL_LIMIT, Body
+from horae.server.recording import failed
 from horae.server.reply import UNCACHED, Reply, nothing, ok
 from horae.server.route import ACTION, API, UNRECORDED, get, post
 from horae.server.scopes import closed, unscoped

@@ -1,4 +1,4 @@
-"""What a field of a request takes, told from its type: for the remedy of an error about it."""
+"""A value of the wrong type, as an error that names the field and says what it takes."""
 
 import re
 from functools import cache
@@ -7,9 +7,28 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from horae.errors import BadInput
+
 OPENAPI = "See /openapi.json for what is accepted."
 
+_AT = re.compile(r"^(?P<what>.*?)(?: - at `(?P<where>[^`]*)`)?$", re.DOTALL)
+_UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]*)`")
+_MISSING = re.compile(r"missing required field `(?P<field>[^`]*)`")
 _INDEX = re.compile(r"\[[^\]]*\]")
+
+
+def invalid(message: str, type: Any) -> BadInput:
+    """msgspec's message with the place it names, and what its type takes there."""
+    found = _AT.match(message)
+    what, where = (found["what"], found["where"] or "$") if found else (message, "$")
+    field = where.removeprefix("$").removeprefix(".").replace("[...]", "")
+    named = _UNKNOWN.search(what) or _MISSING.search(what)
+    if named:
+        field = f"{field}.{named['field']}" if field else named["field"]
+    if _UNKNOWN.search(what):
+        return BadInput(f"{field} is not a field of this request.", "Check its spelling.", field=field)
+    shown = f"{field}: {what[:1].lower()}{what[1:]}" if field else what
+    return BadInput(f"{shown}.", advice(type, field), field=field or "body")
 
 
 def advice(type: Any, field: str) -> str:

@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 
 from horae.engine.node import Node
 from horae.errors import TooOften
-from horae.server.gathering import Gathering, Reader, Wanted, Writer
 from horae.server.reply import UNCACHED, Receive, Reply, Scope, Send
+from horae.server.streaming.gathering import Gathering, Reader, Wanted, Writer
 
 KIND = b"text/event-stream"
 

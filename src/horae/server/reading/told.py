@@ -16,7 +16,7 @@ from msgspec import NODEFAULT, Raw, Struct
 
 from horae.errors import BadInput, OutcomeRefused
 from horae.model.fleet.protocol import Exchange, Outcome
-from horae.server.reading.reading import MIB, decode
+from horae.server.reading.bodies import MIB, decode
 
 STRICT = b"horae-strict"
 INSTALLATION = b"horae-installation"  # which one a worker registered with

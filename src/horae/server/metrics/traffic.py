@@ -1,5 +1,6 @@
-"""What became of executions at this server."""
+"""What this server did: requests answered, exchanges with workers, and executions from submission to end."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
@@ -7,8 +8,52 @@ from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from horae.engine.node import Node
+from horae.model.base.buckets import Buckets
 from horae.model.fleet.protocol import FailureKind
-from horae.server.metrics.families import by, counter, histogram, named
+from horae.server.metrics.families import Labels, by, counter, gauge, histogram, named
+
+BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+class Answers(Collector):
+    """Requests answered, and how long that took: plain numbers, because only the event loop's thread counts them."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, int]] = Counter()
+        self._took: dict[str, Buckets] = {}
+
+    def add(self, route: str, status: int, seconds: float) -> None:
+        self._counts[route, status] += 1
+        took = self._took.get(route)
+        if took is None:
+            took = self._took[route] = Buckets(BUCKETS)
+        took.add(seconds)
+
+    def collect(self) -> Iterator[Metric]:
+        counts: dict[Labels, int] = {(route, str(status)): count for (route, status), count in self._counts.items()}
+        yield counter("http_requests", "Requests answered, by route and status.", counts, ["route", "status"])
+        yield histogram("http_request_seconds", "How long answers took.", by(self._took), ["route"])
+
+
+class Exchanges(Collector):
+    """Claims, and the exchanges that they are made for."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def collect(self) -> Iterator[Metric]:
+        counted = self._node.counters
+        claims = {"granted": counted.claims, "empty": counted.claims_in_vain}
+        yield counter(
+            "claims", "Claims that were made for workers, by whether they brought something.", by(claims), ["result"]
+        )
+        told = "Executions of which an exchange brought the outcome, of those that brought any."
+        yield histogram("exchange_reported_executions", told, counted.reported)
+        told = "Executions that the answer to an exchange gave to its worker, of those that gave any."
+        yield histogram("exchange_granted_executions", told, counted.granted)
+        yield counter("exchange_answer_bytes", "Bytes of answers to exchanges.", counted.answer_bytes)
+        yield gauge("parked_exchanges", "Exchanges that wait here for work.", len(self._node.gateway.lot))
+
 
 # What operators call the classes of failures.
 CLASSES: Mapping[FailureKind, str] = {
