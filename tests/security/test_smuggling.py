@@ -23,7 +23,7 @@ from horae.cli.process import run
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.server.app import Application
-from horae.server.http import handshake
+from horae.server.http import tls
 from horae.server.http.listener import Listener
 from horae.server.http.tls import Tls
 from horae.server.reply import Receive, Reply
@@ -163,7 +163,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.fixture(scope="module")
 def target(authority: Authority) -> Iterator[Target]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handshake, "FAREWELL", 0.3)
+        patch.setattr(tls, "FAREWELL", 0.3)
         made = Target(authority.sign("server"))
         yield made
         made.stop()
