@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 Format = Literal["table", "json", "yaml"]
 Column = tuple[str, str | Callable[[Any], Any]]  # a heading, and a key or a function of the row
 
+
+
+class Age(str):
+    """The key of a time that a table shows as people say it: "2m ago"."""
+
+
 WIDE = 10_000  # columns of a pipe: nothing is cut for a program
 ANSWERS = frozenset({"result", "payload"})  # fields whose value is a user's JSON, an empty one included
 DATA = ANSWERS | {"params"}
@@ -116,6 +122,7 @@ class Output:
 
         key = column[1]
         value = key(row) if callable(key) else row.get(key)
+        value = self.age(value) if isinstance(key, Age) else value
         shown = brief(value)
         return Text(visible(shown), style=STYLES.get(shown, "") if column[0] in ("STATUS", "STATE", "RESULT") else "")
 

@@ -1,0 +1,147 @@
+"""Commands that only carry a request: a method of the SDK as a command, with its parameters as arguments and options.
+
+Help texts, types and names come from the method, which is written from a route: see decision 19.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import click
+
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+from horae.cli.times import TIME
+from horae.cli.values import read_json
+from horae.client.client import Client
+
+Given = dict[str, Any]  # the arguments and options of a call, by the names of the method's parameters
+Show = Callable[[Api, Any, Given], None]
+PAGING = frozenset({"limit", "cursor"})
+UNOFFERED = PAGING | {"self", "if_match"}  # not as options of their own
+_ABOUT = re.compile(r"`(\w+)`: ")
+
+
+def request(
+    group: click.Group,
+    path: str,
+    show: Show,
+    *,
+    examples: tuple[str, ...],
+    name: str = "",
+    called: Mapping[str, str] = {},
+    help: str = "",
+) -> None:
+    """Add a command to a group that calls a method of the client, such as "queues.pause", and shows the answer.
+
+    `called` gives parameters other names: "--for" makes an option, "job" an argument, and "" neither.
+    """
+    method = _method(path)
+    about, helps = _documented(method)
+    parameters = [one for one in inspect.signature(method).parameters.values() if one.name not in UNOFFERED]
+    offered = [one for one in parameters if called.get(one.name, one.name)]
+
+    async def work(api: Api, **given: Any) -> None:
+        show(api, await attrgetter(path)(api.client)(**given), given)
+
+    command = remote(work)
+    if PAGING <= inspect.signature(method).parameters.keys():
+        command = page_options(command)
+    for parameter in reversed(offered):
+        command = _offer(parameter, called.get(parameter.name, ""), helps.get(parameter.name, ""))(command)
+    verb = name or path.rpartition(".")[2].replace("_", "-")
+    group.command(verb, help=help or about, examples=examples)(command)
+
+
+def _method(path: str) -> Callable[..., Any]:
+    """Find a method of the client by the names that lead to it."""
+    found: Any = Client
+    *parts, verb = path.split(".")
+    for part in parts:
+        found = inspect.get_annotations(found)[part]
+    method: Callable[..., Any] = getattr(found, verb)
+    return method
+
+
+def _documented(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """Return what a method does, and what its parameters are, from its docstring."""
+    paragraphs = [" ".join(part.split("\n")) for part in (inspect.getdoc(method) or "").split("\n\n")]
+    helps: dict[str, str] = {}
+    if _ABOUT.match(paragraphs[-1]):
+        _, *pairs = _ABOUT.split(paragraphs.pop())
+        helps = {name: text.strip().replace("`", "") for name, text in zip(pairs[::2], pairs[1::2], strict=True)}
+    return "\n\n".join(paragraphs), helps
+
+
+def _offer(parameter: inspect.Parameter, called: str, help: str) -> Callable[..., Any]:
+    """Make an argument of a parameter that must be given, and an option of any other."""
+    needed = parameter.default is parameter.empty
+    if called and not called.startswith("-") or needed and not called:
+        return click.argument(parameter.name, metavar=_metavar(called or parameter.name, needed), required=needed)
+    kind, many = _kind(parameter.annotation)
+    flag = called or f"--{(parameter.name.removesuffix('s') if many else parameter.name).replace('_', '-')}"
+    settings = {"help": f"{help[:-1]}; repeatable." if many else help, "multiple": many, **_typed(kind, flag)}
+    if bool in (kind, parameter.annotation) and parameter.default is None:
+        flag = f"{flag}/--no-{flag[2:]}"
+    return click.option(flag, parameter.name, required=needed, **settings)
+
+
+def _metavar(name: str, needed: bool) -> str:
+    return name.upper() if needed else f"[{name.upper()}]"
+
+
+def _kind(annotation: Any) -> tuple[Any, bool]:
+    """Return the type of one value, and whether several may be given."""
+    if get_origin(annotation) in (Union, UnionType):
+        parts = [part for part in get_args(annotation) if part is not NoneType]
+        if all(get_origin(part) is Literal for part in parts):
+            return Literal[tuple(value for part in parts for value in get_args(part))], False
+        return next((part for part in parts if part in (timedelta, datetime)), parts[0]), False
+    if get_origin(annotation) not in (None, Literal, dict):
+        return get_args(annotation)[0], True
+    return annotation, False
+
+
+def _typed(kind: Any, flag: str) -> dict[str, Any]:
+    """How click reads a value of a type and shows it in the help."""
+    if get_origin(kind) is Literal:
+        return {"type": click.Choice(get_args(kind))}
+    if kind is bool:
+        return {"is_flag": True, "default": None}
+    if kind in (int, float):
+        return {"type": kind, "metavar": "N"}
+    if kind is datetime:
+        return {"type": TIME}
+    if kind is Any or get_origin(kind) is dict:
+        return {"metavar": "JSON", "callback": lambda *read: None if read[2] is None else read_json(read[2], flag)}
+    return {"metavar": "SPAN" if kind is timedelta else "TEXT" if flag in TEXTS else flag[2:].upper().replace("-", "_")}
+
+
+TEXTS = ("--reason", "--comment", "--search", "--text")
+
+
+def lists(columns: Sequence[Column], empty: str) -> Show:
+    """Show a list as a table, or say that it is empty."""
+    return lambda api, page, given: api.out.list(page.raw, columns, empty)
+
+
+def one(api: Api, found: Any, given: Given) -> None:
+    """Show all fields of one thing."""
+    api.out.one(found.raw)
+
+
+def says(sentence: str | Callable[[Any, Given], str], **document: Any) -> Show:
+    """Say what was done; programs get the answer, or where there is none the arguments and this document."""
+
+    def show(api: Api, answer: Any, given: Given) -> None:
+        raw = {**given, **document} if answer is None else answer.raw
+        if not api.out.is_for_people:
+            return api.out.document(raw)
+        api.out.say(sentence.format_map({**given, **raw}) if isinstance(sentence, str) else sentence(answer, given))
+        return None
+
+    return show
