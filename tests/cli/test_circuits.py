@@ -42,4 +42,4 @@ def test_a_job_gets_one_by_a_percentage_or_an_object():
     api = FakeApi({"POST /jobs": {"jobId": "j1", "name": "pay", "version": 1, "status": "idle"}})
     run(api, "jobs", "create", "pay", "--command", "true", "--circuit", "20%")
     run(api, "jobs", "create", "pay", "--command", "true", "--circuit", '{"minimum": 5}')
-    assert [one.body["circuit"] for one in api.requests] == ["20%", {"minimum": 5}]
+    assert [one.body["circuit"] for one in api.requests] == [{"failures": "20%"}, {"minimum": 5}]

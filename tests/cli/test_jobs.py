@@ -10,6 +10,7 @@ from horae.cli.definitions.definition import editable
 from horae.cli.flags import flag_of
 from horae.client.transport.transport import Reply
 from horae.errors import BadInput, Conflict, NotFound
+from horae.model.definitions.job import JOB as JOB_TABLE
 from tests.cli.fake_api import FakeApi, page, run
 
 JOB = {
@@ -109,6 +110,16 @@ def test_contradictions_are_usage_errors_and_nothing_is_sent(options):
 )
 def test_a_field_is_spoken_of_by_its_option(field, flag):
     assert flag_of(field) == flag
+
+
+def test_each_field_with_an_option_is_spoken_of_by_it():
+    assert {row.name for row in JOB_TABLE.rows if not flag_of(row.name)} == {
+        "triggers",
+        "workflow",
+        "schema",
+        "timeouts",
+    }
+    assert (flag_of("keyFor"), flag_of("limits[0].key"), flag_of("with.day")) == ("--key-for", "--limit", "--with")
 
 
 def test_a_file_is_the_base_and_options_win(tmp_path):
@@ -337,10 +348,10 @@ def refusing(field: str, remedy: str) -> FakeApi:
         ("timeout", 'Write it as "5m".', "--timeout", 'Write it as "5m".'),
         ("schedule.every", 'Write it as "5m".', "--every", 'Write it as "5m".'),
         ("retry.delay", 'Write it as "5m".', "--retry-delay", 'Write it as "5m".'),
-        ("needs[0]", 'Write ["gpu=a100", "ssd"].', "--need", "--need LABEL: A label its worker must carry"),
+        ("needs[0]", 'Write ["gpu=a100", "ssd"].', "--need", "--need LABEL: Labels its worker must carry, as gpu=a100"),
         ("dependencies", "Create it first.", "--depends-on", "Create it first."),
         ("http.url", 'Write {"url": "https://..."}.', "--http", "--http URL: Send an HTTP request."),
-        ("retries", 'Set "retries": 0.', "--retries", "--retries N: How many further tries"),
+        ("retries", 'Set "retries": 0.', "--retries", "--retries N: Further tries after the job's own failures"),
         ("command[1]", 'Write "a", ["a"].', "--command", "--command COMMAND: Run a program"),
         ("command[1]", '"$${" is "${"; see --shell.', "--command", '"$${" is "${"; see --shell.'),
     ],

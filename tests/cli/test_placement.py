@@ -2,7 +2,6 @@
 
 import pytest
 
-from horae.cli.definitions.placement import placement
 from horae.cli.fleet.worker import worker_settings
 from horae.config.load import load
 from horae.errors import BadInput
@@ -33,9 +32,10 @@ def test_create_says_where_it_runs():
 
 
 def test_what_was_not_said_is_not_sent():
-    unsaid = {"need": (), "prefer": (), "slots": None, "resource": (), "affinity": None, "spread": None}
+    api = FakeApi({"POST /jobs": JOB})
+    run(api, "jobs", "create", "train", "--command", "true", "--not-spread")
 
-    assert not any(placement(unsaid).values())
+    assert api.requests[0].body == {"name": "train", "command": "true", "spread": False}
 
 
 def test_a_worker_says_what_it_has():

@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from horae.cli.executions.meetings import meetings
+from horae.cli.fields import value_of
 from horae.client.app import App
+from horae.model.definitions.job import JOB
 
 
 def test_rules_are_written_as_the_api_takes_them():
@@ -50,5 +51,4 @@ def test_an_item_of_a_batch_is_not_what_the_function_takes():
     ],
 )
 def test_an_option_stands_for_the_field_that_matters_most(option, text, rule):
-    none = dict.fromkeys(("unique", "debounce", "batch", "cache"))
-    assert meetings({**none, option: text}) == {option: rule}
+    assert value_of(JOB[option], text) == rule

@@ -10,23 +10,14 @@ import click
 from horae.cli.executions.failing import FLAGS
 from horae.cli.times import TIME
 from horae.errors import BadInput
+from horae.model.definitions.job import JOB
 
 # The most exact first: `schedule` is spoken of when no more is known.
 _FLAGS = {
     "schedule.every": "--every",
     "schedule.at": "--at",
     "schedule.timezone": "--tz",
-    "schedule": "--schedule",
     **FLAGS,
-    "retry": "--retry-delay",
-    "params": "--param",
-    "needs": "--need",
-    "prefers": "--prefer",
-    "resources": "--resource",
-    "dependencies": "--depends-on",
-    "dependencyTimeout": "--dependency-timeout",
-    "onDependencyTimeout": "--on-dependency-timeout",
-    "tags": "--tag",
     "http.method": "--method",
     "http.redirects": "--redirects",
     "command.shell": "--shell",
@@ -34,12 +25,8 @@ _FLAGS = {
     "command.limits": "--process-limit",
     "python.limits": "--process-limit",
     "name": "NAME",
+    **{row.name: f"--{row.flag}" for row in JOB.rows if row.flag},
 }
-_SAME = (
-    *("retries", "timeout", "priority", "queue", "delivery", "description", "env", "command", "python", "http"),
-    *("interruptible", "preemptible", "preempts", "durable", "sensitive", "slots", "affinity", "spread", "circuit"),
-    *("unique", "debounce", "batch", "cache"),
-)
 _AS_JSON = re.compile(r'[{\[]"\w|"\w+":')  # a remedy that shows how to write it in a document
 
 
@@ -58,7 +45,7 @@ def in_flags(options: tuple[Callable[..., Any], ...]) -> Iterator[None]:
 
 def flag_of(field: str) -> str:
     """The option that gives a field; empty for a field that no option gives."""
-    for name, flag in (*_FLAGS.items(), *((name, f"--{name}") for name in _SAME)):
+    for name, flag in _FLAGS.items():
         if field == name or field.startswith((f"{name}.", f"{name}[")):
             return flag
     return ""

@@ -7,14 +7,12 @@ import click
 from horae.cli.values import pairs
 from horae.errors import BadInput
 
-FIELDS = ("retry", "timeouts", "pauseAfter")
 _TIMEOUTS = ("queue", "start", "heartbeat", "total")
 FLAGS = {
     "retry.retryOn": "--retry-on",
     "retry.giveUpOn": "--give-up-on",
     "retry.budgets": "--budget",
     **{f"timeouts.{name}": f"--{name}-timeout" for name in _TIMEOUTS},
-    "pauseAfter": "--pause-after",
 }
 
 OPTIONS = (
@@ -35,12 +33,6 @@ OPTIONS = (
     click.option("--start-timeout", metavar="SPAN", help="How long a worker may hold it without beginning it."),
     click.option("--heartbeat-timeout", metavar="SPAN", help="How long a try may be silent."),
     click.option("--total-timeout", metavar="SPAN", help="How long it may take, all tries together."),
-    click.option(
-        "--pause-after",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Pause its triggers after so many failed executions in a row.",
-    ),
 )
 
 
@@ -56,7 +48,6 @@ def read_failing(options: dict[str, Any]) -> dict[str, Any]:
     return {
         "retry": {name: value for name, value in retry.items() if value},
         "timeouts": {name: span for name, span in spans.items() if span is not None},
-        "pauseAfter": options["pause_after"],
     }
 
 

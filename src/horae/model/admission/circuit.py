@@ -39,7 +39,7 @@ PERCENT = Custom(_percent, str, "str", lambda percent: f"{percent}%")
 class Circuit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """When a job's circuit opens and closes: by the share of attempts that failed within a window."""
 
-    failures: Annotated[int, Field(PERCENT, "The share of failed attempts from which on it opens.")] = 50
+    failures: Annotated[int, Field(PERCENT, "The share of failed attempts that opens it.", metavar="PERCENT")] = 50
     window: Annotated[Micros, Field(Duration(SECOND, HOUR), "The time over which attempts are counted.")] = MINUTE
     minimum: Annotated[int, Field(Integer(1, 1_000_000, _EXAMPLE), "Attempts in the window before it can open.")] = 10
     open_for: Annotated[Micros, Field(Duration(SECOND, 24 * HOUR), "How long it stays open.")] = 30 * SECOND

@@ -276,7 +276,13 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     ] = {}
     secrets: Annotated[
         tuple[str, ...],
-        JobField(SECRETS, "Secrets that its function asks for, by name.", steps="inherited", flag="secret"),
+        JobField(
+            SECRETS,
+            "Secrets that its function asks for.",
+            steps="inherited",
+            flag="secret",
+            metavar="NAME",
+        ),
     ] = ()
     delivery: Annotated[Delivery, JobField(Choice(DELIVERIES), "What happens when its worker is lost.")] = (
         "at-least-once"

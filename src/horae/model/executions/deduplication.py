@@ -51,6 +51,7 @@ class Unique(Rule, frozen=True, kw_only=True):
             Custom(_read_span, str | int | float, "Span", format_duration, str, none=LIVE),
             "How long the key stands for an execution: a span, or as long as it is live.",
             name="for",
+            metavar="SPAN",
         ),
     ] = None
     keep: Annotated[Keep, Field(_KEEP, "Which of two submissions runs.")] = "first"

@@ -1,0 +1,133 @@
+"""Options of the fields of a noun: one for each, typed by its kind, with the help of the table."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+
+from horae.cli.values import pairs, params, read_json
+from horae.model.fields.kinds import (
+    Choice,
+    Custom,
+    Duration,
+    Flag,
+    Integer,
+    Key,
+    Kind,
+    Listed,
+    Name,
+    Number,
+    Tags,
+    Text,
+)
+from horae.model.fields.table import Object, Row, Table
+
+_METAVARS: dict[type, str | None] = {
+    Integer: "N", Number: "N", Duration: "SPAN", Key: "KEY", Text: "TEXT", Tags: "NAME=VALUE", Flag: None, Choice: None,
+}  # fmt: skip
+
+
+def option_of(row: Row, table: Table) -> Any:
+    """Make the option that gives a field."""
+    kind = row.kind
+    name = f"--{row.flag}"
+    said: dict[str, Any] = {"help": help_of(row, table), "metavar": row.field.metavar or _metavar(row), "default": None}
+    if isinstance(kind, Flag):
+        name, said["metavar"] = f"{name}/--{kind.off or f'not-{row.flag}'}", None
+    elif isinstance(kind, Integer):
+        said["type"] = click.IntRange(kind.least, kind.most)
+    elif isinstance(kind, Number):
+        said["type"] = click.FloatRange(kind.least, kind.most)
+    elif isinstance(kind, Choice):
+        said["type"] = click.Choice(kind.words)
+    if is_many(kind):
+        said |= {"multiple": True, "help": f"{said['help'].rstrip('.')}; repeatable."}
+    return click.option(name, row.keyword, **said)
+
+
+def is_many(kind: Kind) -> bool:
+    """Tell whether an option is repeated to give more than one value."""
+    return isinstance(kind, Listed | Tags) or (isinstance(kind, Custom) and kind.option != "once")
+
+
+def help_of(row: Row, table: Table) -> str:
+    """Return a field's help with an example and its default."""
+    usual, text = table.usual[row.name], row.field.help.rstrip(".")
+    example = f", as {shown}" if (shown := _example(row.kind, row.field.example)) else ""
+    otherwise = f"; {usual} otherwise" if isinstance(usual, str | int) and usual and not isinstance(usual, bool) else ""
+    return f"{text}{example}{otherwise}."
+
+
+def _example(kind: Kind, example: Any) -> str:
+    """Return an example as a line gives it; empty for one that is too long for it."""
+    if isinstance(example, list):
+        return _example(kind.item if isinstance(kind, Listed) else kind, example[0])
+    if isinstance(example, dict) and isinstance(kind, Object):
+        return str(example[kind.main])
+    if isinstance(example, dict) and is_many(kind):
+        return "=".join(map(str, next(iter(example.items()))))
+    return example if isinstance(example, str) else ""
+
+
+def _metavar(row: Row) -> str | None:
+    """Return what the CLI calls a value of a kind."""
+    kind = row.kind
+    if isinstance(kind, Object):
+        return line_of(kind)
+    if isinstance(kind, Listed):
+        return line_of(kind.item) if isinstance(kind.item, Object) else "VALUE"
+    if isinstance(kind, Custom):
+        return {"pairs": "NAME=VALUE", "repeated": "VALUE", "once": row.name.upper()}[kind.option]
+    return row.name.upper() if isinstance(kind, Name) else _METAVARS[type(kind)]
+
+
+def line_of(kind: Object) -> str:
+    """Return how an object is written on a line: KEY[,patience=SPAN]."""
+    words = {row.name: row.field.metavar or _metavar(row) or _words(row.kind) for row in kind.table.rows}
+    main = words.pop(kind.main)
+    alone = "|true" if any(short is bool for short, _ in kind.short) else ""
+    return f"{main}{alone}" + "".join(f"[,{name}={word}]" for name, word in words.items())
+
+
+def _words(kind: Kind) -> str:
+    return "|".join(kind.words) if isinstance(kind, Choice) else "true|false"
+
+
+def values_of(rows: Iterable[Row], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what options say, by the names of the fields; None where one was not given."""
+    return {row.name: value_of(row, options[row.keyword]) for row in rows}
+
+
+def value_of(row: Row, given: Any) -> Any:
+    """Return what an option says, as a document says it; None if it was not given."""
+    kind = row.kind
+    if given is None or given == ():
+        return None
+    if isinstance(kind, Object):
+        return _object(kind, given, row)
+    if isinstance(kind, Listed) and isinstance(kind.item, Object):
+        return [_object(kind.item, one, row) for one in given]
+    if isinstance(kind, Tags):
+        return pairs(given, f"--{row.flag}")
+    if isinstance(kind, Custom) and kind.option == "pairs":
+        return params(given) if kind.python == "Mapping[str, Any]" else pairs(given, f"--{row.flag}")
+    return list(given) if is_many(kind) else given
+
+
+def _object(kind: Object, text: str, row: Row) -> Any:
+    """Read JSON, or the main member with others as `,name=value` behind it; it may hold commas of its own."""
+    if text.lstrip().startswith(("{", "@")):
+        return read_json(text, f"--{row.flag}")
+    if text == "true" and any(short is bool for short, _ in kind.short):
+        return True
+    parts: dict[str, Any] = {}
+    while True:
+        text, comma, last = text.rpartition(",")
+        name, equals, value = last.partition("=")
+        if not comma or not equals or name not in kind.table.names or name == kind.main:
+            return {kind.main: _number(kind.table[kind.main], f"{text}{comma}{last}"), **parts}
+        parts[name] = _number(kind.table[name], value)
+
+
+def _number(row: Row, text: str) -> Any:
+    return int(text) if isinstance(row.kind, Integer) and text.isdecimal() else text
