@@ -32,7 +32,10 @@ AREAS = {
     "test_audit_log": "The audit log: delete, edit, reorder, cut",
     "test_outbound": "Requests to the inside: spellings, redirects, rebound names",
     "test_poison": "Commands: injection, fork bombs, memory, output, users",
-    "test_transport": "TLS, certificates, slow and crowding clients",
+    "test_tls": "TLS: certificates of servers and workers",
+    "test_slow_clients": "Clients that hold on to connections",
+    "test_bounds": "The bytes that one connection may cost",
+    "test_smuggling": "Requests that hide in others",
     "test_enrolment": "Enrolment of workers",
     "test_rates": "Rates of keys",
     "test_bodies": "Bodies without end, and bodies that lie about their length",
@@ -43,11 +46,12 @@ AREAS = {
     "test_seams": "Ways in between the parts",
     "test_source": "The source: no shell, no SQL put together",
 }
+FOLDERS = ["tests/security", "tests/server/http"]
 HEAD = """# Security: results
 
-Written by a command, not by hand. Every test in `tests/security/` with the long versions (`HORAE_PROVE=1`), on real
-sockets, real processes and both stores where a store matters. What each line stands against is in the
-[threat model](threat-model.md).
+Written by a command, not by hand. Every test in `tests/security/` and `tests/server/http/` with the long versions
+(`HORAE_PROVE=1`), on real sockets, real processes and both stores where a store matters. What each line stands against
+is in the [threat model](threat-model.md).
 """
 
 
@@ -124,7 +128,7 @@ def main() -> int:
     asked.add_argument("--pairs", type=int, default=3)
     asked.add_argument("--page", type=Path, default=PAGE)
     asked.add_argument("--quick", action="store_true", help="Without the long versions: to see that it works.")
-    asked.add_argument("tests", nargs="*", default=["tests/security"], help="Files, instead of all of them.")
+    asked.add_argument("tests", nargs="*", default=FOLDERS, help="Files, instead of all of them.")
     options = asked.parse_args()
     found, at = run_tests(options.tests, quick=options.quick), machine()
     said = " --quick" if options.quick else ""

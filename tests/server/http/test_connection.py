@@ -196,7 +196,7 @@ async def test_a_request_may_come_byte_by_byte(connect: Connect):
     assert (await answer_of(client[0]))[2] == b"hi"
 
 
-async def test_a_body_nobody_asks_for_is_not_held_in_memory(connect: Connect, answers: Answers):
+async def test_a_body_that_its_handler_does_not_read_takes_little_memory(connect: Connect, answers: Answers):
     client = await connect()
     size = 40 * MOST_HELD
     client[1].write(b"POST /slow HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % size)
@@ -219,7 +219,7 @@ async def _pour(writer: asyncio.StreamWriter, size: int) -> None:
         await writer.drain()
 
 
-async def test_who_expects_it_is_told_to_continue(connect: Connect):
+async def test_a_client_that_expects_100_continue_gets_it(connect: Connect):
     client = await connect()
     client[1].write(b"POST /p HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
     assert await client[0].readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -251,7 +251,7 @@ async def test_a_body_that_does_not_end_after_its_answer_ends_the_connection(con
         b"GET /" + b"y" * (2 * MOST_HEAD) + b" HTTP/1.1\r\nHost: h\r\n\r\n",
     ],
 )
-async def test_what_ends_a_connection_is_answered_first(connect: Connect, request_text: bytes):
+async def test_the_last_request_of_a_connection_is_answered(connect: Connect, request_text: bytes):
     client = await connect()
     status, headers, _ = await ask(client, request_text)
     assert status in (200, 400, 431, 500)
@@ -259,14 +259,14 @@ async def test_what_ends_a_connection_is_answered_first(connect: Connect, reques
     assert await is_closed(client)
 
 
-async def test_old_clients_may_ask_to_go_on(connect: Connect):
+async def test_clients_of_http_1_0_may_keep_the_connection(connect: Connect):
     client = await connect()
     for _ in range(2):
         status, headers, _ = await ask(client, b"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
         assert (status, headers["connection"]) == (200, "keep-alive")
 
 
-async def test_a_head_has_no_body(connect: Connect):
+async def test_an_answer_to_head_has_no_body(connect: Connect):
     client = await connect()
     client[1].write(b"HEAD /a HTTP/1.1\r\nHost: h\r\n\r\n")
     assert b"content-length: 2" in await client[0].readuntil(b"\r\n\r\n")
@@ -289,7 +289,7 @@ async def test_an_answer_has_one_length(connect: Connect):
 
 
 @pytest.mark.parametrize("path", ["/stream", "/measured"])
-async def test_a_head_of_a_stream_has_no_body(connect: Connect, path: str):
+async def test_an_answer_to_head_of_a_stream_has_no_body(connect: Connect, path: str):
     client = await connect()
     client[1].write(f"HEAD {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
     assert (await client[0].readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
@@ -317,7 +317,7 @@ async def test_a_header_of_an_answer_is_one_line(connect: Connect, value: bytes,
     assert (status, "x" in headers) == (500, False)
 
 
-async def test_what_came_before_nonsense_is_answered(connect: Connect, answers: Answers):
+async def test_requests_before_malformed_bytes_are_answered(connect: Connect, answers: Answers):
     client = await connect()
     client[1].write(b"GET /waits HTTP/1.1\r\nHost: h\r\n\r\nGET /a HTTP/1.1\r\nHost: h\r\n\r\nnonsense\r\n\r\n")
     await eventually(lambda: len(answers.scopes) == 1)
@@ -326,7 +326,7 @@ async def test_what_came_before_nonsense_is_answered(connect: Connect, answers: 
     assert await is_closed(client)
 
 
-async def test_nonsense_inside_a_body_is_refused_and_ends_the_connection(connect: Connect, answers: Answers):
+async def test_malformed_chunks_are_refused_and_end_the_connection(connect: Connect, answers: Answers):
     client = await connect()
     client[1].write(b"POST /p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n")
     await eventually(lambda: len(answers.scopes) == 1)
@@ -343,7 +343,7 @@ async def test_a_stream_for_an_old_client_ends_with_the_connection(connect: Conn
     assert whole.endswith(b"\r\n\r\nabc")
 
 
-async def test_a_stream_waits_for_who_reads_it(connect: Connect, answers: Answers):
+async def test_a_stream_waits_for_a_slow_reader(connect: Connect, answers: Answers):
     client = await connect()
     _, _, body = await ask(client, b"GET /flood HTTP/1.1\r\nHost: h\r\n\r\n")
     assert len(body) == 400 * 65536
@@ -362,7 +362,7 @@ async def test_a_client_that_leaves_is_noticed(connect: Connect, answers: Answer
         await eventually(lambda expected=expected: answers.gone == expected)
 
 
-async def test_stopping_answers_what_is_under_way_and_closes_the_rest(answers: Answers):
+async def test_stopping_answers_requests_under_way_and_closes_idle_connections(answers: Answers):
     listener = Listener(system_env(), answers.answer)
     async with bound(listener) as connect:
         idle, busy = await connect(), await connect()
@@ -378,7 +378,7 @@ async def test_stopping_answers_what_is_under_way_and_closes_the_rest(answers: A
         await asyncio.wait_for(stopping, 30)
 
 
-async def test_who_does_not_end_within_the_grace_is_cut_off(answers: Answers):
+async def test_a_request_that_outlasts_the_grace_is_cut_off(answers: Answers):
     listener = Listener(system_env(), answers.answer)
     async with bound(listener) as connect:
         busy = await connect()

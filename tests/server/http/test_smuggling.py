@@ -28,8 +28,8 @@ from horae.server.http.listener import Listener
 from horae.server.http.tls import Tls
 from horae.server.reply import Receive, Reply
 from tests.acceptance.fleet import free_port
-from tests.security.certificates import Authority
-from tests.security.smuggling import CASES, ONE, TARGET, Case
+from tests.server.http.certificates import Authority
+from tests.server.http.smuggling import CASES, ONE, TARGET, Case
 from tests.waiting import eventually_sync
 
 SILENCE = 3.0  # seconds after which a connection is taken to wait for more of its request

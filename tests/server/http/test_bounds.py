@@ -12,7 +12,7 @@ from horae.server.http.connection import AT_ONCE, MOST_AFTER, MOST_HELD, MOST_LI
 from horae.server.http.listener import Listener
 from horae.server.reading.bodies import LIMIT, SMALL_LIMIT
 from horae.server.routes.table import ROUTES
-from tests.server.test_http import Answers, Client, answer_of, ask, bound, get, is_closed
+from tests.server.http.test_connection import Answers, Client, answer_of, ask, bound, get, is_closed
 from tests.waiting import eventually
 
 CHUNKED = b"GET /refuses HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -235,7 +235,7 @@ async def test_a_target_may_name_the_server_as_host_does(answers: Answers):
     await talk(answers, send)
 
 
-async def test_time_that_the_server_did_not_read_is_not_held_against_a_client(answers: Answers):
+async def test_a_client_is_not_blamed_while_the_server_does_not_read(answers: Answers):
     async def send(client: Client, answers: Answers, listener: Listener) -> None:
         client[1].write(b"POST /slow HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 999_999)
         await eventually(lambda: answers.read > 0)
