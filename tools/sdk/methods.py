@@ -12,7 +12,7 @@ from msgspec import NODEFAULT, Meta, Raw, Struct, UnsetType
 
 from horae.client.encode import camel
 from horae.client.views import Status
-from horae.server.reading.bodies import Duration, When
+from horae.server.reading.bodies import Duration, DurationText, When
 from horae.server.route import API, Route
 
 # Where the names that methods use come from.
@@ -30,9 +30,10 @@ VIEWS = {
     "JobTotalsView": "JobStatistics", "ListedJobView": "Job", "JobExplanationView": "Explanation",
 }  # fmt: skip
 PLAIN: dict[Any, str] = {str: "str", int: "int", float: "float", bool: "bool", Raw: "Any", Any: "Any"}
-SHAPES = (get_args(Duration)[1], get_args(When)[1])
+SHAPES = (get_args(Duration)[1], get_args(When)[1], get_args(DurationText)[1])
 STATUSES = get_args(Status)
-UNSAID = ("limit", "cursor", "if_match")  # alike in all methods: README says it once
+DEFAULTED = ("otherwise", "unless", "by default")  # a description that has one of them tells of the default itself
+PAGING = ("limit", "cursor")
 WIDTH = 120
 
 
@@ -112,16 +113,19 @@ def fields(kind: Any) -> Iterator[Field]:
     own = [name for base in kind.__mro__ for name in get_annotations(base)]
     found = {one.name: _field(one) for one in msgspec.structs.fields(kind)}
     yield from sorted(
-        (found[name] for name in dict.fromkeys(own) if name in found), key=lambda field: not field.required
+        (found[name] for name in dict.fromkeys(own) if name in found),
+        key=lambda field: (not field.required, field.name in PAGING),
     )
 
 
 def _field(info: msgspec.structs.FieldInfo) -> Field:
     kind, metas = _parts(info.type)
     about = next((meta.description for meta in reversed(metas) if meta.description and meta not in SHAPES), "")
+    if about and isinstance(info.default, int | str) and info.default and not any(word in about for word in DEFAULTED):
+        about = f"{about.removesuffix('.')}; {info.default} otherwise."
     required = info.default is NODEFAULT and info.default_factory is NODEFAULT
     name, value = info.name, info.name
-    if SHAPES[0] in metas:
+    if SHAPES[0] in metas or SHAPES[2] in metas:
         return Field(name, info.encode_name, "Span", f"span({value})", required, about)
     if SHAPES[1] in metas:
         return Field(name, info.encode_name, "datetime | str", f"instant({value})", required, about)
@@ -251,7 +255,7 @@ def _view(kind: Any, views: Set[str]) -> str:
 
 def docstring(route: Route, said: list[Field]) -> str:
     """What the route does, and what each parameter is."""
-    about = " ".join(f"`{field.name}`: {field.about}" for field in said if field.about and field.name not in UNSAID)
+    about = " ".join(f"`{field.name}`: {field.about}" for field in said if field.about and field.name not in PAGING)
     width = WIDTH - 8
     paragraphs = [part for part in (*route.description.split("\n\n"), about) if part]
     wrapped = ["\n".join(textwrap.wrap(part, width - 6, break_on_hyphens=False)) for part in paragraphs]

@@ -18,7 +18,6 @@ Format = Literal["table", "json", "yaml"]
 Column = tuple[str, str | Callable[[Any], Any]]  # a heading, and a key or a function of the row
 
 
-
 class Age(str):
     """The key of a time that a table shows as people say it: "2m ago"."""
 

@@ -38,23 +38,25 @@ def request(
 ) -> None:
     """Add a command to a group that calls a method of the client, such as "queues.pause", and shows the answer.
 
-    `called` gives parameters other names: "--for" makes an option, "job" an argument, and "" neither.
+    `called` gives parameters other names: "--for" makes an option, "job" an argument, and "name=schedule" an argument
+    with a default.
     """
     method = _method(path)
     about, helps = _documented(method)
     parameters = [one for one in inspect.signature(method).parameters.values() if one.name not in UNOFFERED]
-    offered = [one for one in parameters if called.get(one.name, one.name)]
 
     async def work(api: Api, **given: Any) -> None:
         show(api, await attrgetter(path)(api.client)(**given), given)
 
     command = remote(work)
-    if PAGING <= inspect.signature(method).parameters.keys():
+    if inspect.signature(method).parameters.keys() >= PAGING:
         command = page_options(command)
-    for parameter in reversed(offered):
+    for parameter in reversed(parameters):
         command = _offer(parameter, called.get(parameter.name, ""), helps.get(parameter.name, ""))(command)
     verb = name or path.rpartition(".")[2].replace("_", "-")
-    group.command(verb, help=help or about, examples=examples)(command)
+    text = help or about
+    brief = re.split(r"[;:.]\s", f"{text} ")[0]
+    group.command(verb, help=text, short_help=f"{brief}.", examples=examples)(command)
 
 
 def _method(path: str) -> Callable[..., Any]:
@@ -80,18 +82,17 @@ def _documented(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 def _offer(parameter: inspect.Parameter, called: str, help: str) -> Callable[..., Any]:
     """Make an argument of a parameter that must be given, and an option of any other."""
     needed = parameter.default is parameter.empty
-    if called and not called.startswith("-") or needed and not called:
-        return click.argument(parameter.name, metavar=_metavar(called or parameter.name, needed), required=needed)
+    if not called.startswith("-") and (called or needed):
+        name, _, default = (called or parameter.name).partition("=")
+        required = needed and not default
+        metavar = name.upper() if required else f"[{name.upper()}]"
+        return click.argument(parameter.name, metavar=metavar, required=required, default=default or None)
     kind, many = _kind(parameter.annotation)
     flag = called or f"--{(parameter.name.removesuffix('s') if many else parameter.name).replace('_', '-')}"
     settings = {"help": f"{help[:-1]}; repeatable." if many else help, "multiple": many, **_typed(kind, flag)}
     if bool in (kind, parameter.annotation) and parameter.default is None:
         flag = f"{flag}/--no-{flag[2:]}"
     return click.option(flag, parameter.name, required=needed, **settings)
-
-
-def _metavar(name: str, needed: bool) -> str:
-    return name.upper() if needed else f"[{name.upper()}]"
 
 
 def _kind(annotation: Any) -> tuple[Any, bool]:

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from horae.client.encode import given, instant
+from horae.client.encode import given, instant, span
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Bulk, DeadLetter, Page, Replay, Signals, View, Worker, page_of
+from horae.model.executions.signals import Span
 
 
 class DeadLetters(Resource):
@@ -37,31 +38,40 @@ class DeadLetters(Resource):
     async def list(
         self, *, job: str | None = None, queue: str | None = None, error_type: str | None = None,
         reason: str | None = None, text: str | None = None, since: datetime | str | None = None,
-        until: datetime | str | None = None, older_than: str | None = None,
+        until: datetime | str | None = None, older_than: Span | None = None,
         state: Literal["open", "retried", "discarded", "all"] | None = None, limit: int | None = None,
         cursor: str | None = None,
     ) -> Page[DeadLetter]:  # fmt: skip
         """List dead letters, newest first.
 
-        `text`: A part of the error's message. `older_than`: Made longer ago than this, as 7d.
+        `job`: A job's name or id. `queue`: A queue's name. `error_type`: The type of their error. `reason`: Why
+        they ended: retries, permanent, runTimeout... `text`: A part of the error's message. `since`: Not before
+        this. `until`: Before this. `older_than`: Made longer ago than this, as 7d. `state`: Open ones unless told
+        otherwise.
         """
         query = {
             "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,
-            "since": instant(since), "until": instant(until), "older_than": older_than, "state": state, "limit": limit,
-            "cursor": cursor,
+            "since": instant(since), "until": instant(until), "older_than": span(older_than), "state": state,
+            "limit": limit, "cursor": cursor,
         }  # fmt: skip
         return page_of(DeadLetter, await self._caller.get(path_of("dlq"), query))
 
     async def groups(
         self, *, job: str | None = None, queue: str | None = None, error_type: str | None = None,
         reason: str | None = None, text: str | None = None, since: datetime | str | None = None,
-        until: datetime | str | None = None, older_than: str | None = None,
+        until: datetime | str | None = None, older_than: Span | None = None,
         state: Literal["open", "retried", "discarded", "all"] | None = None,
     ) -> View:  # fmt: skip
-        """Count dead letters by job and error, the largest group first; the newest of each speaks for it."""
+        """Count dead letters by job and error, the largest group first; the newest of each speaks for it.
+
+        `job`: A job's name or id. `queue`: A queue's name. `error_type`: The type of their error. `reason`: Why
+        they ended: retries, permanent, runTimeout... `text`: A part of the error's message. `since`: Not before
+        this. `until`: Before this. `older_than`: Made longer ago than this, as 7d. `state`: Open ones unless told
+        otherwise.
+        """
         query = {
             "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,
-            "since": instant(since), "until": instant(until), "older_than": older_than, "state": state,
+            "since": instant(since), "until": instant(until), "older_than": span(older_than), "state": state,
         }  # fmt: skip
         return View.of(await self._caller.get(path_of("dlq", "groups"), query))
 
@@ -73,7 +83,10 @@ class DeadLetters(Resource):
         self, *, state: Literal["running", "paused", "cancelled", "done"] | None = None, limit: int | None = None,
         cursor: str | None = None,
     ) -> Page[Replay]:  # fmt: skip
-        """List replays, newest first."""
+        """List replays, newest first.
+
+        `state`: Only those in this state.
+        """
         query = {"state": state, "limit": limit, "cursor": cursor}
         return page_of(Replay, await self._caller.get(path_of("dlq", "replays"), query))
 
@@ -116,20 +129,22 @@ class Workers(Resource):
         """Ask a worker to finish what it runs and leave."""
         return Worker.of(await self._caller.post(path_of("workers", id, "drain")))
 
-    async def signals(self, queue: str, *, target_wait: str | None = None, slots: int | None = None) -> Signals:
+    async def signals(self, queue: str, *, target_wait: Span | None = None, slots: int | None = None) -> Signals:
         """Tell how a queue stands, and how many workers it wants for a target wait.
 
-        `target_wait`: How long an execution may wait, as 5s. `slots`: Slots of a worker; as those that are there.
+        `target_wait`: How long an execution may wait, as 5s; 5s otherwise. `slots`: Slots of a worker; as those
+        that are there.
         """
-        query = {"target_wait": target_wait, "slots": slots}
+        query = {"target_wait": span(target_wait), "slots": slots}
         return Signals.of(await self._caller.get(path_of("autoscale", "queues", queue), query))
 
-    async def enrol(self, *, queues: Sequence[str] = (), expires_in: str | None = None) -> View:
+    async def enrol(self, *, queues: Sequence[str] = (), expires_in: Span | None = None) -> View:
         """Make a token that one worker exchanges for a key of its own. Repeated, it makes another one.
 
-        `queues`: The only queues it may serve. `expires_in`: How long the token is good for, up to 30d.
+        `queues`: The only queues it may serve. `expires_in`: How long the token is good for, up to 30d; 1h
+        otherwise.
         """
-        body = given(queues=list(queues) or None, expires_in=expires_in)
+        body = given(queues=list(queues) or None, expires_in=span(expires_in))
         return View.of(await self._caller.post(path_of("enrolments"), body))
 
     async def redeem(self, token: str, *, name: str | None = None) -> View:

@@ -58,9 +58,7 @@ request(
     circuits, "circuits.get", _show, name="show", called=NAMES,
     examples=("horae circuits show report", "horae circuits show report --key acme -o json"),
 )  # fmt: skip
-request(
-    circuits, "circuits.open", says(_told), called=NAMES, examples=(OPEN, "horae circuits open report --key acme")
-)
+request(circuits, "circuits.open", says(_told), called=NAMES, examples=(OPEN, "horae circuits open report --key acme"))
 request(
     circuits, "circuits.close", says(_told), called=NAMES,
     examples=("horae circuits close report --reason 'failures are expected today'",),

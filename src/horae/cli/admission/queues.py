@@ -10,9 +10,11 @@ from horae.cli.executions.waiting import in_time
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
+from horae.cli.request import Given, lists, request
 from horae.cli.terminal import echo
 from horae.cli.times import TIME
 from horae.client.kernel.queues import Hold
+from horae.client.views import View
 
 HOLD = "horae queues hold reports --for 30m --reason deploy-123"
 
@@ -20,113 +22,30 @@ HOLD = "horae queues hold reports --for 30m --reason deploy-123"
 FAIR = "horae queues set reports --policy fair --by '${params.customer}' --weight acme=5 --within priority"
 
 
+COLUMNS: list[Column] = [
+    ("QUEUE", lambda queue: queue["name"] + (" (default)" if queue.get("default") else "")),
+    ("POLICY", lambda queue: queue["policy"]["kind"]),
+    ("STATE", "state"),
+    ("QUEUED", "queued"),
+    ("RUNNING", "running"),
+    ("LANES", lambda queue: len(queue["lanes"])),
+    ("HELD", lambda queue: "; ".join(map(_held, queue.get("holds") or ()))),
+]
+
+
 @click.group(cls=Group, examples=("horae queues list", FAIR, HOLD, "horae queues release reports"))
 def queues() -> None:
     """List queues and what waits in them; say who is next; pause, drain, purge and hold them."""
 
 
-@queues.command("list", examples=("horae queues list", "horae queues list -o json"))
-@remote
-async def list_(api: Api) -> None:
-    """List queues."""
-    page = await api.client.queues.list()
-    columns: list[Column] = [
-        ("QUEUE", lambda queue: queue["name"] + (" (default)" if queue.get("default") else "")),
-        ("POLICY", lambda queue: queue["policy"]["kind"]),
-        ("STATE", "state"),
-        ("QUEUED", "queued"),
-        ("RUNNING", "running"),
-        ("LANES", lambda queue: len(queue["lanes"])),
-        ("HELD", lambda queue: "; ".join(map(_held, queue.get("holds") or ()))),
-    ]
-    api.out.list(page.raw, columns, "There are no queues yet; the first job makes one.")
+request(
+    queues, "queues.list", lists(COLUMNS, "There are no queues yet; the first job makes one."),
+    examples=("horae queues list", "horae queues list -o json"),
+)  # fmt: skip
 
 
-@queues.command(examples=("horae queues show reports", "horae queues show reports -o json"))
-@click.argument("name")
-@remote
-async def show(api: Api, name: str) -> None:
-    """Show a queue: its policy, what waits in it, and what holds it."""
-    _show(api, (await api.client.queues.get(name)).raw)
-
-
-@queues.command(
-    "set",
-    examples=(
-        FAIR,
-        "horae queues set mail --policy priority --ageing 60s --default",
-        "horae queues set mail --policy shortest",
-    ),
-)
-@click.argument("name")
-@definition_options
-@remote
-async def set_(api: Api, name: str, **given: Any) -> None:
-    """Define a queue, or change its definition; it acts at once, also on what is queued."""
-    body = definition_of(**given)
-    if not body:
-        raise click.UsageError("Say what is to be so, as --policy fair.")
-    _show(api, (await api.client.queues.set(name, **body)).raw)
-
-
-@queues.command("default", examples=("horae queues default mail",))
-@click.argument("name")
-@remote
-async def default_(api: Api, name: str) -> None:
-    """Make a queue the one of jobs that name none."""
-    _show(api, (await api.client.queues.set(name, default=True)).raw)
-
-
-@queues.command(examples=("horae queues pause reports --reason 'the printer is broken'",))
-@click.argument("name")
-@click.option("--reason", default="", metavar="TEXT", help="Why; what is held says so.")
-@remote
-async def pause(api: Api, name: str, reason: str) -> None:
-    """Start nothing of a queue until it is resumed; what runs goes on."""
-    _show(api, (await api.client.queues.pause(name, reason=reason)).raw)
-
-
-@queues.command(examples=("horae queues resume reports",))
-@click.argument("name")
-@remote
-async def resume(api: Api, name: str) -> None:
-    """Let a queue that was paused or drained go on."""
-    _show(api, (await api.client.queues.resume(name)).raw)
-
-
-@queues.command(examples=("horae queues drain reports --wait",))
-@click.argument("name")
-@click.option("-w", "--wait", is_flag=True, help="Wait until nothing is queued or runs.")
-@click.option("--timeout", metavar="SPAN", help="Wait no longer than this, as 10m; the exit code is 1.")
-@remote
-async def drain(api: Api, name: str, wait: bool, timeout: str | None) -> None:
-    """Refuse what is submitted to a queue, and run what it has."""
-    queue = await api.client.queues.drain(name)
-    if wait or timeout is not None:
-        remedy = "it goes on; wait again with the same command"
-        queue = await in_time(
-            api, api.client.queues.emptied(name), timeout, f"queue {name}", what="What is left of", remedy=remedy
-        )
-    _show(api, queue.raw)
-
-
-@queues.command(examples=("horae queues purge reports", "horae queues purge reports --yes"))
-@click.argument("name")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@remote
-async def purge(api: Api, name: str, yes: bool) -> None:
-    """Cancel everything of a queue that has not begun."""
-    queue = (await api.client.queues.get(name)).raw
-    if not yes:
-        confirm(f"Cancel what waits in queue {name} ({queue['queued']:,} queued)?")
-    done = (await api.client.queues.purge(name)).raw
-    if api.out.is_for_people:
-        api.out.say(f"{done['cancelled']:,} executions of queue {name} were cancelled.")
-    else:
-        api.out.document(done)
-
-
-def _show(api: Api, queue: dict[str, Any]) -> None:
+def _show(api: Api, found: View, given: Given) -> None:
+    queue = found.raw
     if not api.out.is_for_people:
         return api.out.document(queue)
     policy = ", ".join(f"{name} {_words(value)}" for name, value in queue["policy"].items() if name != "kind")
@@ -145,6 +64,80 @@ def _show(api: Api, queue: dict[str, Any]) -> None:
     for hold in queue.get("holds") or ():
         api.out.say(f"Held: {_held(hold)}")
     return None
+
+
+request(
+    queues,
+    "queues.get",
+    _show,
+    name="show",
+    examples=("horae queues show reports", "horae queues show reports -o json"),
+)
+
+
+@queues.command(
+    "set",
+    examples=(
+        FAIR,
+        "horae queues set mail --policy priority --ageing 60s --default",
+        "horae queues set mail --policy shortest",
+    ),
+)
+@click.argument("name")
+@definition_options
+@remote
+async def set_(api: Api, name: str, **given: Any) -> None:
+    """Define a queue, or change its definition; it acts at once, also on what is queued."""
+    body = definition_of(**given)
+    if not body:
+        raise click.UsageError("Say what is to be so, as --policy fair.")
+    _show(api, await api.client.queues.set(name, **body), given)
+
+
+@queues.command("default", examples=("horae queues default mail",))
+@click.argument("name")
+@remote
+async def default_(api: Api, name: str) -> None:
+    """Make a queue the one of jobs that name none."""
+    _show(api, await api.client.queues.set(name, default=True), {})
+
+
+request(queues, "queues.pause", _show, examples=("horae queues pause reports --reason 'the printer is broken'",))
+
+
+request(queues, "queues.resume", _show, examples=("horae queues resume reports",))
+
+
+@queues.command(examples=("horae queues drain reports --wait",))
+@click.argument("name")
+@click.option("-w", "--wait", is_flag=True, help="Wait until nothing is queued or runs.")
+@click.option("--timeout", metavar="SPAN", help="Wait no longer than this, as 10m; the exit code is 1.")
+@remote
+async def drain(api: Api, name: str, wait: bool, timeout: str | None) -> None:
+    """Refuse what is submitted to a queue, and run what it has."""
+    queue = await api.client.queues.drain(name)
+    if wait or timeout is not None:
+        remedy = "it goes on; wait again with the same command"
+        queue = await in_time(
+            api, api.client.queues.emptied(name), timeout, f"queue {name}", what="What is left of", remedy=remedy
+        )
+    _show(api, queue, {})
+
+
+@queues.command(examples=("horae queues purge reports", "horae queues purge reports --yes"))
+@click.argument("name")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@remote
+async def purge(api: Api, name: str, yes: bool) -> None:
+    """Cancel everything of a queue that has not begun."""
+    queue = (await api.client.queues.get(name)).raw
+    if not yes:
+        confirm(f"Cancel what waits in queue {name} ({queue['queued']:,} queued)?")
+    done = (await api.client.queues.purge(name)).raw
+    if api.out.is_for_people:
+        api.out.say(f"{done['cancelled']:,} executions of queue {name} were cancelled.")
+    else:
+        api.out.document(done)
 
 
 def _words(value: Any) -> str:

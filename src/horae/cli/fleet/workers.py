@@ -5,9 +5,11 @@ from typing import Any
 import click
 
 from horae.cli.lazy import Group
-from horae.cli.output import Column
+from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
+from horae.cli.request import Given, lists, one, request, says
 from horae.cli.terminal import echo
+from horae.client.views import View
 
 
 @click.group(
@@ -18,66 +20,54 @@ def workers() -> None:
     """List workers, enrol and drain them, and have as many as a queue wants."""
 
 
-@workers.command("list", examples=("horae workers list", "horae workers list -o json"))
-@remote
-async def list_(api: Api) -> None:
-    """List workers: live, late, draining and lately lost, with their labels and what of them is in use."""
-    page = await api.client.workers.list()
-    columns: list[Column] = [
-        ("WORKER", "workerId"),
-        ("STATUS", "status"),
-        ("HOST", "host"),
-        ("RUNNING", "running"),
-        ("USED", _used),
-        ("QUEUES", "queues"),
-        ("LABELS", "labels"),
-        ("VERSION", "version"),
-        ("SEEN", lambda one: api.out.age(one.get("lastHeartbeat"))),
-    ]
-    api.out.list(page.raw, columns, "There are no workers. Start one with: horae worker --server URL --key KEY")
-
-
 def _used(worker: dict[str, Any]) -> str:
     """What is taken of a worker, of what it has: its slots first."""
     used, has = worker.get("used", {}), {"slots": worker.get("capacity", 0), **worker.get("resources", {})}
     return ", ".join(f"{used.get(name, 0)}/{amount} {name}" for name, amount in has.items())
 
 
-@workers.command(examples=("horae workers show WORKER",))
-@click.argument("worker")
-@remote
-async def show(api: Api, worker: str) -> None:
-    """Show a worker by name or session id, with the jobs it knows."""
-    api.out.one((await api.client.workers.get(worker)).raw)
+COLUMNS: list[Column] = [
+    ("WORKER", "workerId"),
+    ("STATUS", "status"),
+    ("HOST", "host"),
+    ("RUNNING", "running"),
+    ("USED", _used),
+    ("QUEUES", "queues"),
+    ("LABELS", "labels"),
+    ("VERSION", "version"),
+    ("SEEN", Age("lastHeartbeat")),
+]
 
 
-@workers.command(examples=("horae workers enrol", "horae workers enrol --queue gpu --expires-in 1d"))
-@click.option("--queue", "queues", multiple=True, metavar="QUEUE", help="The only queue it may serve; repeatable.")
-@click.option("--expires-in", default="1h", show_default=True, metavar="SPAN", help="How long the token is good for.")
-@remote
-async def enrol(api: Api, queues: tuple[str, ...], expires_in: str) -> None:
-    """Make a token that one worker exchanges for a key of its own.
-
-    So no key travels to the worker's machine: `horae worker --enrol TOKEN` keeps its own in its data folder.
-    """
-    made = (await api.client.workers.enrol(queues=queues, expires_in=expires_in)).raw
+def _tell_token(api: Api, made: View, given: Given) -> None:
     if not api.out.is_for_people:
-        return api.out.document(made)
-    echo(made["token"])
-    echo(f"Start the worker with --enrol and this token. It works once, until {made['expiresAt']}.", err=True)
+        return api.out.document(made.raw)
+    echo(made.raw["token"])
+    echo(f"Start the worker with --enrol and this token. It works once, until {made.raw['expiresAt']}.", err=True)
     return None
 
 
-@workers.command(examples=("horae workers drain WORKER",))
-@click.argument("worker")
-@remote
-async def drain(api: Api, worker: str) -> None:
-    """Ask a worker to finish what it runs and leave."""
-    found: Any = await api.client.workers.drain(worker)
-    if not api.out.is_for_people:
-        return api.out.document(found.raw)
-    api.out.say(f"{found.worker_id} has been asked to drain; it runs {found.running or 0}.")
-    return None
+request(
+    workers, "workers.list",
+    lists(COLUMNS, "There are no workers. Start one with: horae worker --server URL --key KEY"),
+    examples=("horae workers list", "horae workers list -o json"),
+)  # fmt: skip
+
+
+request(workers, "workers.get", one, name="show", called={"id": "worker"}, examples=("horae workers show WORKER",))
+
+
+request(
+    workers, "workers.enrol", _tell_token,
+    examples=("horae workers enrol", "horae workers enrol --queue gpu --expires-in 1d"),
+)  # fmt: skip
+
+
+request(
+    workers, "workers.drain",
+    says(lambda worker, given: f"{worker.worker_id} has been asked to drain; it runs {worker.running or 0}."),
+    called={"id": "worker"}, examples=("horae workers drain WORKER",),
+)  # fmt: skip
 
 
 @workers.command(

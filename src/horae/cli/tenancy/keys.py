@@ -5,9 +5,11 @@ from typing import Any
 import click
 
 from horae.cli.lazy import Group
-from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.output import Age, Column
+from horae.cli.remote import Api, remote
+from horae.cli.request import Given, lists, request
 from horae.cli.terminal import echo
+from horae.client.views import View
 
 ROLES = ("viewer", "operator", "editor", "admin", "worker")
 PERMISSIONS = ("commands", "sensitive", "installation")
@@ -56,14 +58,15 @@ async def create(api: Api, name: str, role: Any, expires: str | None, **scope: A
     _tell(api, made, f"This is the key of {name!r} ({role}). It is not shown again.")
 
 
-@keys.command(examples=("horae keys rotate 3f2a9c", "horae keys rotate 3f2a9c --overlap 1h"))
-@click.argument("key_id")
-@click.option("--overlap", metavar="SPAN", help="How long the old one stays valid; 0 ends it at once.  [default: 1d]")
-@remote
-async def rotate(api: Api, key_id: str, overlap: str | None) -> None:
-    """Replace a key by a new one that may the same. Its text is shown this once."""
-    made = (await api.client.keys.rotate(key_id, overlap=overlap)).raw
-    _tell(api, made, f"This replaces {key_id}, which ends after {overlap or '1d'}. It is not shown again.")
+def _replaced(api: Api, made: View, given: Given) -> None:
+    ends = given["overlap"] or "1d"
+    _tell(api, made.raw, f"This replaces {given['id']}, which ends after {ends}. It is not shown again.")
+
+
+request(
+    keys, "keys.rotate", _replaced, called={"id": "key_id"},
+    examples=("horae keys rotate 3f2a9c", "horae keys rotate 3f2a9c --overlap 1h"),
+)  # fmt: skip
 
 
 def _tell(api: Api, made: dict[str, Any], note: str) -> None:
@@ -75,25 +78,6 @@ def _tell(api: Api, made: dict[str, Any], note: str) -> None:
     return None
 
 
-@keys.command("list", examples=("horae keys list", "horae keys list --namespace billing"))
-@page_options
-@remote
-async def list_(api: Api, **paging: Any) -> None:
-    """List keys, what they are for and when they were used last; their texts are not kept."""
-    page = await api.client.keys.list(**paging)
-    columns: list[Column] = [
-        ("ID", "keyId"),
-        ("NAME", "name"),
-        ("ROLE", "role"),
-        ("FOR", _scope),
-        ("CREATED", lambda one: api.out.age(one.get("createdAt"))),
-        ("USED", lambda one: api.out.age(one.get("lastUsedAt"))),
-        ("EXPIRES", lambda one: api.out.age(one.get("expiresAt"))),
-        ("REVOKED", lambda one: api.out.age(one.get("revokedAt"))),
-    ]
-    api.out.list(page.raw, columns, "There are no keys.")
-
-
 def _scope(key: dict[str, Any]) -> str:
     """What narrows a key, and what it may beyond its role."""
     beyond = [f"+{permission}" for permission in key.get("permissions") or ()]
@@ -102,14 +86,26 @@ def _scope(key: dict[str, Any]) -> str:
     return ", ".join([*beyond, *queues, *(key.get("jobs") or ()), *rate])
 
 
-@keys.command(examples=("horae keys revoke 3f2a9c",))
-@click.argument("key_id")
-@click.option("--force", is_flag=True, help="Also the last key that administers the installation.")
-@remote
-async def revoke(api: Api, key_id: str, force: bool) -> None:
-    """Revoke a key by its id: at once here, within seconds on other servers."""
-    await api.client.keys.delete(key_id, force=force)
+COLUMNS: list[Column] = [
+    ("ID", "keyId"),
+    ("NAME", "name"),
+    ("ROLE", "role"),
+    ("FOR", _scope),
+    ("CREATED", Age("createdAt")),
+    ("USED", Age("lastUsedAt")),
+    ("EXPIRES", Age("expiresAt")),
+    ("REVOKED", Age("revokedAt")),
+]
+request(
+    keys, "keys.list", lists(COLUMNS, "There are no keys."),
+    examples=("horae keys list", "horae keys list --namespace billing"),
+)  # fmt: skip
+
+
+def _revoked(api: Api, nothing: None, given: Given) -> None:
     if not api.out.is_for_people:
-        return api.out.document({"keyId": key_id, "revoked": True})
-    api.out.say(f"Revoked {key_id}.")
-    return None
+        return api.out.document({"keyId": given["id"], "revoked": True})
+    return api.out.say(f"Revoked {given['id']}.")
+
+
+request(keys, "keys.delete", _revoked, name="revoke", called={"id": "key_id"}, examples=("horae keys revoke 3f2a9c",))

@@ -8,8 +8,9 @@ import click
 
 from horae.cli.asking import prompt
 from horae.cli.lazy import Group
-from horae.cli.output import Column
+from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
+from horae.cli.request import lists, request, says
 from horae.cli.times import TIME
 from horae.cli.values import params, read_json
 from horae.env import SECOND
@@ -82,18 +83,13 @@ async def create(api: Api, name: str, **said: Any) -> None:
     api.out.one((await api.client.namespaces.create(name, **_said(**said))).raw)
 
 
-@namespaces.command("list", examples=("horae namespaces list",))
-@remote
-async def list_(api: Api) -> None:
-    """List the namespaces that this key is for."""
-    page = await api.client.namespaces.list()
-    columns: list[Column] = [
-        ("NAMESPACE", "name"),
-        ("WEIGHT", "weight"),
-        ("DESCRIPTION", "description"),
-        ("CREATED", lambda one: api.out.age(one.get("createdAt"))),
-    ]
-    api.out.list(page.raw, columns, "There are none.")
+COLUMNS: list[Column] = [
+    ("NAMESPACE", "name"),
+    ("WEIGHT", "weight"),
+    ("DESCRIPTION", "description"),
+    ("CREATED", Age("createdAt")),
+]
+request(namespaces, "namespaces.list", lists(COLUMNS, "There are none."), examples=("horae namespaces list",))
 
 
 @namespaces.command(examples=("horae namespaces show", "horae namespaces show billing -o json"))
@@ -122,16 +118,10 @@ async def set_(api: Api, name: str, **said: Any) -> None:
     api.out.one((await api.client.namespaces.edit(name, **changed)).raw)
 
 
-@namespaces.command(examples=("horae namespaces delete billing",))
-@click.argument("name")
-@remote
-async def delete(api: Api, name: str) -> None:
-    """Delete a namespace in which nothing lives, with its keys."""
-    await api.client.namespaces.delete(name)
-    if not api.out.is_for_people:
-        return api.out.document({"name": name, "deleted": True})
-    api.out.say(f"Deleted namespace {name}.")
-    return None
+request(
+    namespaces, "namespaces.delete", says("Deleted namespace {name}.", deleted=True),
+    examples=("horae namespaces delete billing",),
+)  # fmt: skip
 
 
 @namespaces.command(

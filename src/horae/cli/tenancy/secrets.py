@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from horae.cli.lazy import Group
-from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.output import Age, Column
+from horae.cli.remote import Api, remote
+from horae.cli.request import lists, one, request, says
 
 
 @click.group(cls=Group, examples=("horae secrets set db-password", "horae secrets list"))
@@ -36,45 +37,30 @@ async def set_(api: Api, name: str, file: Path | None) -> None:
     _told(api, done.raw, f"{name} has a value, its {_ordinal(done.version)}. {used}")
 
 
-@secrets.command("list", examples=("horae secrets list",))
-@page_options
-@remote
-async def list_(api: Api, **paging: Any) -> None:
-    """List secrets, without their values."""
-    columns: list[Column] = [
-        ("NAME", "name"),
-        ("VERSION", "version"),
-        ("CREATED", lambda one: api.out.age(one["createdAt"])),
-        ("SET", lambda one: api.out.age(one["updatedAt"])),
-    ]
-    api.out.list((await api.client.secrets.list(**paging)).raw, columns, "No secrets yet: horae secrets set NAME")
+COLUMNS: list[Column] = [
+    ("NAME", "name"),
+    ("VERSION", "version"),
+    ("CREATED", Age("createdAt")),
+    ("SET", Age("updatedAt")),
+]
+request(
+    secrets, "secrets.list", lists(COLUMNS, "No secrets yet: horae secrets set NAME"), examples=("horae secrets list",)
+)
 
 
-@secrets.command(examples=("horae secrets show db-password",))
-@click.argument("name")
-@remote
-async def show(api: Api, name: str) -> None:
-    """Show what is known of a secret, and which jobs refer to it."""
-    api.out.one((await api.client.secrets.get(name)).raw)
+request(secrets, "secrets.get", one, name="show", examples=("horae secrets show db-password",))
 
 
-@secrets.command(examples=("horae secrets delete db-password",))
-@click.argument("name")
-@click.option("--force", is_flag=True, help="Also if jobs refer to it: their executions fail then.")
-@remote
-async def delete(api: Api, name: str, force: bool) -> None:
-    """Remove a secret."""
-    await api.client.secrets.delete(name, force=force)
-    _told(api, {"name": name, "deleted": True}, f"{name} is removed.")
+request(
+    secrets, "secrets.delete", says("{name} is removed.", deleted=True), examples=("horae secrets delete db-password",)
+)
 
 
-@secrets.command(examples=("horae secrets rotate",))
-@remote
-async def rotate(api: Api) -> None:
-    """Seal all secrets with the first master key, so that older ones can be taken away."""
-    done = (await api.client.secrets.rotate()).raw
-    said = f"{done['resealed']} secrets were sealed anew, {done['current']} were sealed with the first key already."
-    _told(api, done, said)
+request(
+    secrets, "secrets.rotate",
+    says("{resealed} secrets were sealed anew, {current} were sealed with the first key already."),
+    examples=("horae secrets rotate",),
+)  # fmt: skip
 
 
 def _value(name: str, file: Path | None) -> str:

@@ -177,7 +177,9 @@ class Executions(Resource):
         """List executions, newest first; large params and results are left out, and those of sensitive jobs are
         sealed.
 
-        `job`: A job's name or id. `status`: `pending` means waiting or queued.
+        `job`: A job's name or id. `queue`: A queue's name. `parent`: Only those that this execution submitted, or
+        runs as its steps. `status`: `pending` means waiting or queued. `tag`: "name" or "name=value". `worker`:
+        Only those that this worker runs or ran. `since`: Not before this. `until`: Before this.
         """
         query = {
             "job": job, "queue": queue, "parent": parent, "status": status, "tag": tag, "worker": worker,
@@ -193,7 +195,8 @@ class Executions(Resource):
         """List executions of the archive, the newest files first; a page may be short, even empty, while there is
         more.
 
-        `job`: A job's name or id, as it was then.
+        `job`: A job's name or id, as it was then. `tag`: "name" or "name=value". `since`: Not before this.
+        `until`: Before this.
         """
         query = {
             "status": status, "job": job, "tag": tag, "since": instant(since), "until": instant(until), "limit": limit,

@@ -144,10 +144,10 @@ class Jobs(Resource):
         A page of large jobs, or of a credential that is for some jobs only, may hold fewer than `limit`, and go
         on nevertheless.
 
-        `search`: A part of the name, the description or a tag. `prefix`: How the name begins. `tag`: "name" or
-        "name=value". `owner`: Only the jobs that this workflow keeps for its steps. `owned`: With the jobs that
-        workflows keep for their steps. `statistics`: With each job's newest executions, success rate and
-        durations.
+        `search`: A part of the name, the description or a tag. `prefix`: How the name begins. `state`: Only those
+        in this state. `tag`: "name" or "name=value". `queue`: A queue's name. `owner`: Only the jobs that this
+        workflow keeps for its steps. `owned`: With the jobs that workflows keep for their steps. `statistics`:
+        With each job's newest executions, success rate and durations.
         """
         query = {
             "search": search, "prefix": prefix, "state": state, "tag": tag, "queue": queue, "owner": owner,
@@ -165,7 +165,8 @@ class Jobs(Resource):
     ) -> Job:  # fmt: skip
         """Delete a job: its triggers stop at once, its history stays readable, its name is free again.
 
-        `force`: Also if workflows run it.
+        `queued`: What becomes of queued executions; cancel otherwise. `running`: What becomes of running ones;
+        finish otherwise. `force`: Also if workflows run it.
         """
         query = {"queued": queued, "running": running, "force": force or None}
         return Job.of(await self._caller.delete(path_of("jobs", ref), query))
@@ -193,7 +194,8 @@ class Jobs(Resource):
     ) -> Page[Execution]:  # fmt: skip
         """List a job's executions, newest first.
 
-        `status`: `pending` means waiting or queued.
+        `status`: `pending` means waiting or queued. `tag`: "name" or "name=value". `worker`: Only those that this
+        worker runs or ran. `since`: Not before this. `until`: Before this.
         """
         query = {
             "status": status, "tag": tag, "worker": worker, "since": instant(since), "until": instant(until),
@@ -220,7 +222,7 @@ class Jobs(Resource):
         Days of UTC stand for those of the time zone where they are more than 100 days ago.
 
         `since`: The first day, as 2026-11-15, or the day of an instant. `until`: The last day. `timezone`: An
-        IANA name such as "Europe/Paris".
+        IANA name such as "Europe/Paris"; UTC otherwise.
         """
         query = {"from": since, "to": until, "timezone": timezone}
         return View.of(await self._caller.get(path_of("jobs", ref, "days"), query))
@@ -231,7 +233,7 @@ class Jobs(Resource):
     ) -> View:  # fmt: skip
         """A job's executions, newest first, and how the steps of each stand if it is a workflow.
 
-        `by`: run: the newest first; interval: by the data they are about.
+        `by`: run: the newest first; interval: by the data they are about; run otherwise.
         """
         query = {"by": by, "limit": limit, "cursor": cursor}
         return View.of(await self._caller.get(path_of("jobs", ref, "grid"), query))

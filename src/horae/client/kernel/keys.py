@@ -46,7 +46,7 @@ class Keys(Resource):
 
         The answer holds its text, which is told this once, also when the request is repeated.
 
-        `overlap`: How long the old one stays valid, up to 90d; 0 ends it.
+        `overlap`: How long the old one stays valid, up to 90d; 0 ends it; 1d otherwise.
         """
         return View.of(await self._caller.post(path_of("keys", id, "rotate"), given(overlap=span(overlap))))
 

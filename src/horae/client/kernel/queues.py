@@ -123,7 +123,7 @@ class Queues(Resource):
     async def pause(self, name: str, *, reason: str | None = None) -> View:
         """Start nothing of a queue until it is resumed: once this is answered, no server does. What runs goes on.
 
-        `reason`: What is held says so.
+        `reason`: Why; what is held says so.
         """
         return View.of(await self._caller.post(path_of("queues", name, "pause"), given(reason=reason)))
 

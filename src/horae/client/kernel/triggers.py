@@ -63,7 +63,8 @@ class Triggers(Resource):
     ) -> Page[Trigger]:  # fmt: skip
         """List triggers across jobs, in the order they were made.
 
-        `job`: A job's name or id. `search`: A part of the trigger's or the job's name.
+        `job`: A job's name or id. `state`: Only those in this state. `kind`: Only those of this kind. `search`: A
+        part of the trigger's or the job's name.
         """
         query = {"job": job, "state": state, "kind": kind, "search": search, "limit": limit, "cursor": cursor}
         return page_of(Trigger, await self._caller.get(path_of("triggers"), query))
@@ -122,8 +123,8 @@ class Fires(Resource):
         """Count what fired, was missed or skipped and what is to come, by minute, hour or day of a time zone.
 
         `since`: The first day, as 2026-11-15, or the day of an instant; today. `until`: The last day; the first
-        one unless said. `by`: What an item is for; minutes without fires are left out. `timezone`: An IANA name
-        such as "Europe/Paris". `job`: A job's name or id.
+        one unless said. `by`: What an item is for; minutes without fires are left out; day otherwise. `timezone`:
+        An IANA name such as "Europe/Paris"; UTC otherwise. `job`: A job's name or id.
         """
         query = {"from": since, "to": until, "by": by, "timezone": timezone, "job": job}
         return View.of(await self._caller.get(path_of("fires", "counts"), query))

@@ -83,7 +83,7 @@ class NewAlertChannel(AlertChannelBody, frozen=True, kw_only=True):
 class AlertList(Paged, frozen=True, kw_only=True):
     """Which alerts."""
 
-    state: AlertState | None = None
+    state: Annotated[AlertState, Meta(description="Only those that go on, or are over.")] | None = None
     rule: Annotated[Text, Meta(description="A rule's name.")] | None = None
     job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
 

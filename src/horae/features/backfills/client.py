@@ -88,7 +88,10 @@ class Backfills(Resource):
         self, *, job: str | None = None, state: Literal["running", "paused", "cancelled", "done"] | None = None,
         limit: int | None = None, cursor: str | None = None,
     ) -> Page[Backfill]:  # fmt: skip
-        """List backfills, newest first."""
+        """List backfills, newest first.
+
+        `job`: A job's name or id. `state`: Only those in this state.
+        """
         query = {"job": job, "state": state, "limit": limit, "cursor": cursor}
         return page_of(Backfill, await self._caller.get(path_of("backfills"), query))
 

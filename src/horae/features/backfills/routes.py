@@ -13,7 +13,7 @@ from horae.model.fleet.protocol import ABSENT
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body, Params, Priority, When
-from horae.server.reading.queries import Paged, Text
+from horae.server.reading.queries import JobRef, Paged
 from horae.server.reply import Reply, ok
 from horae.server.route import API, CHANGES, REQUEST, get, post
 from horae.server.scopes import closed
@@ -39,8 +39,8 @@ class BackfillBody(Body, frozen=True, kw_only=True):
 class BackfillList(Paged, frozen=True, kw_only=True):
     """Which backfills."""
 
-    job: Text | None = None
-    state: BackfillState | None = None
+    job: JobRef | None = None
+    state: Annotated[BackfillState, Meta(description="Only those in this state.")] | None = None
 
 
 class CancelBackfill(Body, frozen=True, kw_only=True):

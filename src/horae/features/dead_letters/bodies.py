@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from horae.server.reading.bodies import Body, When
+from horae.server.reading.bodies import Body, DurationText, When
 
 
 class DeadLetterWhich(Body, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class DeadLetterWhich(Body, frozen=True, kw_only=True):
     text: Annotated[str, Meta(max_length=256, description="A part of the error's message.")] | None = None
     since: When | None = None
     until: When | None = None
-    older_than: Annotated[str, Meta(description="Made longer ago than this, as 7d.")] | None = None
+    older_than: Annotated[DurationText, Meta(description="Made longer ago than this, as 7d.")] | None = None
 
 
 class DeadLetterFilter(DeadLetterWhich, frozen=True, kw_only=True):

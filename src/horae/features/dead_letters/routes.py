@@ -21,8 +21,8 @@ from horae.features.dead_letters.model.view import BulkView, DeadLetterGroups, D
 from horae.model.base.view import Page
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
-from horae.server.reading.bodies import When
-from horae.server.reading.queries import Paged, Query, Text
+from horae.server.reading.bodies import DurationText
+from horae.server.reading.queries import Cursor, JobRef, Limit, Paged, Query, QueueName, Since, Text, Until
 from horae.server.reply import Reply, ok
 from horae.server.route import API, REQUEST, get, post
 from horae.server.scopes import Arguments, by_execution, by_job_filter, check_executions, check_jobs, closed
@@ -30,38 +30,31 @@ from horae.server.scopes import Arguments, by_execution, by_job_filter, check_ex
 LetterState = Literal["open", "retried", "discarded", "all"]
 
 
-class DeadLetterList(Paged, frozen=True, kw_only=True):
+class DeadLetterQuery(Query, frozen=True, kw_only=True):
     """Which dead letters."""
 
-    job: Text | None = None
-    queue: Text | None = None
-    error_type: Text | None = None
-    reason: Text | None = None
+    job: JobRef | None = None
+    queue: QueueName | None = None
+    error_type: Annotated[Text, Meta(description="The type of their error.")] | None = None
+    reason: Annotated[Text, Meta(description="Why they ended: retries, permanent, runTimeout...")] | None = None
     text: Annotated[Text, Meta(description="A part of the error's message.")] | None = None
-    since: When | None = None
-    until: When | None = None
-    older_than: Annotated[Text, Meta(description="Made longer ago than this, as 7d.")] | None = None
-    state: LetterState = "open"
+    since: Since | None = None
+    until: Until | None = None
+    older_than: Annotated[DurationText, Meta(description="Made longer ago than this, as 7d.")] | None = None
+    state: Annotated[LetterState, Meta(description="Open ones unless told otherwise.")] = "open"
 
 
-class DeadLetterGroupsOf(Query, frozen=True, kw_only=True):
-    """Which dead letters to count."""
+class DeadLetterList(DeadLetterQuery, frozen=True, kw_only=True):
+    """Which dead letters, and which page of them."""
 
-    job: Text | None = None
-    queue: Text | None = None
-    error_type: Text | None = None
-    reason: Text | None = None
-    text: Text | None = None
-    since: When | None = None
-    until: When | None = None
-    older_than: Text | None = None
-    state: LetterState = "open"
+    limit: Limit = 50
+    cursor: Cursor | None = None
 
 
 class ReplayList(Paged, frozen=True, kw_only=True):
     """Which replays of dead letters."""
 
-    state: ReplayState | None = None
+    state: Annotated[ReplayState, Meta(description="Only those in this state.")] | None = None
 
 
 async def by_choice(call: Call, arguments: Arguments) -> None:
@@ -87,7 +80,7 @@ async def list_dead_letters(call: Call, query: DeadLetterList) -> Reply:
 
 
 @get(f"{API}/dlq/groups", "dlq.groups", DeadLetterGroups, access=VIEW, scope=by_job_filter, refuses=(NotFound,))
-async def list_groups(call: Call, query: DeadLetterGroupsOf) -> Reply:
+async def list_groups(call: Call, query: DeadLetterQuery) -> Reply:
     """Count dead letters by job and error, the largest group first; the newest of each speaks for it."""
     return ok(await call.node.dead_letters.groups(call.namespace, state=query.state, **which(query)))
 
@@ -184,7 +177,7 @@ async def cancel_replay(call: Call) -> Reply:
     return ok(await call.node.replays.cancel(call.namespace, call.id()))
 
 
-def which(of: DeadLetterList | DeadLetterGroupsOf | DeadLetterWhich) -> Which:
+def which(of: DeadLetterList | DeadLetterQuery | DeadLetterWhich) -> Which:
     """A filter as the engine takes it."""
     return Which(
         job=of.job, queue=of.queue, error_type=of.error_type, reason=of.reason, text=of.text, since=of.since,

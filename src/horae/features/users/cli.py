@@ -7,8 +7,9 @@ import click
 
 from horae.cli.asking import prompt
 from horae.cli.lazy import Group
-from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.output import Age, Column
+from horae.cli.remote import Api, remote
+from horae.cli.request import lists, one, request, says
 
 ROLES = ("viewer", "operator", "editor", "admin")
 PERMISSIONS = ("commands", "sensitive", "installation")
@@ -56,27 +57,19 @@ async def create(api: Api, name: str, role: str, permissions: tuple[str, ...], f
     _told(api, made.raw, f"{name} may sign in now, as {role}.")
 
 
-@users.command("list", examples=("horae users list",))
-@page_options
-@remote
-async def list_(api: Api, **paging: Any) -> None:
-    """List people, and what they may do where."""
-    columns: list[Column] = [
-        ("NAME", "name"),
-        ("ACTIVE", lambda one: "yes" if one["active"] else "no"),
-        ("SIGNS IN", lambda one: "password" if one["password"] else "identity provider"),
-        ("MAY", lambda one: ", ".join(f"{m['namespace']}: {m['role']}" for m in one["members"])),
-        ("SIGNED IN", lambda one: api.out.age(one.get("signedInAt"))),
-    ]
-    api.out.list((await api.client.users.list(**paging)).raw, columns, "Nobody signs in here yet: horae users create")
+COLUMNS: list[Column] = [
+    ("NAME", "name"),
+    ("ACTIVE", "active"),
+    ("SIGNS IN", lambda one: "password" if one["password"] else "identity provider"),
+    ("MAY", lambda one: ", ".join(f"{m['namespace']}: {m['role']}" for m in one["members"])),
+    ("SIGNED IN", Age("signedInAt")),
+]
+request(
+    users, "users.list", lists(COLUMNS, "Nobody signs in here yet: horae users create"), examples=("horae users list",)
+)
 
 
-@users.command(examples=("horae users show ada",))
-@click.argument("name")
-@remote
-async def show(api: Api, name: str) -> None:
-    """Show somebody."""
-    api.out.one((await api.client.users.get(name)).raw)
+request(users, "users.get", one, name="show", examples=("horae users show ada",))
 
 
 @users.command(
@@ -90,13 +83,10 @@ async def grant(api: Api, name: str, role: str, permissions: tuple[str, ...]) ->
     _told(api, (await api.client.users.grant(name, role=role, permissions=permissions)).raw, f"{name} is {role} now.")
 
 
-@users.command(examples=("horae users revoke ada",))
-@click.argument("name")
-@remote
-async def revoke(api: Api, name: str) -> None:
-    """Take somebody out of this namespace."""
-    await api.client.users.revoke(name)
-    _told(api, {"name": name, "revoked": True}, f"{name} may do nothing in this namespace any more.")
+request(
+    users, "users.revoke", says("{name} may do nothing in this namespace any more.", revoked=True),
+    examples=("horae users revoke ada",),
+)  # fmt: skip
 
 
 @users.command(examples=("horae users password ada",))
@@ -124,13 +114,7 @@ async def enable(api: Api, name: str) -> None:
     _told(api, (await api.client.users.edit(name, active=True)).raw, f"{name} may sign in again.")
 
 
-@users.command(examples=("horae users delete ada",))
-@click.argument("name")
-@remote
-async def delete(api: Api, name: str) -> None:
-    """Forget somebody; what they did stays in the audit log."""
-    await api.client.users.delete(name)
-    _told(api, {"name": name, "deleted": True}, f"{name} is forgotten.")
+request(users, "users.delete", says("{name} is forgotten.", deleted=True), examples=("horae users delete ada",))
 
 
 def _told(api: Api, document: dict[str, Any], said: str) -> None:

@@ -36,6 +36,7 @@ Duration = Annotated[
     str | int | float,
     Meta(description='"5m", "1h30m", ISO 8601 or seconds.', extra_json_schema={"examples": ["5m", "PT1H", 90]}),
 ]
+DurationText = Annotated[str, Meta(max_length=256, extra={"kind": "duration"})]  # where a number would be a text
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
 Priority = Annotated[int, Meta(ge=0, le=9, description="0 (least urgent) to 9 (most urgent); 4 by default.")]
 When = Annotated[

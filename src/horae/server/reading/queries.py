@@ -18,6 +18,12 @@ Cursor = Annotated[str, Meta(max_length=512, description="`nextCursor` of the pa
 Text = Annotated[str, Meta(max_length=256)]
 
 
+JobRef = Annotated[Text, Meta(description="A job's name or id.")]
+QueueName = Annotated[Text, Meta(description="A queue's name.")]
+Since = Annotated[When, Meta(description="Not before this.")]
+Until = Annotated[When, Meta(description="Before this.")]
+
+
 class Query(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The parameters of a read."""
 

@@ -58,7 +58,7 @@ class QueueBody(Body, frozen=True, kw_only=True):
 class PauseBody(Body, frozen=True, kw_only=True):
     """Why."""
 
-    reason: Annotated[str, Meta(max_length=MOST_REASON, description="What is held says so.")] = ""
+    reason: Annotated[str, Meta(max_length=MOST_REASON, description="Why; what is held says so.")] = ""
 
 
 class Purge(Query, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from horae.model.workflows.decisions.naming import owner_of
 from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.once import submission_key
-from horae.server.reading.queries import DryRun, Paged, Query, Text
+from horae.server.reading.queries import DryRun, Paged, Query, QueueName, Text
 from horae.server.reply import Reply, ok
 from horae.server.route import API, CHANGES, REQUEST, UNRECORDED, delete, get, patch, post, put
 from horae.server.routes.definitions.job_body import JobBody, JobPatch
@@ -38,9 +38,11 @@ class JobList(Paged, frozen=True, kw_only=True):
 
     search: Annotated[Text, Meta(description="A part of the name, the description or a tag.")] | None = None
     prefix: Annotated[Text, Meta(description="How the name begins.")] | None = None
-    state: Literal["active", "paused", "deleted"] | None = None
+    state: Annotated[Literal["active", "paused", "deleted"], Meta(description="Only those in this state.")] | None = (
+        None
+    )
     tag: Annotated[Text, Meta(description='"name" or "name=value".')] | None = None
-    queue: Text | None = None
+    queue: QueueName | None = None
     owner: Annotated[Text, Meta(description="Only the jobs that this workflow keeps for its steps.")] | None = None
     owned: Annotated[bool, Meta(description="With the jobs that workflows keep for their steps.")] = False
     statistics: Annotated[bool, Meta(description="With each job's newest executions, success rate and durations.")] = (
@@ -51,8 +53,8 @@ class JobList(Paged, frozen=True, kw_only=True):
 class DeleteJob(Query, frozen=True, kw_only=True):
     """What becomes of a deleted job's executions."""
 
-    queued: Literal["cancel", "finish"] = "cancel"
-    running: Literal["cancel", "finish"] = "finish"
+    queued: Annotated[Literal["cancel", "finish"], Meta(description="What becomes of queued executions.")] = "cancel"
+    running: Annotated[Literal["cancel", "finish"], Meta(description="What becomes of running ones.")] = "finish"
     force: Annotated[bool, Meta(description="Also if workflows run it.")] = False
 
 

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from horae.model.executions.output.log_level import Level
-from horae.server.reading.bodies import When
-from horae.server.reading.queries import Cursor, Paged, Query, Text
+from horae.server.reading.queries import Cursor, JobRef, Paged, Query, QueueName, Since, Text, Until
 
+Tag = Annotated[Text, Meta(description='"name" or "name=value".')]
 Status = Literal["waiting", "queued", "running", "success", "failed", "cancelled", "skipped", "pending"]
 
 
@@ -15,18 +15,20 @@ class JobExecutions(Paged, frozen=True, kw_only=True):
     """Which executions of a job."""
 
     status: Annotated[Status, Meta(description="`pending` means waiting or queued.")] | None = None
-    tag: Text | None = None
-    worker: Text | None = None
-    since: When | None = None
-    until: When | None = None
+    tag: Tag | None = None
+    worker: Annotated[Text, Meta(description="Only those that this worker runs or ran.")] | None = None
+    since: Since | None = None
+    until: Until | None = None
 
 
 class ExecutionList(JobExecutions, frozen=True, kw_only=True):
     """Which executions."""
 
-    job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
-    queue: Text | None = None
-    parent: Text | None = None
+    job: JobRef | None = None
+    queue: QueueName | None = None
+    parent: (
+        Annotated[Text, Meta(description="Only those that this execution submitted, or runs as its steps.")] | None
+    ) = None
 
 
 class ArchiveList(Paged, frozen=True, kw_only=True):
@@ -34,9 +36,9 @@ class ArchiveList(Paged, frozen=True, kw_only=True):
 
     status: Literal["success", "failed", "cancelled", "skipped"] | None = None
     job: Annotated[Text, Meta(description="A job's name or id, as it was then.")] | None = None
-    tag: Text | None = None
-    since: When | None = None
-    until: When | None = None
+    tag: Tag | None = None
+    since: Since | None = None
+    until: Until | None = None
 
 
 LineNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]

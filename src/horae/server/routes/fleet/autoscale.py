@@ -10,7 +10,8 @@ from horae.model.base.view import View
 from horae.model.fleet.autoscale import HEADROOM
 from horae.server.access import VIEW
 from horae.server.call import Call
-from horae.server.reading.queries import Query, Text
+from horae.server.reading.bodies import DurationText
+from horae.server.reading.queries import Query
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
 from horae.server.scopes import by_queue
@@ -21,7 +22,7 @@ MOST_WAIT = 86_400_000_000
 class AutoscaleQuery(Query, frozen=True, kw_only=True):
     """For which wait, and what a worker is."""
 
-    target_wait: Annotated[Text, Meta(description="How long an execution may wait, as 5s.")] = "5s"
+    target_wait: Annotated[DurationText, Meta(description="How long an execution may wait, as 5s.")] = "5s"
     slots: Annotated[int, Meta(ge=1, le=100_000, description="Slots of a worker; as those that are there.")] | None = (
         None
     )

@@ -11,7 +11,7 @@ from horae.model.base.view import Time, View
 from horae.model.tenancy.principal import Principal
 from horae.server.access import ADMIN, EVERYBODY
 from horae.server.call import Call
-from horae.server.reading.bodies import SMALL_LIMIT, Body, Name
+from horae.server.reading.bodies import SMALL_LIMIT, Body, DurationText, Name
 from horae.server.reply import UNCACHED, Reply, ok
 from horae.server.route import ACTION, API, UNRECORDED, post
 from horae.server.routes.tenancy.keys import KeyView
@@ -22,7 +22,7 @@ class EnrolmentBody(Body, frozen=True, kw_only=True):
     """What a worker may do that enrols."""
 
     queues: Annotated[tuple[Name, ...], Meta(max_length=100, description="The only queues it may serve.")] = ()
-    expires_in: Annotated[str, Meta(max_length=64, description="How long the token is good for, up to 30d.")] = "1h"
+    expires_in: Annotated[DurationText, Meta(description="How long the token is good for, up to 30d.")] = "1h"
 
 
 class RedeemBody(Body, frozen=True, kw_only=True):

@@ -21,8 +21,14 @@ class TriggerList(Paged, frozen=True, kw_only=True):
     """Which triggers."""
 
     job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
-    state: Literal["active", "paused", "ended"] | None = None
-    kind: Literal["cron", "interval", "once", "event", "webhook", "watch"] | None = None
+    state: Annotated[Literal["active", "paused", "ended"], Meta(description="Only those in this state.")] | None = None
+    kind: (
+        Annotated[
+            Literal["cron", "interval", "once", "event", "webhook", "watch"],
+            Meta(description="Only those of this kind."),
+        ]
+        | None
+    ) = None
     search: Annotated[Text, Meta(description="A part of the trigger's or the job's name.")] | None = None
 
 
