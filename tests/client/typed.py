@@ -3,6 +3,7 @@
 from typing import Any, assert_type
 
 from horae import App, Context
+from horae.client.client import Client
 from horae.client.views import Execution, Submitted
 from horae.testing import Inline
 
@@ -31,6 +32,26 @@ def index(items: list[dict[str, Any]]) -> None: ...
 @app.job(name="clean-up")
 async def clean(day: str) -> int:
     return len(day)
+
+
+@app.job(timeout="5m", needs=["gpu"], unique=True, on_dependency_timeout="skip", retry=lambda failures, error: "1m")
+def train() -> None: ...
+
+
+def what_is_mistyped() -> None:
+    app.job(priority="high")  # type: ignore[call-overload]
+    app.job(retires=3)  # type: ignore[call-overload]
+    app.job(on_dependency_timeout="never")  # type: ignore[call-overload]
+    app.job(batch=3)  # type: ignore[call-overload]
+    app.workflow(on_error="retry")  # type: ignore[call-overload]
+    app.workflow(needs=["gpu"])  # type: ignore[call-overload]
+
+
+async def what_a_definition_says(client: Client) -> None:
+    await client.jobs.create("report", command=["python", "report.py"], retries=3, tags={"team": "data"})
+    await client.jobs.edit("report", timeout=None)
+    await client.jobs.create("report", comand="true")  # type: ignore[call-arg]
+    await client.jobs.create("report", retries="many")  # type: ignore[arg-type]
 
 
 @app.workflow

@@ -1,12 +1,11 @@
 """`App` and `@app.job`."""
 
-import inspect
 from datetime import UTC, date, datetime, timedelta
-from typing import get_overloads
 
 import pytest
 
 from horae.client.app import App, JobFunction, cron, every, once
+from horae.client.options import JobOptions, WorkflowOptions
 from horae.client.workflows.job_options import SPELLED
 from horae.env import SECOND
 from horae.errors import BadInput
@@ -214,8 +213,9 @@ async def test_submitting_what_the_function_cannot_take_is_a_type_error(args, na
 
 
 def test_every_option_of_a_job_is_known():
-    options = set(inspect.signature(get_overloads(App.job)[-1]).parameters)
-    assert options == {"self", "name", "isolation", "process_limits", "description", *SPELLED}
+    options = {"name", "batch", *JobOptions.__annotations__}
+    assert options == {"name", "isolation", "process_limits", "description", *SPELLED}
+    assert {"on_error", *WorkflowOptions.__annotations__} <= {"description", "on_error", *SPELLED}
     with pytest.raises(TypeError, match="no option 'retires'"):
         App().job(retires=3)
 

@@ -1,4 +1,6 @@
-"""Write the SDK's methods that only carry a request, from `ROUTES`: `python -m tools.sdk`; `--check` writes nothing.
+"""Write the SDK's methods that only carry a request, from `ROUTES`, and the keywords of jobs, from their table.
+
+`python -m tools.sdk` writes them; `--check` writes nothing.
 
 A class of the SDK ends with a comment that names the routes whose methods follow it. A method of the same name above
 the comment is written by hand and stays. In the comment, `revoke: delete` gives a route's method another name, and
@@ -16,9 +18,11 @@ from typing import Any, NamedTuple
 
 from horae.server.route import Route
 from horae.server.routes.table import ROUTES
+from tools.sdk import options
 from tools.sdk.methods import NAMES, method
 
 SRC = Path(__file__).parents[2] / "src" / "horae"
+OPTIONS = SRC / "client" / "options.py"
 MARK = re.compile(
     r"    # `python -m tools\.sdk` writes what follows, from the routes of (?P<routes>[^\n]+(?:\n    # [^\n]+)*)\.\n"
 )
@@ -122,7 +126,7 @@ def _formatted(text: str, path: Path) -> str:
 
 def stale() -> Mapping[Path, str]:
     """Return the modules that are not as the routes say, as they should be."""
-    found = {path: written(path) for path in files()}
+    found = {path: written(path) for path in files()} | {OPTIONS: _formatted(options.text(), OPTIONS)}
     return {path: text for path, text in found.items() if text != path.read_text()}
 
 

@@ -12,13 +12,14 @@ Registering defines nothing on a server: `horae apply --app module:app` (or `hor
 """
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from horae.client.encode import encode
 from horae.client.loops import NO_FORK
+from horae.client.options import JobOptions, RetryFunction, WorkflowOptions
 from horae.client.spelling import camel, named, option, process_limits, text_of
 from horae.client.submitting import Submittable
 from horae.client.workflows import job_options
@@ -26,11 +27,8 @@ from horae.client.workflows.job_options import plain
 from horae.client.workflows.workflow import BUILDING, Node, StepOptions, WorkflowFunction, described
 from horae.errors import BadInput
 from horae.model.definitions.function_signature import Signature, signature_of
-from horae.model.definitions.spec_fields import Delivery
-from horae.model.definitions.tasks import Isolation
 from horae.model.executions.signals import Span
 from horae.model.fields.values import NAME
-from horae.model.triggers.dependency import Late
 
 if TYPE_CHECKING:
     from horae.client.client import Client
@@ -41,9 +39,6 @@ Q = ParamSpec("Q")
 R = TypeVar("R")
 S = TypeVar("S")
 
-
-# A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
-RetryFunction = Callable[[int, BaseException], Span | bool | None]
 
 RULED_RETRIES = 100  # how often a job with a rule of its own is tried again unless it says otherwise
 _MOST_DESCRIPTION = 4096
@@ -148,57 +143,12 @@ class App:
     # What is submitted to a batch is an item, not what the function takes.
     @overload
     def job(
-        self, name: str | None = None, *, batch: Mapping[str, Any], **options: Any
+        self, name: str | None = None, *, batch: Mapping[str, Any], **options: Unpack[JobOptions]
     ) -> Callable[[Callable[..., R]], JobFunction[..., R]]: ...
 
     @overload
     def job(
-        self,
-        name: str | None = None,
-        *,
-        schedule: str | Mapping[str, Any] | None = ...,
-        triggers: Sequence[str | Mapping[str, Any]] | None = ...,
-        retries: int | None = ...,
-        retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None = ...,
-        timeout: Span | None = ...,
-        timeouts: Mapping[str, Span] | None = ...,
-        pause_after: int | None = ...,
-        within: Span | None = ...,
-        grace: Span | None = ...,
-        queue: str | None = ...,
-        priority: int | None = ...,
-        needs: Sequence[str] | Mapping[str, Any] | None = ...,
-        interruptible: bool | None = ...,
-        preemptible: bool | None = ...,
-        preempts: bool | None = ...,
-        durable: bool | None = ...,
-        sensitive: bool | None = ...,
-        prefers: Sequence[str | Mapping[str, Any]] | None = ...,
-        slots: int | None = ...,
-        resources: Mapping[str, int | str] | None = ...,
-        affinity: str | Mapping[str, Any] | None = ...,
-        spread: bool | None = ...,
-        circuit: str | bool | Mapping[str, Any] | None = ...,
-        dependencies: Sequence[Any] | None = ...,
-        dependency_timeout: Span | None = ...,
-        on_dependency_timeout: Late | None = ...,
-        tags: Mapping[str, str] | None = ...,
-        secrets: Sequence[str] | None = ...,
-        isolation: Isolation | None = ...,
-        process_limits: Mapping[str, Any] | None = ...,
-        delivery: Delivery | None = ...,
-        params: Mapping[str, Any] | None = ...,
-        key_for: Span | None = ...,
-        concurrency: int | None = ...,
-        rate: str | None = ...,
-        burst: int | None = ...,
-        limits: Sequence[Mapping[str, Any]] | None = ...,
-        sequence: str | None = ...,
-        unique: bool | Mapping[str, Any] | None = ...,
-        debounce: Mapping[str, Any] | None = ...,
-        batch: None = ...,
-        cache: Mapping[str, Any] | None = ...,
-        description: str | None = ...,
+        self, name: str | None = None, *, batch: None = ..., **options: Unpack[JobOptions]
     ) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
 
     def job(self, name: str | Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -230,7 +180,9 @@ class App:
     def workflow(self, name: Callable[..., Any], /) -> WorkflowFunction: ...
 
     @overload
-    def workflow(self, name: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], WorkflowFunction]: ...
+    def workflow(
+        self, name: str | None = None, **options: Unpack[WorkflowOptions]
+    ) -> Callable[[Callable[..., Any]], WorkflowFunction]: ...
 
     def workflow(self, name: str | Callable[..., Any] | None = None, **options: Any) -> Any:
         """Make a function that calls jobs a workflow of these calls, as `@app.workflow` or `@app.workflow(...)`.

@@ -1,9 +1,10 @@
 """`client.jobs`: definitions, their versions, and triggering them."""
 
 from datetime import datetime
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, Unpack
 
 from horae.client.encode import circumstances, definition, given, instant, span
+from horae.client.options import JobFields
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Execution, Explanation, Job, JobPlan, JobVersion, Page, Status, View, page_of
 from horae.errors import NotFound
@@ -12,41 +13,6 @@ from horae.model.executions.signals import Span
 
 Outcome = Literal["created", "changed", "unchanged"]
 DRY = "?dryRun=true"
-
-
-class JobFields(TypedDict, total=False):
-    """What a job's definition may say; the server checks it and names what is wrong."""
-
-    schedule: Any
-    triggers: list[Any]
-    command: Any
-    python: Any
-    http: Any
-    workflow: Any
-    description: str
-    params: dict[str, Any]
-    retries: int
-    retry: dict[str, Any]
-    timeout: Span
-    within: Span
-    grace: Span
-    priority: int
-    queue: str
-    needs: list[str]
-    dependencies: list[Any]
-    dependency_timeout: Span
-    on_dependency_timeout: str
-    tags: dict[str, str]
-    env: dict[str, str]
-    delivery: str
-    key_for: Span
-    unique: bool | dict[str, Any]
-    debounce: dict[str, Any]
-    batch: dict[str, Any]
-    cache: dict[str, Any]
-    circuit: Any
-    template: str
-    with_: dict[str, Any]
 
 
 class Jobs(Resource):

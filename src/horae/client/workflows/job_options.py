@@ -7,6 +7,9 @@ from typing import Any
 from horae.client import spelling
 from horae.client.spelling import camel, items_of, mapping_of, named, option, policy, refuse_unknown, spelled
 from horae.errors import BadInput
+from horae.model.definitions.job import JOB
+from horae.model.fields.kinds import Custom, Duration, Listed
+from horae.model.fields.table import Object, Row
 
 Spell = Callable[[Any], Any]
 
@@ -45,13 +48,8 @@ def _dependency(job: Any) -> Any:
     return getattr(job, "name", job)
 
 
-def _patient(part: Any) -> Any:
-    """A preference or an affinity; its patience may be Python's."""
-    return {**part, "patience": spelled(part.get("patience"))} if isinstance(part, Mapping) else part
-
-
 def _rule(rule: Any) -> Any:
-    """A rule of what submissions share; its spans may be Python's."""
+    """An object as a plain one; its spans may be Python's."""
     return {name: plain(value, name) for name, value in rule.items()} if isinstance(rule, Mapping) else rule
 
 
@@ -67,36 +65,30 @@ def _retry(retry: Any) -> Any:
     return policy(retry, "a list of delays, a mapping or a function")
 
 
-_PLAIN = (
-    *(
-        "retries",
-        "pause_after",
-        "queue",
-        "priority",
-        "interruptible",
-        "preemptible",
-        "preempts",
-        "durable",
-        "sensitive",
-        "slots",
-    ),
-    *("resources", "spread", "on_dependency_timeout", "tags", "delivery", "concurrency", "rate", "burst"),
-    *("sequence", "sensitive"),
-)
 OF_DECORATOR = ("name", "description", "isolation", "process_limits")  # options that the decorator itself takes
-SPELLED: Mapping[str, Spell] = {
-    **dict.fromkeys(_PLAIN, _as_is),
-    **dict.fromkeys(("timeout", "within", "grace", "dependency_timeout", "key_for"), spelled),
-    **dict.fromkeys(("schedule", "circuit"), _object),
-    **dict.fromkeys(("unique", "debounce", "batch", "cache"), _rule),
-    "params": mapping_of,
+_OWN: Mapping[str, Spell] = {
+    "schedule": _object,
     "triggers": _each(_object, "a list of triggers"),
-    "limits": _each(_object, "a list of limits"),
-    "prefers": _each(_patient, "a list of labels or preferences"),
-    "affinity": _patient,
+    "params": mapping_of,
     "dependencies": _each(_dependency, "a list of jobs"),
     "needs": _needs,
-    "secrets": _each(_as_is, "a list of names"),
     "retry": _retry,
     "timeouts": spelling.timeouts,
+}
+
+
+def _spell(row: Row) -> Spell:
+    """Choose how a value of Python is spelled in a definition."""
+    kind = row.kind
+    if row.name in _OWN:
+        return _OWN[row.name]
+    if isinstance(kind, Listed):
+        return _each(_rule, f"a list of {row.name}")
+    if isinstance(kind, Custom) and kind.option == "repeated":
+        return _each(_as_is, f"a list of {row.name}")
+    return spelled if isinstance(kind, Duration) else _rule if isinstance(kind, Object) else _as_is
+
+
+SPELLED: Mapping[str, Spell] = {
+    row.keyword: _spell(row) for row in JOB.rows if row.field.sdk and row.keyword not in OF_DECORATOR
 }

@@ -113,10 +113,10 @@ def _plain_secrets(names: tuple[str, ...]) -> list[str]:
 
 _OBJECT = dict[str, Any]
 TASK = Group()  # read and written by reading/task.py, which knows workflows and so the fields of their steps' jobs
-COMMAND = Custom(as_given, str | list[str] | _OBJECT, out=Any)
-PYTHON = Custom(as_given, str | _OBJECT, out=Any)
-HTTP = Custom(as_given, str | _OBJECT, out=Any)
-WORKFLOW = Custom(as_given, list[_OBJECT] | _OBJECT, out=Any)
+COMMAND = Custom(as_given, str | list[str] | _OBJECT, "str | Sequence[str] | Mapping[str, Any]", out=Any)
+PYTHON = Custom(as_given, str | _OBJECT, "str | Mapping[str, Any]", out=Any)
+HTTP = Custom(as_given, str | _OBJECT, "str | Mapping[str, Any]", out=Any)
+WORKFLOW = Custom(as_given, list[_OBJECT] | _OBJECT, "Sequence[Mapping[str, Any]] | Mapping[str, Any]", out=Any)
 SCHEDULE = Custom(as_given, str | _OBJECT, "str | Mapping[str, Any]", out=Any)
 TRIGGERS = Custom(
     lambda value, at: tuple(name_triggers(value)),
@@ -126,7 +126,7 @@ TRIGGERS = Custom(
     out=list[_OBJECT],
 )
 PARAMS = Custom(_read_params, _OBJECT, "Mapping[str, Any]", option="pairs")
-SCHEMA = Custom(_read_schema, _OBJECT)
+SCHEMA = Custom(_read_schema, _OBJECT, "Mapping[str, Any]")
 FAILURES = Group(_read_failures, _write_failures)
 RETRY = Custom(as_given, list[SpanText] | _OBJECT, "Mapping[str, Any] | Sequence[Span] | RetryFunction", out=Any)
 SPAN = Duration(1000, 365 * DAY)

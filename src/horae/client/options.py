@@ -1,0 +1,272 @@
+"""Keywords of jobs and workflows. `python -m tools.sdk` writes this module from the table of a job."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from horae.model.executions.signals import Span
+
+# A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
+RetryFunction = Callable[[int, BaseException], Span | bool | None]
+
+
+class JobOptions(TypedDict, total=False):
+    """What `@app.job` takes; None stands for the default."""
+
+    description: str | None
+    """What it is for."""
+    schedule: str | Mapping[str, Any] | None
+    """When it runs."""
+    triggers: Sequence[str | Mapping[str, Any]] | None
+    """More triggers, each with a name of its own."""
+    params: Mapping[str, Any] | None
+    """Default parameters; a submission overrides them name by name."""
+    retries: int | None
+    """Further tries after the job's own failures."""
+    retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None
+    """How soon it is tried again, and after which failures."""
+    timeout: Span | None
+    """How long one try may take."""
+    timeouts: Mapping[str, Span] | None
+    """How long it may wait, run, be silent and take; `run` is `timeout`."""
+    pause_after: int | None
+    """Failed executions in a row after which its triggers pause."""
+    within: Span | None
+    """The deadline of its executions, as a span from when they are due."""
+    grace: Span | None
+    """How long after SIGTERM it is killed."""
+    priority: int | None
+    """From 0 (least urgent) to 9 (most urgent)."""
+    queue: str | None
+    """The queue that its executions wait in."""
+    interruptible: bool | None
+    """Whether spot workers may run it."""
+    preemptible: bool | None
+    """Whether more urgent work may take its place."""
+    preempts: bool | None
+    """Whether it takes the place of preemptible work."""
+    sensitive: bool | None
+    """Whether its params and results are sealed in the store."""
+    durable: bool | None
+    """Whether its function may wait without a worker."""
+    needs: Sequence[str] | Mapping[str, Any] | None
+    """Labels its worker must carry."""
+    prefers: Sequence[str | Mapping[str, Any]] | None
+    """Labels it waits for before it runs anywhere; the lightest is given up first."""
+    slots: int | None
+    """How many slots of its worker it takes."""
+    resources: Mapping[str, int | str] | None
+    """What else it takes of its worker."""
+    affinity: str | Mapping[str, Any] | None
+    """Run where this key ran last, if that worker is free soon."""
+    spread: bool | None
+    """Whether its executions are spread evenly over workers."""
+    dependencies: Sequence[Any] | None
+    """Jobs that must have ended before it runs."""
+    dependency_timeout: Span | None
+    """How long an execution waits for them."""
+    on_dependency_timeout: Literal["fail", "skip", "run"] | None
+    """What becomes of an execution that waited so long."""
+    tags: Mapping[str, str] | None
+    """Labels to find it by."""
+    secrets: Sequence[str] | None
+    """Secrets that its function asks for."""
+    delivery: Literal["at-least-once", "at-most-once"] | None
+    """What happens when its worker is lost."""
+    concurrency: int | None
+    """How many of its executions run at once."""
+    rate: str | None
+    """How often its executions start."""
+    burst: int | None
+    """How many may start at once after a pause."""
+    limits: Sequence[Mapping[str, Any]] | None
+    """How many run at once, and how often they start, for each value of a key."""
+    sequence: str | None
+    """A key whose executions run one after another."""
+    key_for: Span | None
+    """How long a submission's key stays taken."""
+    unique: bool | Mapping[str, Any] | None
+    """One execution for each key: a repeat is answered with the first."""
+    debounce: Mapping[str, Any] | None
+    """Run when no submission has come for so long."""
+    cache: Mapping[str, Any] | None
+    """A result answers equal submissions for so long."""
+    circuit: str | bool | Mapping[str, Any] | None
+    """Stop it for a while when this share of its attempts fails."""
+    isolation: Literal["thread", "process"] | None
+    """Where a sync function runs; one with a timeout runs in a process of its own unless this says otherwise."""
+    process_limits: Mapping[str, Any] | None
+    """What a process of its own may use: {"memory": "1GiB", "cpu": "10m"}."""
+
+
+class WorkflowOptions(TypedDict, total=False):
+    """What `@app.workflow` takes; None stands for the default."""
+
+    description: str | None
+    """What it is for."""
+    schedule: str | Mapping[str, Any] | None
+    """When it runs."""
+    triggers: Sequence[str | Mapping[str, Any]] | None
+    """More triggers, each with a name of its own."""
+    params: Mapping[str, Any] | None
+    """Default parameters; a submission overrides them name by name."""
+    retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None
+    """How soon it is tried again, and after which failures."""
+    timeout: Span | None
+    """How long one try may take."""
+    timeouts: Mapping[str, Span] | None
+    """How long it may wait, run, be silent and take; `run` is `timeout`."""
+    pause_after: int | None
+    """Failed executions in a row after which its triggers pause."""
+    within: Span | None
+    """The deadline of its executions, as a span from when they are due."""
+    grace: Span | None
+    """How long after SIGTERM it is killed."""
+    priority: int | None
+    """From 0 (least urgent) to 9 (most urgent)."""
+    queue: str | None
+    """The queue that its executions wait in."""
+    interruptible: bool | None
+    """Whether spot workers may run it."""
+    sensitive: bool | None
+    """Whether its params and results are sealed in the store."""
+    durable: bool | None
+    """Whether its function may wait without a worker."""
+    dependencies: Sequence[Any] | None
+    """Jobs that must have ended before it runs."""
+    dependency_timeout: Span | None
+    """How long an execution waits for them."""
+    on_dependency_timeout: Literal["fail", "skip", "run"] | None
+    """What becomes of an execution that waited so long."""
+    tags: Mapping[str, str] | None
+    """Labels to find it by."""
+    secrets: Sequence[str] | None
+    """Secrets that its function asks for."""
+    delivery: Literal["at-least-once", "at-most-once"] | None
+    """What happens when its worker is lost."""
+    concurrency: int | None
+    """How many of its executions run at once."""
+    rate: str | None
+    """How often its executions start."""
+    burst: int | None
+    """How many may start at once after a pause."""
+    limits: Sequence[Mapping[str, Any]] | None
+    """How many run at once, and how often they start, for each value of a key."""
+    sequence: str | None
+    """A key whose executions run one after another."""
+    key_for: Span | None
+    """How long a submission's key stays taken."""
+    unique: bool | Mapping[str, Any] | None
+    """One execution for each key: a repeat is answered with the first."""
+    debounce: Mapping[str, Any] | None
+    """Run when no submission has come for so long."""
+    batch: Mapping[str, Any] | None
+    """One execution gets up to so many submissions."""
+    cache: Mapping[str, Any] | None
+    """A result answers equal submissions for so long."""
+    circuit: str | bool | Mapping[str, Any] | None
+    """Stop it for a while when this share of its attempts fails."""
+    on_error: Literal["fail", "finish", "ignore"] | None
+    """What becomes of the other steps when one has failed."""
+
+
+class JobFields(TypedDict, total=False):
+    """What a definition says; None takes a field back to its default."""
+
+    description: str | None
+    """What it is for."""
+    schedule: str | Mapping[str, Any] | None
+    """When it runs."""
+    triggers: Sequence[str | Mapping[str, Any]] | None
+    """More triggers, each with a name of its own."""
+    command: str | Sequence[str] | Mapping[str, Any] | None
+    """A program; a text is split as a shell would split it and runs without one."""
+    python: str | Mapping[str, Any] | None
+    """A function that a worker registers."""
+    http: str | Mapping[str, Any] | None
+    """A request."""
+    workflow: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None
+    """Steps that are executions of their own."""
+    params: Mapping[str, Any] | None
+    """Default parameters; a submission overrides them name by name."""
+    schema: Mapping[str, Any] | None
+    """The JSON schema of its params."""
+    retries: int | None
+    """Further tries after the job's own failures."""
+    retry: Mapping[str, Any] | Sequence[Span] | None
+    """How soon it is tried again, and after which failures."""
+    timeout: Span | None
+    """How long one try may take."""
+    timeouts: Mapping[str, Span] | None
+    """How long it may wait, run, be silent and take; `run` is `timeout`."""
+    pause_after: int | None
+    """Failed executions in a row after which its triggers pause."""
+    within: Span | None
+    """The deadline of its executions, as a span from when they are due."""
+    grace: Span | None
+    """How long after SIGTERM it is killed."""
+    priority: int | None
+    """From 0 (least urgent) to 9 (most urgent)."""
+    queue: str | None
+    """The queue that its executions wait in."""
+    interruptible: bool | None
+    """Whether spot workers may run it."""
+    preemptible: bool | None
+    """Whether more urgent work may take its place."""
+    preempts: bool | None
+    """Whether it takes the place of preemptible work."""
+    sensitive: bool | None
+    """Whether its params and results are sealed in the store."""
+    durable: bool | None
+    """Whether its function may wait without a worker."""
+    needs: Sequence[str] | Mapping[str, Any] | None
+    """Labels its worker must carry."""
+    prefers: Sequence[str | Mapping[str, Any]] | None
+    """Labels it waits for before it runs anywhere; the lightest is given up first."""
+    slots: int | None
+    """How many slots of its worker it takes."""
+    resources: Mapping[str, int | str] | None
+    """What else it takes of its worker."""
+    affinity: str | Mapping[str, Any] | None
+    """Run where this key ran last, if that worker is free soon."""
+    spread: bool | None
+    """Whether its executions are spread evenly over workers."""
+    dependencies: Sequence[Any] | None
+    """Jobs that must have ended before it runs."""
+    dependency_timeout: Span | None
+    """How long an execution waits for them."""
+    on_dependency_timeout: Literal["fail", "skip", "run"] | None
+    """What becomes of an execution that waited so long."""
+    tags: Mapping[str, str] | None
+    """Labels to find it by."""
+    env: Mapping[str, str] | None
+    """Variables of a command's environment."""
+    secrets: Sequence[str] | None
+    """Secrets that its function asks for."""
+    delivery: Literal["at-least-once", "at-most-once"] | None
+    """What happens when its worker is lost."""
+    concurrency: int | None
+    """How many of its executions run at once."""
+    rate: str | None
+    """How often its executions start."""
+    burst: int | None
+    """How many may start at once after a pause."""
+    limits: Sequence[Mapping[str, Any]] | None
+    """How many run at once, and how often they start, for each value of a key."""
+    sequence: str | None
+    """A key whose executions run one after another."""
+    key_for: Span | None
+    """How long a submission's key stays taken."""
+    unique: bool | Mapping[str, Any] | None
+    """One execution for each key: a repeat is answered with the first."""
+    debounce: Mapping[str, Any] | None
+    """Run when no submission has come for so long."""
+    batch: Mapping[str, Any] | None
+    """One execution gets up to so many submissions."""
+    cache: Mapping[str, Any] | None
+    """A result answers equal submissions for so long."""
+    circuit: str | bool | Mapping[str, Any] | None
+    """Stop it for a while when this share of its attempts fails."""
+    template: str | None
+    """The template that it is made from."""
+    with_: Mapping[str, Any] | None
+    """The values of the template's parameters."""
