@@ -15,7 +15,6 @@ from horae.engine.base import sealing, tokens
 from horae.features.artifacts import cli as artifacts
 from horae.model.documents import schema
 from horae.model.expressions import loops, nodes, parse, patterns, program, template
-from horae.store.migrations import render
 from horae.store.schema import columns, whole
 from horae.worker import runners
 from horae.worker.processes import guard, processes
@@ -36,7 +35,7 @@ EXEMPT = {
 }
 DATABASES = {"alembic", "asyncpg", "pysqlite3", "sqlalchemy", "sqlite3"}
 # Files for everybody, and files in a folder that is private already.
-NOT_PRIVATE = (private, testing, render, artifacts, runners, processes)
+NOT_PRIVATE = (private, testing, artifacts, runners, processes)
 PRINTING = (output, terminal)
 # Only these modules bound the work of expressions and schemas, so nothing else may use what does it.
 BOUNDED_BY: dict[str, tuple[ModuleType, ...]] = {

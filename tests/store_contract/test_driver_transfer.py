@@ -40,18 +40,23 @@ async def fill(driver: Driver, env: Env) -> None:
 
     def script() -> Script[None]:
         for table in schema.metadata.sorted_tables:
-            columns = transfer.kinds(table)
-            rows = [[SAMPLES[kind] for _, kind in columns] for _ in range(2)]
-            for number, row in enumerate(rows):
-                for place, column in enumerate(table.columns):
-                    if column.primary_key or column.unique or any(column.name in i.columns for i in table.indexes):
-                        row[place] = distinct(columns[place][1], number, env)
-                    elif column.nullable and number:
-                        row[place] = None
-            yield Insert(table.name, columns, rows)
+            yield Insert(table.name, transfer.kinds(table), samples(table, env))
         yield Fetch(Statement("nobody_serves", "UPDATE servers SET last_seen = 1"))
 
     await driver.write(script)
+
+
+def samples(table: Any, env: Env) -> list[list[object]]:
+    """Two rows of a table: one of every kind of value, and one with nulls."""
+    columns = transfer.kinds(table)
+    rows = [[SAMPLES[kind] for _, kind in columns] for _ in range(2)]
+    for number, row in enumerate(rows):
+        for place, column in enumerate(table.columns):
+            if column.primary_key or column.unique or any(column.name in i.columns for i in table.indexes):
+                row[place] = distinct(columns[place][1], number, env)
+            elif column.nullable and number:
+                row[place] = None
+    return rows
 
 
 def distinct(kind: ColumnType, number: int, env: Env) -> object:

@@ -1,9 +1,7 @@
-"""Migrations make what schema/ says, on both databases, once, and never backwards."""
+"""Migrations make a store once, and never go backwards; tables and views have the properties that others rely on."""
 
 import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -15,14 +13,12 @@ from horae.env import Env
 from horae.errors import StoreTooNew
 from horae.model.base.ids import execution_id, parcel_id
 from horae.store.driver import Driver, one
-from horae.store.migrations import render
 from horae.store.migrations import revisions as migrations
 from horae.store.migrations.revisions import HEAD, upgrade
 from horae.store.open import open_store_driver
-from horae.store.schema.whole import metadata
 from horae.store.script import Insert, Script, Statement
 from horae.store.sqlite.connection import connect
-from horae.store.sqlite.migrate import copy_fresh, upgrade_file
+from horae.store.sqlite.migrate import upgrade_file
 from tests.store_contract.test_driver_expiry import HISTORY, SLICE, WAITING
 from tests.waiting import eventually
 
@@ -33,28 +29,6 @@ SET_VERSION = Statement("set_version", "UPDATE alembic_version SET version_num =
 def test_head_is_the_newest_revision():
     scripts = ScriptDirectory(str(Path(migrations.__file__).parent))
     assert scripts.get_current_head() == HEAD
-
-
-@pytest.mark.parametrize("dialect", render.DIALECTS)
-def test_the_first_revision_says_what_schema_says(dialect: str):
-    """Until the first release only: then this test compares the revisions' outcome, and 0001 stays as it is."""
-    code = f"from horae.store.migrations import render; print(render.render({dialect!r}), end='')"
-    alone = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # as the command
-
-    assert render.path(dialect).read_text() == alone.stdout, (
-        "schema/ and the first revision differ; run: python -m horae.store.migrations.render"
-    )
-
-
-def test_every_table_has_the_columns_of_schema_on_sqlite():
-    raw = connect(None)
-    copy_fresh(raw)
-
-    for table in metadata.sorted_tables:
-        found = {(name, bool(required or key)) for _, name, _, required, _, key in
-                 raw.execute(f"PRAGMA table_info({table.name})")}  # fmt: skip
-        assert found == {(column.name, not column.nullable) for column in table.columns}, table.name
-    raw.close()
 
 
 async def test_a_store_is_migrated_from_nothing_and_only_once(store_url: str, env: Env):

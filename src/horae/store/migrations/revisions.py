@@ -8,8 +8,8 @@ from horae.errors import StoreTooNew
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-HEAD = "0001"  # the newest revision in versions/; known without importing Alembic
-WHOLE = "0001_first"  # the files in versions/ that make an empty database a store at HEAD
+REVISIONS = ("0001_first",)  # the files in versions/, in their order; known without importing Alembic
+HEAD = REVISIONS[-1][:4]
 
 
 def needs_upgrade(current: str | None) -> bool:
@@ -22,17 +22,18 @@ def needs_upgrade(current: str | None) -> bool:
     return current != HEAD
 
 
-def fresh(dialect: str) -> list[str]:
-    """The statements that make an empty database a store at HEAD: a first start need not import Alembic, half a second.
+def fresh(dialect: str, revision: str = HEAD) -> list[str]:
+    """Return the statements that make an empty database a store: a first start need not import Alembic, half a second.
 
     They end where an upgrade by Alembic from nothing ends (a test compares).
     """
     version = "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
-    return [version, *statements(WHOLE, dialect), f"INSERT INTO alembic_version VALUES ('{HEAD}')"]
+    made = [text for name in REVISIONS if name[:4] <= revision for text in statements(name, dialect)]
+    return [version, *made, f"INSERT INTO alembic_version VALUES ('{revision}')"]
 
 
 def statements(revision: str, dialect: str) -> list[str]:
-    """What a revision's file for a dialect says."""
+    """Return the statements in a revision's file for a dialect."""
     text = (Path(__file__).parent / "versions" / f"{revision}.{dialect}.sql").read_text()
     return [statement for statement in text.split(";\n") if statement.strip()]
 
