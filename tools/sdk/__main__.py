@@ -1,4 +1,5 @@
-"""Write the SDK's methods that only carry a request, from `ROUTES`, and the keywords of jobs, from their table.
+"""Write the SDK's methods that only carry a request, from `ROUTES`, and the keywords
+of jobs and the fields of the UI's form, from the table of a job.
 
 `python -m tools.sdk` writes them; `--check` writes nothing.
 
@@ -18,11 +19,12 @@ from typing import Any, NamedTuple
 
 from horae.server.route import Route
 from horae.server.routes.table import ROUTES
-from tools.sdk import options
+from tools.sdk import options, ui_fields
 from tools.sdk.methods import NAMES, method
 
 SRC = Path(__file__).parents[2] / "src" / "horae"
 OPTIONS = SRC / "client" / "options.py"
+UI_FIELDS = SRC / "ui" / "core" / "job-fields.js"
 MARK = re.compile(
     r"    # `python -m tools\.sdk` writes what follows, from the routes of (?P<routes>[^\n]+(?:\n    # [^\n]+)*)\.\n"
 )
@@ -126,8 +128,9 @@ def _formatted(text: str, path: Path) -> str:
 
 def stale() -> Mapping[Path, str]:
     """Return the modules that are not as the routes say, as they should be."""
-    found = {path: written(path) for path in files()} | {OPTIONS: _formatted(options.text(), OPTIONS)}
-    return {path: text for path, text in found.items() if text != path.read_text()}
+    found = {path: written(path) for path in files()}
+    found |= {OPTIONS: _formatted(options.text(), OPTIONS), UI_FIELDS: ui_fields.text()}
+    return {path: text for path, text in found.items() if not path.exists() or text != path.read_text()}
 
 
 def main(arguments: list[str]) -> Any:

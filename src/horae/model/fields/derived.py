@@ -6,7 +6,7 @@ from typing import Annotated, Any, Union
 
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct, field
 
-from horae.model.fields.kinds import Choice
+from horae.model.fields.kinds import Choice, Integer, Number
 from horae.model.fields.table import Row, Table
 
 
@@ -59,7 +59,7 @@ def described(table: Table) -> list[dict[str, Any]]:
             "help": row.field.help,
             "example": row.field.example,
             **({"words": list(row.kind.words)} if isinstance(row.kind, Choice) else {}),
-            **{bound: getattr(row.kind, bound) for bound in ("least", "most") if hasattr(row.kind, bound)},
+            **({"least": row.kind.least, "most": row.kind.most} if isinstance(row.kind, Integer | Number) else {}),
         }
         for row in table.rows
     ]

@@ -9,10 +9,16 @@ import { Field } from "../parts/fields.js";
 import { JsonField } from "../parts/form.js";
 import { kindOf, TASKS } from "./job-document.js";
 import { ScheduleField } from "./job-when.js";
+import { FIELDS } from "../core/job-fields.js";
 
 const KINDS = { command: "a program", python: "a function of a worker", http: "a request", workflow: "a workflow" };
 
 const MOST_NAMED = 8; // triggers
+const ABOVE = new Set(["name", "description", "queue", "priority", "retries", "timeout", "within", "concurrency"]);
+const SIMPLE = new Set(["text", "name", "key", "integer", "number", "duration", "choice", "flag"]);
+const MORE = FIELDS.filter((one) => SIMPLE.has(one.kind) && !ABOVE.has(one.name) && one.name !== "template");
+const known = Object.fromEntries(FIELDS.map((one) => [one.name, one]));
+const bounds = (name) => ({ min: known[name].least, max: known[name].most });
 /** What a field is about: "schedule.cron" belongs to "schedule", "command.argv[0]" to "command". */
 const top = (field) => (field ?? "").split(/[.[]/)[0];
 
@@ -45,16 +51,28 @@ export function JobForm({ value, onChange, cannot, problem }) {
     <${Panel} title="How"><div class="fields">
       <${Field} label="queue" value=${value.queue} onChange=${(next) => set("queue", next)} problem=${wrong("queue")} hint="default if empty" list="known-queues" />
       <datalist id="known-queues">${(queues.data?.items ?? []).map((one) => html`<option key=${one.name} value=${one.name}></option>`)}</datalist>
-      ${count("priority", "priority", { min: 0, max: 9, hint: "0 to 9, 4 if empty" })}
-      ${count("retries", "retries", { min: 0, max: 1000, hint: "further tries after a failure" })}
+      ${count("priority", "priority", { ...bounds("priority"), hint: "0 to 9, 4 if empty" })}
+      ${count("retries", "retries", { ...bounds("retries"), hint: "further tries after a failure" })}
       <${Field} label="delay between tries" value=${delayOf(value.retry)} onChange=${(next) => set("retry", next ? { delay: next } : undefined)} problem=${wrong("retry")} hint="10s; it grows from 1s to 5m if empty" disabled=${delayOf(value.retry) === null} />
       ${text("timeout", "timeout", { hint: "how long one try may take: 30s, 1h" })}
       ${text("within", "deadline", { hint: "how long after it is due it should have ended: 2h; an alert tells of those that miss it" })}
-      ${count("concurrency", "at a time", { min: 1, hint: "how many of it run at once; no limit if empty" })}
+      ${count("concurrency", "at a time", { ...bounds("concurrency"), hint: "how many of it run at once; no limit if empty" })}
       <${Field} label="tags" value=${tagsText(value.tags)} onChange=${(next) => set("tags", readTags(next))} problem=${wrong("tags")} hint="team=data, nightly" />
-      </div><//>
+      </div>
+      <details><summary>More fields</summary><div class="fields">${MORE.map((one) => html`<${More} key=${one.name} field=${one} value=${value[one.name]} onChange=${(next) => set(one.name, next)} problem=${wrong(one.name)} />`)}</div></details><//>
     <${Panel} title="Params"><${JsonField} label="params" rows=${3} value=${value.params} hint="what it is given; a submission may override each" told=${wrong("params")} onChange=${(next, bad) => { cannot("params")(bad); if (!bad) set("params", next); }} />
       <${JsonField} label="schema" value=${value.schema ?? undefined} hint="the JSON schema of params: the form for triggering is made from it" told=${wrong("schema")} rows=${5} onChange=${(next, bad) => { cannot("schema")(bad); if (!bad) set("schema", next); }} /><//>`;
+}
+
+/** A field of a simple kind, as its table describes it. */
+function More({ field, value, onChange, problem }) {
+  const { name, kind, help, default: usual } = field;
+  const hint = usual === null || usual === "" ? help : `${help} ${usual} if empty.`;
+  const common = { label: name, hint, problem };
+  if (kind === "flag") return html`<${Field} ...${common} value=${value === undefined ? "" : String(value)} options=${[["", "as usual"], ["true", "true"], ["false", "false"]]} onChange=${(next) => onChange(next === "" ? undefined : next === "true")} />`;
+  if (kind === "choice") return html`<${Field} ...${common} value=${value} options=${[["", "as usual"], ...field.words.map((word) => [word, word])]} onChange=${onChange} />`;
+  if (kind === "integer" || kind === "number") return html`<${Field} ...${common} type="number" min=${field.least} max=${field.most} value=${value} onChange=${(next) => onChange(next === "" ? undefined : Number(next))} />`;
+  return html`<${Field} ...${common} value=${value} onChange=${onChange} />`;
 }
 
 /** The one delay of a retry rule that a field can show; null for rules that say more. */
