@@ -20,6 +20,7 @@ from horae.server.openapi import build
 from horae.server.route import Route
 from horae.server.routes.table import MODULES, ROUTES
 from horae.server.scopes import closed
+from tests.docs.job_table import fields_of_jobs
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -125,6 +126,7 @@ def _access(route: Route) -> str:
 
 
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
+    "fields of a job": ("rest.md", fields_of_jobs),
     "routes": ("rest.md", routes),
     "access": ("access.md", access),
     "metrics": ("metrics.md", metrics),
