@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -19,7 +20,7 @@ Column = tuple[str, str | Callable[[Any], Any]]  # a heading, and a key or a fun
 
 
 class Age(str):
-    """The key of a time that a table shows as people say it: "2m ago"."""
+    """The key of a time that a table shows as people say it: "2m ago"; "execution.completedAt" is one of a part."""
 
 
 WIDE = 10_000  # columns of a pipe: nothing is cut for a program
@@ -120,8 +121,10 @@ class Output:
         from rich.text import Text
 
         key = column[1]
-        value = key(row) if callable(key) else row.get(key)
-        value = self.age(value) if isinstance(key, Age) else value
+        if isinstance(key, Age):
+            value: Any = self.age(reduce(lambda part, name: (part or {}).get(name), key.split("."), row))
+        else:
+            value = key(row) if callable(key) else row.get(key)
         shown = brief(value)
         return Text(visible(shown), style=STYLES.get(shown, "") if column[0] in ("STATUS", "STATE", "RESULT") else "")
 

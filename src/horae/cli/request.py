@@ -5,7 +5,7 @@ Help texts, types and names come from the method, which is written from a route:
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
 from types import NoneType, UnionType
@@ -54,7 +54,7 @@ def request(
     for parameter in reversed(parameters):
         command = _offer(parameter, called.get(parameter.name, ""), helps.get(parameter.name, ""))(command)
     verb = name or path.rpartition(".")[2].replace("_", "-")
-    text = help or about
+    text = _in_options(help or about, verb, [one.name for one in parameters if one.default is not one.empty])
     brief = re.split(r"[;:.]\s", f"{text} ")[0]
     group.command(verb, help=text, short_help=f"{brief}.", examples=examples)(command)
 
@@ -75,8 +75,15 @@ def _documented(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     helps: dict[str, str] = {}
     if _ABOUT.match(paragraphs[-1]):
         _, *pairs = _ABOUT.split(paragraphs.pop())
-        helps = {name: text.strip().replace("`", "") for name, text in zip(pairs[::2], pairs[1::2], strict=True)}
+        helps = {name: text.strip().replace("`", '"') for name, text in zip(pairs[::2], pairs[1::2], strict=True)}
     return "\n\n".join(paragraphs), helps
+
+
+def _in_options(text: str, verb: str, options: Iterable[str]) -> str:
+    """Say what a method does as a command: speak of its options, and call reading showing."""
+    for name in (*options, *PAGING):
+        text = text.replace(f"`{name}`", f"--{name.replace('_', '-')}")
+    return f"Show{text.removeprefix('Read')}" if verb == "show" and text.startswith("Read ") else text
 
 
 def _offer(parameter: inspect.Parameter, called: str, help: str) -> Callable[..., Any]:
@@ -89,7 +96,9 @@ def _offer(parameter: inspect.Parameter, called: str, help: str) -> Callable[...
         return click.argument(parameter.name, metavar=metavar, required=required, default=default or None)
     kind, many = _kind(parameter.annotation)
     flag = called or f"--{(parameter.name.removesuffix('s') if many else parameter.name).replace('_', '-')}"
-    settings = {"help": f"{help[:-1]}; repeatable." if many else help, "multiple": many, **_typed(kind, flag)}
+    settings = {"multiple": many, **_typed(kind, flag)}
+    more = "; repeatable" if many else "; @FILE or - reads it" if settings.get("metavar") == "JSON" else ""
+    settings["help"] = f"{help.removesuffix('.')}{more}." if help else ""
     if bool in (kind, parameter.annotation) and parameter.default is None:
         flag = f"{flag}/--no-{flag[2:]}"
     return click.option(flag, parameter.name, required=needed, **settings)
@@ -119,7 +128,7 @@ def _typed(kind: Any, flag: str) -> dict[str, Any]:
         return {"type": TIME}
     if kind is Any or get_origin(kind) is dict:
         return {"metavar": "JSON", "callback": lambda *read: None if read[2] is None else read_json(read[2], flag)}
-    return {"metavar": "SPAN" if kind is timedelta else "TEXT" if flag in TEXTS else flag[2:].upper().replace("-", "_")}
+    return {"metavar": "SPAN" if kind is timedelta else "TEXT" if flag in TEXTS else flag.rpartition("-")[2].upper()}
 
 
 TEXTS = ("--reason", "--comment", "--search", "--text")

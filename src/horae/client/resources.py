@@ -44,10 +44,10 @@ class DeadLetters(Resource):
     ) -> Page[DeadLetter]:  # fmt: skip
         """List dead letters, newest first.
 
-        `job`: A job's name or id. `queue`: A queue's name. `error_type`: The type of their error. `reason`: Why
-        they ended: retries, permanent, runTimeout... `text`: A part of the error's message. `since`: Not before
-        this. `until`: Before this. `older_than`: Made longer ago than this, as 7d. `state`: Open ones unless told
-        otherwise.
+        `job`: Only those of this job, by name or id. `queue`: Only those of this queue. `error_type`: The type of
+        their error. `reason`: Why they ended: retries, permanent, runTimeout... `text`: A part of the error's
+        message. `since`: Not before this. `until`: Before this. `older_than`: Made longer ago than this, as 7d.
+        `state`: Open ones unless told otherwise.
         """
         query = {
             "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,
@@ -64,10 +64,10 @@ class DeadLetters(Resource):
     ) -> View:  # fmt: skip
         """Count dead letters by job and error, the largest group first; the newest of each speaks for it.
 
-        `job`: A job's name or id. `queue`: A queue's name. `error_type`: The type of their error. `reason`: Why
-        they ended: retries, permanent, runTimeout... `text`: A part of the error's message. `since`: Not before
-        this. `until`: Before this. `older_than`: Made longer ago than this, as 7d. `state`: Open ones unless told
-        otherwise.
+        `job`: Only those of this job, by name or id. `queue`: Only those of this queue. `error_type`: The type of
+        their error. `reason`: Why they ended: retries, permanent, runTimeout... `text`: A part of the error's
+        message. `since`: Not before this. `until`: Before this. `older_than`: Made longer ago than this, as 7d.
+        `state`: Open ones unless told otherwise.
         """
         query = {
             "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,

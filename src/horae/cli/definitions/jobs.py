@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
-from horae.cli.admission.held_keys import limits
 from horae.cli.asking import confirm
 from horae.cli.definitions.definition import definition_options, editable, read_definition, speaking_flags
 from horae.cli.definitions.versions import COMMANDS, tell_plan
 from horae.cli.executions.waiting import finish, tell_hint, timeout_option
 from horae.cli.lazy import Group
-from horae.cli.output import Column, as_yaml
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.output import Age, Column, as_yaml
+from horae.cli.remote import Api, remote
+from horae.cli.request import lists, request, says
 from horae.cli.times import TIME
 from horae.cli.values import params as read_params
 from horae.cli.workflows.grid import grid
@@ -29,7 +29,7 @@ def jobs() -> None:
     """Create, list, change and trigger jobs."""
 
 
-for command in (*COMMANDS, limits, rollout, stats, grid):
+for command in (*COMMANDS, rollout, stats, grid):
     jobs.add_command(command)
 
 
@@ -63,29 +63,20 @@ async def create(api: Api, name: str | None, dry_run: bool, **options: Any) -> N
     return None
 
 
-@jobs.command("list", examples=("horae jobs list", "horae jobs list --state paused", "horae jobs list -o json"))
-@click.option("--state", type=click.Choice(["active", "paused", "deleted"]), help="Only jobs in this state.")
-@click.option("--search", metavar="TEXT", help="Only jobs whose name, description or tags contain this.")
-@click.option("--queue", metavar="QUEUE", help="Only jobs of this queue.")
-@click.option("--tag", metavar="NAME[=VALUE]", help="Only jobs with this tag.")
-@click.option("--owner", metavar="WORKFLOW", help="Only the jobs that a workflow keeps for its steps.")
-@click.option("--owned", is_flag=True, default=None, help="With the jobs that workflows keep for their steps.")
-@page_options
-@remote
-async def list_(api: Api, **filters: Any) -> None:
-    """List jobs by name."""
-    page = await api.client.jobs.list(**filters)
-    columns: list[Column] = [
-        ("NAME", "name"),
-        ("STATUS", "status"),
-        ("SCHEDULE", lambda job: job.get("scheduleText") or job.get("schedule")),
-        ("NEXT", lambda job: api.out.age(job.get("nextFireAt"))),
-        ("LAST", lambda job: (job.get("lastExecution") or {}).get("status")),
-        ("ID", "jobId"),
-    ]
-    api.out.list(
-        page.raw, columns, "There are no jobs. Create one with: horae jobs create hello --command 'echo hello'"
-    )
+COLUMNS: list[Column] = [
+    ("NAME", "name"),
+    ("STATUS", "status"),
+    ("SCHEDULE", lambda job: job.get("scheduleText") or job.get("schedule")),
+    ("NEXT", Age("nextFireAt")),
+    ("LAST", lambda job: (job.get("lastExecution") or {}).get("status")),
+    ("ID", "jobId"),
+]
+JOB = {"ref": "job"}
+request(
+    jobs, "jobs.list",
+    lists(COLUMNS, "There are no jobs. Create one with: horae jobs create hello --command 'echo hello'"),
+    examples=("horae jobs list", "horae jobs list --state paused", "horae jobs list -o json"),
+)  # fmt: skip
 
 
 @jobs.command(examples=("horae jobs show daily-report", "horae jobs show daily-report -o yaml"))
@@ -148,22 +139,15 @@ def _in_editor(document: dict[str, Any]) -> dict[str, Any]:
     return edited[0]
 
 
-@jobs.command(examples=("horae jobs pause daily-report",))
-@click.argument("job")
-@remote
-async def pause(api: Api, job: str) -> None:
-    """Start nothing of a job until it is resumed; what runs goes on."""
-    paused = await api.client.jobs.pause(job)
-    _done(api, paused.raw, f"Paused {paused.name}. Resume it with: horae jobs resume {paused.name}")
+request(
+    jobs, "jobs.pause", says("Paused {name}. Resume it with: horae jobs resume {name}"), called=JOB,
+    examples=("horae jobs pause daily-report",),
+)  # fmt: skip
 
 
-@jobs.command(examples=("horae jobs resume daily-report",))
-@click.argument("job")
-@remote
-async def resume(api: Api, job: str) -> None:
-    """Let a paused job go on."""
-    resumed = await api.client.jobs.resume(job)
-    _done(api, resumed.raw, f"Resumed {resumed.name}, {resumed.status}.")
+request(
+    jobs, "jobs.resume", says("Resumed {name}, {status}."), called=JOB, examples=("horae jobs resume daily-report",)
+)
 
 
 @jobs.command(
@@ -207,13 +191,9 @@ async def _tagged(api: Api, tag: str, yes: bool) -> list[str]:
     return names
 
 
-@jobs.command(examples=("horae jobs restore daily-report",))
-@click.argument("job")
-@remote
-async def restore(api: Api, job: str) -> None:
-    """Undo a deletion, by id or by the name last deleted."""
-    restored = await api.client.jobs.restore(job)
-    _done(api, restored.raw, f"Restored {restored.name}, {restored.status}.")
+request(
+    jobs, "jobs.restore", says("Restored {name}, {status}."), called=JOB, examples=("horae jobs restore daily-report",)
+)
 
 
 @jobs.command(
@@ -315,6 +295,20 @@ async def dependencies(api: Api, job: str) -> None:
     for note in found["notes"]:
         api.out.say(note)
     return None
+
+
+LIMITS: list[Column] = [
+    ("KIND", "kind"),
+    ("KEY", "key"),
+    ("VALUE", "value"),
+    ("HELD", lambda held: f"{held['used']}/{'-' if held['concurrency'] is None else held['concurrency']}"),
+    ("WAITED FOR", lambda held: "yes" if held["waitedFor"] else ""),
+    ("BY", lambda held: ", ".join(held["holders"])),
+]
+request(
+    jobs, "jobs.limits", lists(LIMITS, "Nothing holds a limit or a turn of this job."), called=JOB,
+    examples=("horae jobs limits sync", "horae jobs limits sync -o json"),
+)  # fmt: skip
 
 
 def _done(api: Api, document: dict[str, Any], sentence: str) -> None:

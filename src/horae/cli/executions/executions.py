@@ -7,12 +7,13 @@ import click
 
 from horae.cli.executions.waiting import OpenLines, finish, in_time, show_lines, timeout_option
 from horae.cli.lazy import Group
-from horae.cli.output import Column
+from horae.cli.output import Age, Column
 from horae.cli.remote import Api, page_options, remote
+from horae.cli.request import lists, request
 from horae.cli.terminal import echo
 from horae.cli.times import TIME
 from horae.cli.values import read_json
-from horae.cli.workflows.flows import COMMANDS
+from horae.cli.workflows.flows import add_commands
 from horae.errors import BadInput
 from horae.features.artifacts.cli import artifacts
 from horae.features.erasure.cli import erase
@@ -45,11 +46,11 @@ async def list_(api: Api, archive: bool, **filters: Any) -> None:
     """List executions, newest first."""
     if archive:
         page = await api.client.executions.archived(**_of_archive(filters))
-        api.out.list(page.raw, columns(api), NOT_ARCHIVED)
+        api.out.list(page.raw, COLUMNS, NOT_ARCHIVED)
         _tell_unread(page.raw)
         return
     page = await api.client.executions.list(**filters)
-    api.out.list(page.raw, columns(api), "There are no such executions. Make one with: horae jobs trigger JOB")
+    api.out.list(page.raw, COLUMNS, "There are no such executions. Make one with: horae jobs trigger JOB")
 
 
 def _of_archive(filters: dict[str, Any]) -> dict[str, Any]:
@@ -102,18 +103,16 @@ def _tell_unread(document: dict[str, Any]) -> bool:
     return bool(notes)
 
 
-def columns(api: Api) -> list[Column]:
-    """What a list of executions shows of each."""
-    return [
-        ("EXECUTION", "executionId"),
-        ("JOB", lambda one: one.get("jobName") or one.get("jobId")),
-        ("STATUS", "status"),
-        ("SCHEDULED", lambda one: api.out.age(one.get("scheduledAt"))),
-        ("STARTED", lambda one: api.out.age(one.get("startedAt"))),
-        ("ENDED", lambda one: api.out.age(one.get("completedAt"))),
-        ("ATTEMPT", "attempt"),
-        ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
-    ]
+COLUMNS: list[Column] = [
+    ("EXECUTION", "executionId"),
+    ("JOB", lambda one: one.get("jobName") or one.get("jobId")),
+    ("STATUS", "status"),
+    ("SCHEDULED", Age("scheduledAt")),
+    ("STARTED", Age("startedAt")),
+    ("ENDED", Age("completedAt")),
+    ("ATTEMPT", "attempt"),
+    ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
+]
 
 
 @executions.command(examples=("horae executions show EXECUTION", "horae executions show EXECUTION --wait -o json"))
@@ -208,24 +207,21 @@ async def logs(api: Api, execution: str, follow: bool, **wanted: Any) -> None:
         click.get_current_context().exit(1)
 
 
-@executions.command(examples=("horae executions attempts EXECUTION",))
-@click.argument("execution")
-@remote
-async def attempts(api: Api, execution: str) -> None:
-    """List the tries of an execution and why each failed."""
-    page = await api.client.executions.attempts(execution)
-    shown: list[Column] = [
-        ("ATTEMPT", "attempt"),
-        ("STATUS", "outcome"),
-        ("WORKER", "workerId"),
-        ("STARTED", lambda one: api.out.age(one.get("startedAt"))),
-        ("ENDED", lambda one: api.out.age(one.get("endedAt"))),
-        ("EXIT", "exitCode"),
-        ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
-    ]
-    api.out.list(page.raw, shown, "It has not been tried yet.")
+ATTEMPTS: list[Column] = [
+    ("ATTEMPT", "attempt"),
+    ("STATUS", "outcome"),
+    ("WORKER", "workerId"),
+    ("STARTED", Age("startedAt")),
+    ("ENDED", Age("endedAt")),
+    ("EXIT", "exitCode"),
+    ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
+]
+request(
+    executions, "executions.attempts", lists(ATTEMPTS, "It has not been tried yet."), called={"id": "execution"},
+    examples=("horae executions attempts EXECUTION",),
+)  # fmt: skip
 
 
-for command in (artifacts, *COMMANDS):
-    executions.add_command(command)
+executions.add_command(artifacts)
+add_commands(executions)
 executions.add_command(erase)

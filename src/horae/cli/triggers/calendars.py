@@ -6,9 +6,9 @@ import click
 
 from horae.cli.lazy import Group
 from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.remote import Api, remote
+from horae.cli.request import lists, one, request, says
 from horae.cli.terminal import echo
-from horae.cli.times import TIME
 from horae.cli.values import read_calendar
 from horae.errors import BadInput
 
@@ -38,30 +38,24 @@ def calendars() -> None:
     """Write, list and look into calendars."""
 
 
-@calendars.command("list", examples=("horae calendars list", "horae calendars list -o json"))
-@page_options
-@remote
-async def list_(api: Api, **filters: Any) -> None:
-    """List calendars by name."""
-    page = await api.client.calendars.list(**filters)
-    columns: list[Column] = [
-        ("NAME", "name"),
-        ("VERSION", "version"),
-        ("OPEN", "open"),
-        ("CHANGES", lambda one: one.get("closesAt") or one.get("opensAt")),
-        ("TIMES", "text"),
-    ]
-    empty = "There are no calendars. Write one with: horae calendars set work --hours 'MON-FRI 09:00-17:00'"
-    api.out.list(page.raw, columns, empty)
+COLUMNS: list[Column] = [
+    ("NAME", "name"),
+    ("VERSION", "version"),
+    ("OPEN", "open"),
+    ("CHANGES", lambda one: one.get("closesAt") or one.get("opensAt")),
+    ("TIMES", "text"),
+]
+request(
+    calendars, "calendars.list",
+    lists(COLUMNS, "There are no calendars. Write one with: horae calendars set work --hours 'MON-FRI 09:00-17:00'"),
+    examples=("horae calendars list", "horae calendars list -o json"),
+)  # fmt: skip
 
 
-@calendars.command(examples=("horae calendars show work", "horae calendars show work --at 2026-01-01T00:00:00Z"))
-@click.argument("name")
-@click.option("--at", type=TIME, help="As it was then.")
-@remote
-async def show(api: Api, name: str, at: str | None) -> None:
-    """Show a calendar, how it stands and who goes by it."""
-    api.out.one((await api.client.calendars.get(name, at=at)).raw)
+request(
+    calendars, "calendars.get", one, name="show",
+    examples=("horae calendars show work", "horae calendars show work --at 2026-01-01T00:00:00Z"),
+)  # fmt: skip
 
 
 def _defined(command: Any) -> Any:
@@ -116,26 +110,13 @@ def _document(options: dict[str, Any]) -> dict[str, Any]:
     return {**document, **{field: value for field, value in said.items() if value is not None}}
 
 
-@calendars.command(examples=("horae calendars delete office",))
-@click.argument("name")
-@remote
-async def delete(api: Api, name: str) -> None:
-    """Delete a calendar that nothing goes by; its versions can be read still."""
-    await api.client.calendars.delete(name)
-    if api.out.is_for_people:
-        api.out.say(f"Deleted {name}.")
-
-
-@calendars.command(
-    examples=("horae calendars preview office", "horae calendars preview office --from 2026-12-01T00:00:00Z --limit 5")
+request(
+    calendars, "calendars.delete", says("Deleted {name}.", deleted=True), examples=("horae calendars delete office",)
 )
-@click.argument("name")
-@click.option("--from", "since", type=TIME, help="From then on; now otherwise.")
-@click.option("--to", "until", type=TIME, help="Up to then; a year on otherwise.")
-@click.option("--at", type=TIME, help="By the version of then.")
-@page_options
-@remote
-async def preview(api: Api, name: str, **which: Any) -> None:
-    """Show when a calendar is open."""
-    page = await api.client.calendars.openings(name, **which)
-    api.out.list(page.raw, [("OPENS", "from"), ("CLOSES", "to")], "It is not open in that time.")
+
+
+request(
+    calendars, "calendars.openings", lists([("OPENS", "from"), ("CLOSES", "to")], "It is not open in that time."),
+    name="preview", called={"since": "--from", "until": "--to"},
+    examples=("horae calendars preview office", "horae calendars preview office --from 2026-12-01T00:00:00Z --limit 5"),
+)  # fmt: skip

@@ -6,10 +6,12 @@ from typing import Any
 import click
 
 from horae.cli.lazy import Group
-from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.output import Age, Column
+from horae.cli.remote import Api, remote
+from horae.cli.request import Given, lists, one, request, says
 from horae.cli.times import TIME
 from horae.cli.values import params
+from horae.client.kernel.triggers import Trigger
 from horae.errors import BadInput
 
 _WHEN = (
@@ -88,36 +90,27 @@ def triggers() -> None:
     """Add, list, change, pause and preview triggers of jobs."""
 
 
-@triggers.command(
-    "list", examples=("horae triggers list", "horae triggers list --job report", "horae triggers list --state paused")
-)
-@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
-@click.option("--state", type=click.Choice(["active", "paused", "ended"]), help="Only those in this state.")
-@click.option("--kind", type=click.Choice(_KINDS), help="Only those of this kind.")
-@click.option("--search", metavar="TEXT", help="Only those whose name, or whose job's name, contains this.")
-@page_options
-@remote
-async def list_(api: Api, **filters: Any) -> None:
-    """List triggers across jobs."""
-    page = await api.client.triggers.list(**filters)
-    columns: list[Column] = [
-        ("JOB", "job"),
-        ("NAME", "name"),
-        ("STATE", lambda one: "paused" if "paused" in (one["state"], one["jobState"]) else one["state"]),
-        ("TRIGGER", "text"),
-        ("NEXT", lambda one: api.out.age(one.get("nextFireAt"))),
-        ("FIRED", "fired"),
-    ]
-    api.out.list(page.raw, columns, "There are no triggers. Add one with: horae triggers add JOB --cron '0 9 * * *'")
+COLUMNS: list[Column] = [
+    ("JOB", "job"),
+    ("NAME", "name"),
+    ("STATE", lambda one: "paused" if "paused" in (one["state"], one["jobState"]) else one["state"]),
+    ("TRIGGER", "text"),
+    ("NEXT", Age("nextFireAt")),
+    ("FIRED", "fired"),
+]
+ONE = {"ref": "job"}
+ITS_OWN = {**ONE, "name": "name=schedule"}
+request(
+    triggers, "triggers.list",
+    lists(COLUMNS, "There are no triggers. Add one with: horae triggers add JOB --cron '0 9 * * *'"),
+    examples=("horae triggers list", "horae triggers list --job report", "horae triggers list --state paused"),
+)  # fmt: skip
 
 
-@triggers.command(examples=("horae triggers show report nightly", "horae triggers show report"))
-@click.argument("job")
-@click.argument("name", default="schedule")
-@remote
-async def show(api: Api, job: str, name: str) -> None:
-    """Show a trigger of a job; that of its schedule is named "schedule"."""
-    api.out.one((await api.client.triggers.get(job, name)).raw)
+request(
+    triggers, "triggers.get", one, name="show", called=ITS_OWN,
+    examples=("horae triggers show report nightly", "horae triggers show report"),
+)  # fmt: skip
 
 
 @triggers.command(
@@ -158,35 +151,24 @@ async def edit(api: Api, job: str, name: str, **options: Any) -> None:
     _done(api, changed.raw, f"Changed {changed.name} of {changed.job}: {changed.text}.")
 
 
-@triggers.command(examples=("horae triggers remove report nightly",))
-@click.argument("job")
-@click.argument("name")
-@remote
-async def remove(api: Api, job: str, name: str) -> None:
-    """Take a trigger away from its job; what became of its fires stays known."""
-    gone = await api.client.triggers.remove(job, name)
-    _done(api, gone.raw, f"Removed {gone.name} from {gone.job}.")
+request(
+    triggers, "triggers.remove", says("Removed {name} from {job}."), called=ONE,
+    examples=("horae triggers remove report nightly",),
+)  # fmt: skip
 
 
-@triggers.command(examples=("horae triggers pause report nightly",))
-@click.argument("job")
-@click.argument("name", default="schedule")
-@remote
-async def pause(api: Api, job: str, name: str) -> None:
-    """Let one trigger fire nothing until it is resumed; the job's others go on."""
-    paused = await api.client.triggers.pause(job, name)
-    _done(api, paused.raw, f"Paused {paused.name} of {paused.job}.")
+request(
+    triggers, "triggers.pause", says("Paused {name} of {job}."), called=ITS_OWN,
+    examples=("horae triggers pause report nightly",),
+)  # fmt: skip
 
 
-@triggers.command(examples=("horae triggers resume report nightly",))
-@click.argument("job")
-@click.argument("name", default="schedule")
-@remote
-async def resume(api: Api, job: str, name: str) -> None:
-    """Let a paused trigger go on."""
-    resumed = await api.client.triggers.resume(job, name)
-    state = " Its job is paused, so it waits for that." if resumed.raw.get("jobState") == "paused" else ""
-    _done(api, resumed.raw, f"Resumed {resumed.name} of {resumed.job}.{state}")
+def _resumed(trigger: Trigger, given: Given) -> str:
+    state = " Its job is paused, so it waits for that." if trigger.raw.get("jobState") == "paused" else ""
+    return f"Resumed {trigger.name} of {trigger.job}.{state}"
+
+
+request(triggers, "triggers.resume", says(_resumed), called=ITS_OWN, examples=("horae triggers resume report nightly",))
 
 
 @triggers.command(

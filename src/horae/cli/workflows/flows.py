@@ -8,7 +8,8 @@ import click
 from horae.cli.executions.waiting import finish, timeout_option
 from horae.cli.lazy import Command
 from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.remote import Api, remote
+from horae.cli.request import Show, lists, request, says
 from horae.cli.values import read_json
 
 MARKS = {
@@ -89,82 +90,6 @@ def _seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.3g} s"
 
 
-@click.command(cls=Command, examples=("horae executions pause EXECUTION",))
-@click.argument("execution")
-@remote
-async def pause(api: Api, execution: str) -> None:
-    """Let no step of a workflow start until it is resumed; what runs goes on."""
-    _tell(api, await api.client.executions.pause(execution), "is paused")
-
-
-@click.command(cls=Command, examples=("horae executions resume EXECUTION",))
-@click.argument("execution")
-@remote
-async def resume(api: Api, execution: str) -> None:
-    """Let a paused workflow go on, also from a step before which it stopped."""
-    _tell(api, await api.client.executions.resume(execution), "goes on")
-
-
-@click.command(cls=Command, examples=("horae executions approvals", "horae executions approvals -o json"))
-@page_options
-@remote
-async def approvals(api: Api, **paging: Any) -> None:
-    """List steps of workflows that wait for somebody to agree, the longest wait first."""
-    page = await api.client.executions.approvals(**paging)
-    columns: list[Column] = [
-        ("SINCE", "since"), ("WORKFLOW", "jobName"), ("STEP", "step"), ("ASKS", "message"),
-        ("OF", lambda one: ", ".join(one["roles"])), ("UNTIL", "until"), ("EXECUTION", "executionId"),
-    ]  # fmt: skip
-    api.out.list(page.raw, columns, "Nothing waits for somebody's word.")
-
-
-@click.command(cls=Command, examples=("horae executions approve EXECUTION", "horae executions approve EXECUTION ok"))
-@click.argument("execution")
-@click.argument("step", required=False)
-@click.option("--comment", metavar="TEXT", default="", help="Why; it is kept with the step.")
-@remote
-async def approve(api: Api, execution: str, step: str | None, comment: str) -> None:
-    """Agree to a step of a workflow that waits for it."""
-    _tell(api, await api.client.executions.approve(execution, step=step, comment=comment), "goes on")
-
-
-@click.command(
-    cls=Command, examples=("horae executions reject EXECUTION --comment 'not on a Friday'",)
-)  # fmt: skip
-@click.argument("execution")
-@click.argument("step", required=False)
-@click.option("--comment", metavar="TEXT", default="", help="Why; it is kept with the step.")
-@remote
-async def reject(api: Api, execution: str, step: str | None, comment: str) -> None:
-    """Refuse a step of a workflow that waits for it: the step fails."""
-    _tell(api, await api.client.executions.reject(execution, step=step, comment=comment), "was refused")
-
-
-@click.command(cls=Command, examples=("horae executions skip EXECUTION extract --reason 'no data today'",))
-@click.argument("execution")
-@click.argument("step")
-@click.option("--reason", metavar="TEXT", default="", help="Why; it is kept with the step.")
-@remote
-async def skip(api: Api, execution: str, step: str, reason: str) -> None:
-    """Leave a step of a workflow out; what it runs is cancelled."""
-    _tell(api, await api.client.executions.skip(execution, step, reason=reason), f"goes on without {step}")
-
-
-@click.command(
-    cls=Command, examples=("""horae executions complete EXECUTION extract --result '{"rows": 3}'""",)
-)  # fmt: skip
-@click.argument("execution")
-@click.argument("step")
-@click.option("--result", metavar="JSON", help="What later steps get as its result; @FILE or - reads it.")
-@click.option("--reason", metavar="TEXT", default="", help="Why; it is kept with the step.")
-@remote
-async def complete(api: Api, execution: str, step: str, result: str | None, reason: str) -> None:
-    """Take a step of a workflow as done; what it runs is cancelled."""
-    value = None if result is None else read_json(result, "--result")
-    done = await api.client.executions.complete(execution, step, result=value, reason=reason)
-    _tell(api, done, f"takes {step} as done")
-
-
 @click.command(
     cls=Command,
     examples=(
@@ -206,11 +131,45 @@ async def rerun(
     api.out.say(f"Execution {id} runs it again.")
 
 
-def _tell(api: Api, execution: Any, became: str) -> None:
-    if not api.out.is_for_people:
-        api.out.document(execution.raw)
-    else:
-        api.out.say(f"Execution {execution.id} {became}.")
+def _becomes(became: str) -> Show:
+    return says(f"Execution {{executionId}} {became}.")
 
 
-COMMANDS = (graph, pause, resume, approvals, approve, reject, skip, complete, rerun)
+APPROVALS: list[Column] = [
+    ("SINCE", "since"), ("WORKFLOW", "jobName"), ("STEP", "step"), ("ASKS", "message"),
+    ("OF", lambda one: ", ".join(one["roles"])), ("UNTIL", "until"), ("EXECUTION", "executionId"),
+]  # fmt: skip
+ONE = {"id": "execution"}
+STEP = {**ONE, "step": "step"}
+
+
+def add_commands(group: click.Group) -> None:
+    """Add the commands about workflows to those of executions."""
+    group.add_command(graph)
+    request(
+        group, "executions.pause", _becomes("is paused"), called=ONE, examples=("horae executions pause EXECUTION",)
+    )
+    request(
+        group, "executions.resume", _becomes("goes on"), called=ONE, examples=("horae executions resume EXECUTION",)
+    )
+    request(
+        group, "executions.approvals", lists(APPROVALS, "Nothing waits for somebody's word."),
+        examples=("horae executions approvals", "horae executions approvals -o json"),
+    )  # fmt: skip
+    request(
+        group, "executions.approve", _becomes("goes on"), called=STEP,
+        examples=("horae executions approve EXECUTION", "horae executions approve EXECUTION ok"),
+    )  # fmt: skip
+    request(
+        group, "executions.reject", _becomes("was refused"), called=STEP,
+        examples=("horae executions reject EXECUTION --comment 'not on a Friday'",),
+    )  # fmt: skip
+    request(
+        group, "executions.skip", _becomes("goes on without {step}"), called=ONE,
+        examples=("horae executions skip EXECUTION extract --reason 'no data today'",),
+    )  # fmt: skip
+    request(
+        group, "executions.complete", _becomes("takes {step} as done"), called=ONE,
+        examples=("""horae executions complete EXECUTION extract --result '{"rows": 3}'""",),
+    )  # fmt: skip
+    group.add_command(rerun)

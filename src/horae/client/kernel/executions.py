@@ -177,9 +177,10 @@ class Executions(Resource):
         """List executions, newest first; large params and results are left out, and those of sensitive jobs are
         sealed.
 
-        `job`: A job's name or id. `queue`: A queue's name. `parent`: Only those that this execution submitted, or
-        runs as its steps. `status`: `pending` means waiting or queued. `tag`: "name" or "name=value". `worker`:
-        Only those that this worker runs or ran. `since`: Not before this. `until`: Before this.
+        `job`: Only those of this job, by name or id. `queue`: Only those of this queue. `parent`: Only those that
+        this execution submitted, or runs as its steps. `status`: `pending` means waiting or queued. `tag`: Only
+        those with this tag: "name" or "name=value". `worker`: Only those that this worker runs or ran. `since`:
+        Not before this. `until`: Before this.
         """
         query = {
             "job": job, "queue": queue, "parent": parent, "status": status, "tag": tag, "worker": worker,
@@ -195,8 +196,8 @@ class Executions(Resource):
         """List executions of the archive, the newest files first; a page may be short, even empty, while there is
         more.
 
-        `job`: A job's name or id, as it was then. `tag`: "name" or "name=value". `since`: Not before this.
-        `until`: Before this.
+        `job`: A job's name or id, as it was then. `tag`: Only those with this tag: "name" or "name=value".
+        `since`: Not before this. `until`: Before this.
         """
         query = {
             "status": status, "job": job, "tag": tag, "since": instant(since), "until": instant(until), "limit": limit,
@@ -217,7 +218,10 @@ class Executions(Resource):
         return Execution.of(await self._caller.get(path_of("executions", id)))
 
     async def cancel(self, id: str, *, reason: str | None = None) -> Cancellation:
-        """Cancel what has not begun; ask the worker to stop what runs."""
+        """Cancel what has not begun; ask the worker to stop what runs.
+
+        `reason`: Why; it is kept with the execution.
+        """
         return Cancellation.of(await self._caller.post(path_of("executions", id, "cancel"), given(reason=reason)))
 
     async def attempts(self, id: str) -> Page[Attempt]:
@@ -258,14 +262,17 @@ class Executions(Resource):
         return Execution.of(await self._caller.post(path_of("executions", id, "reject"), body))
 
     async def skip(self, id: str, step: str, *, reason: str | None = None) -> Execution:
-        """Leave a step of a workflow out; what it runs is cancelled."""
+        """Leave a step of a workflow out; what it runs is cancelled.
+
+        `reason`: Why; it is kept with the step.
+        """
         body = given(reason=reason)
         return Execution.of(await self._caller.post(path_of("executions", id, "steps", step, "skip"), body))
 
     async def complete(self, id: str, step: str, *, result: Any | None = None, reason: str | None = None) -> Execution:
         """Take a step of a workflow as done, with a result; what it runs is cancelled.
 
-        `result`: What later steps get as its result; null unless given.
+        `result`: What later steps get as its result; null unless given. `reason`: Why; it is kept with the step.
         """
         body = given(result=result, reason=reason)
         return Execution.of(await self._caller.post(path_of("executions", id, "steps", step, "complete"), body))

@@ -111,9 +111,9 @@ class Jobs(Resource):
         on nevertheless.
 
         `search`: A part of the name, the description or a tag. `prefix`: How the name begins. `state`: Only those
-        in this state. `tag`: "name" or "name=value". `queue`: A queue's name. `owner`: Only the jobs that this
-        workflow keeps for its steps. `owned`: With the jobs that workflows keep for their steps. `statistics`:
-        With each job's newest executions, success rate and durations.
+        in this state. `tag`: Only those with this tag: "name" or "name=value". `queue`: Only those of this queue.
+        `owner`: Only the jobs that this workflow keeps for its steps. `owned`: With the jobs that workflows keep
+        for their steps. `statistics`: With each job's newest executions, success rate and durations.
         """
         query = {
             "search": search, "prefix": prefix, "state": state, "tag": tag, "queue": queue, "owner": owner,
@@ -160,8 +160,8 @@ class Jobs(Resource):
     ) -> Page[Execution]:  # fmt: skip
         """List a job's executions, newest first.
 
-        `status`: `pending` means waiting or queued. `tag`: "name" or "name=value". `worker`: Only those that this
-        worker runs or ran. `since`: Not before this. `until`: Before this.
+        `status`: `pending` means waiting or queued. `tag`: Only those with this tag: "name" or "name=value".
+        `worker`: Only those that this worker runs or ran. `since`: Not before this. `until`: Before this.
         """
         query = {
             "status": status, "tag": tag, "worker": worker, "since": instant(since), "until": instant(until),

@@ -63,8 +63,8 @@ class Triggers(Resource):
     ) -> Page[Trigger]:  # fmt: skip
         """List triggers across jobs, in the order they were made.
 
-        `job`: A job's name or id. `state`: Only those in this state. `kind`: Only those of this kind. `search`: A
-        part of the trigger's or the job's name.
+        `job`: Only those of this job, by name or id. `state`: Only those in this state. `kind`: Only those of
+        this kind. `search`: A part of the trigger's or the job's name.
         """
         query = {"job": job, "state": state, "kind": kind, "search": search, "limit": limit, "cursor": cursor}
         return page_of(Trigger, await self._caller.get(path_of("triggers"), query))

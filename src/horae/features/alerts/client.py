@@ -147,7 +147,8 @@ class Alerts(Resource):
     ) -> Page[Alert]:  # fmt: skip
         """List alerts, newest first, each with how its notices fare.
 
-        `state`: Only those that go on, or are over. `rule`: A rule's name. `job`: A job's name or id.
+        `state`: Only those that go on, or are over. `rule`: Only those of this rule. `job`: Only those of this
+        job, by name or id.
         """
         query = {"state": state, "rule": rule, "job": job, "limit": limit, "cursor": cursor}
         return page_of(Alert, await self._caller.get(path_of("alerts"), query))

@@ -11,7 +11,7 @@ from horae.model.base.view import Page
 from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body, Duration, Name
-from horae.server.reading.queries import Paged, Text
+from horae.server.reading.queries import JobRef, Paged, Text
 from horae.server.reply import Reply, nothing, ok
 from horae.server.route import ACTION, ACTION_AND_CHANGES, API, CHANGES, REQUEST, delete, get, post, put
 from horae.server.scopes import closed
@@ -84,8 +84,8 @@ class AlertList(Paged, frozen=True, kw_only=True):
     """Which alerts."""
 
     state: Annotated[AlertState, Meta(description="Only those that go on, or are over.")] | None = None
-    rule: Annotated[Text, Meta(description="A rule's name.")] | None = None
-    job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
+    rule: Annotated[Text, Meta(description="Only those of this rule.")] | None = None
+    job: JobRef | None = None
 
 
 @get(f"{API}/alerts", "alerts.list", Page[AlertView], access=VIEW, scope=closed, refuses=(NotFound,))

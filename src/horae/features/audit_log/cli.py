@@ -7,7 +7,8 @@ import msgspec
 
 from horae.cli.lazy import Group
 from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.remote import Api, remote
+from horae.cli.request import lists, request
 from horae.cli.terminal import echo
 from horae.cli.times import TIME
 
@@ -51,14 +52,10 @@ def _filters(command: Any) -> Any:
     return command
 
 
-@log.command("list", examples=("horae audit log list", FILTERED))
-@_filters
-@page_options
-@remote
-async def list_rows(api: Api, **asked: Any) -> None:
-    """List what was done, newest first."""
-    page = await api.client.audit.log(**asked)
-    api.out.list(page.raw, COLUMNS, "Nobody has changed anything that these filters let through.")
+request(
+    log, "audit.log", lists(COLUMNS, "Nobody has changed anything that these filters let through."), name="list",
+    called={"since": "--from", "until": "--to"}, examples=("horae audit log list", FILTERED),
+)  # fmt: skip
 
 
 @log.command(examples=("horae audit log export", "horae audit log export --from 2026-11-01T00:00:00Z"))

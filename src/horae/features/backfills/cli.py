@@ -7,8 +7,9 @@ import click
 
 from horae.cli.executions.waiting import in_time
 from horae.cli.lazy import Group
-from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.output import Age, Column
+from horae.cli.remote import Api, remote
+from horae.cli.request import Given, lists, request, says
 from horae.cli.times import TIME
 from horae.cli.values import params as read_params
 from horae.features.backfills.client import Backfill
@@ -79,15 +80,12 @@ async def _finish(api: Api, made: Backfill, timeout: str | None) -> None:
     """Wait until it has ended; exit 1 unless all it started succeeded."""
     remedy = f"wait again with `horae backfills show {made.id} --wait`"
     final = await in_time(api, api.client.backfills.wait(made.id), timeout, made.id, what="Backfill", remedy=remedy)
-    if api.out.is_for_people:
-        api.out.say(_summary(final))
-    else:
-        api.out.document(final.raw)
+    _told(api, final, {})
     if final.state != "done" or final.failed or final.ended_otherwise:
         click.get_current_context().exit(1)
 
 
-def _summary(b: Backfill) -> str:
+def _summary(b: Backfill, given: Given) -> str:
     parts = [f"{b.succeeded:,} succeeded"]
     counts = (
         (b.failed, "failed"),
@@ -99,29 +97,34 @@ def _summary(b: Backfill) -> str:
     return f"Backfill {b.id}: {b.state}; {', '.join(parts)} of {b.fires:,}."
 
 
-@backfills.command("list", examples=("horae backfills list", "horae backfills list --job daily-report -o json"))
-@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
-@click.option(
-    "--state", type=click.Choice(["running", "paused", "cancelled", "done"]), help="Only those in this state."
-)
-@page_options
-@remote
-async def list_(api: Api, **filters: Any) -> None:
-    """List backfills, newest first."""
-    page = await api.client.backfills.list(**filters)
-    columns: list[Column] = [
-        ("ID", "backfillId"),
-        ("JOB", "jobName"),
-        ("STATE", "state"),
-        ("DONE", lambda one: f"{one['progress']:g}%"),
-        ("FIRES", "fires"),
-        ("LIVE", "live"),
-        ("FAILED", "failed"),
-        ("FROM", "from"),
-        ("TO", "to"),
-        ("CREATED", lambda one: api.out.age(one.get("createdAt"))),
-    ]
-    api.out.list(page.raw, columns, "There are no backfills. Make one with: horae backfills create JOB --from --to")
+_told = says(_summary)
+
+
+COLUMNS: list[Column] = [
+    ("ID", "backfillId"),
+    ("JOB", "jobName"),
+    ("STATE", "state"),
+    ("DONE", lambda one: f"{one['progress']:g}%"),
+    ("FIRES", "fires"),
+    ("LIVE", "live"),
+    ("FAILED", "failed"),
+    ("FROM", "from"),
+    ("TO", "to"),
+    ("CREATED", Age("createdAt")),
+]
+RUNS: list[Column] = [
+    ("FIRE", "fireAt"),
+    ("TRIGGER", "trigger"),
+    ("EXECUTION", "executionId"),
+    ("OUTCOME", lambda one: one.get("outcome") or "live"),
+    ("FORCED", "forced"),
+]
+ONE = {"id": "backfill"}
+request(
+    backfills, "backfills.list",
+    lists(COLUMNS, "There are no backfills. Make one with: horae backfills create JOB --from --to"),
+    examples=("horae backfills list", "horae backfills list --job daily-report -o json"),
+)  # fmt: skip
 
 
 @backfills.command(examples=("horae backfills show BACKFILL", "horae backfills show BACKFILL --wait"))
@@ -137,37 +140,16 @@ async def show(api: Api, backfill: str, wait: bool, timeout: str | None) -> None
     return api.out.one(found.raw)
 
 
-@backfills.command(examples=("horae backfills runs BACKFILL",))
-@click.argument("backfill")
-@page_options
-@remote
-async def runs(api: Api, backfill: str, **paging: Any) -> None:
-    """List the fires that a backfill ran, with their executions."""
-    page = await api.client.backfills.runs(backfill, **paging)
-    columns: list[Column] = [
-        ("FIRE", "fireAt"),
-        ("TRIGGER", "trigger"),
-        ("EXECUTION", "executionId"),
-        ("OUTCOME", lambda one: one.get("outcome") or "live"),
-        ("FORCED", "forced"),
-    ]
-    api.out.list(page.raw, columns, "It has run nothing yet.")
+request(
+    backfills, "backfills.runs", lists(RUNS, "It has run nothing yet."), called=ONE,
+    examples=("horae backfills runs BACKFILL",),
+)  # fmt: skip
 
 
-@backfills.command(examples=("horae backfills pause BACKFILL",))
-@click.argument("backfill")
-@remote
-async def pause(api: Api, backfill: str) -> None:
-    """Start nothing more until it is resumed; what was started goes on."""
-    _told(api, await api.client.backfills.pause(backfill))
+request(backfills, "backfills.pause", _told, called=ONE, examples=("horae backfills pause BACKFILL",))
 
 
-@backfills.command(examples=("horae backfills resume BACKFILL",))
-@click.argument("backfill")
-@remote
-async def resume(api: Api, backfill: str) -> None:
-    """Go on where it stopped."""
-    _told(api, await api.client.backfills.resume(backfill))
+request(backfills, "backfills.resume", _told, called=ONE, examples=("horae backfills resume BACKFILL",))
 
 
 @backfills.command(examples=("horae backfills cancel BACKFILL", "horae backfills cancel BACKFILL --executions"))
@@ -176,11 +158,4 @@ async def resume(api: Api, backfill: str) -> None:
 @remote
 async def cancel(api: Api, backfill: str, executions: bool) -> None:
     """Start nothing more, for good; what was started finishes unless told otherwise."""
-    _told(api, await api.client.backfills.cancel(backfill, executions=executions))
-
-
-def _told(api: Api, found: Backfill) -> None:
-    if api.out.is_for_people:
-        api.out.say(_summary(found))
-    else:
-        api.out.document(found.raw)
+    _told(api, await api.client.backfills.cancel(backfill, executions=executions), {})

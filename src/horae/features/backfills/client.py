@@ -90,7 +90,7 @@ class Backfills(Resource):
     ) -> Page[Backfill]:  # fmt: skip
         """List backfills, newest first.
 
-        `job`: A job's name or id. `state`: Only those in this state.
+        `job`: Only those of this job, by name or id. `state`: Only those in this state.
         """
         query = {"job": job, "state": state, "limit": limit, "cursor": cursor}
         return page_of(Backfill, await self._caller.get(path_of("backfills"), query))

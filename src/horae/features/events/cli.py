@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from horae.cli.lazy import Group
-from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.output import Age, Column
+from horae.cli.remote import Api, remote
+from horae.cli.request import lists, request
 from horae.cli.terminal import echo
 from horae.cli.values import read_json
 from horae.errors import BadInput
@@ -66,23 +67,19 @@ def _tell_plan(api: Api, plan: dict[str, Any]) -> None:
     return None
 
 
-@events.command("list", examples=("horae events list", "horae events list --name upload -o json"))
-@click.option("--name", metavar="NAME", help="Only events of this name.")
-@page_options
-@remote
-async def list_(api: Api, name: str | None, **paging: Any) -> None:
-    """List events, newest first, with what became of each."""
-    page = await api.client.events.list(name=name, **paging)
-    columns: list[Column] = [
-        ("EVENT", "eventId"),
-        ("NAME", "name"),
-        ("SOURCE", "source"),
-        ("RECEIVED", lambda one: api.out.age(one.get("receivedAt"))),
-        ("FIRED", lambda one: ", ".join(f"{fired['job']} ({fired['trigger']})" for fired in one["fired"])),
-        ("SKIPPED", lambda one: "; ".join(f"{s['job']} ({s['trigger']}): {s['cause']}" for s in one["skipped"])),
-        ("NOTE", lambda one: one.get("note") or ""),
-    ]
-    api.out.list(page.raw, columns, "There are no events. Send one with: horae events send NAME")
+COLUMNS: list[Column] = [
+    ("EVENT", "eventId"),
+    ("NAME", "name"),
+    ("SOURCE", "source"),
+    ("RECEIVED", Age("receivedAt")),
+    ("FIRED", lambda one: ", ".join(f"{fired['job']} ({fired['trigger']})" for fired in one["fired"])),
+    ("SKIPPED", lambda one: "; ".join(f"{s['job']} ({s['trigger']}): {s['cause']}" for s in one["skipped"])),
+    ("NOTE", "note"),
+]
+request(
+    events, "events.list", lists(COLUMNS, "There are no events. Send one with: horae events send NAME"),
+    examples=("horae events list", "horae events list --name upload -o json"),
+)  # fmt: skip
 
 
 @events.command(

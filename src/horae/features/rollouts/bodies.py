@@ -26,10 +26,10 @@ class RolloutBody(Body, frozen=True, kw_only=True):
 class PromoteRollout(Body, frozen=True, kw_only=True):
     """Which version becomes the present one; the only one that is tried, otherwise."""
 
-    version: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
+    version: Annotated[int, Meta(ge=1, le=2**31 - 1, description="Which, if several are tried.")] | None = None
 
 
 class AbortRollout(Body, frozen=True, kw_only=True):
     """Why a rollout is aborted."""
 
-    reason: str = ""
+    reason: Annotated[str, Meta(description="Why; it is kept with the rollout.")] = ""

@@ -8,6 +8,7 @@ from horae.cli.definitions.definition import definition_options, read_definition
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
+from horae.cli.request import Given, request, says
 from horae.errors import BadInput
 from horae.features.rollouts.client import Rollout
 
@@ -73,49 +74,50 @@ def _weights(given: tuple[str, ...]) -> dict[int, float] | None:
     return found or None
 
 
-@rollout.command(examples=("horae jobs rollout show report", "horae jobs rollout show report -o json"))
-@click.argument("job")
-@remote
-async def show(api: Api, job: str) -> None:
-    """Compare the versions of a rollout: failures, and how long executions take."""
-    found = await api.client.rollouts.get(job)
+COLUMNS: list[Column] = [
+    ("VERSION", lambda one: f"{one['version']}{' (present)' if one['current'] else ''}"),
+    ("SHARE", lambda one: f"{one['share']:g} %"),
+    ("SUCCEEDED", "succeeded"),
+    ("FAILED", "failed"),
+    ("RETRIED", "retried"),
+    ("FAILURE RATE", lambda one: "" if one["failureRate"] is None else f"{one['failureRate']:g} %"),
+    ("P50", "p50"),
+    ("P95", "p95"),
+    ("P99", "p99"),
+]
+JOB = {"ref": "job"}
+
+
+def _show(api: Api, found: Rollout, given: Given) -> None:
     if not api.out.is_for_people:
         return api.out.document(found.raw)
-    columns: list[Column] = [
-        ("VERSION", lambda one: f"{one['version']}{' (present)' if one['current'] else ''}"),
-        ("SHARE", lambda one: f"{one['share']:g} %"),
-        ("SUCCEEDED", "succeeded"),
-        ("FAILED", "failed"),
-        ("RETRIED", "retried"),
-        ("FAILURE RATE", lambda one: "" if one["failureRate"] is None else f"{one['failureRate']:g} %"),
-        ("P50", "p50"),
-        ("P95", "p95"),
-        ("P99", "p99"),
-    ]
-    api.out.list({"items": found.versions}, columns, "")
+    api.out.list({"items": found.versions}, COLUMNS, "")
     cause = f" {found.cause}" if found.cause else ""
     return api.out.say(f"It is {found.state}, since {api.out.age(found.raw['changedAt'])}.{cause}")
 
 
-@rollout.command(examples=("horae jobs rollout promote report", "horae jobs rollout promote report --version 7"))
-@click.argument("job")
-@click.option("--version", type=int, metavar="N", help="Which, if several are tried.")
-@remote
-async def promote(api: Api, job: str, version: int | None) -> None:
-    """Make the version that is tried the present one, for all new executions."""
-    done = await api.client.rollouts.promote(job, version=version)
+def _promoted(done: Rollout, given: Given) -> str:
     now = next((one["version"] for one in done.versions if one["current"]), None)
-    _told(api, done, f"{done.job} is at the version that was tried{'' if now is None else f', {now}'}.")
+    return f"{done.job} is at the version that was tried{'' if now is None else f', {now}'}."
 
 
-@rollout.command(examples=("horae jobs rollout abort report --reason 'it is slow'",))
-@click.argument("job")
-@click.option("--reason", metavar="TEXT", help="Why; it is kept with the rollout.")
-@remote
-async def abort(api: Api, job: str, reason: str | None) -> None:
-    """Let all new executions run the present version."""
-    done = await api.client.rollouts.abort(job, reason=reason)
-    _told(api, done, f"The rollout of {done.job} is aborted: all new executions run the present version.")
+request(
+    rollout, "rollouts.get", _show, name="show", called=JOB,
+    examples=("horae jobs rollout show report", "horae jobs rollout show report -o json"),
+)  # fmt: skip
+
+
+request(
+    rollout, "rollouts.promote", says(_promoted), called=JOB,
+    examples=("horae jobs rollout promote report", "horae jobs rollout promote report --version 7"),
+)  # fmt: skip
+
+
+request(
+    rollout, "rollouts.abort",
+    says("The rollout of {job} is aborted: all new executions run the present version."), called=JOB,
+    examples=("horae jobs rollout abort report --reason 'it is slow'",),
+)  # fmt: skip
 
 
 def tell_rollout(api: Api, found: Rollout) -> None:

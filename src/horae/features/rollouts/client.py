@@ -53,9 +53,15 @@ class Rollouts(Resource):
         return Rollout.of(await self._caller.get(path_of("jobs", ref, "rollout")))
 
     async def promote(self, ref: str, *, version: int | None = None) -> Rollout:
-        """Make a version of the rollout the present one, and end the rollout."""
+        """Make a version of the rollout the present one, and end the rollout.
+
+        `version`: Which, if several are tried.
+        """
         return Rollout.of(await self._caller.post(path_of("jobs", ref, "rollout", "promote"), given(version=version)))
 
     async def abort(self, ref: str, *, reason: str | None = None) -> Rollout:
-        """End a rollout: all new executions run the present version."""
+        """End a rollout: all new executions run the present version.
+
+        `reason`: Why; it is kept with the rollout.
+        """
         return Rollout.of(await self._caller.post(path_of("jobs", ref, "rollout", "abort"), given(reason=reason)))

@@ -4,8 +4,9 @@ import click
 
 from horae.cli.definitions.versions import diff_lines
 from horae.cli.lazy import Group
-from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.output import Age, Column
+from horae.cli.remote import Api, remote
+from horae.cli.request import Given, lists, request, says
 from horae.cli.terminal import echo, style
 from horae.cli.values import read_template
 from horae.features.templates.client import Template
@@ -53,49 +54,39 @@ def _tell(api: Api, done: Template, *, dry_run: bool) -> None:
         api.out.say(f"{done.name} is at version {done.version}; {jobs} changed with it.")
 
 
-@templates.command("list", examples=("horae templates list", "horae templates list -o json"))
-@page_options
-@remote
-async def list_(api: Api, limit: int | None, cursor: str | None) -> None:
-    """List templates by name."""
-    page = await api.client.templates.list(limit=limit, cursor=cursor)
-    columns: list[Column] = [
-        ("NAME", "name"),
-        ("VERSION", "version"),
-        ("PARAMETERS", lambda one: ", ".join(one["parameters"])),
-        ("DESCRIPTION", "description"),
-        ("UPDATED", lambda one: api.out.age(one["updatedAt"])),
-    ]
-    api.out.list(page.raw, columns, "There are no templates. Write one with: horae templates put NAME -f FILE")
+VERSIONS: list[Column] = [
+    ("VERSION", "version"),
+    ("CREATED", Age("updatedAt")),
+    ("PARAMETERS", lambda one: ", ".join(one["parameters"])),
+    ("DESCRIPTION", "description"),
+]
+COLUMNS: list[Column] = [("NAME", "name"), VERSIONS[0], *VERSIONS[2:], ("UPDATED", Age("updatedAt"))]
 
 
-@templates.command(examples=("horae templates show backup", "horae templates show backup -o yaml"))
-@click.argument("name")
-@remote
-async def show(api: Api, name: str) -> None:
-    """Show a template, and which jobs were made from it."""
-    api.out.one((await api.client.templates.get(name)).raw, leave_out=("affected", "dryRun"))
+def _show(api: Api, template: Template, given: Given) -> None:
+    api.out.one(template.raw, leave_out=("affected", "dryRun"))
 
 
-@templates.command(examples=("horae templates versions backup",))
-@click.argument("name")
-@remote
-async def versions(api: Api, name: str) -> None:
-    """List a template's versions, newest first."""
-    page = await api.client.templates.versions(name)
-    columns: list[Column] = [
-        ("VERSION", "version"),
-        ("CREATED", lambda one: api.out.age(one["updatedAt"])),
-        ("PARAMETERS", lambda one: ", ".join(one["parameters"])),
-        ("DESCRIPTION", "description"),
-    ]
-    api.out.list(page.raw, columns, "There are no versions.")
+request(
+    templates, "templates.list",
+    lists(COLUMNS, "There are no templates. Write one with: horae templates put NAME -f FILE"),
+    examples=("horae templates list", "horae templates list -o json"),
+)  # fmt: skip
 
 
-@templates.command(examples=("horae templates delete backup",))
-@click.argument("name")
-@remote
-async def delete(api: Api, name: str) -> None:
-    """Delete a template that no job is made from."""
-    await api.client.templates.delete(name)
-    api.out.say(f"Deleted template {name}.")
+request(
+    templates, "templates.get", _show, name="show",
+    examples=("horae templates show backup", "horae templates show backup -o yaml"),
+)  # fmt: skip
+
+
+request(
+    templates, "templates.versions", lists(VERSIONS, "There are no versions."),
+    examples=("horae templates versions backup",),
+)  # fmt: skip
+
+
+request(
+    templates, "templates.delete", says("Deleted template {name}.", deleted=True),
+    examples=("horae templates delete backup",),
+)  # fmt: skip

@@ -55,7 +55,7 @@ class Body(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fie
 class Reason(Body, frozen=True, kw_only=True):
     """Why."""
 
-    reason: Annotated[str, Meta(max_length=1000)] = ""
+    reason: Annotated[str, Meta(max_length=1000, description="Why; it is kept with the execution.")] = ""
 
 
 class Gone(Exception):

@@ -18,8 +18,8 @@ Cursor = Annotated[str, Meta(max_length=512, description="`nextCursor` of the pa
 Text = Annotated[str, Meta(max_length=256)]
 
 
-JobRef = Annotated[Text, Meta(description="A job's name or id.")]
-QueueName = Annotated[Text, Meta(description="A queue's name.")]
+JobRef = Annotated[Text, Meta(description="Only those of this job, by name or id.")]
+QueueName = Annotated[Text, Meta(description="Only those of this queue.")]
 Since = Annotated[When, Meta(description="Not before this.")]
 Until = Annotated[When, Meta(description="Before this.")]
 

@@ -6,7 +6,8 @@ import click
 
 from horae.cli.lazy import Group
 from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.remote import Api, remote
+from horae.cli.request import lists, one, request, says
 from horae.cli.values import read_one
 from horae.features.alerts.cli.rules import tell_test
 
@@ -62,48 +63,30 @@ def _server(text: str) -> dict[str, Any]:
     return {"host": host, "port": int(port)}
 
 
-@channels.command("list", examples=("horae alerts channels list",))
-@page_options
-@remote
-async def list_(api: Api, **paging: Any) -> None:
-    """List channels by name, without what is secret of them."""
-    columns: list[Column] = [
-        ("NAME", "name"),
-        ("KIND", "kind"),
-        ("TO", lambda one: _to(one["to"])),
-        ("DESCRIPTION", "description"),
-    ]
-    nothing = "There are no channels. Make one: horae alerts channels put NAME --webhook URL"
-    api.out.list((await api.client.alerts.channels.list(**paging)).raw, columns, nothing)
-
-
 def _to(to: dict[str, Any]) -> str:
     return str(to["url"]) if "url" in to else ", ".join(to.get("to") or to.get("urls") or [])
 
 
-@channels.command(examples=("horae alerts channels show ops",))
-@click.argument("name")
-@remote
-async def show(api: Api, name: str) -> None:
-    """Show a channel, without what is secret of it."""
-    api.out.one((await api.client.alerts.channels.get(name)).raw)
+COLUMNS: list[Column] = [
+    ("NAME", "name"),
+    ("KIND", "kind"),
+    ("TO", lambda one: _to(one["to"])),
+    ("DESCRIPTION", "description"),
+]
+request(
+    channels, "alerts.channels.list",
+    lists(COLUMNS, "There are no channels. Make one: horae alerts channels put NAME --webhook URL"),
+    examples=("horae alerts channels list",),
+)  # fmt: skip
 
 
-@channels.command(examples=("horae alerts channels test ops",))
-@click.argument("name")
-@remote
-async def test(api: Api, name: str) -> None:
-    """Tell a channel that this is a test."""
-    tell_test(api, await api.client.alerts.channels.test(name))
+request(channels, "alerts.channels.get", one, name="show", examples=("horae alerts channels show ops",))
 
 
-@channels.command(examples=("horae alerts channels delete ops",))
-@click.argument("name")
-@remote
-async def delete(api: Api, name: str) -> None:
-    """Remove a channel that no rule tells."""
-    await api.client.alerts.channels.delete(name)
-    if api.out.is_for_people:
-        api.out.say(f"Channel {name} is removed.")
-    else:
-        api.out.document({"name": name, "deleted": True})
+request(channels, "alerts.channels.test", tell_test, examples=("horae alerts channels test ops",))
+
+
+request(
+    channels, "alerts.channels.delete", says("Channel {name} is removed.", deleted=True),
+    examples=("horae alerts channels delete ops",),
+)  # fmt: skip

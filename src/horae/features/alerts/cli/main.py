@@ -5,8 +5,9 @@ from typing import Any
 import click
 
 from horae.cli.lazy import Group
-from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.output import Age, Column
+from horae.cli.remote import Api, remote
+from horae.cli.request import lists, one, request
 from horae.features.alerts.cli.channels import channels
 from horae.features.alerts.cli.rules import rules, tell_test
 
@@ -26,38 +27,31 @@ alerts.add_command(rules)
 alerts.add_command(channels)
 
 
-@alerts.command("list", examples=("horae alerts list", "horae alerts list --state firing --job report"))
-@click.option("--state", type=click.Choice(["firing", "recovered"]), help="Only those that go on, or are over.")
-@click.option("--rule", metavar="NAME", help="Only those of this rule.")
-@click.option("--job", metavar="JOB", help="Only those of this job.")
-@page_options
-@remote
-async def list_(api: Api, **wanted: Any) -> None:
-    """List alerts, newest first."""
-    columns: list[Column] = [
-        ("ALERT", "alertId"),
-        ("STATE", lambda one: f"{one['state']}{' (acknowledged)' if one.get('acknowledgedAt') else ''}"),
-        ("SEVERITY", "severity"),
-        ("RULE", "rule"),
-        ("SUBJECT", "subject"),
-        ("SINCE", lambda one: api.out.age(one["since"])),
-        ("TOLD", _told),
-        ("MESSAGE", "message"),
-    ]
-    api.out.list((await api.client.alerts.list(**wanted)).raw, columns, "There are no alerts.")
-
-
 def _told(alert: dict[str, Any]) -> str:
     states = [one["state"] for one in alert["deliveries"]]
     return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states)) or "nobody"
 
 
-@alerts.command(examples=("horae alerts show 0198c5a0-0000-7000-8000-000000000000",))
-@click.argument("alert")
-@remote
-async def show(api: Api, alert: str) -> None:
-    """Show an alert, and how its notices fare."""
-    api.out.one((await api.client.alerts.get(alert)).raw)
+COLUMNS: list[Column] = [
+    ("ALERT", "alertId"),
+    ("STATE", lambda one: f"{one['state']}{' (acknowledged)' if one.get('acknowledgedAt') else ''}"),
+    ("SEVERITY", "severity"),
+    ("RULE", "rule"),
+    ("SUBJECT", "subject"),
+    ("SINCE", Age("since")),
+    ("TOLD", _told),
+    ("MESSAGE", "message"),
+]
+request(
+    alerts, "alerts.list", lists(COLUMNS, "There are no alerts."),
+    examples=("horae alerts list", "horae alerts list --state firing --job report"),
+)  # fmt: skip
+
+
+request(
+    alerts, "alerts.get", one, name="show", called={"id": "alert"},
+    examples=("horae alerts show 0198c5a0-0000-7000-8000-000000000000",),
+)  # fmt: skip
 
 
 @alerts.command(
@@ -84,9 +78,4 @@ async def acknowledge(api: Api, alert: str | None, rule: str | None) -> None:
     return api.out.say(f"{done.rule} of {done.subject} is acknowledged.")
 
 
-@alerts.command(examples=("horae alerts test nightly",))
-@click.argument("rule")
-@remote
-async def test(api: Api, rule: str) -> None:
-    """Tell all channels of a rule that this is a test."""
-    tell_test(api, await api.client.alerts.rules.test(rule))
+request(alerts, "alerts.rules.test", tell_test, called={"name": "rule"}, examples=("horae alerts test nightly",))

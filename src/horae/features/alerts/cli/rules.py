@@ -6,7 +6,8 @@ import click
 
 from horae.cli.lazy import Group
 from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.remote import Api, remote
+from horae.cli.request import Given, lists, one, request, says
 from horae.cli.values import params, read_one
 from horae.features.alerts.client import AlertTest
 from horae.features.alerts.model.rule import KINDS
@@ -62,66 +63,37 @@ async def put(
     return api.out.say(f"Rule {name} is at version {done.version}; it tells {told}.")
 
 
-@rules.command("list", examples=("horae alerts rules list",))
-@page_options
-@remote
-async def list_(api: Api, **paging: Any) -> None:
-    """List rules by name."""
-    columns: list[Column] = [
-        ("NAME", "name"),
-        ("KIND", "kind"),
-        ("STATE", "state"),
-        ("FIRING", "firing"),
-        ("CHANNELS", lambda one: ", ".join(one["channels"])),
-        ("DESCRIPTION", "description"),
-    ]
-    nothing = "There are no rules. Write one: horae alerts rules put NAME --kind KIND"
-    api.out.list((await api.client.alerts.rules.list(**paging)).raw, columns, nothing)
+COLUMNS: list[Column] = [
+    ("NAME", "name"),
+    ("KIND", "kind"),
+    ("STATE", "state"),
+    ("FIRING", "firing"),
+    ("CHANNELS", lambda one: ", ".join(one["channels"])),
+    ("DESCRIPTION", "description"),
+]
+request(
+    rules, "alerts.rules.list",
+    lists(COLUMNS, "There are no rules. Write one: horae alerts rules put NAME --kind KIND"),
+    examples=("horae alerts rules list",),
+)  # fmt: skip
 
 
-@rules.command(examples=("horae alerts rules show nightly -o yaml",))
-@click.argument("name")
-@remote
-async def show(api: Api, name: str) -> None:
-    """Show a rule."""
-    api.out.one((await api.client.alerts.rules.get(name)).raw)
+request(rules, "alerts.rules.get", one, name="show", examples=("horae alerts rules show nightly -o yaml",))
 
 
-@rules.command(examples=("horae alerts rules pause nightly",))
-@click.argument("name")
-@remote
-async def pause(api: Api, name: str) -> None:
-    """Pause a rule; its alerts are over, and nobody is told."""
-    done = await api.client.alerts.rules.pause(name)
-    _say(api, done.raw, f"Rule {name} is paused.")
+request(rules, "alerts.rules.pause", says("Rule {name} is paused."), examples=("horae alerts rules pause nightly",))
 
 
-@rules.command(examples=("horae alerts rules resume nightly",))
-@click.argument("name")
-@remote
-async def resume(api: Api, name: str) -> None:
-    """Resume a rule."""
-    done = await api.client.alerts.rules.resume(name)
-    _say(api, done.raw, f"Rule {name} is active.")
+request(rules, "alerts.rules.resume", says("Rule {name} is active."), examples=("horae alerts rules resume nightly",))
 
 
-@rules.command(examples=("horae alerts rules delete nightly",))
-@click.argument("name")
-@remote
-async def delete(api: Api, name: str) -> None:
-    """Remove a rule; its alerts are over, and nobody is told."""
-    await api.client.alerts.rules.delete(name)
-    _say(api, {"name": name, "deleted": True}, f"Rule {name} is removed.")
+request(
+    rules, "alerts.rules.delete", says("Rule {name} is removed.", deleted=True),
+    examples=("horae alerts rules delete nightly",),
+)  # fmt: skip
 
 
-def _say(api: Api, document: dict[str, Any], said: str) -> None:
-    if api.out.is_for_people:
-        api.out.say(said)
-    else:
-        api.out.document(document)
-
-
-def tell_test(api: Api, done: AlertTest) -> None:
+def tell_test(api: Api, done: AlertTest, given: Given) -> None:
     """What became of a test; a channel that could not be told makes the command fail."""
     if api.out.is_for_people:
         for one in done.deliveries:

@@ -7,14 +7,15 @@ import click
 
 from horae.cli.asking import confirm
 from horae.cli.lazy import Group
-from horae.cli.output import Column
-from horae.cli.remote import Api, page_options, remote
+from horae.cli.output import Age, Column
+from horae.cli.remote import Api, remote
+from horae.cli.request import Given, lists, request
 from horae.cli.terminal import echo
 from horae.cli.times import TIME
 from horae.cli.values import params as read_params
-from horae.client.views import Bulk
+from horae.client.views import Bulk, View
 from horae.errors import BadInput
-from horae.features.dead_letters.cli.replays import replays, told
+from horae.features.dead_letters.cli.replays import replays, tell
 
 
 def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,11 +42,6 @@ def param_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-state_option = click.option(
-    "--state", type=click.Choice(["open", "retried", "discarded", "all"]), help="Open ones unless told otherwise."
-)
-
-
 @click.group(cls=Group, examples=("horae dlq list", "horae dlq groups", "horae dlq retry --job daily-report --yes"))
 def dlq() -> None:
     """Look at dead letters; retry, replay or discard them."""
@@ -54,45 +50,42 @@ def dlq() -> None:
 dlq.add_command(replays)
 
 
-@dlq.command("list", examples=("horae dlq list", "horae dlq list --job daily-report -o json"))
-@filter_options
-@state_option
-@page_options
-@remote
-async def list_(api: Api, **filters: Any) -> None:
-    """List dead letters, newest first."""
-    page = await api.client.dlq.list(**filters)
-    columns: list[Column] = [
-        ("EXECUTION", lambda one: one["execution"]["executionId"]),
-        ("JOB", lambda one: one["execution"].get("jobName")),
-        ("FAILED", lambda one: api.out.age(one["execution"].get("completedAt"))),
-        ("ATTEMPTS", lambda one: one["execution"].get("attempt")),
-        ("STATE", "state"),
-        ("STEPS", lambda one: ", ".join(step["step"] for step in one.get("steps", ()))),
-        ("ERROR", lambda one: (one["execution"].get("errorMessage") or "").partition("\n")[0][:80]),
-    ]
-    api.out.list(page.raw, columns, "There are no dead letters.")
+COLUMNS: list[Column] = [
+    ("EXECUTION", lambda one: one["execution"]["executionId"]),
+    ("JOB", lambda one: one["execution"].get("jobName")),
+    ("FAILED", Age("execution.completedAt")),
+    ("ATTEMPTS", lambda one: one["execution"].get("attempt")),
+    ("STATE", "state"),
+    ("STEPS", lambda one: ", ".join(step["step"] for step in one.get("steps", ()))),
+    ("ERROR", lambda one: (one["execution"].get("errorMessage") or "").partition("\n")[0][:80]),
+]
+GROUPS: list[Column] = [
+    ("COUNT", "count"),
+    ("JOB", "jobName"),
+    ("ERROR TYPE", "errorType"),
+    ("FIRST", Age("oldestAt")),
+    ("LAST", Age("newestAt")),
+    ("EXECUTION", "newestId"),
+    ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
+]
+request(
+    dlq, "dlq.list", lists(COLUMNS, "There are no dead letters."),
+    examples=("horae dlq list", "horae dlq list --job daily-report -o json"),
+)  # fmt: skip
 
 
-@dlq.command(examples=("horae dlq groups", "horae dlq groups --since 2026-11-15T00:00:00Z -o json"))
-@filter_options
-@state_option
-@remote
-async def groups(api: Api, **filters: Any) -> None:
-    """Count dead letters by job and error, the largest group first."""
-    found = (await api.client.dlq.groups(**filters)).raw
-    columns: list[Column] = [
-        ("COUNT", "count"),
-        ("JOB", "jobName"),
-        ("ERROR TYPE", "errorType"),
-        ("FIRST", lambda one: api.out.age(one.get("oldestAt"))),
-        ("LAST", lambda one: api.out.age(one.get("newestAt"))),
-        ("EXECUTION", "newestId"),
-        ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
-    ]
-    api.out.list(found, columns, "There are no dead letters.")
-    if not found["complete"]:
+def _show_groups(api: Api, found: View, given: Given) -> None:
+    api.out.list(found.raw, GROUPS, "There are no dead letters.")
+    if not found.raw["complete"]:
         echo("There are more than were counted: narrow them down with --job or --since.", err=True)
+
+
+request(
+    dlq,
+    "dlq.groups",
+    _show_groups,
+    examples=("horae dlq groups", "horae dlq groups --since 2026-11-15T00:00:00Z -o json"),
+)
 
 
 @dlq.command(examples=("horae dlq show EXECUTION",))
@@ -150,7 +143,7 @@ async def replay(
 ) -> None:
     """Run all that match again, at a pace; the servers go on with it by themselves."""
     chosen = _chosen((), everything, filters)
-    told(api, await api.client.dlq.replay(rate=rate, **chosen, **_edited(param, params)))
+    tell(api, await api.client.dlq.replay(rate=rate, **chosen, **_edited(param, params)), {})
 
 
 @dlq.command(examples=("horae dlq discard EXECUTION", "horae dlq discard --until 2026-11-01T00:00:00Z --yes"))

@@ -41,7 +41,7 @@ class JobList(Paged, frozen=True, kw_only=True):
     state: Annotated[Literal["active", "paused", "deleted"], Meta(description="Only those in this state.")] | None = (
         None
     )
-    tag: Annotated[Text, Meta(description='"name" or "name=value".')] | None = None
+    tag: Annotated[Text, Meta(description='Only those with this tag: "name" or "name=value".')] | None = None
     queue: QueueName | None = None
     owner: Annotated[Text, Meta(description="Only the jobs that this workflow keeps for its steps.")] | None = None
     owned: Annotated[bool, Meta(description="With the jobs that workflows keep for their steps.")] = False

@@ -7,7 +7,7 @@ from msgspec import Meta
 from horae.model.executions.output.log_level import Level
 from horae.server.reading.queries import Cursor, JobRef, Paged, Query, QueueName, Since, Text, Until
 
-Tag = Annotated[Text, Meta(description='"name" or "name=value".')]
+Tag = Annotated[Text, Meta(description='Only those with this tag: "name" or "name=value".')]
 Status = Literal["waiting", "queued", "running", "success", "failed", "cancelled", "skipped", "pending"]
 
 

@@ -9,7 +9,7 @@ from horae.model.base.view import Page, Whole
 from horae.model.triggers.fire_view import PreviewView, TriggerView
 from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import Call
-from horae.server.reading.queries import Paged, Text
+from horae.server.reading.queries import JobRef, Paged, Text
 from horae.server.reply import Reply, ok
 from horae.server.route import API, CHANGES, UNRECORDED, delete, get, patch, post
 from horae.server.routes.definitions.jobs import IF_MATCH
@@ -20,7 +20,7 @@ from horae.server.scopes import by_job, by_job_filter, closed
 class TriggerList(Paged, frozen=True, kw_only=True):
     """Which triggers."""
 
-    job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
+    job: JobRef | None = None
     state: Annotated[Literal["active", "paused", "ended"], Meta(description="Only those in this state.")] | None = None
     kind: (
         Annotated[

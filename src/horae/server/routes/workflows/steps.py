@@ -22,7 +22,7 @@ from horae.server.routes.executions.submission_view import Accepted
 from horae.server.scopes import by_execution, closed
 
 _REFUSES = (NotFound, Conflict, Forbidden, Gone, TooLarge)
-Text = Annotated[str, Meta(max_length=2000)]
+Why = Annotated[str, Meta(max_length=2000, description="Why; it is kept with the step.")]
 _SINCE = "A step, or `failed`: what succeeded before it is taken over."
 Since = Annotated[str, Meta(max_length=128, description=_SINCE)]
 
@@ -31,20 +31,20 @@ class StepAnswer(Body, frozen=True, kw_only=True):
     """Yes or no to a step that waits for it."""
 
     step: Annotated[str, Meta(max_length=128, description="Which step; needed when several wait.")] | None = None
-    comment: Annotated[Text, Meta(description="Why; it is kept with the step.")] = ""
+    comment: Why = ""
 
 
 class StepSkip(Body, frozen=True, kw_only=True):
     """A step is left out."""
 
-    reason: Text = ""
+    reason: Why = ""
 
 
 class StepDone(Body, frozen=True, kw_only=True):
     """A step is taken as done."""
 
     result: Annotated[Raw, Meta(description="What later steps get as its result; null unless given.")] = ABSENT
-    reason: Text = ""
+    reason: Why = ""
 
 
 class RerunBody(Body, frozen=True, kw_only=True):
