@@ -11,7 +11,7 @@ from horae.server.cors import Cors
 from horae.server.door import answer, unmatched
 from horae.server.http.proxies import Proxies
 from horae.server.metrics.exposition import Metrics
-from horae.server.problems import problem
+from horae.server.problems import PROPER_ID, REQUEST_ID, problem
 from horae.server.recording import Recorder
 from horae.server.reply import Receive, Reply, Send
 from horae.server.route import Route
@@ -41,11 +41,25 @@ class Application:
         self._router = Router((route.method, route.path, route) for route in ROUTES if serves(parts, route))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer an ASGI call: in the same process, or behind another server."""
-        if scope["type"] != "http":  # there are no WebSockets here
-            await send({"type": f"{scope['type']}.close"})
+        """Answer an ASGI call, of another server or in the same process, with the request id that our listener adds."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
             return
-        await (await self.answer(scope, receive))(scope, receive, send)
+        if scope["type"] != "http":
+            raise NotImplementedError(f"The node is started and stopped outside: there is no {scope['type']} here.")
+        own = dict(scope["headers"]).get(b"x-request-id", b"")
+        request_id = own if PROPER_ID.fullmatch(own) else self.node.env.new_id().hex.encode()
+
+        async def send_with_id(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], (b"x-request-id", request_id)]}
+            await send(message)
+
+        before = REQUEST_ID.set(request_id.decode("latin-1"))
+        try:
+            await (await self.answer(scope, receive))(scope, receive, send_with_id)
+        finally:
+            REQUEST_ID.reset(before)
 
     async def answer(self, scope: dict[str, Any], receive: Receive) -> Reply:
         """Answer a request, and let pages of other sites read the answer where a setting says so."""

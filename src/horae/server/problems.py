@@ -1,5 +1,6 @@
 """Errors as application/problem+json (RFC 9457), each with its remedy."""
 
+import re
 from contextvars import ContextVar
 from typing import Any
 
@@ -10,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 from horae.errors import Busy, HoraeError, TooLarge, Unauthorized
 from horae.server.reply import PROBLEM, UNCACHED, Reply, encode
 
+PROPER_ID = re.compile(rb"[0-9A-Za-z._:/+=@-]{1,128}")  # of a request, that its client chose
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")  # of the request that this task answers
 
 log = structlog.get_logger("horae.server")

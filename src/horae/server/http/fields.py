@@ -8,7 +8,7 @@ import re
 from typing import NoReturn
 
 from horae.errors import BadInput
-from horae.server.problems import HeadTooLong
+from horae.server.problems import PROPER_ID, HeadTooLong
 from horae.server.reply import Header
 
 MOST_FIELDS = 200
@@ -22,7 +22,6 @@ ONCE = frozenset((
     b"x-forwarded-host", b"x-forwarded-proto", b"x-request-id",
 ))  # fmt: skip
 
-_ID = re.compile(rb"[0-9A-Za-z._:/+=@-]{1,128}")
 _FIELD = re.compile(rb"(" + TOKEN + rb"+):(" + VALUE + rb")\r\n")
 
 
@@ -45,7 +44,7 @@ class Fields:
         self.closes, self.keeps = b"close" in options, b"keep-alive" in options
         self.expects = first.get(b"expect", b"").lower() == b"100-continue"
         given = first.get(b"x-request-id", b"")
-        self.id = given if _ID.fullmatch(given) is not None else b""
+        self.id = given if PROPER_ID.fullmatch(given) is not None else b""
         self.chunked = b"transfer-encoding" in first
         self.length = _length(first)
 
