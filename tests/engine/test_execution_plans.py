@@ -14,9 +14,9 @@ from horae.store.driver import one
 from horae.store.executions.parcels import PARCELS
 from horae.store.executions.reads import child_lists
 from horae.store.executions.reads.execution_lists import END, FIRST, _window
-from horae.store.explain import explain
 from horae.store.script import ForEach, Insert, Script, Statement
 from horae.store.sqlite.translate import translate
+from tests.store_contract.explained import explain
 from tests.store_contract.world import NAMESPACE, TestJob, World
 
 ALL = ("waiting", "queued", "running", "history")

@@ -30,7 +30,7 @@ from horae.store.executions.durable import steps
 from horae.store.executions.entering import submit
 from horae.store.executions.leaving import cancel, cancel_job
 from horae.store.executions.reads import audit, sweep
-from horae.store.fleet import answering, exchange, hand_over, rescue, sessions
+from horae.store.fleet import exchange, hand_over, rescue, sessions
 from horae.store.script import Fetch, Script
 from horae.store.triggers import fire, triggers
 from tests.races.duel import COMMIT, LEFT, RIGHT
@@ -121,7 +121,7 @@ class Cast:
             answers = {"empty": [], "taken": None}
             return [((w.session, channel, number), answers[verdict])] if verdict in answers else []
 
-        return Move("answer_empty", lambda: answering.answer_empty([(w.session, channel, number)], self.now), told)
+        return Move("answer_empty", lambda: exchange.answer_empty([(w.session, channel, number)], self.now), told)
 
     def lose(self, w: Worker, seen: int | None = None) -> list[Move]:
         """The rescuer's two transactions, for a session it has long seen with this heartbeat."""

@@ -9,7 +9,6 @@ import pytest
 from horae.cli.fleet import autoscale
 from horae.features.dead_letters.store import reads as dead_letter_reads
 from horae.features.statistics.store import statistics
-from horae.store import explain
 from horae.store.admission import coarse
 from horae.store.copying import transfer
 from horae.store.definitions import job_pages
@@ -33,7 +32,7 @@ RUNS_SQL = {"execute", "executemany", "executescript", "fetch", "fetchrow", "fet
 # Where SQL is put together when it runs: of names of tables and columns that stand in the schema, of numbered places
 # for values and of clauses written beside them; never of what somebody sent. Another file here needs the same look.
 PUT_TOGETHER = (
-    *(explain, expiry, transfer),
+    *(expiry, transfer),
     *(child_lists, coarse, dead_letter_reads, execution_lists, job_pages, namespace_data, statistics),
     *(connect, fire_partitions, migrate, partitions, statements),
     postgres,

@@ -76,7 +76,7 @@ RARE = {
     *RARE_ALERTS,
     *RARE_FAILURES,
     *RARE_FLOWS,
-    "execution_sizes",
+    *("execution_sizes", "open_approvals", "step_states"),
     *("ended_within", "known_of_minutes", "lost_servers"),
     "take_lost_server",
     *(

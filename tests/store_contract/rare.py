@@ -23,7 +23,6 @@ from horae.store.executions.reads import (
     depths,
     execution_lists,
     explain_reads,
-    grid_reads,
     item_parts,
     live_reads,
 )
@@ -33,13 +32,12 @@ from horae.store.postgres import fire_partitions, partitions
 from horae.store.tenancy import enrolments, namespace_data, namespace_end, namespace_rows, namespaces, secrets
 from horae.store.triggers import audit_fires, calendars, fire_reads, ledger, trigger_reads, triggers, zone_rules
 from horae.store.triggers.dependencies import audit_joins, dependency_reads
-from horae.store.workflows import approval_reads, audit_flows
+from horae.store.workflows import audit_flows
 
 # What people ask for, or what happens when something is defined, deleted, signed in to or restored.
 RARE_MODULES = (
     adoption,
     alert_rules,
-    approval_reads,
     archives,
     audit,
     audit_fires,
@@ -60,7 +58,6 @@ RARE_MODULES = (
     execution_lists,
     explain_reads,
     fire_reads,
-    grid_reads,
     holds,
     item_parts,
     job_reads,

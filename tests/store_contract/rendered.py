@@ -4,10 +4,40 @@ from typing import Any
 
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from horae.store.ddl import extras
 from horae.store.driver import Driver
 from horae.store.schema.whole import metadata
 from horae.store.script import Fetch, Rows, Script, Statement
+from horae.store.tables import PARTITIONED
+
+# What only one database needs: default partitions, and the view that unfolds slices in each dialect.
+_PARTS = "namespace, queue, job, attempt, failures, losses"
+_SHELVES = f"""
+    SELECT parcel, lo, hi, {_PARTS},
+           CASE WHEN reason IN ('children', 'sleep', 'signal') THEN 'running' ELSE 'waiting' END AS state,
+           reason, wake_at, CAST(NULL AS BIGINT) AS queued_at,
+           CAST(NULL AS BIGINT) AS started_at, CAST(NULL AS BIGINT) AS completed_at
+    FROM waiting
+    UNION ALL SELECT parcel, lo, hi, {_PARTS}, 'queued', '', NULL, queued_at, NULL, NULL FROM queued
+    UNION ALL SELECT parcel, lo, hi, {_PARTS}, 'running', '', NULL, queued_at, started_at, NULL FROM running
+    UNION ALL SELECT parcel, lo, hi, {_PARTS}, state, reason, NULL, queued_at, started_at, completed_at FROM history"""
+_OF_ITEMS = f"{_PARTS}, state, reason, wake_at, queued_at, started_at, completed_at"
+
+POSTGRES_VIEW = f"""
+CREATE VIEW executions AS
+SELECT left(parcel::text, 32) || lpad(to_hex(item), 4, '0') AS id, parcel, item, {_OF_ITEMS}
+FROM ({_SHELVES}) AS slices CROSS JOIN LATERAL generate_series(lo, hi - 1) AS item"""
+
+# SQLite has no lateral series: slices meet a list of all indexes an item can have.
+SQLITE_VIEW = f"""
+CREATE VIEW executions AS
+WITH RECURSIVE indexes(item) AS (SELECT 0 UNION ALL SELECT item + 1 FROM indexes WHERE item < 1023),
+slices AS ({_SHELVES})
+SELECT lower(substr(hex(parcel), 1, 8) || '-' || substr(hex(parcel), 9, 4) || '-' || substr(hex(parcel), 13, 4) || '-'
+       || substr(hex(parcel), 17, 4) || '-' || substr(hex(parcel), 21, 8)) || printf('%04x', item) AS id,
+       parcel, item, {_OF_ITEMS}
+FROM slices JOIN indexes ON item >= lo AND item < hi"""
+# Rows come in the order in which executions end, so a range of times is a range of pages; on SQLite one of rowids.
+POSTGRES_ENDED = "CREATE INDEX history_ended ON history USING brin (completed_at) WITH (autosummarize = on)"
 
 _COLUMNS = Statement(
     "columns",
@@ -72,3 +102,12 @@ async def described(driver: Driver) -> list[set[tuple[Any, ...]]]:
 
 def _plain(value: Any) -> Any:
     return " ".join(value.split()) if isinstance(value, str) else value
+
+
+def extras(dialect: str) -> list[str]:
+    """The statements that complete the tables of `schema/` for a dialect."""
+    if dialect == "sqlite":
+        return [SQLITE_VIEW]
+    partitioned = (*PARTITIONED, "fires")
+    defaults = [f"CREATE TABLE {name}_default PARTITION OF {name} DEFAULT" for name in partitioned]
+    return [*defaults, POSTGRES_ENDED, POSTGRES_VIEW]

@@ -6,9 +6,9 @@ import pytest
 
 from horae.env import Env
 from horae.store.driver import Driver, one
-from horae.store.explain import explain
 from horae.store.script import Fetch, ForEach, Insert, Op, Statement
 from horae.store.tables import PARTITIONED, SHELVES
+from tests.store_contract.explained import explain
 from tests.store_contract.life import recorded, statements
 from tests.store_contract.world import World
 

@@ -6,10 +6,10 @@ import asyncpg
 import pytest
 
 from horae.store.driver import Driver
-from horae.store.explain import explain
 from horae.store.script import Fetch, Statement
 from horae.store.triggers.due import DEFINITIONS, DUE
 from horae.store.triggers.targets import OF_JOBS
+from tests.store_contract.explained import explain
 
 ID = "lpad(to_hex(i), 32, '0')::uuid"
 FILLING = {

@@ -32,8 +32,8 @@ from horae.store.executions.leaving import timeouts
 from horae.store.executions.leaving.effects import Effects, free_keys
 from horae.store.executions.leaving.report import Asked, requests_of
 from horae.store.executions.parcels import read_parcels
-from horae.store.fleet import answering, hand_over
 from horae.store.fleet import exchange as exchanges
+from horae.store.fleet import hand_over
 from horae.store.fleet import rescue as rescues
 from horae.store.fleet import sessions as presences
 from horae.store.fleet.claim import Claimed
@@ -177,14 +177,14 @@ class Store:
     @timed
     async def answer_empty(
         self, numbers: Sequence[tuple[UUID, int, int]]
-    ) -> dict[tuple[UUID, int], tuple[answering.Emptied, bool]]:
+    ) -> dict[tuple[UUID, int], tuple[exchanges.Emptied, bool]]:
         """Take the numbers of exchanges that end without work, unless a claim took them first. The heartbeat."""
         now = self.env.now()
-        return await self.driver.write(lambda: answering.answer_empty(numbers, now))
+        return await self.driver.write(lambda: exchanges.answer_empty(numbers, now))
 
     async def stamped(self, session: UUID, channel: int, n: int) -> list[Running]:
         """The running slices that answer an exchange, however often it is asked."""
-        return await self.driver.read(lambda: answering.stamped(session, channel, n))
+        return await self.driver.read(lambda: exchanges.stamped(session, channel, n))
 
     async def requests_of(self, session: UUID) -> list[Asked]:
         """What is asked of the items a session holds: (parcel, item, attempt, kind)."""

@@ -15,7 +15,6 @@ from horae.model.workflows.decisions.flow import Ended
 from horae.model.workflows.decisions.values import Approval, EventWait, SignalWait
 from horae.model.workflows.decisions.waits import answered
 from horae.store.triggers.dependencies.starts import Started
-from horae.store.workflows import approval_reads
 from horae.store.workflows import by_hand as flow_by_hand
 from horae.store.workflows import due as flow_due
 from horae.store.workflows import waits as flow_waits
@@ -212,8 +211,8 @@ async def test_approvals_of_all_workflows_are_listed_by_how_long_they_wait(world
     world.clock.advance(SECOND)
     second = await begin(world, asks)
 
-    async def asked(after: approval_reads.Place, limit: int) -> list[approval_reads.Asked]:
-        return await world.store.read(lambda: approval_reads.asked(NAMESPACE, after, limit))
+    async def asked(after: flow_by_hand.Place, limit: int) -> list[flow_by_hand.Asked]:
+        return await world.store.read(lambda: flow_by_hand.asked(NAMESPACE, after, limit))
 
     some = await asked((-1, UUID(int=0), 0, ""), 3)
     rest = await asked(some[-1].place, 3)

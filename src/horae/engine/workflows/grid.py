@@ -14,7 +14,7 @@ from horae.model.executions.execution_view import shown_interval
 from horae.model.executions.parcel import Extras
 from horae.model.workflows.decisions.values import Workflow
 from horae.store.contract import Store
-from horae.store.executions.reads import execution_lists, grid_reads
+from horae.store.executions.reads import execution_lists
 from horae.store.executions.reads.execution_lists import END, Chosen, ExecutionFilter
 from horae.store.executions.reads.item_parts import MOST_BYTES
 from horae.store.workflows import reads as flow_reads
@@ -53,7 +53,7 @@ class Grid:
         if told < len(chosen):
             chosen, following = chosen[:told], (slices[told - 1].parcel, chosen[told - 1][1])
         places = [(slice.parcel, item) for slice, item in chosen]
-        states = await self._store.read(lambda: grid_reads.states_of(places))
+        states = await self._store.read(lambda: flow_reads.states_of(places))
         known = set(steps)
         steps += sorted({step for cells in states.values() for step in cells} - known)
         if by == "interval":

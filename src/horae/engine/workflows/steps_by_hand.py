@@ -22,10 +22,8 @@ from horae.model.workflows.decisions.waits import MOST_COMMENT, answered
 from horae.store.contract import Store
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Started
-from horae.store.workflows import approval_reads
 from horae.store.workflows import by_hand as flow_by_hand
-from horae.store.workflows.approval_reads import Asked, Place
-from horae.store.workflows.by_hand import Told
+from horae.store.workflows.by_hand import Asked, Place, Told
 
 FIRST: Place = (-1, UUID(int=0), 0, "")
 Move = Callable[[Instant, Started], Script[Told]]
@@ -43,7 +41,7 @@ class StepsByHand:
         """What waits for somebody's word, the longest first."""
         check_limit(limit)
         after = FIRST if cursor is None else read_cursor(cursor, tuple[Instant, UUID, int, str])
-        found = await self._store.read(lambda: approval_reads.asked(namespace, after, limit + 1))
+        found = await self._store.read(lambda: flow_by_hand.asked(namespace, after, limit + 1))
         following = make_cursor(found[limit - 1].place) if len(found) > limit else None
         return Page(items=[_shown(one) for one in found[:limit]], next_cursor=following)
 

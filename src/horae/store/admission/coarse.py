@@ -14,7 +14,6 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.admission.limits import NO_LIMIT, UNLIMITED, Limit, namespace_limit, queue_limit
 from horae.model.admission.rate import NEVER
-from horae.store.admission.held import held
 from horae.store.admission.key_rates import Paces
 from horae.store.base import shelves
 from horae.store.script import Fetch, ForEach, Insert, Lock, Script, Statement
@@ -233,3 +232,17 @@ def mark(session: UUID, kind: str, id: int) -> Script[None]:
 def set_ready(name: str) -> Script[None]:
     """All that runs under a limit is marked."""
     yield Fetch(SET_READY, (name,))
+
+
+def held(lane: str, now: str) -> str:
+    """A query that finds a row while the queue of this lane, or its whole namespace, is held.
+
+    It stands in the statement that picks, and takes the table's lock before its snapshot by selecting FOR KEY SHARE.
+    Whoever opens a hold locks the table against that: claims under way end first, and the next ones see the hold.
+
+    What has `ended_at` holds nothing; before that a hold lasts, whatever a claiming server's clock says of its end.
+    """
+    return (
+        "SELECT 1 FROM lanes l JOIN holds h ON h.namespace = l.namespace AND h.ended_at IS NULL"
+        f" AND (h.queue IS NULL OR h.queue = l.queue) WHERE l.id = {lane} AND h.from_at <= {now} FOR KEY SHARE OF h"
+    )

@@ -26,7 +26,7 @@ from horae.store.executions.leaving.effects import Effects
 from horae.store.executions.parcels import heads as lowest
 from horae.store.fleet import grants
 from horae.store.fleet.claim import Claimed, claim
-from horae.store.script import Among, ForEach, Script, Statement
+from horae.store.script import Among, Fetch, ForEach, Rows, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId
 from horae.store.workflows.locks import Kin
 
@@ -309,3 +309,43 @@ def _awaits(row: SessionRow | None, want: Want) -> bool:
         and row.state == "live"  # guard: parked-while-live
         and seen_on(row.seen, want.channel) == want.n - 1  # guard: parked-in-turn
     )
+
+
+STAMPED = Statement(
+    "stamped",
+    f"SELECT {shelves.names(shelves.RUNNING)} FROM running WHERE session = $1 AND channel = $2 AND n = $3"
+    " ORDER BY parcel, lo",
+)
+
+Emptied = Literal["empty", "taken", "ended"]
+
+
+def answer_empty(
+    numbers: Sequence[tuple[UUID, int, int]], now: Instant
+) -> Script[dict[tuple[UUID, int], tuple[Emptied, bool]]]:
+    """Take the numbers (session, channel, n) of exchanges that end without work, unless a claim took them first.
+
+    `taken` means that something may be stamped to answer with; the flag tells whether the session is draining.
+    """
+    sessions = yield from lock_sessions([id for id, _, _ in numbers])
+    emptied: dict[tuple[UUID, int], tuple[Emptied, bool]] = {}
+    for id, channel, n in numbers:
+        emptied[id, channel] = _empty(sessions.get(id), channel, n)
+    yield from touched(sessions, now)
+    return emptied
+
+
+def _empty(row: SessionRow | None, channel: int, n: int) -> tuple[Emptied, bool]:
+    if row is None or not row.live:  # guard: empty-of-live-session
+        return "ended", False
+    draining = row.state == "draining"
+    if seen_on(row.seen, channel) != n - 1:  # guard: empty-in-turn
+        return "taken", draining
+    row.seen, row.dirty = see(row.seen, channel, n), True  # guard: empty-takes-number
+    return "empty", draining
+
+
+def stamped(session: UUID, channel: int, n: int) -> Script[list[Running]]:
+    """All running slices stamped with an exchange: its answer, however often it is asked."""
+    rows: Rows = yield Fetch(STAMPED, (session, channel, n))
+    return [shelves.running(row) for row in rows]

@@ -1,4 +1,4 @@
-"""What is defined: namespaces, queues and lanes, jobs with their versions, triggers and the ledger of their fires."""
+"""Definitions: namespaces, queues, lanes, versions of jobs, calendars, triggers and the ledger of their fires."""
 
 from sqlalchemy import Index
 
@@ -168,4 +168,28 @@ fires = table(
     partial("fires_late", "decided_at", where="decided_at > last + 86400000000"),
     small=True,
     by="last",
+)
+
+
+calendars = table(
+    "calendars",
+    key("namespace", INT),
+    key("name", TEXT),
+    key("version", INT),
+    col("definition", TEXT),
+    col("description", TEXT, "''"),
+    col("valid_from", BIG),
+    opt("valid_to", BIG),  # when the next version took its place, or it was deleted
+    partial("calendars_present", "namespace", "name", where="valid_to IS NULL", unique=True),
+)
+
+# Rows of triggers that have not ended: a change of a calendar finds whose timers to look at.
+calendar_triggers = table(
+    "calendar_triggers",
+    key("namespace", INT),
+    key("calendar", TEXT),
+    key("trigger_id", ID),
+    col("outside", TEXT),  # what becomes of its fires while the calendar is closed
+    Index("calendar_triggers_trigger", "trigger_id"),
+    small=True,
 )

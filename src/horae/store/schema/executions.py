@@ -1,4 +1,4 @@
-"""What is asked for and what became of it: parcels, the four shelves, and what lies beside them."""
+"""Executions: parcels, the four shelves, signals, deduplication, and other rows that belong to an execution."""
 
 from typing import Any
 
@@ -310,4 +310,45 @@ dependency_fires = table(
     col("cause", TEXT),
     Index("dependency_fires_job", "job", "at", "execution"),
     small=True,
+)
+
+
+meetings = table(
+    "meetings",
+    key("job", ID),
+    key("kind", TEXT),  # unique, debounce, batch or cache
+    key("key", TEXT),
+    col("execution", ID),
+    col("opened_at", BIG),
+    opt("until", BIG),  # of a key that is given for a span; others hold as long as their execution stands so
+    opt("span", BIG),  # how long a result is remembered
+    col("count", INT),  # submissions that the execution has taken in
+    partial("meetings_until", "until", where="until IS NOT NULL"),
+    small=True,
+)
+
+
+# One for each step that waits: of a durable execution, or of the workflow that this execution runs.
+awaits = table(
+    "awaits",
+    key("parcel", ID),
+    key("item", INT),
+    key("step", TEXT),
+    col("name", TEXT),  # of the signal
+    opt("filter", TEXT),
+    opt("deadline", BIG),
+    col("at", BIG),
+    small=True,
+)
+
+signals = table(
+    "signals",
+    key("parcel", ID),
+    key("item", INT),
+    key("id", ID),
+    col("name", TEXT),
+    col("payload", BYTES),
+    col("seq", INT),  # their order
+    opt("taken_by", TEXT),  # the step that it was delivered to
+    col("at", BIG),
 )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 from uuid import UUID
 
+import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
@@ -14,7 +15,7 @@ from horae.model.workflows.decisions.waits import approvals_before, may_answer
 from horae.store.base.deferred import Deferred
 from horae.store.executions.durable.signal_rows import COUNT, SENT, SIGNALS
 from horae.store.executions.durable.signals import Sent
-from horae.store.script import Fetch, Insert, Script
+from horae.store.script import Fetch, Insert, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId, Started
 from horae.store.workflows import locks as flow_locks
 from horae.store.workflows import rows as flow_rows
@@ -131,3 +132,40 @@ def _board(execution: UUID, new_id: NewId, now: Instant, done: Started) -> Scrip
     board = Board(Deferred(), new_id, now, done)
     yield from board.load([execution])
     return board
+
+
+OPEN = Statement(
+    "open_approvals",
+    "SELECT w.at, w.parcel, w.item, w.step, w.wait, f.execution, j.id, j.name FROM flow_waits w"
+    " JOIN flows f ON f.parcel = w.parcel AND f.item = w.item JOIN jobs j ON j.id = f.job"
+    " WHERE w.namespace = $1 AND w.kind = 'approval' AND (w.at, w.parcel, w.item, w.step) > ($2, $3, $4, $5)"
+    " ORDER BY w.at, w.parcel, w.item, w.step LIMIT $6",
+)
+Place = tuple[Instant, UUID, int, str]
+
+
+class Asked(Struct, frozen=True):
+    """A step that waits for a word."""
+
+    place: Place
+    execution: UUID
+    job: UUID
+    job_name: str
+    approval: Approval
+
+    @property
+    def at(self) -> Instant:
+        return self.place[0]
+
+    @property
+    def step(self) -> str:
+        return self.place[3]
+
+
+def asked(namespace: int, after: Place, limit: int) -> Script[list[Asked]]:
+    """Those after a place."""
+    rows = yield Fetch(OPEN, (namespace, *after, limit))
+    return [
+        Asked((row[0], row[1], row[2], row[3]), row[5], row[6], row[7], msgspec.json.decode(row[4], type=Approval))
+        for row in rows
+    ]

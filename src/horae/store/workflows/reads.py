@@ -1,6 +1,6 @@
 """Reading workflows for people: all of one, by a few statements whatever its steps have fanned out to."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 import msgspec
@@ -9,17 +9,19 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.definitions.job import Spec
+from horae.model.executions.parcel import extras_of
+from horae.model.executions.settle import timing_of
 from horae.model.workflows.decisions.flow import StepRow
 from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.values import Wait, Workflow
 from horae.store.base.shelves import ITEM
 from horae.store.definitions.jobs import definitions
-from horae.store.script import Among, ForEach, Script, Statement
+from horae.store.executions.beginnings import BEGAN
+from horae.store.script import Among, Fetch, ForEach, Script, Statement
 from horae.store.workflows import rows as flow_rows
-from horae.store.workflows import times as flow_times
 from horae.store.workflows import waits as flow_waits
 from horae.store.workflows.course import digest_of, plan_by, plans_of
-from horae.store.workflows.rows import Held, Pinned
+from horae.store.workflows.rows import Held, Pinned, Place
 
 VERSIONS = Statement("present_versions", "SELECT id, version FROM jobs WHERE id = ANY($1)")
 NAMES = Statement("names_of_jobs", "SELECT id, name FROM jobs WHERE id = ANY($1)")
@@ -56,7 +58,7 @@ def whole(execution: UUID) -> Script[Whole | None]:
     jobs = {held.flow.job, *(pin.job for _, pin in steps if pin is not None)}
     names: dict[UUID, str] = dict((yield Among(NAMES, sorted(jobs))))
     waits = yield from _waits(held, steps)
-    starts = yield from flow_times.starts_of(execution, held.place, (row for row, _ in steps))
+    starts = yield from starts_of(execution, held.place, (row for row, _ in steps))
     return Whole(held, plans[held.digest], steps, names, waits, starts)
 
 
@@ -73,3 +75,80 @@ def _waits(held: Held, steps: Iterable[Pinned]) -> Script[dict[str, Wait]]:
     if not any(row.state == "waiting" for row, _ in steps):
         return {}
     return {step: wait for step, _, _, wait in (yield from flow_waits.waits_of(held.place))}
+
+
+MOST_PARCELS = 1_000  # of a workflow among which the first runs of its loops are looked for
+_LAST = "SELECT max(x.lo) FROM {shelf} x WHERE x.parcel = given.parcel AND x.lo <= given.item"
+# Suspended executions and workflows are remembered by their first start; attempts before the last one by their own.
+OF_CHILDREN = Statement(
+    "starts_of_children",
+    "SELECT given.parcel, given.item, coalesce((SELECT s.at FROM steps s WHERE s.parcel = given.parcel"
+    f" AND s.item = given.item AND s.name = '{BEGAN}'), (SELECT f.began_at FROM flows f WHERE f.parcel = given.parcel"
+    " AND f.item = given.item), (SELECT min(a.started_at) FROM attempts a WHERE a.parcel = given.parcel"
+    " AND a.lo <= given.item AND a.hi > given.item), r.started_at, r.granted_at),"
+    " h.lo, h.started_at, h.completed_at, h.timings FROM given"
+    f" LEFT JOIN running r ON r.parcel = given.parcel AND r.lo = ({_LAST.format(shelf='running')})"
+    " AND r.hi > given.item"
+    f" LEFT JOIN history h ON h.parcel = given.parcel AND h.lo = ({_LAST.format(shelf='history')})"
+    " AND h.hi > given.item",
+)
+OF_FANS = Statement(
+    "starts_of_fans",
+    "SELECT c.step, min(h.started_at) FROM flow_parcels c JOIN history h ON h.parcel = c.child"
+    " WHERE c.parcel = $1 AND c.item = $2 AND NOT c.taken GROUP BY c.step"
+    " UNION ALL SELECT c.step, min(coalesce(r.started_at, r.granted_at)) FROM flow_parcels c"
+    " JOIN running r ON r.parcel = c.child WHERE c.parcel = $1 AND c.item = $2 AND NOT c.taken GROUP BY c.step",
+)
+FIRST_CHILDREN = Statement(
+    "first_children", "SELECT p.id, p.n, p.extras FROM parcels p WHERE p.parent = $1 ORDER BY p.id LIMIT $2"
+)
+
+
+def starts_of(execution: UUID, place: Place, rows: Iterable[StepRow]) -> Script[dict[str, Instant | None]]:
+    """Return when each step first began to run: None for a step that waits for a worker, or ended without one.
+
+    Steps that need no worker, and those whose executions nothing is known of any more, are left out.
+    """
+    rows = [row for row in rows if row.execution is not None]
+    children = {row.step: row.execution for row in rows if not row.total}
+    if any(row.iteration for row in rows):
+        children |= yield from _first_runs(execution, {row.step for row in rows if row.iteration})
+    found: dict[str, Instant | None] = {}
+    if any(row.total for row in rows):
+        for step, at in (yield Fetch(OF_FANS, place)):
+            starts = [one for one in (at, found.get(step)) if one is not None]
+            found[step] = min(starts, default=None)
+    asked = {(parcel_of(id), index_of(id)): step for step, id in children.items() if id is not None}
+    if not asked:
+        return found
+    for parcel, item, first, lo, started_at, completed_at, timings in (yield ForEach(OF_CHILDREN, ITEM, list(asked))):
+        ended = None if lo is None else timing_of(timings, item - lo, started_at, completed_at)[0]
+        starts = [at for at in (first, ended) if at is not None]
+        if starts or lo is not None:
+            found[asked[parcel, item]] = min(starts, default=None)
+    return found
+
+
+def _first_runs(execution: UUID, loops: set[str]) -> Script[dict[str, UUID | None]]:
+    """The first runs of loops: a step's row knows the latest one."""
+    found: dict[str, UUID | None] = {}
+    for parcel, count, extras in (yield Fetch(FIRST_CHILDREN, (execution, MOST_PARCELS))):
+        for item, extra in enumerate(extras_of(extras, 0, count)):
+            if extra.step in loops:
+                found.setdefault(extra.step, execution_id(parcel, item))
+    return found
+
+
+STATES = Statement(
+    "step_states",
+    "SELECT s.parcel, s.item, s.step, s.state FROM given JOIN flow_steps s ON s.parcel = given.parcel"
+    " AND s.item = given.item",
+)
+
+
+def states_of(places: Sequence[Place]) -> Script[dict[Place, dict[str, str]]]:
+    """Return the state of each step by name, for executions beside one another; other executions have no steps."""
+    found: dict[Place, dict[str, str]] = {place: {} for place in places}
+    for parcel, item, step, state in (yield ForEach(STATES, ITEM, list(found))):
+        found[parcel, item][step] = state
+    return found

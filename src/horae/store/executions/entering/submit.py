@@ -4,9 +4,10 @@ Order: keys first, sorted, ON CONFLICT DO NOTHING; losers are answered with what
 their indexes and form parcels. Everything that can be refused was refused before.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
+import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
@@ -20,6 +21,8 @@ from horae.model.executions.submission import (
     Asked,
     NewLot,
     Receipt,
+    Repeated,
+    Reused,
     Submission,
     Submitted,
     UniqueKey,
@@ -28,10 +31,9 @@ from horae.store.admission import quotas
 from horae.store.executions.deduplication import meetings
 from horae.store.executions.entering.placing import NOBODY, place
 from horae.store.executions.entering.repeats import known_requests, remember
-from horae.store.executions.entering.restating import as_they_stand
 from horae.store.executions.entering.unique import name_keys, take_keys
 from horae.store.executions.parcels import enter_parcels, put_parcels
-from horae.store.executions.standing import Piece
+from horae.store.executions.standing import Piece, pieces, standing
 from horae.store.script import ForEach, Insert, Script, Statement
 from horae.store.triggers.dependencies import waits
 from horae.store.triggers.dependencies.starts import Started
@@ -179,3 +181,52 @@ def _stands(version: int, rolling: int | None, current: tuple[int, int | None] |
     if current is None or current[1] != rolling:  # guard: submit-sees-rollout
         return False
     return rolling is not None or version == current[0]
+
+
+NOTHING: Mapping[UUID, Sequence[Piece]] = {}
+
+
+def as_they_stand(
+    answers: dict[int, Answered], held: Collection[UUID] = (), known: Mapping[UUID, Sequence[Piece]] = NOTHING
+) -> Script[dict[int, Answered]]:
+    """What was accepted before may have gone on since: such receipts say how their executions stand now.
+
+    So do those of parcels that were `held`: of what waits for others some may go on at once. Where it is `known` how
+    the items of a parcel stand, nothing is read.
+    """
+    old = [r for answer in answers.values() for r in _receipts_of(answer) if _is_old(r, answer, held)]
+    if not old:
+        return answers
+    ranges = [(parcel_of(r.execution_id), index_of(r.execution_id), index_of(r.execution_id) + r.count) for r in old]
+    unknown = [one for one in ranges if one[0] not in known]
+    read = iter((yield from standing(unknown)) if unknown else ())
+    found = iter([list(pieces(lo, hi, known[id])) if id in known else next(read) for id, lo, hi in ranges])
+
+    def restated(answer: Answered) -> list[Receipt]:
+        told = ((r, next(found)) if _is_old(r, answer, held) else (r, None) for r in _receipts_of(answer))
+        return [receipt for r, stands in told for receipt in ([r] if stands is None else _in_pieces(r, stands))]
+
+    return {
+        i: answer if isinstance(answer, Reused) else Repeated(new) if isinstance(answer, Repeated) else new
+        for i, answer in answers.items()
+        for new in [restated(answer)]
+    }
+
+
+def _receipts_of(answer: Answered) -> list[Receipt]:
+    return [] if isinstance(answer, Reused) else answer.answer if isinstance(answer, Repeated) else answer
+
+
+def _is_old(receipt: Receipt, answer: object, held: Collection[UUID]) -> bool:
+    if receipt.deduplicated or isinstance(answer, Repeated):
+        return True
+    return bool(held) and parcel_of(receipt.execution_id) in held
+
+
+def _in_pieces(receipt: Receipt, stands: Sequence[Piece]) -> list[Receipt]:
+    """A lot is told in pieces where its executions stand apart."""
+    parcel = parcel_of(receipt.execution_id)
+    return [
+        msgspec.structs.replace(receipt, execution_id=execution_id(parcel, lo), state=state, count=hi - lo)
+        for lo, hi, state in stands
+    ]

@@ -1,4 +1,4 @@
-"""How a database would run an op: for tests that hold plans to their indexes, and for `doctor`."""
+"""How a database would run an op, so that tests hold plans to their indexes."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Workflows under way: one row for each, one for each of its steps, and the parcels of what its steps fan out to.
+"""Workflows under way: rows for each workflow, step and waiting step, and the parcels of steps that fan out.
 
 The row of the root is the lock of all that lies below it. All go with the parcel of their parent execution.
 """
@@ -86,5 +86,34 @@ flow_parcels = table(
     col("count", INT),
     col("taken", BOOL, "false"),  # children of another workflow, whose items a rerun took over
     partial("flow_parcels_taken", "child", where="taken"),
+    small=True,
+)
+
+
+flow_waits = table(
+    "flow_waits",
+    key("parcel", ID),
+    key("item", INT),
+    key("step", TEXT),
+    col("namespace", INT),
+    col("kind", TEXT),  # event, signal, approval or callback
+    col("name", TEXT),  # of the event or the signal
+    col("wait", TEXT),  # all of it, with its texts filled in
+    opt("remind_at", BIG),
+    col("at", BIG),
+    partial("flow_waits_event", "namespace", "name", where="kind = 'event'"),
+    partial("flow_waits_approval", "namespace", "at", where="kind = 'approval'"),
+    partial("flow_waits_remind_at", "remind_at", where="remind_at IS NOT NULL"),
+)
+
+# Events that a step listened to when they came.
+flow_news = table(
+    "flow_news",
+    key("parcel", ID),
+    key("item", INT),
+    key("step", TEXT),
+    key("event", ID),
+    col("told", BYTES),  # the event, as filters see it
+    col("at", BIG),
     small=True,
 )

@@ -1,4 +1,4 @@
-"""Who may come in: keys, sign-ins and cookies."""
+"""Keys, sign-ins, cookies, and sealed secrets of namespaces."""
 
 from horae.store.schema.columns import BIG, BYTES, INT, TEXT, col, key, opt, table
 
@@ -48,4 +48,15 @@ enrolments = table(
 
 cookies = table(
     "cookies", key("hash", BYTES), col("key_id", TEXT), col("csrf", TEXT), col("created_at", BIG), col("until", BIG)
+)
+
+
+secrets = table(
+    "secrets",
+    key("namespace", INT),
+    key("name", TEXT),
+    col("version", INT),  # counts the values it has had
+    col("sealed", BYTES),
+    col("created_at", BIG),
+    col("updated_at", BIG),
 )
