@@ -55,13 +55,13 @@ class Filler:
 
     async def _submit(self, count: int, per_parcel: int) -> None:
         """Lots whose due instants differ never share a parcel."""
-        stored = await self._node.directory.job(DEFAULT_NAMESPACE, JOB)
+        stored = await self._node.base.directory.job(DEFAULT_NAMESPACE, JOB)
         spec, now = stored.job.spec, self._node.env.now()
         envelope = Envelope(
             namespace=DEFAULT_NAMESPACE, job=stored.job.id, version=stored.job.version, queue=stored.queue,
             lane=stored.lane, priority=spec.priority, due_at=now,
         )  # fmt: skip
-        lead = self._node.directory.lead(stored.queue, spec.priority, stored.job.id)
+        lead = self._node.base.directory.lead(stored.queue, spec.priority, stored.job.id)
         lots = [
             NewLot(
                 envelope=structs.replace(envelope, due_at=now - i), rank_lead=lead, extra=Extra(origin="submit"),
@@ -71,8 +71,8 @@ class Filler:
         ]  # fmt: skip
         self._number += count
         done = await self._node.store.submit([Submission(executions=lots)])
-        self._node.submitter.on_parcels(done.parcels)
-        self._node.hints.tell(Hint(lanes=done.lanes))
+        self._node.base.parcels.keep(done.parcels)
+        self._node.base.hints.tell(Hint(lanes=done.lanes))
 
     async def _work(self, count: int) -> list[UUID]:
         """Claim and report until so many have ended; an execution of each slice."""
@@ -127,7 +127,7 @@ async def filling(env: Env, url: str) -> AsyncIterator[Filler]:
     try:
         await node.start({"api", "gateway"})
         for definition in app.definitions():
-            await node.jobs.put(DEFAULT_NAMESPACE, definition)
+            await node.definitions.jobs.put(DEFAULT_NAMESPACE, definition)
         filler = Filler(node)
         yield filler
         await filler.leave()

@@ -83,10 +83,10 @@ async def claiming(source: Source, size: Size, *, fair: bool) -> AsyncIterator[C
         try:
             await node.start({"api", "gateway"})
             for definition in app.definitions():
-                await node.jobs.put(DEFAULT_NAMESPACE, definition)
+                await node.definitions.jobs.put(DEFAULT_NAMESPACE, definition)
             if fair:
                 policy = {"kind": "fair", "by": "${params.tenant}"}
-                await node.queues.put(DEFAULT_NAMESPACE, QUEUE, {"policy": policy})
+                await node.admission.queues.put(DEFAULT_NAMESPACE, QUEUE, {"policy": policy})
             presence = Register(
                 protocol=PROTOCOL,
                 worker="bench",

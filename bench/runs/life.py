@@ -100,9 +100,9 @@ class Life:
         await self._submit()
         asked = self._next()
         reply, views = await self._claim(asked)
-        known = await self._node.gateway.sessions.get(DEFAULT_NAMESPACE, self._session.id)
+        known = await self._node.fleet.sessions.get(DEFAULT_NAMESPACE, self._session.id)
         with self._timed("server: encode answer"):
-            encoded = await self._node.gateway.answers.encode(reply.granted, known.session)
+            encoded = await self._node.fleet.answers.encode(reply.granted, known.session)
         with self._timed("worker: decode answer"):
             answer = self._answer.decode(encoded)
         with self._timed("worker: take in"):
@@ -115,7 +115,7 @@ class Life:
         with self._timed("server: decode report"):
             report = self._exchange.decode(up)
         with self._timed("store: settle +"):
-            await self._store.exchange([self._head(report)], views, frozenset(), self._node.directory.policies)
+            await self._store.exchange([self._head(report)], views, frozenset(), self._node.base.directory.policies)
         self._session.answered(told, Answer(now=self._node.env.now()), self._node.env.clock.monotonic())
         await self._heartbeat()
 
@@ -132,11 +132,11 @@ class Life:
             place(lots, {}, self._node.env.new_id, now)
         with self._timed("store: submit +"):
             done = await self._store.submit([Submission(executions=[lot]) for lot in lots])
-        self._node.gateway.answers.parcels.keep(done.parcels)
+        self._node.fleet.answers.parcels.keep(done.parcels)
 
     async def _claim(self, asked: Exchange) -> tuple[Reply, list[LaneView]]:
         views = [LaneView(lane=self._stored.lane, mean=float(self._shape.per_parcel))]
-        policies = self._node.directory.policies
+        policies = self._node.base.directory.policies
         with self._timed("store: claim +"):
             done = await self._store.exchange([self._head(asked)], views, frozenset(), policies)
         granted = sum(s.hi - s.lo for s in done.replies[0].granted)
@@ -184,7 +184,7 @@ class Life:
             namespace=DEFAULT_NAMESPACE, job=self._stored.job.id, version=self._stored.job.version,
             queue=self._stored.queue, lane=self._stored.lane, priority=spec.priority, due_at=0,
         )  # fmt: skip
-        lead = self._node.directory.lead(self._stored.queue, spec.priority, self._stored.job.id)
+        lead = self._node.base.directory.lead(self._stored.queue, spec.priority, self._stored.job.id)
         for _ in range(self._shape.parcels):
             items = [b'{"i":%d}' % i for i in range(self._shape.per_parcel)]
             yield NewLot(envelope=envelope, rank_lead=lead, items=items, extra=Extra(origin="submit"))
@@ -207,8 +207,8 @@ async def living(env: Env, url: str, shape: Shape) -> AsyncIterator[Life]:
     try:
         await node.prepare()
         for definition in app.definitions():
-            await node.jobs.put(DEFAULT_NAMESPACE, definition)
-        stored = await node.directory.job(DEFAULT_NAMESPACE, JOB)
+            await node.definitions.jobs.put(DEFAULT_NAMESPACE, definition)
+        stored = await node.base.directory.job(DEFAULT_NAMESPACE, JOB)
         presence = Register(
             protocol=PROTOCOL, worker="bench", concurrency=shape.size, functions=[Function(name=JOB)]
         )  # fmt: skip

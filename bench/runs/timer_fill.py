@@ -127,8 +127,8 @@ async def filling_timers(env: Env, url: str) -> AsyncIterator[TimerFiller]:
     try:
         await node.prepare()
         for definition in app.definitions():
-            await node.jobs.put(DEFAULT_NAMESPACE, definition)
-        yield TimerFiller(node, await node.directory.job(DEFAULT_NAMESPACE, TEMPLATE))
+            await node.definitions.jobs.put(DEFAULT_NAMESPACE, definition)
+        yield TimerFiller(node, await node.base.directory.job(DEFAULT_NAMESPACE, TEMPLATE))
     finally:
         await node.stop()
 

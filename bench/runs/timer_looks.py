@@ -59,8 +59,8 @@ async def look(env: Env, url: str, since: Instant) -> Looked:
     node = await Node.open(env, url, owner="(horae bench)")
     try:
         await node.prepare()
-        noop = await node.directory.job(DEFAULT_NAMESPACE, TEMPLATE)
-        lead = node.directory.lead(noop.queue, noop.job.spec.priority, noop.job.id)
+        noop = await node.base.directory.job(DEFAULT_NAMESPACE, TEMPLATE)
+        lead = node.base.directory.lead(noop.queue, noop.job.spec.priority, noop.job.id)
         await node.store.write(one(FORGET, env.now() + HOUR))
         batches = await node.store.read(one(FIRED, since - SECOND))
         if not batches:

@@ -57,14 +57,14 @@ class Trial:
 
     async def queue(self, name: str, **definition: Any) -> None:
         """Define a queue."""
-        await self.node.queues.put(DEFAULT_NAMESPACE, name, definition)
+        await self.node.admission.queues.put(DEFAULT_NAMESPACE, name, definition)
 
     async def job(self, name: str, queue: str, **definition: Any) -> None:
         """Define a job; its executions take as many microseconds as their param `takes` says."""
         body = {"name": name, "command": ["true"], "queue": queue, **definition}
-        view, _ = await self.node.jobs.put(DEFAULT_NAMESPACE, body)
+        view, _ = await self.node.definitions.jobs.put(DEFAULT_NAMESPACE, body)
         self._names[view.job_id] = name
-        await self.node.directory.load()
+        await self.node.base.directory.load()
 
     def submit(self, at: Instant, job: str, takes: Micros, **how: Any) -> None:
         """Let one execution come at an instant."""
@@ -109,7 +109,7 @@ class Trial:
                 await self.node.submitter.submit_lot(DEFAULT_NAMESPACE, requests[0], items, origin="submit")
         if self.now >= self._looked + STEP:
             self._looked = self.now
-            for service in (self.node.directory, self.node.directory.fair, self.node.reranker):
+            for service in (self.node.base.directory, self.node.base.directory.fair, self.node.admission.reranker):
                 await service.step()
 
     async def _exchange(self) -> None:

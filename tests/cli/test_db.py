@@ -116,15 +116,15 @@ async def opened(url: str) -> Node:
 async def with_a_job(url: str) -> None:
     node = await opened(url)
     body = {"name": "nightly", "command": "true", "schedule": {"every": "1h"}}
-    await node.jobs.create(await default(node), body)
+    await node.definitions.jobs.create(await default(node), body)
     await node.stop()
 
 
 async def resumed_job(url: str) -> tuple[str, str, str | None, str]:
     node = await opened(url)
     namespace = await default(node)
-    shown = await node.jobs.get(namespace, "nightly")
-    resumed = await node.jobs.resume(namespace, "nightly")
+    shown = await node.definitions.jobs.get(namespace, "nightly")
+    resumed = await node.definitions.jobs.resume(namespace, "nightly")
     await node.stop()
     return shown.state, shown.auto_paused.reason, shown.next_fire_at, resumed.state
 

@@ -16,6 +16,7 @@ from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.errors import StoreUnavailable, Unauthorized
+from horae.features.alerts.part import AlertsPart
 from horae.store.checkup import Facts
 from tests.cli.fake_api import FakeApi, page, run
 
@@ -229,9 +230,9 @@ def test_offline_it_looks_with_the_key_that_the_settings_name(tmp_path, monkeypa
     async def seal() -> None:
         node = await Node.open(system_env(), "sqlite:///horae.db", EngineSettings(master_keys=FIRST))
         await node.prepare()
-        await node.secrets.put(1, "token", "not to be told")
-        await node.alerts.channels.create(1, {"name": "ops", "kind": "webhook", "url": "https://horae.test/"})
-        assert (await node.sealing_check.look()).opened == 2
+        await node.base.secrets.put(1, "token", "not to be told")
+        await node.part(AlertsPart).channels.create(1, {"name": "ops", "kind": "webhook", "url": "https://horae.test/"})
+        assert (await node.tenancy.sealed_kinds.look()).opened == 2
         await node.stop()
 
     asyncio.run(seal())

@@ -7,6 +7,7 @@ from horae.client.embedded import EmbeddedTransport
 from horae.client.transport.calls import Patience
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock, virtual_env
+from horae.features.backfills.part import BackfillsPart
 from horae.server.app import Application
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
@@ -42,7 +43,7 @@ async def test_a_backfill_is_planned_made_followed_and_audited():
 
         worker = await World(driver, env).worker()
         for _ in range(5):
-            await node.backfiller.step()
+            await node.part(BackfillsPart).backfiller.step()
             for slice in await worker.claim(10):
                 await worker.report(success(slice))
         done = await client.backfills.wait(made.id)

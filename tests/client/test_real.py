@@ -35,10 +35,10 @@ def jobs_of(client: Client | None = None) -> App:
 @asynccontextmanager
 async def working(node: Node):
     """A worker on the node, and its jobs defined."""
-    await node.keys.ensure_admin_key(KEY)
+    await node.tenancy.keys.ensure_admin_key(KEY)
     app = jobs_of()
     for document in app.definitions():
-        await node.jobs.put(1, document)
+        await node.definitions.jobs.put(1, document)
     worker = Worker(node.env, Settings(name="w"), InsideTransport(node), app)
     running = asyncio.ensure_future(worker.run())
     yield

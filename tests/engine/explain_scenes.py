@@ -122,7 +122,7 @@ async def rate(stage: Stage) -> Played:
 
 
 async def queue_limit(stage: Stage) -> Played:
-    await stage.node.queues.put(NAMESPACE, "default", {"concurrency": 1})
+    await stage.node.admission.queues.put(NAMESPACE, "default", {"concurrency": 1})
     await stage.job()
     worker = await stage.worker(slots=2)
     assert await stage.starts(await stage.submit())
@@ -135,7 +135,7 @@ async def queue_limit(stage: Stage) -> Played:
 
 
 async def namespace_limit(stage: Stage) -> Played:
-    await stage.node.quotas.put(NAMESPACE, "default", {"startsPerSecond": 0.1})
+    await stage.node.admission.quotas.put(NAMESPACE, "default", {"startsPerSecond": 0.1})
     await stage.job()
     await stage.worker(slots=2)
     assert await stage.starts(await stage.submit())
@@ -147,12 +147,12 @@ async def namespace_limit(stage: Stage) -> Played:
 async def paused(stage: Stage) -> Played:
     await stage.job()
     await stage.worker()
-    await stage.node.jobs.pause(NAMESPACE, "job")
+    await stage.node.definitions.jobs.pause(NAMESPACE, "job")
     await stage.look()
     id = await stage.submit()
 
     async def resume(blocker: BlockerView) -> None:
-        await stage.node.jobs.resume(NAMESPACE, blocker.details["job"])
+        await stage.node.definitions.jobs.resume(NAMESPACE, blocker.details["job"])
 
     return Played(id, resume)
 
@@ -168,7 +168,7 @@ async def circuit(stage: Stage) -> Played:
 
     async def reset(blocker: BlockerView) -> None:
         assert blocker.details["cause"] == "1 of 1 attempts failed within 1m."
-        await stage.node.circuit_breakers.reset(NAMESPACE, blocker.details["job"], by="key:1")
+        await stage.node.admission.circuit_breakers.reset(NAMESPACE, blocker.details["job"], by="key:1")
 
     return Played(id, reset)
 
@@ -176,12 +176,12 @@ async def circuit(stage: Stage) -> Played:
 async def queue_paused(stage: Stage) -> Played:
     await stage.job()
     await stage.worker()
-    await stage.node.holds.pause(NAMESPACE, "default", "broken", False, "key:1")
+    await stage.node.admission.holds.pause(NAMESPACE, "default", "broken", False, "key:1")
     id = await stage.submit()
 
     async def resume(blocker: BlockerView) -> None:
         assert blocker.message == 'The queue "default" is paused (broken).'
-        await stage.node.holds.resume(NAMESPACE, blocker.details["queue"], "key:1")
+        await stage.node.admission.holds.resume(NAMESPACE, blocker.details["queue"], "key:1")
 
     return Played(id, resume)
 
@@ -189,11 +189,13 @@ async def queue_paused(stage: Stage) -> Played:
 async def held(stage: Stage) -> Played:
     await stage.job()
     await stage.worker()
-    await stage.node.holds.open(NAMESPACE, "default", Asked(length="30m", reason="deploy"), "key:1")
+    await stage.node.admission.holds.open(NAMESPACE, "default", Asked(length="30m", reason="deploy"), "key:1")
     id = await stage.submit()
 
     async def release(blocker: BlockerView) -> None:
-        await stage.node.holds.release(NAMESPACE, blocker.details["queue"], blocker.details["reason"], "key:1")
+        await stage.node.admission.holds.release(
+            NAMESPACE, blocker.details["queue"], blocker.details["reason"], "key:1"
+        )
 
     return Played(id, release)
 
@@ -344,7 +346,7 @@ async def ahead(stage: Stage) -> Played:
 
 async def share(stage: Stage) -> Played:
     """One slot and two customers: whoever was served is after the other."""
-    await stage.node.queues.put(NAMESPACE, "fair", {"policy": {"kind": "fair", "by": "${params.c}"}})
+    await stage.node.admission.queues.put(NAMESPACE, "fair", {"policy": {"kind": "fair", "by": "${params.c}"}})
     await stage.job(queue="fair")
     worker = await stage.worker(queues=("fair",))
     ids = []
@@ -389,14 +391,14 @@ async def reserved(stage: Stage) -> Played:
     for _ in range(35):
         await stage.pass_time()
         await worker.ask()
-        await stage.node.reserver.step()
+        await stage.node.admission.reserver.step()
     id = await stage.submit()
 
     async def serve(blocker: BlockerView) -> None:
         assert blocker.details["workers"] == ["w0"]
         await worker.end()
         assert await stage.starts(big)
-        await stage.node.reserver.step()
+        await stage.node.admission.reserver.step()
         await worker.end()
 
     return Played(id, serve)
@@ -406,15 +408,15 @@ async def workflow_paused(stage: Stage) -> Played:
     await stage.job()
     await stage.worker()
     steps = [{"name": "a", "job": "job"}]
-    await stage.node.jobs.create(NAMESPACE, {"name": "flow", "workflow": {"steps": steps}})
+    await stage.node.definitions.jobs.create(NAMESPACE, {"name": "flow", "workflow": {"steps": steps}})
     await stage.look()
     flow = await stage.submit("flow")
     await stage.look()
     ((id,),) = await stage.world.rows("SELECT execution FROM flow_steps")
-    await stage.node.graphs.pause(NAMESPACE, flow)
+    await stage.node.workflows.graphs.pause(NAMESPACE, flow)
 
     async def resume(blocker: BlockerView) -> None:
-        await stage.node.graphs.resume(NAMESPACE, blocker.details["execution"])
+        await stage.node.workflows.graphs.resume(NAMESPACE, blocker.details["execution"])
 
     return Played(id, resume)
 

@@ -55,7 +55,7 @@ class Stage:
         self.workers: list[Worker] = []
 
     async def job(self, name: str = "job", **more: Any) -> UUID:
-        made = await self.node.jobs.create(NAMESPACE, {"name": name, "command": "true", **more})
+        made = await self.node.definitions.jobs.create(NAMESPACE, {"name": name, "command": "true", **more})
         await self.look()
         return made.job_id
 
@@ -74,7 +74,7 @@ class Stage:
 
     async def look(self) -> None:
         """Every service looks once."""
-        await self.node.directory.load()
+        await self.node.base.directory.load()
         for service in self.node.services({"scheduler"}):
             await service.step()
 
@@ -89,7 +89,7 @@ class Stage:
         return [execution_id(row[0], 0) for row in rows]
 
     async def explain(self, id: UUID) -> ExplanationView:
-        return await self.node.explainer.execution(NAMESPACE, id)
+        return await self.node.work.explainer.execution(NAMESPACE, id)
 
     async def blockers(self, id: UUID) -> dict[str, BlockerView]:
         return {blocker.gate: blocker for blocker in (await self.explain(id)).blockers}

@@ -19,10 +19,13 @@ async def test_reads_are_answered_while_a_file_is_written(tmp_path: Path):
     node = Node(env, Store(driver, env), EngineSettings())
     jobs = [{"name": f"job-{n}", "command": "x"} for n in range(300)]
     try:
-        applying = asyncio.create_task(node.applying.apply(NAMESPACE, Documents(jobs=jobs)))
+        applying = asyncio.create_task(node.definitions.applying.apply(NAMESPACE, Documents(jobs=jobs)))
         answers = 0
         while not applying.done():
-            assert len((await node.jobs.list(NAMESPACE, limit=500)).items) in (0, len(jobs))  # all of them or none
+            assert len((await node.definitions.jobs.list(NAMESPACE, limit=500)).items) in (
+                0,
+                len(jobs),
+            )  # all of them or none
             answers += not applying.done()
             await asyncio.sleep(0)
         assert len((await applying).items) == len(jobs)

@@ -15,8 +15,10 @@ from horae.errors import Busy
 from horae.features.archive.engine import archiver as archiving
 from horae.features.archive.engine import reader as reading
 from horae.features.archive.engine import writing
+from horae.features.archive.part import ArchivePart
 from horae.features.artifacts.store import artifacts
 from horae.features.erasure.model import Which
+from horae.features.erasure.part import ErasurePart
 from horae.model.base.ids import parcel_of
 from horae.model.fleet.protocol import Submit
 from horae.model.tenancy.principal import LOCAL
@@ -42,19 +44,19 @@ async def ended(node: Node, *customers: str, parent: UUID | None = None) -> list
     wanted = [Submit(job="report", params=params, delay=3600 * SECOND) for params in given]
     receipts = await node.submitter.submit(1, wanted, origin="submit", parent=parent)
     for receipt in receipts:
-        await node.executions.cancel(1, receipt.execution_id)
+        await node.work.executions.cancel(1, receipt.execution_id)
     return [str(receipt.execution_id) for receipt in receipts]
 
 
 async def archive_all(node: Node, which: object = True) -> None:
-    await node.namespaces.edit(LOCAL, "default", {"archive": which})
+    await node.tenancy.namespaces.edit(LOCAL, "default", {"archive": which})
 
 
 async def round_of(node: Node) -> None:
-    while not await node.archiver.step():
+    while not await node.part(ArchivePart).archiver.step():
         pass
-    node.archiver._walk_at.clear()
-    node.archiver._again_at = 0.0
+    node.part(ArchivePart).archiver._walk_at.clear()
+    node.part(ArchivePart).archiver._again_at = 0.0
 
 
 async def test_a_file_is_written_and_read_in_bounded_pieces(node: Node, monkeypatch):
@@ -63,7 +65,7 @@ async def test_a_file_is_written_and_read_in_bounded_pieces(node: Node, monkeypa
     monkeypatch.setattr(writing.reads, "by_ids", lambda some: read.append(len(some)) or by_ids(some))
     monkeypatch.setattr(writing, "MOST_BYTES", 25_000)
     monkeypatch.setattr(reading, "MOST_BYTES", 25_000)
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     ids = []
     for _ in range(5):
@@ -74,7 +76,7 @@ async def test_a_file_is_written_and_read_in_bounded_pieces(node: Node, monkeypa
 
     pages, cursor = [], None
     while not pages or cursor is not None:
-        page = await node.archive.list(1, cursor=cursor)
+        page = await node.part(ArchivePart).reader.list(1, cursor=cursor)
         pages.append([str(one.execution_id) for one in page.items])
         cursor = page.next_cursor
     assert [id for page in pages for id in page] == sorted(ids, reverse=True)
@@ -86,7 +88,7 @@ async def archived(node: Node, **filters) -> list[str]:
     """All that the archive has, page by page."""
     found, cursor = [], None
     while True:
-        page = await node.archive.list(1, limit=2, cursor=cursor, **filters)
+        page = await node.part(ArchivePart).reader.list(1, limit=2, cursor=cursor, **filters)
         found += [str(one.execution_id) for one in page.items]
         cursor = page.next_cursor
         if cursor is None:
@@ -94,17 +96,17 @@ async def archived(node: Node, **filters) -> list[str]:
 
 
 async def live(node: Node) -> list[str]:
-    return [str(one.execution_id) for one in (await node.executions.list(1)).items]
+    return [str(one.execution_id) for one in (await node.work.executions.list(1)).items]
 
 
 async def test_what_is_over_goes_to_a_file_and_is_read_back(node: Node, clock: VirtualClock, tmp_path):
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     old = await ended(node, "ada", "bob", "cleo")
     clock.advance(11 * DAY)
     fresh = await ended(node, "dora")
     await archive_all(node)
 
-    await node.sweeper._forget_executions(node.env.now())
+    await node.work.sweeper._forget_executions(node.env.now())
     assert set(await live(node)) == {*old, *fresh}  # nobody but the archiver lets go of it
     await round_of(node)
 
@@ -112,7 +114,7 @@ async def test_what_is_over_goes_to_a_file_and_is_read_back(node: Node, clock: V
     assert await archived(node) == old[::-1]
     assert await archived(node, job="report", status="cancelled") == old[::-1]
     assert await archived(node, status="failed") == []
-    (one,) = (await node.archive.list(1, limit=1)).items
+    (one,) = (await node.part(ArchivePart).reader.list(1, limit=1)).items
     assert msgspec.json.decode(one.params)["customer"] == "cleo"
     (file,) = (tmp_path / "artifacts" / "archive" / "1").iterdir()
     lines = zlib.decompress(file.read_bytes(), 31).splitlines()
@@ -122,7 +124,7 @@ async def test_what_is_over_goes_to_a_file_and_is_read_back(node: Node, clock: V
 
 
 async def test_only_the_outcomes_that_are_named_are_archived(node: Node, clock: VirtualClock):
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node, ["failed"])
     await ended(node, "ada")
     clock.advance(11 * DAY)
@@ -134,7 +136,7 @@ async def test_only_the_outcomes_that_are_named_are_archived(node: Node, clock: 
 
 
 async def test_a_place_that_is_out_of_order_loses_nothing(node: Node, clock: VirtualClock, monkeypatch):
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada")
     clock.advance(11 * DAY)
@@ -143,7 +145,7 @@ async def test_a_place_that_is_out_of_order_loses_nothing(node: Node, clock: Vir
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(node.archiver._place, "write", broken, raising=False)
+        patched.setattr(node.part(ArchivePart).archiver._place, "write", broken, raising=False)
         await round_of(node)
     assert await live(node) == old
     assert await archived(node) == []
@@ -154,7 +156,7 @@ async def test_a_place_that_is_out_of_order_loses_nothing(node: Node, clock: Vir
 
 
 async def test_what_cannot_be_read_is_not_forgotten(node: Node, clock: VirtualClock, monkeypatch):
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada")
     clock.advance(11 * DAY)
@@ -171,7 +173,7 @@ async def test_what_cannot_be_read_is_not_forgotten(node: Node, clock: VirtualCl
 
 
 async def test_a_server_that_dies_after_the_file_doubles_nothing(node: Node, clock: VirtualClock, monkeypatch):
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada", "bob")
     clock.advance(11 * DAY)
@@ -190,14 +192,14 @@ async def test_a_server_that_dies_after_the_file_doubles_nothing(node: Node, clo
 
 
 async def test_somebodys_data_is_erased_from_files(node: Node, clock: VirtualClock, tmp_path):
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     before = node.env.now()
     old = await ended(node, "ada", "bob")
     clock.advance(11 * DAY)
     await round_of(node)
 
-    done = await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+    done = await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
 
     assert done.erased == 1
     assert await archived(node) == old[::-1]
@@ -205,15 +207,15 @@ async def test_somebodys_data_is_erased_from_files(node: Node, clock: VirtualClo
     content = zlib.decompress(file.read_bytes(), 31)
     assert b"ada" not in content
     assert b"bob" in content
-    assert await node.archive.drop_some(1, before) == (0, False)
-    assert await node.archive.drop_some(1, before + DAY) == (1, False)  # also if it was written later
+    assert await node.part(ArchivePart).reader.drop_some(1, before) == (0, False)
+    assert await node.part(ArchivePart).reader.drop_some(1, before + DAY) == (1, False)  # also if it was written later
     assert await archived(node) == []
     assert not (tmp_path / "artifacts" / "archive" / "1").exists()
 
 
 @pytest.mark.parametrize("lies", ["in a file", "in the store"])
 async def test_what_somebodys_execution_submitted_is_erased_from_files_too(node: Node, clock: VirtualClock, lies: str):
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     wanted = Submit(job="report", params=Raw(b'{"customer":"ada"}'), delay=3600 * SECOND)
     (receipt,) = await node.submitter.submit(1, [wanted], origin="submit")
@@ -221,19 +223,19 @@ async def test_what_somebodys_execution_submitted_is_erased_from_files_too(node:
     (child,) = await ended(node, "letters of ada", parent=parent)
     (below,) = await ended(node, "a letter of ada", parent=UUID(child))
     if lies == "in a file":
-        await node.executions.cancel(1, parent)
+        await node.work.executions.cancel(1, parent)
     clock.advance(11 * DAY)
     await round_of(node)
     assert (str(parent) in await archived(node)) == (lies == "in a file")
     assert below in await archived(node)
     if lies == "in the store":
-        await node.executions.cancel(1, parent)
+        await node.work.executions.cancel(1, parent)
 
-    done = await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+    done = await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
 
     assert done.erased == 3
-    assert all(bytes(one.params) == b'"(erased)"' for one in (await node.archive.list(1)).items)
-    assert (await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)).erased == 0
+    assert all(bytes(one.params) == b'"(erased)"' for one in (await node.part(ArchivePart).reader.list(1)).items)
+    assert (await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)).erased == 0
 
 
 async def damage(tmp_path, how: str) -> str:
@@ -247,7 +249,7 @@ async def damage(tmp_path, how: str) -> str:
 
 async def two_files(node: Node, clock: VirtualClock) -> tuple[list[str], list[str]]:
     """What lies in an older file, and in a newer one."""
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     older = await ended(node, "ada", "bob")
     clock.advance(11 * DAY)
@@ -265,7 +267,7 @@ async def test_a_file_that_is_damaged_is_named_and_hides_none_behind_it(
     older, newer = await two_files(node, clock)
     location = await damage(tmp_path, how)
 
-    page = await node.archive.list(1, limit=100)
+    page = await node.part(ArchivePart).reader.list(1, limit=100)
 
     found = [str(one.execution_id) for one in page.items]
     assert found[-2:] == older[::-1]
@@ -273,7 +275,7 @@ async def test_a_file_that_is_damaged_is_named_and_hides_none_behind_it(
     assert page.next_cursor is None
     (note,) = page.notes
     assert location in note
-    done = await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+    done = await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
     assert done.erased == 1
     assert done.unread_files == [location]
     if how != "gone":
@@ -287,31 +289,31 @@ async def test_a_place_that_does_not_answer_is_told(node: Node, clock: VirtualCl
         raise RuntimeError("connection refused")
         yield
 
-    monkeypatch.setattr(node.archive._place, "read", away, raising=False)
+    monkeypatch.setattr(node.part(ArchivePart).reader._place, "read", away, raising=False)
     with pytest.raises(Busy, match="does not answer"):
-        await node.archive.list(1)
+        await node.part(ArchivePart).reader.list(1)
 
 
 async def test_files_that_cannot_hold_what_is_sought_are_not_opened(node: Node, clock: VirtualClock, monkeypatch):
     older, newer = await two_files(node, clock)
-    await node.jobs.create(1, {"name": "other", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "other", "command": "true"})
     (receipt,) = await node.submitter.submit(1, [Submit(job="other", delay=3600 * SECOND)], origin="submit")
-    await node.executions.cancel(1, receipt.execution_id)
+    await node.work.executions.cancel(1, receipt.execution_id)
     clock.advance(11 * DAY)
     await round_of(node)
-    read, opened = node.archive._place.read, []
+    read, opened = node.part(ArchivePart).reader._place.read, []
 
     def counted(location):
         opened.append(location)
         return read(location)
 
-    monkeypatch.setattr(node.archive._place, "read", counted, raising=False)
+    monkeypatch.setattr(node.part(ArchivePart).reader._place, "read", counted, raising=False)
     assert await archived(node, status="failed") == []
     assert await archived(node, job="nobody") == []
     assert await archived(node, until="2000-01-01T00:00:00Z") == []
     assert opened == []
     assert await archived(node, job="other", status="cancelled") == [str(receipt.execution_id)]
-    other = (await node.jobs.get(1, "other")).job_id
+    other = (await node.definitions.jobs.get(1, "other")).job_id
     assert await archived(node, job=str(other)) == [str(receipt.execution_id)]
     assert len(set(opened)) == 1
     assert len(await archived(node, job="report")) == len(older) + len(newer)
@@ -320,7 +322,7 @@ async def test_files_that_cannot_hold_what_is_sought_are_not_opened(node: Node, 
 async def test_a_place_that_is_full_is_left_alone_for_longer_each_time_and_told(
     node: Node, clock: VirtualClock, tmp_path, monkeypatch
 ):
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada")
     clock.advance(11 * DAY)
@@ -334,16 +336,16 @@ async def test_a_place_that_is_full_is_left_alone_for_longer_each_time_and_told(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(node.archiver._place, "write", full, raising=False)
+        patched.setattr(node.part(ArchivePart).archiver._place, "write", full, raising=False)
         since = node.env.now()
         while len(tries) < 7:
-            assert (await node.archiver.step()) > 0
+            assert (await node.part(ArchivePart).archiver.step()) > 0
             clock.advance(int(archiving.LOOK) * SECOND)
         problem, at = await node.store.read(lambda: sweep.trouble_of("archive"))
     waits = [round(later - earlier) for earlier, later in pairwise(tries)]
     assert waits == [30, 60, 120, 240, 480, 600]
     assert await live(node) == old
-    assert node.archiver.is_failing
+    assert node.part(ArchivePart).archiver.is_failing
     assert "No space left on device" in problem
     assert at == since
     assert not list((tmp_path / "artifacts").rglob("*.gz"))  # half a file fills a full disk up
@@ -352,26 +354,26 @@ async def test_a_place_that_is_full_is_left_alone_for_longer_each_time_and_told(
     clock.advance(int(archiving.WALK) * SECOND)
     await round_of(node)
     assert await archived(node) == old
-    assert not node.archiver.is_failing
+    assert not node.part(ArchivePart).archiver.is_failing
     assert await node.store.read(lambda: sweep.trouble_of("archive")) is None
 
 
 async def test_a_file_that_was_cleared_away_meanwhile_takes_nothing_with_it(
     node: Node, clock: VirtualClock, monkeypatch
 ):
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada")
     clock.advance(11 * DAY)
-    write = node.archiver._place.write
+    write = node.part(ArchivePart).archiver._place.write
 
     async def slowly(location, pieces):
         await write(location, pieces)
-        await node.archive._place.remove(location)  # as litter, by a sweeper that waited long enough
+        await node.part(ArchivePart).reader._place.remove(location)  # as litter, by a sweeper that waited long enough
         await node.store.write(lambda: artifacts.cleared([location]))
 
     with monkeypatch.context() as patched:
-        patched.setattr(node.archiver._place, "write", slowly, raising=False)
+        patched.setattr(node.part(ArchivePart).archiver._place, "write", slowly, raising=False)
         await round_of(node)
     assert await live(node) == old
     await round_of(node)
@@ -386,18 +388,18 @@ def files(tmp_path) -> list[bytes]:
 async def test_what_is_erased_while_it_is_archived_does_not_come_back(
     node: Node, clock: VirtualClock, tmp_path, monkeypatch
 ):
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada", "bob")
     clock.advance(11 * DAY)
-    write, receipts = node.archiver._place.write, []
+    write, receipts = node.part(ArchivePart).archiver._place.write, []
 
     async def slowly(location, pieces):
         await write(location, pieces)
-        receipts.append(await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100))
+        receipts.append(await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100))
 
     with monkeypatch.context() as patched:
-        patched.setattr(node.archiver._place, "write", slowly, raising=False)
+        patched.setattr(node.part(ArchivePart).archiver._place, "write", slowly, raising=False)
         await round_of(node)
     assert [(one.erased, one.live) for one in receipts] == [(1, [])]
     assert files(tmp_path) == []  # nothing names it: it is removed at once
@@ -411,20 +413,22 @@ async def test_what_is_erased_while_it_is_archived_does_not_come_back(
 
 
 async def test_what_two_erase_from_one_file_is_gone(node: Node, clock: VirtualClock, tmp_path, monkeypatch):
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada", "bob", "cleo")
     clock.advance(11 * DAY)
     await round_of(node)
-    write = node.archive._place.write
+    write = node.part(ArchivePart).reader._place.write
 
     async def second(location, pieces):
-        monkeypatch.setattr(node.archive._place, "write", write, raising=False)
+        monkeypatch.setattr(node.part(ArchivePart).reader._place, "write", write, raising=False)
         await write(location, pieces)
-        assert (await node.erasures.erase(1, Which(params={"customer": "bob"}), None, 100)).erased == 1
+        assert (
+            await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "bob"}), None, 100)
+        ).erased == 1
 
-    monkeypatch.setattr(node.archive._place, "write", second, raising=False)
-    done = await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+    monkeypatch.setattr(node.part(ArchivePart).reader._place, "write", second, raising=False)
+    done = await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
 
     assert (done.erased, done.unread_files) == (1, [])
     assert await archived(node) == old[::-1]
@@ -437,22 +441,22 @@ async def test_a_file_that_is_put_elsewhere_while_it_is_read_is_read_there(
     node: Node, clock: VirtualClock, tmp_path, monkeypatch, moved: int
 ):
     """While it is looked through, or while it is written anew."""
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     await ended(node, "ada", "bob")
     clock.advance(11 * DAY)
     await round_of(node)
-    read, reads = node.archive._place.read, []
+    read, reads = node.part(ArchivePart).reader._place.read, []
 
     async def late(location):
         reads.append(location)
         if len(reads) == moved:
-            await node.erasures.erase(1, Which(params={"customer": "bob"}), None, 100)
+            await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "bob"}), None, 100)
         async for piece in read(location):
             yield piece
 
-    monkeypatch.setattr(node.archive._place, "read", late, raising=False)
-    done = await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+    monkeypatch.setattr(node.part(ArchivePart).reader._place, "read", late, raising=False)
+    done = await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
 
     assert (done.erased, done.unread_files) == (1, [])
     (content,) = files(tmp_path)
@@ -461,16 +465,16 @@ async def test_a_file_that_is_put_elsewhere_while_it_is_read_is_read_there(
 
 async def test_a_list_goes_on_in_the_file_that_was_written_anew(node: Node, clock: VirtualClock, monkeypatch):
     older, newer = await two_files(node, clock)
-    read = node.archive._place.read
+    read = node.part(ArchivePart).reader._place.read
 
     async def late(location):
-        monkeypatch.setattr(node.archive._place, "read", read, raising=False)
-        await node.erasures.erase(1, Which(params={"customer": "customer 3"}), None, 100)
+        monkeypatch.setattr(node.part(ArchivePart).reader._place, "read", read, raising=False)
+        await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "customer 3"}), None, 100)
         async for piece in read(location):
             yield piece
 
-    monkeypatch.setattr(node.archive._place, "read", late, raising=False)
-    page = await node.archive.list(1, limit=100)
+    monkeypatch.setattr(node.part(ArchivePart).reader._place, "read", late, raising=False)
+    page = await node.part(ArchivePart).reader.list(1, limit=100)
 
     assert [str(one.execution_id) for one in page.items] == [*newer[::-1], *older[::-1]]
     assert page.notes == []
@@ -478,7 +482,7 @@ async def test_a_list_goes_on_in_the_file_that_was_written_anew(node: Node, cloc
 
 async def failing(node: Node, clock: VirtualClock, monkeypatch) -> None:
     """A round that cannot read what it should archive."""
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     await ended(node, "ada")
     clock.advance(11 * DAY)
@@ -487,9 +491,9 @@ async def failing(node: Node, clock: VirtualClock, monkeypatch) -> None:
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(node.archiver._place, "write", broken, raising=False)
+        patched.setattr(node.part(ArchivePart).archiver._place, "write", broken, raising=False)
         await round_of(node)
-    assert node.archiver.is_failing
+    assert node.part(ArchivePart).archiver.is_failing
 
 
 async def test_who_lost_the_duty_has_no_troubles(node: Node, clock: VirtualClock, monkeypatch):
@@ -498,8 +502,8 @@ async def test_who_lost_the_duty_has_no_troubles(node: Node, clock: VirtualClock
     now, other = node.env.now(), node.env.new_id()
     assert await node.store.write(lambda: sweep.take_duty(archiving.DUTY, other, now, now + archiving.TERM))
 
-    await node.archiver.step()
-    assert not node.archiver.is_failing
+    await node.part(ArchivePart).archiver.step()
+    assert not node.part(ArchivePart).archiver.is_failing
     assert await node.store.read(lambda: sweep.trouble_of("archive")) is not None  # that is for the other to say
 
 
@@ -507,26 +511,26 @@ async def test_where_nothing_is_archived_any_more_nothing_fails(node: Node, cloc
     await failing(node, clock, monkeypatch)
     await archive_all(node, False)
 
-    await node.archiver.step()
-    assert not node.archiver.is_failing
+    await node.part(ArchivePart).archiver.step()
+    assert not node.part(ArchivePart).archiver.is_failing
     assert await node.store.read(lambda: sweep.trouble_of("archive")) is None
 
 
 async def test_what_somebody_forgets_while_it_is_read_is_no_trouble(
     node: Node, clock: VirtualClock, tmp_path, monkeypatch
 ):
-    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     (old,) = await ended(node, "ada")
     clock.advance(11 * DAY)
-    write = node.archiver._place.write
+    write = node.part(ArchivePart).archiver._place.write
 
     async def late(location, pieces):
         await node.store.write(lambda: expiry.forget([parcel_of(UUID(old))]))
         await write(location, pieces)
 
-    monkeypatch.setattr(node.archiver._place, "write", late, raising=False)
+    monkeypatch.setattr(node.part(ArchivePart).archiver._place, "write", late, raising=False)
     await round_of(node)
-    assert not node.archiver.is_failing
+    assert not node.part(ArchivePart).archiver.is_failing
     assert await node.store.read(lambda: sweep.trouble_of("archive")) is None
     assert files(tmp_path) == []

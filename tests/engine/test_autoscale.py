@@ -5,6 +5,7 @@ import pytest
 from horae.engine.base.hints import Hints
 from horae.engine.definitions.directory import Directory
 from horae.engine.fleet.autoscale import Autoscale
+from horae.engine.happenings import Happenings
 from horae.env import SECOND
 from horae.errors import NotFound
 from horae.features.statistics.engine.statistics import Statistics
@@ -34,7 +35,7 @@ async def test_what_waits_and_runs_is_told_with_its_age_and_the_slots(world: Wor
 
 
 async def test_rates_follow_what_came_and_what_ended(world: World, autoscale: Autoscale):
-    statistics = Statistics(world.env, world.store, world.env.new_id())
+    statistics = Statistics(world.env, world.store, world.env.new_id(), Happenings(world.store))
     job = await world.job()
     w = await world.worker(concurrency=10)
     assert (await autoscale.advise(NAMESPACE, "default", SECOND)).desired == 0

@@ -4,6 +4,7 @@ import pytest
 from msgspec import Raw
 
 from horae.errors import BadInput, Conflict
+from horae.features.events.part import EventsPart
 from horae.model.fleet.protocol import Submit
 from horae.model.triggers.events.values import NewEvent
 from tests.engine.explain_stage import Stage
@@ -16,13 +17,13 @@ pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indire
 
 
 async def state(stage: Stage, key: str | None = None) -> str:
-    (one,) = (await stage.node.circuit_breakers.of(NAMESPACE, "job", key)).circuits
+    (one,) = (await stage.node.admission.circuit_breakers.of(NAMESPACE, "job", key)).circuits
     return one.state
 
 
 async def test_failures_open_it_and_a_probe_closes_it(stage: Stage):
     told: list[str] = []
-    stage.node.hints.listen(lambda hint: told.extend(e.state for e in hint.events if e.kind == "circuit"))
+    stage.node.base.hints.listen(lambda hint: told.extend(e.state for e in hint.events if e.kind == "circuit"))
     await stage.job(circuit=CIRCUIT, retries=0)
     worker = await stage.worker(2)
     for _ in range(2):
@@ -36,10 +37,10 @@ async def test_failures_open_it_and_a_probe_closes_it(stage: Stage):
     second = await stage.submit()
     await worker.ask()
     assert [not await stage.runs(id) for id in (first, second)] == [True, True]
-    hint = (await stage.node.executions.get(NAMESPACE, first)).hint
+    hint = (await stage.node.work.executions.get(NAMESPACE, first)).hint
     assert hint is not None
     assert f"`horae explain {first}` says more." in hint
-    (shown,) = await stage.node.circuit_breakers.list(NAMESPACE)
+    (shown,) = await stage.node.admission.circuit_breakers.list(NAMESPACE)
     assert (shown.job, shown.state, shown.waiting, shown.by) == ("job", "open", 2, None)
 
     assert await stage.starts(first), "it is the probe"
@@ -47,7 +48,7 @@ async def test_failures_open_it_and_a_probe_closes_it(stage: Stage):
     await worker.end()
     assert await stage.starts(second)
     assert (await state(stage), told) == ("closed", ["open", "half-open", "closed"])
-    assert await stage.node.circuit_breakers.list(NAMESPACE) == []
+    assert await stage.node.admission.circuit_breakers.list(NAMESPACE) == []
 
 
 async def test_each_value_of_a_key_has_its_own(stage: Stage):
@@ -72,7 +73,7 @@ async def test_each_value_of_a_key_has_its_own(stage: Stage):
 async def test_by_hand_it_opens_at_once_and_stays_until_it_is_reset(stage: Stage):
     await stage.job(circuit=CIRCUIT)
     await stage.worker()
-    opened = await stage.node.circuit_breakers.open(NAMESPACE, "job", by="key:1", reason="deploy")
+    opened = await stage.node.admission.circuit_breakers.open(NAMESPACE, "job", by="key:1", reason="deploy")
     assert (opened.state, opened.forced, opened.by, opened.cause, opened.until) == (
         "open", True, "key:1", "deploy", None,
     )  # fmt: skip
@@ -81,9 +82,9 @@ async def test_by_hand_it_opens_at_once_and_stays_until_it_is_reset(stage: Stage
         await stage.pass_time(60)
         await stage.workers[0].ask()
     assert not await stage.runs(id)
-    await stage.node.circuit_breakers.reset(NAMESPACE, "job", by="key:2", reason="done")
+    await stage.node.admission.circuit_breakers.reset(NAMESPACE, "job", by="key:2", reason="done")
     assert await stage.starts(id)
-    changes = (await stage.node.circuit_breakers.of(NAMESPACE, "job")).changes
+    changes = (await stage.node.admission.circuit_breakers.of(NAMESPACE, "job")).changes
     assert [(one.state, one.by, one.cause) for one in changes] == [
         ("closed", "key:2", "done"), ("open", "key:1", "deploy"),
     ]  # fmt: skip
@@ -92,10 +93,10 @@ async def test_by_hand_it_opens_at_once_and_stays_until_it_is_reset(stage: Stage
 async def test_fires_are_delayed_and_the_ledger_says_so(stage: Stage):
     await stage.job(circuit=CIRCUIT, schedule={"every": "10s"})
     await stage.worker()
-    await stage.node.circuit_breakers.open(NAMESPACE, "job", by="key:1")
+    await stage.node.admission.circuit_breakers.open(NAMESPACE, "job", by="key:1")
     await stage.pass_time(10)
     await stage.pass_time(10)
-    fires = (await stage.node.fires.list(NAMESPACE, job="job")).items
+    fires = (await stage.node.firing.fires.list(NAMESPACE, job="job")).items
     assert [(one.disposition, one.cause) for one in fires[:2]] == [
         ("fired", "delayed: its circuit is open"),
         ("skipped-overlap", "the previous execution had not ended; delayed: its circuit is open"),
@@ -106,26 +107,26 @@ async def test_fires_and_events_of_a_key_whose_circuit_is_open_are_delayed_and_t
     triggers = [{"name": "often", "every": "10s", "params": {"host": "down"}}]
     triggers += [{"name": "told", "event": "upload", "params": {"host": "${event.payload.host}"}, "overlap": "allow"}]
     await stage.job(circuit={**CIRCUIT, "key": "${params.host}"}, triggers=triggers)
-    await stage.node.circuit_breakers.open(NAMESPACE, "job", by="key:1", key="down")
+    await stage.node.admission.circuit_breakers.open(NAMESPACE, "job", by="key:1", key="down")
     await stage.pass_time(10)
-    fire = (await stage.node.fires.list(NAMESPACE, job="job")).items[0]
+    fire = (await stage.node.firing.fires.list(NAMESPACE, job="job")).items[0]
     assert (fire.disposition, fire.cause) == ("fired", "delayed: its circuit is open")
 
     sent = [NewEvent(name="upload", payload=b'{"host": "%b"}' % host) for host in (b"down", b"up")]
-    down, up = await stage.node.intake.send(NAMESPACE, sent)
+    down, up = await stage.node.part(EventsPart).intake.send(NAMESPACE, sent)
     assert [one.fired[0].cause for one in (down, up)] == ["delayed: its circuit is open", "the event came"]
 
 
 async def test_a_job_without_a_circuit_has_none_to_override(stage: Stage):
     await stage.job()
     with pytest.raises(Conflict, match="has no circuit"):
-        await stage.node.circuit_breakers.open(NAMESPACE, "job", by="key:1")
+        await stage.node.admission.circuit_breakers.open(NAMESPACE, "job", by="key:1")
     await stage.job("keyed", circuit={"key": "${params.host}"})
     with pytest.raises(BadInput, match="for each value"):
-        await stage.node.circuit_breakers.open(NAMESPACE, "keyed", by="key:1")
+        await stage.node.admission.circuit_breakers.open(NAMESPACE, "keyed", by="key:1")
     await stage.job("whole", circuit=True)
     with pytest.raises(BadInput, match="one circuit"):
-        await stage.node.circuit_breakers.open(NAMESPACE, "whole", by="key:1", key="a")
+        await stage.node.admission.circuit_breakers.open(NAMESPACE, "whole", by="key:1", key="a")
 
 
 async def test_jobs_without_a_circuit_tell_it_nothing(stage: Stage):
@@ -133,4 +134,4 @@ async def test_jobs_without_a_circuit_tell_it_nothing(stage: Stage):
     worker = await stage.worker()
     assert await stage.starts(await stage.submit())
     await worker.end("failed")
-    assert stage.node.circuits._attempted == []
+    assert stage.node.admission.circuits._attempted == []

@@ -9,6 +9,7 @@ from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import Costly
 from horae.features.events.model.read import read_event
+from horae.features.events.part import EventsPart
 from horae.store.script import Fetch, Statement
 from horae.store.tenancy import namespaces
 from tests.model.expression_attacks import LITERAL, nested
@@ -33,7 +34,7 @@ async def hostile(node: Node, change, trigger_params: dict | None = None) -> Non
     """A job as a version of the program stored it that knew no budget."""
     for name in ("hostile", "harmless"):
         body = {"name": name, "command": "true", "sequence": "${job.name}", "schedule": {"every": "1h"}}
-        await node.jobs.create(NAMESPACE, body)
+        await node.definitions.jobs.create(NAMESPACE, body)
     await rewritten(node, change, trigger_params)
 
 
@@ -74,68 +75,70 @@ async def test_a_stored_job_that_takes_too_much_work_is_paused_and_says_why(worl
     await again.prepare()
     world.clock.advance(HOUR + SECOND)
     began = time.process_time()
-    await again.scheduler.step()
-    await again.scheduler.step()
+    await again.firing.scheduler.step()
+    await again.firing.scheduler.step()
 
     assert time.process_time() - began < 2
-    view = await again.jobs.get(NAMESPACE, "hostile")
+    view = await again.definitions.jobs.get(NAMESPACE, "hostile")
     assert view.state == "paused"
     assert view.auto_paused is not None
     assert "steps to compute" in (view.auto_paused.reason or "")
     assert "steps to compute" in view.notes[0]
-    (why,) = [one for one in (await again.explainer.job(NAMESPACE, "hostile")).blockers if one.gate == "paused"]
+    (why,) = [one for one in (await again.work.explainer.job(NAMESPACE, "hostile")).blockers if one.gate == "paused"]
     assert "steps to compute" in why.message
-    assert (await again.jobs.get(NAMESPACE, "harmless")).state == "active"
-    assert again.scheduler.fired == 1
+    assert (await again.definitions.jobs.get(NAMESPACE, "harmless")).state == "active"
+    assert again.firing.scheduler.fired == 1
 
 
 async def test_a_job_that_paused_itself_goes_on_when_it_is_changed_and_resumed(world: World, node: Node):
     await hostile(node, by_sequence(BY_DATA))
     world.clock.advance(HOUR + SECOND)
-    await node.scheduler.step()
-    await node.jobs.edit(NAMESPACE, "hostile", {"sequence": "one"})
-    resumed = await node.jobs.resume(NAMESPACE, "hostile")
+    await node.firing.scheduler.step()
+    await node.definitions.jobs.edit(NAMESPACE, "hostile", {"sequence": "one"})
+    resumed = await node.definitions.jobs.resume(NAMESPACE, "hostile")
 
     assert (resumed.state, resumed.auto_paused) == ("active", None)
     world.clock.advance(HOUR)
-    await node.scheduler.step()
-    assert (await node.jobs.get(NAMESPACE, "hostile")).status == "queued"
+    await node.firing.scheduler.step()
+    assert (await node.definitions.jobs.get(NAMESPACE, "hostile")).status == "queued"
 
 
 async def test_expressions_of_one_namespace_that_take_much_together_keep_no_other_from_firing(world: World, node: Node):
     costly = "${string(" + nested("params.rows", 1, "params.rows[v0] == v0") + ")}"
     for i in range(60):
         body = {"name": f"costly-{i}", "command": "true", "sequence": costly, "schedule": {"every": "1h"}}
-        await node.jobs.create(NAMESPACE, {**body, "params": {"rows": list(range(1000))}})
-    await node.namespaces.create({"name": "other"})
+        await node.definitions.jobs.create(NAMESPACE, {**body, "params": {"rows": list(range(1000))}})
+    await node.tenancy.namespaces.create({"name": "other"})
     space = await node.store.read(lambda: namespaces.named("other"))
     assert space is not None
     body = {"name": "neighbour", "command": "true", "sequence": "${job.name}", "schedule": {"every": "1h"}}
-    await node.jobs.create(space.id, body)
+    await node.definitions.jobs.create(space.id, body)
     world.clock.advance(HOUR + SECOND)
-    await node.scheduler.step()
+    await node.firing.scheduler.step()
 
-    fired = node.scheduler.fired
-    assert (await node.jobs.get(space.id, "neighbour")).status == "queued"
+    fired = node.firing.scheduler.fired
+    assert (await node.definitions.jobs.get(space.id, "neighbour")).status == "queued"
     assert 1 < fired < 61  # the neighbour, and as many as the budget allows
-    assert {(await node.jobs.get(NAMESPACE, f"costly-{i}")).state for i in range(60)} == {"active"}
+    assert {(await node.definitions.jobs.get(NAMESPACE, f"costly-{i}")).state for i in range(60)} == {"active"}
     world.clock.advance(61 * SECOND)
-    await node.scheduler.step()
-    assert node.scheduler.fired > fired
+    await node.firing.scheduler.step()
+    assert node.firing.scheduler.fired > fired
 
 
 async def test_keys_that_take_too_much_work_at_every_fire_are_refused_with_the_definition(node: Node):
     body = {"name": "hostile", "command": "true", "sequence": BY_DATA, "schedule": {"every": "1h"}}
     with pytest.raises(Costly, match="sequence"):
-        await node.jobs.create(NAMESPACE, {**body, "params": {"rows": list(range(1000))}})
+        await node.definitions.jobs.create(NAMESPACE, {**body, "params": {"rows": list(range(1000))}})
 
 
 async def test_an_event_does_not_start_what_stands_under_a_key_that_takes_too_much_work(node: Node):
     body = {"name": "hostile", "command": "true", "sequence": "${job.name}", "triggers": [{"name": "t", "event": "up"}]}
-    await node.jobs.create(NAMESPACE, body)
+    await node.definitions.jobs.create(NAMESPACE, body)
     await rewritten(node, by_sequence(BY_DATA))
     began = time.process_time()
-    views = await node.intake.send(NAMESPACE, [read_event({"name": "up", "payload": {}}) for _ in range(20)])
+    views = await node.part(EventsPart).intake.send(
+        NAMESPACE, [read_event({"name": "up", "payload": {}}) for _ in range(20)]
+    )
 
     assert time.process_time() - began < 5
     assert {one.disposition for view in views for one in view.skipped} == {"skipped-params"}

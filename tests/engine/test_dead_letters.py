@@ -7,12 +7,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine.base.hints import Hints
-from horae.engine.definitions.directory import Directory
-from horae.engine.definitions.jobs import Jobs
-from horae.engine.executions.executions import Executions
-from horae.engine.executions.submit import Submitter
-from horae.engine.settings import EngineSettings
+from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, StoreUnavailable
 from horae.features.dead_letters.engine import dead_letters
@@ -22,6 +17,7 @@ from horae.model.base.ids import execution_id
 from horae.model.base.instant import parse_instant
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.fleet.protocol import Failure
+from tests.engine.objects import executions_of, jobs_of
 from tests.store_contract.world import NAMESPACE, TestJob, World, failed, rank, success
 
 
@@ -29,10 +25,8 @@ class Submits:
     """The real submitter, with a way to fail after it has committed."""
 
     def __init__(self, world: World) -> None:
-        hints = Hints(world.env, world.store, world.env.new_id())
-        directory = Directory(world.env, world.store, hints)
-        self.submitter = Submitter(world.env, world.store, directory, hints, EngineSettings())
-        self.directory = directory
+        node = Node(world.env, world.store)
+        self.submitter, self.directory = node.submitter, node.base.directory
         self.breaks = False
         self.refuses: Exception | None = None
 
@@ -54,7 +48,7 @@ async def submits(world: World):
 
 @pytest.fixture
 def letters(world: World, submits: Submits) -> DeadLetters:
-    return DeadLetters(world.env, world.store, submits)
+    return DeadLetters(world.env, world.store, submits, executions_of(world.store))
 
 
 async def fail(world: World, job: TestJob, n: int = 1, type: str = "ValueError") -> list[UUID]:
@@ -95,7 +89,7 @@ async def test_a_retry_is_a_new_execution_and_happens_once(world, letters):
     await world.do("UPDATE jobs SET updated_at = updated_at")
     letter = await letters.retry(NAMESPACE, dead, caller="ann")
     assert letter.state == "retried"
-    fresh = await Executions(world.env, world.store).get(NAMESPACE, letter.retried_as)
+    fresh = await executions_of(world.store).get(NAMESPACE, letter.retried_as)
     assert (fresh.retry_of, fresh.status, fresh.origin, fresh.attempt) == (dead, "queued", "retry", 0)
     assert (msgspec.json.decode(fresh.params), fresh.key) == ({"i": 0}, None)
     again = await letters.retry(NAMESPACE, str(dead))
@@ -155,10 +149,10 @@ async def test_a_retry_that_broke_before_its_mark_is_not_doubled(world, letters,
 async def test_a_retry_runs_the_present_version(world, letters, submits):
     (other,) = await fail(world, await job(world, "gone"))
     (dead,) = await fail(world, await job(world))
-    jobs = Jobs(world.env, world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
+    jobs = jobs_of(world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
     await jobs.edit(NAMESPACE, "job", {"timeout": "5m"})
     letter = await letters.retry(NAMESPACE, dead)
-    assert (await Executions(world.env, world.store).get(NAMESPACE, letter.retried_as)).job_version == 2
+    assert (await executions_of(world.store).get(NAMESPACE, letter.retried_as)).job_version == 2
     await jobs.delete(NAMESPACE, "gone")
     with pytest.raises(Conflict, match="horae jobs restore"):
         await letters.retry(NAMESPACE, other)
@@ -258,7 +252,7 @@ async def test_bulk_retries_what_matches_and_says_what_it_skipped(world, letters
     a = await fail(world, one, 4)
     b = await fail(world, two, 2)
     await letters.discard(NAMESPACE, a[0])
-    jobs = Jobs(world.env, world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
+    jobs = jobs_of(world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
     await jobs.delete(NAMESPACE, "two")
     first = await letters.retry_many(NAMESPACE, job="one", limit=2)
     assert (first.matched, first.done, first.more) == (2, 2, True)
@@ -282,7 +276,7 @@ async def test_bulk_goes_on_where_it_ended_and_not_with_what_failed_meanwhile(wo
 
 async def test_bulk_passes_over_what_it_skipped(world, letters, submits):
     await fail(world, await job(world), 4)
-    jobs = Jobs(world.env, world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
+    jobs = jobs_of(world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
     await jobs.delete(NAMESPACE, "job")
     first = await letters.retry_many(NAMESPACE, limit=3)
     rest = await letters.retry_many(NAMESPACE, limit=3, cursor=first.next_cursor)
@@ -293,7 +287,7 @@ async def test_one_that_is_refused_does_not_keep_its_neighbours(world, letters, 
     made = await job(world)
     dead = await fail(world, made, 3)
     schema = {"type": "object", "properties": {"i": {"enum": [0, 2]}}}
-    jobs = Jobs(world.env, world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
+    jobs = jobs_of(world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
     await jobs.edit(NAMESPACE, "job", {"schema": schema})
     bulk = await letters.retry_many(NAMESPACE)
     assert (bulk.done, bulk.skipped) == (2, 1)
@@ -321,7 +315,7 @@ async def test_a_retried_letter_may_fail_again_and_is_a_letter_of_its_own(world,
     second = await letters.retry(NAMESPACE, first.retried_as)
     (slice,) = await worker.claim(1)
     await worker.report(success(slice))
-    assert (await Executions(world.env, world.store).get(NAMESPACE, second.retried_as)).retry_of == first.retried_as
+    assert (await executions_of(world.store).get(NAMESPACE, second.retried_as)).retry_of == first.retried_as
 
 
 async def test_letters_are_found_by_what_they_say_and_are(world: World, letters: DeadLetters):
@@ -351,7 +345,7 @@ async def test_a_letter_may_be_edited_and_both_ends_know_of_each_other(world: Wo
     (letter,) = await fail(world, job)
     view = await letters.retry(NAMESPACE, letter, params={"i": None, "day": {"of": "rest"}})
 
-    executions = Executions(world.env, world.store)
+    executions = executions_of(world.store)
     again = await executions.get(NAMESPACE, view.retried_as)
     assert msgspec.json.decode(again.params) == {"day": {"of": "rest"}}
     assert again.retry_of == letter

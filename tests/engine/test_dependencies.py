@@ -6,6 +6,7 @@ from msgspec import Raw
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import BadInput, NotFound
+from horae.features.dead_letters.part import DeadLettersPart
 from horae.model.fleet.protocol import Submit
 from horae.store.executions.reads import sweep
 from tests.store_contract.world import NAMESPACE, World, failed, success
@@ -23,7 +24,7 @@ async def node(world: World) -> Node:
 
 
 async def create(node: Node, name: str, **fields):
-    return await node.jobs.create(NAMESPACE, {"name": name, "command": "true", "queue": name, **fields})
+    return await node.definitions.jobs.create(NAMESPACE, {"name": name, "command": "true", "queue": name, **fields})
 
 
 async def submit(node: Node, job: str, **more):
@@ -53,12 +54,12 @@ async def run(node: Node, world: World, job: str, outcome=success, **more):
 
 
 async def executions(node: Node, job: str):
-    return (await node.executions.list(NAMESPACE, job=job)).items
+    return (await node.work.executions.list(NAMESPACE, job=job)).items
 
 
 async def fire(node: Node, world: World):
     world.clock.advance(HOUR)
-    await node.scheduler.step()
+    await node.firing.scheduler.step()
 
 
 async def test_a_run_by_hand_starts_what_depends_on_it_unless_it_is_told_not_to(node, world):
@@ -78,11 +79,11 @@ async def test_a_run_by_hand_waits_for_nothing_unless_it_is_asked_to(node, world
     assert (await submit(node, "report")).state == "queued"
     waiting = await submit(node, "report", wait_for_dependencies=True)
     assert waiting.state == "waiting"
-    shown = await node.executions.get(NAMESPACE, waiting.execution_id)
+    shown = await node.work.executions.get(NAMESPACE, waiting.execution_id)
     assert (shown.status, shown.reason, shown.next_attempt_at) == ("waiting", "dependency", None)
     assert shown.hint.startswith('It waits for the success of "extract", until ')
     await run(node, world, "extract")
-    assert (await node.executions.get(NAMESPACE, waiting.execution_id)).status == "queued"
+    assert (await node.work.executions.get(NAMESPACE, waiting.execution_id)).status == "queued"
 
 
 async def test_who_depends_on_nothing_does_not_wait(node, world):
@@ -123,12 +124,12 @@ async def test_a_scheduled_dependent_waits_and_times_out_as_a_dead_letter(node, 
     assert (made.status, made.reason, made.origin) == ("waiting", "dependency", "fire")
     assert 'the success of "extract" for ' in made.hint
     world.clock.advance(HOUR // 2)
-    await node.joiner.step()
+    await node.firing.joiner.step()
     (made,) = await executions(node, "report")
     assert (made.status, made.reason, made.error.type) == ("failed", "dependency", "DependencyTimeout")
-    (letter,) = (await node.dead_letters.list(NAMESPACE)).items
+    (letter,) = (await node.part(DeadLettersPart).dead_letters.list(NAMESPACE)).items
     assert letter.execution.execution_id == made.execution_id
-    assert node.statistics.totals["failed"] == 1
+    assert node.base.counters.totals["failed"] == 1
 
 
 async def test_a_failed_upstream_skips_and_its_retry_starts_what_was_skipped(node, world):
@@ -136,15 +137,15 @@ async def test_a_failed_upstream_skips_and_its_retry_starts_what_was_skipped(nod
     await create(node, "report", dependencies=["extract"])
     await fire(node, world)
     await end(node, world, "extract", failed)
-    await node.joiner.step()
+    await node.firing.joiner.step()
     (skipped,) = await executions(node, "report")
     assert (skipped.status, skipped.error.type) == ("skipped", "DependencyFailed")
     assert '"extract" ended as failed' in skipped.error_message
-    assert node.statistics.totals["skipped"] == 1
+    assert node.base.counters.totals["skipped"] == 1
 
-    (letter,) = (await node.dead_letters.list(NAMESPACE)).items
+    (letter,) = (await node.part(DeadLettersPart).dead_letters.list(NAMESPACE)).items
     world.clock.advance(SECOND)
-    await node.dead_letters.retry(NAMESPACE, letter.execution.execution_id)
+    await node.part(DeadLettersPart).dead_letters.retry(NAMESPACE, letter.execution.execution_id)
     await end(node, world, "extract")
     newest, _ = await executions(node, "report")
     assert (newest.status, newest.interval) == ("queued", skipped.interval)
@@ -157,7 +158,7 @@ async def test_what_dependencies_start_and_skip_is_among_the_fires(node, world):
     await create(node, "counted", dependencies=["other"])
     await fire(node, world)
     await end(node, world, "extract", failed)
-    await node.joiner.step()
+    await node.firing.joiner.step()
     world.clock.advance(SECOND)
     await fire(node, world)
     await end(node, world, "extract")
@@ -165,7 +166,7 @@ async def test_what_dependencies_start_and_skip_is_among_the_fires(node, world):
         await submit(node, "other")
     await end(node, world, "other")
 
-    told = (await node.fires.list(NAMESPACE, job="report", since="2020-01-01T00:00:00Z")).items
+    told = (await node.firing.fires.list(NAMESPACE, job="report", since="2020-01-01T00:00:00Z")).items
     assert [(one.trigger, one.disposition) for one in told] == [
         ("dependency", "skipped-dependency"), ("dependency", "fired"),
     ]  # fmt: skip
@@ -174,8 +175,10 @@ async def test_what_dependencies_start_and_skip_is_among_the_fires(node, world):
     made = next(one for one in await executions(node, "report") if one.status == "queued")
     assert f"met for {made.interval.start}/{made.interval.end}" in told[1].cause
 
-    counted = await node.fires.list(NAMESPACE, trigger="dependency", disposition="fired", limit=2)
-    rest = await node.fires.list(NAMESPACE, trigger="dependency", disposition="fired", cursor=counted.next_cursor)
+    counted = await node.firing.fires.list(NAMESPACE, trigger="dependency", disposition="fired", limit=2)
+    rest = await node.firing.fires.list(
+        NAMESPACE, trigger="dependency", disposition="fired", cursor=counted.next_cursor
+    )
     assert [one.job for one in (*counted.items, *rest.items)].count("counted") == 3
     assert len({one.execution_id for one in (*counted.items, *rest.items)}) == 4
 
@@ -196,7 +199,7 @@ async def test_dependencies_are_told_with_what_they_brought(node, world):
     await create(node, "report", dependencies=["extract", {"job": "load", "condition": "finished"}])
     ran = await run(node, world, "extract", interval=(0, HOUR))
     await run(node, world, "load")
-    told = await node.dependencies.of(NAMESPACE, "report")
+    told = await node.definitions.dependencies.of(NAMESPACE, "report")
     assert [(d.job, d.condition, d.unused) for d in told.dependencies] == [
         ("extract", "success", 0),
         ("load", "finished", 0),
@@ -205,18 +208,18 @@ async def test_dependencies_are_told_with_what_they_brought(node, world):
     assert (join.state, join.interval.start) == ("started", "1970-01-01T00:00:00Z")
     assert {(part.job, part.state) for part in join.upstream} == {("extract", "met"), ("load", "met")}
     assert ran in [part.execution_id for part in join.upstream]
-    assert (await node.dependencies.of(NAMESPACE, "extract")).dependents == ["report"]
+    assert (await node.definitions.dependencies.of(NAMESPACE, "extract")).dependents == ["report"]
     with pytest.raises(NotFound):
-        await node.dependencies.of(NAMESPACE, "nobody")
+        await node.definitions.dependencies.of(NAMESPACE, "nobody")
 
 
 async def test_a_deleted_upstream_is_told_of(node, world):
     await create(node, "extract")
     await create(node, "report", dependencies=["extract"])
     await submit(node, "extract")
-    await node.jobs.delete(NAMESPACE, "extract")
+    await node.definitions.jobs.delete(NAMESPACE, "extract")
     assert await executions(node, "report") == []
-    (note,) = (await node.dependencies.of(NAMESPACE, "report")).notes
+    (note,) = (await node.definitions.dependencies.of(NAMESPACE, "report")).notes
     assert '"extract" is deleted' in note
 
 
@@ -224,7 +227,7 @@ async def test_what_a_deletion_cancels_is_an_end(node, world):
     await create(node, "extract")
     await create(node, "after", dependencies=[{"job": "extract", "condition": "finished"}])
     await submit(node, "extract")
-    await node.jobs.delete(NAMESPACE, "extract")
+    await node.definitions.jobs.delete(NAMESPACE, "extract")
     (made,) = await executions(node, "after")
     assert made.status == "queued"
 
@@ -232,9 +235,9 @@ async def test_what_a_deletion_cancels_is_an_end(node, world):
 async def test_a_deleted_dependent_starts_nothing_and_goes_on_when_it_is_back(node, world):
     await create(node, "extract")
     report = await create(node, "report", dependencies=["extract"])
-    await node.jobs.delete(NAMESPACE, "report")
+    await node.definitions.jobs.delete(NAMESPACE, "report")
     await run(node, world, "extract")
-    await node.jobs.restore(NAMESPACE, str(report.job_id))
+    await node.definitions.jobs.restore(NAMESPACE, str(report.job_id))
     assert await executions(node, "report") == []
     await run(node, world, "extract")
     assert len(await executions(node, "report")) == 1
@@ -243,7 +246,7 @@ async def test_a_deleted_dependent_starts_nothing_and_goes_on_when_it_is_back(no
 async def test_a_paused_dependent_is_started_and_waits_to_be_resumed(node, world):
     await create(node, "extract")
     report = await create(node, "report", dependencies=["extract"])
-    await node.jobs.pause(NAMESPACE, "report")
+    await node.definitions.jobs.pause(NAMESPACE, "report")
     await run(node, world, "extract")
     stored = await world.store.job_named(NAMESPACE, "report")
     worker = await world.worker()
@@ -251,7 +254,7 @@ async def test_a_paused_dependent_is_started_and_waits_to_be_resumed(node, world
     assert (await worker.exchange(free=1, lanes=lanes, paused=paused)).granted == []
     (made,) = await executions(node, "report")
     assert (made.status, made.reason) == ("waiting", "paused")
-    await node.jobs.resume(NAMESPACE, "report")
+    await node.definitions.jobs.resume(NAMESPACE, "report")
     assert len(await worker.claim(1, lanes=lanes)) == 1
 
 
@@ -260,7 +263,7 @@ async def test_an_edit_starts_what_is_complete_by_it(node, world):
     await create(node, "load")
     await create(node, "report", dependencies=["extract", "load"])
     await run(node, world, "extract", interval=(0, HOUR))
-    await node.jobs.edit(NAMESPACE, "report", {"dependencies": ["extract"]})
+    await node.definitions.jobs.edit(NAMESPACE, "report", {"dependencies": ["extract"]})
     (made,) = await executions(node, "report")
     assert (made.status, made.job_version) == ("queued", 2)
 
@@ -275,11 +278,11 @@ async def test_what_an_edit_a_deletion_or_a_purge_starts_is_told_at_once(node, w
         await submit(node, name)
     await run(node, world, "a")
     told = {}
-    node.hints.listen(lambda hint: told.update(hint.lanes))
+    node.base.hints.listen(lambda hint: told.update(hint.lanes))
 
-    await node.jobs.edit(NAMESPACE, "edited", {"dependencies": ["a"]})
-    await node.jobs.delete(NAMESPACE, "c")
-    await node.queues.purge(NAMESPACE, "alone", "alone", "me")
+    await node.definitions.jobs.edit(NAMESPACE, "edited", {"dependencies": ["a"]})
+    await node.definitions.jobs.delete(NAMESPACE, "c")
+    await node.admission.queues.purge(NAMESPACE, "alone", "alone", "me")
 
     lanes = {name: (await world.store.job_named(NAMESPACE, name)).lane for name in ("edited", "after", "next")}
     assert {name for name, lane in lanes.items() if lane in told} == {"edited", "after", "next"}
@@ -288,7 +291,7 @@ async def test_what_an_edit_a_deletion_or_a_purge_starts_is_told_at_once(node, w
 async def test_a_trigger_that_is_added_makes_the_job_wait_for_its_own_fires(node, world):
     await create(node, "extract", schedule={"every": "1h"})
     await create(node, "report", dependencies=["extract"])
-    await node.jobs.edit(NAMESPACE, "report", {"schedule": {"every": "1h"}})
+    await node.definitions.jobs.edit(NAMESPACE, "report", {"schedule": {"every": "1h"}})
     await fire(node, world)
     (waiting,) = await executions(node, "report")
     assert waiting.status == "waiting"
@@ -313,20 +316,20 @@ async def test_a_trigger_that_is_added_makes_the_job_wait_for_its_own_fires(node
 async def test_a_run_by_hand_is_told_what_it_has_to_do_with_others(node, world, job, how, note):
     for name, upstream in (("extract", None), ("report", "extract"), ("alarm", "report"), ("alone", None)):
         await create(node, name, dependencies=[upstream] if upstream else [])
-    about = await node.dependencies.about(NAMESPACE, job)
+    about = await node.definitions.dependencies.about(NAMESPACE, job)
     assert about.note(**{"propagate": True, "wait": False, **how}) == note
 
 
 async def test_what_is_known_of_neighbours_follows_every_change(node, world):
     await create(node, "extract")
-    assert (await node.dependencies.about(NAMESPACE, "extract")).dependents == []
+    assert (await node.definitions.dependencies.about(NAMESPACE, "extract")).dependents == []
     await create(node, "report", dependencies=["extract"])
-    assert (await node.dependencies.about(NAMESPACE, "extract")).dependents == ["report"]
+    assert (await node.definitions.dependencies.about(NAMESPACE, "extract")).dependents == ["report"]
     world.driver.statements.clear()
-    await node.dependencies.about(NAMESPACE, "extract")
+    await node.definitions.dependencies.about(NAMESPACE, "extract")
     assert not world.driver.statements
-    await node.jobs.delete(NAMESPACE, "report")
-    assert (await node.dependencies.about(NAMESPACE, "extract")).dependents == []
+    await node.definitions.jobs.delete(NAMESPACE, "report")
+    assert (await node.definitions.dependencies.about(NAMESPACE, "extract")).dependents == []
 
 
 async def test_schedules_that_do_not_go_together_are_noted(node, world):
@@ -336,6 +339,6 @@ async def test_schedules_that_do_not_go_together_are_noted(node, world):
     assert (await create(node, "report", dependencies=["extract", "load", "plain"])).notes == []
     late = await create(node, "late", dependencies=["extract"], schedule="0 3 * * *")
     assert all(word in late.notes[0] for word in ('"extract"', '"late"', "have different schedules"))
-    edited = await node.jobs.edit(NAMESPACE, "load", {"schedule": "0 4 * * *"})
+    edited = await node.definitions.jobs.edit(NAMESPACE, "load", {"schedule": "0 4 * * *"})
     assert edited.notes == []
-    assert "different schedules" in (await node.jobs.get(NAMESPACE, "report")).notes[0]
+    assert "different schedules" in (await node.definitions.jobs.get(NAMESPACE, "report")).notes[0]

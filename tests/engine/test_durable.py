@@ -67,7 +67,7 @@ class Cut:
 async def served(url: str) -> AsyncIterator[tuple[Node, Client]]:
     node = await Node.open(system_env(), url)
     await node.start()
-    await node.keys.ensure_admin_key(KEY)
+    await node.tenancy.keys.ensure_admin_key(KEY)
     client = Client(key=KEY, transport=EmbeddedTransport(Application(node)))
     for document in app.definitions():
         await client.jobs.apply(document)
@@ -104,7 +104,7 @@ async def test_an_execution_that_moves_after_anything_it_remembered_does_everyth
                 session = worker.session.id
                 await asyncio.wait_for(cut.is_cut.wait(), 30)
             await node.gateway.close(DEFAULT_NAMESPACE, session)
-            await node.rescuer.step()
+            await node.fleet.rescuer.step()
             async with working(node, InsideTransport(node)):
                 done = await client.executions.wait(one.id, timeout=30)
             assert (done.status, done.result) == ("success", [after, "a", "b", "c"])

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from horae.engine.executions.executions import Executions
 from horae.errors import BadInput
 from horae.features.logs.engine import logs as execution_logs
 from horae.features.logs.engine import windows as log_windows
@@ -14,6 +13,7 @@ from horae.features.logs.engine.logs import ExecutionLogs, Wanted
 from horae.features.logs.engine.windows import Span
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.fleet.protocol import LogLines
+from tests.engine.objects import executions_of
 from tests.store_contract.world import NAMESPACE, World, failed, lines, rank, success
 
 AT_ONCE = RetryPolicy(retries=1, delay=0, jitter=0)
@@ -21,7 +21,7 @@ AT_ONCE = RetryPolicy(retries=1, delay=0, jitter=0)
 
 @pytest.fixture
 def logs(world: World) -> ExecutionLogs:
-    return ExecutionLogs(world.store, Executions(world.env, world.store))
+    return ExecutionLogs(world.store, executions_of(world.store))
 
 
 def texts(page: Any) -> list[str]:
@@ -217,7 +217,7 @@ async def test_a_log_is_bounded_and_says_what_it_lacks(world, logs, monkeypatch)
     await worker.exchange(logs=[lines(slice, 0, 2, "b" * 200)])
     await worker.exchange(logs=[lines(slice, 0, 3, "c")])
     assert (await logs.read(NAMESPACE, id)).lines == 3
-    small = ExecutionLogs(world.store, Executions(world.env, world.store), most=150)
+    small = ExecutionLogs(world.store, executions_of(world.store), most=150)
     cut = (await small.read(NAMESPACE, id)).truncated
     assert (cut.lines, cut.ends) == (70, True)
     assert cut.notice.startswith("70 lines (9000 bytes) were left out")

@@ -18,6 +18,7 @@ from horae.model.executions.execution import Extra
 from horae.model.fleet.protocol import Failure, Register
 from horae.store.executions.promote import LONG_AGO
 from horae.store.executions.reads import child_lists, execution_lists
+from tests.engine.objects import base_of, executions_of
 from tests.store_contract.world import (
     NAMESPACE,
     World,
@@ -37,7 +38,7 @@ DAY = 24 * 60 * MINUTE
 
 @pytest.fixture
 def executions(world: World) -> Executions:
-    return Executions(world.env, world.store)
+    return executions_of(world.store)
 
 
 async def ids(executions: Executions, **filters: Any) -> list[UUID]:
@@ -394,7 +395,7 @@ async def memory_executions(env):
 
     driver = await open_store_driver("sqlite://", env)
     await driver.migrate()
-    yield Executions(env, Store(driver, env))
+    yield executions_of(Store(driver, env))
     await driver.close()
 
 
@@ -409,11 +410,13 @@ async def test_counts_by_state(world, executions):
     assert (await executions.counts(NAMESPACE, "two")).queued == 4
 
 
-async def test_cancelling(world, executions):
+async def test_cancelling(world):
     asked: list[UUID] = []
     cancelled: list[tuple[UUID, int]] = []
-    executions._on_asked = asked.append
-    executions._on_cancelled = lambda *told: cancelled.append(told)
+    base = base_of(world.store)
+    base.hints.listen(lambda hint: asked.extend(hint.sessions))
+    base.happenings.cancelled.subscribe("test", lambda of: cancelled.append(tuple(of)))
+    executions = Executions(world.env, world.store, base.outcomes)
     job = await world.job()
     parcel = await world.parcel(job, 3)
     worker = await world.worker()

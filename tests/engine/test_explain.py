@@ -82,7 +82,9 @@ async def test_the_start_is_not_told_before_anything_like_it_has_run(stage: Stag
 
 @pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 async def test_the_start_of_a_workflow_needs_no_worker(stage: Stage):
-    await stage.node.jobs.create(NAMESPACE, {"name": "flow", "workflow": {"steps": [{"name": "a", "sleep": "1s"}]}})
+    await stage.node.definitions.jobs.create(
+        NAMESPACE, {"name": "flow", "workflow": {"steps": [{"name": "a", "sleep": "1s"}]}}
+    )
     await stage.look()
     found = (await stage.explain(await stage.submit("flow", delay=60 * SECOND))).estimate
     assert found is not None
@@ -91,7 +93,9 @@ async def test_the_start_of_a_workflow_needs_no_worker(stage: Stage):
 
 @pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 async def test_a_workflow_that_has_begun_is_not_said_to_start(stage: Stage):
-    await stage.node.jobs.create(NAMESPACE, {"name": "flow", "workflow": {"steps": [{"name": "a", "sleep": "1h"}]}})
+    await stage.node.definitions.jobs.create(
+        NAMESPACE, {"name": "flow", "workflow": {"steps": [{"name": "a", "sleep": "1h"}]}}
+    )
     await stage.look()
     flow = await stage.submit("flow")
     assert (await stage.explain(flow)).estimate is not None

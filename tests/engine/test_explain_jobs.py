@@ -23,7 +23,7 @@ def store_url(request: pytest.FixtureRequest) -> str:
 
 
 async def explained(stage: Stage, ref: str = "job") -> dict[str, BlockerView]:
-    found = await stage.node.explainer.job(NAMESPACE, ref)
+    found = await stage.node.work.explainer.job(NAMESPACE, ref)
     return {blocker.gate: blocker for blocker in found.blockers}
 
 
@@ -34,14 +34,14 @@ async def test_a_job_without_triggers_runs_only_when_asked_for(stage: Stage):
     assert blockers["no-worker"].message == "There is no live worker."
     assert blockers["no-worker"].opens == "Start one with `horae worker`."
     await stage.worker()
-    await stage.node.triggers.add(NAMESPACE, "job", {"name": "hourly", "every": "1h"})
+    await stage.node.definitions.triggers.add(NAMESPACE, "job", {"name": "hourly", "every": "1h"})
     assert list(await explained(stage)) == ["not-due"]
 
 
 async def test_a_schedule_tells_when_it_fires_next(stage: Stage):
     await stage.job(schedule={"every": "1h", "anchor": format_instant(stage.world.now())})
     await stage.worker()
-    found = await stage.node.explainer.job(NAMESPACE, "job")
+    found = await stage.node.work.explainer.job(NAMESPACE, "job")
     (blocker,) = found.blockers
     assert blocker.gate == "not-due"
     assert blocker.until == found.next_fire_at == format_instant(stage.world.now() + HOUR)
@@ -52,21 +52,21 @@ async def test_a_schedule_tells_when_it_fires_next(stage: Stage):
 async def test_pauses_holds_and_deletion(stage: Stage):
     await stage.job(schedule={"every": "1h"})
     await stage.worker()
-    await stage.node.holds.open(NAMESPACE, "default", Asked(length="30m", reason="deploy"), "key:1")
+    await stage.node.admission.holds.open(NAMESPACE, "default", Asked(length="30m", reason="deploy"), "key:1")
     assert list(await explained(stage)) == ["held", "not-due"]
-    await stage.node.holds.release(NAMESPACE, "default", None, "key:1")
+    await stage.node.admission.holds.release(NAMESPACE, "default", None, "key:1")
 
-    await stage.node.jobs.pause(NAMESPACE, "job")
+    await stage.node.definitions.jobs.pause(NAMESPACE, "job")
     assert list(await explained(stage)) == ["paused"]
-    await stage.node.jobs.resume(NAMESPACE, "job")
+    await stage.node.definitions.jobs.resume(NAMESPACE, "job")
 
-    await stage.node.triggers.pause(NAMESPACE, "job", "schedule")
+    await stage.node.definitions.triggers.pause(NAMESPACE, "job", "schedule")
     blockers = await explained(stage)
     assert list(blockers) == ["trigger-paused"]
     assert blockers["trigger-paused"].opens == "Resume it with `horae triggers resume job schedule`."
-    await stage.node.triggers.resume(NAMESPACE, "job", "schedule")
+    await stage.node.definitions.triggers.resume(NAMESPACE, "job", "schedule")
 
-    deleted = await stage.node.jobs.delete(NAMESPACE, "job")
+    deleted = await stage.node.definitions.jobs.delete(NAMESPACE, "job")
     with pytest.raises(NotFound):
         await explained(stage)
     assert next(iter(await explained(stage, str(deleted.job_id)))) == "deleted"
@@ -86,7 +86,7 @@ async def test_a_trigger_that_has_ended(stage: Stage):
 
 async def test_a_closed_calendar_and_what_it_kept_from_running(stage: Stage):
     opens = format_instant(stage.world.now() + 30 * 24 * HOUR)[:10]
-    await stage.node.calendars.create(NAMESPACE, {"name": "fair", "dates": [opens]})
+    await stage.node.definitions.calendars.create(NAMESPACE, {"name": "fair", "dates": [opens]})
     await stage.job(schedule={"every": "1h", "calendar": "fair"})
     await stage.worker()
     blockers = await explained(stage)
@@ -119,7 +119,7 @@ async def test_a_trigger_that_cannot_be_decided(stage: Stage):
 async def test_executions_of_a_job_are_explained_with_it(stage: Stage):
     await stage.job(needs=["gpu"])
     id = await stage.submit()
-    found = await stage.node.explainer.job(NAMESPACE, "job")
+    found = await stage.node.work.explainer.job(NAMESPACE, "job")
     assert found.summary == "There is no live worker. 1 more behind that."
     (one,) = found.executions
     assert (one.execution_id, [blocker.gate for blocker in one.blockers]) == (id, ["no-worker"])

@@ -114,9 +114,9 @@ async def play_any(stage: Stage, rng: Random) -> list[str]:
     for name, kind in jobs.items():
         await stage.job(name, **kind)
     if rng.random() < 0.5:
-        await stage.node.queues.put(NAMESPACE, rng.choice(["default", "other"]), {"concurrency": 2})
+        await stage.node.admission.queues.put(NAMESPACE, rng.choice(["default", "other"]), {"concurrency": 2})
     if rng.random() < 0.5:
-        await stage.node.jobs.pause(NAMESPACE, rng.choice(list(jobs)))
+        await stage.node.definitions.jobs.pause(NAMESPACE, rng.choice(list(jobs)))
     for _ in range(rng.randint(1, 3)):
         queues, labels = rng.choice([("default",), ("default", "other")]), rng.choice([{}, {"zone": "eu"}])
         await stage.worker(slots=rng.randint(1, 3), queues=queues, labels=labels)

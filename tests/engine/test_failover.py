@@ -42,7 +42,7 @@ async def register(node: Node) -> Registered:
 
 
 async def claim(node: Node, session: UUID, n: int = 1) -> list[Grant]:
-    await node.directory.step()
+    await node.base.directory.step()
     return json.decode(await node.gateway.exchange(1, session, Exchange(channel=0, n=n, free=1)), type=Answer).slices
 
 
@@ -80,7 +80,7 @@ async def test_a_session_made_after_a_failover_lives_on_and_one_made_before_ends
     await eventually(lambda: reachable(node))
     after = await register(node)
 
-    await node.epochs.step()
+    await node.base.epochs.step()
 
     assert node.epoch == after.epoch > before.epoch
     assert await claim(node, after.session_id) == []
@@ -94,7 +94,7 @@ async def test_a_failover_wakes_the_watch_of_epochs(node: Node, pair: Pair):
     await eventually(lambda: reachable(node))
 
     async with asyncio.timeout(30):
-        await node.epochs.alarm.wait(node.env.clock, 3600)
+        await node.base.epochs.alarm.wait(node.env.clock, 3600)
 
 
 async def test_two_standbys_that_begin_the_same_timeline_give_no_token_twice(own_postgres: Postgres):

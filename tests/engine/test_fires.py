@@ -15,6 +15,7 @@ from horae.errors import BadInput
 from horae.model.base.days import day_at
 from horae.model.base.duration import HOUR
 from horae.model.base.instant import format_instant, parse_instant
+from tests.engine.objects import jobs_of
 from tests.store_contract.world import NAMESPACE, World, lead, rank
 
 MINUTE = 60 * SECOND
@@ -22,7 +23,7 @@ MINUTE = 60 * SECOND
 
 @pytest.fixture
 def jobs(world: World) -> Jobs:
-    return Jobs(world.env, world.store, rank=rank)
+    return jobs_of(world.store, rank=rank)
 
 
 async def create(jobs: Jobs, name: str, **fields: Any) -> Any:

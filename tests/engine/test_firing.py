@@ -6,7 +6,7 @@ from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import Directory
 from horae.engine.settings import EngineSettings
-from horae.engine.triggers.fire import FEWEST, Pace, Scheduler
+from horae.engine.triggers.fire import FEWEST, Pace
 from horae.env import SECOND, virtual_env
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval
@@ -14,6 +14,7 @@ from horae.store.contract import Store
 from horae.store.sqlite.memory import MemoryDriver
 from horae.store.triggers.due import FIRST
 from horae.store.triggers.fire import Fired
+from tests.engine.objects import scheduler_of
 from tests.store_contract.world import World, add_trigger
 
 HOUR = 3600 * SECOND
@@ -35,8 +36,8 @@ def hints(store):
 
 @pytest.fixture
 def scheduler(store, hints):
-    directory, watch = Directory(store.env, store, hints), ClockWatch(store.env, store, hints)
-    return Scheduler(store.env, store, directory, hints, EngineSettings(fire_batch=10), watch)
+    _directory, watch = Directory(store.env, store, hints), ClockWatch(store.env, store, hints)
+    return scheduler_of(store, hints, watch, EngineSettings(fire_batch=10))
 
 
 @pytest.mark.parametrize("count", [9, 10, 11, 195])

@@ -11,6 +11,7 @@ from horae.engine.fleet.protocol_checks import MOST_PIECES
 from horae.engine.node import Node
 from horae.env import SECOND, virtual_env
 from horae.errors import BadInput, StoreUnavailable
+from horae.features.statistics.part import StatisticsPart
 from horae.model.fleet.protocol import MAX_EXCHANGE, Answer, ChildSubmit, Exchange, LogLines, Outcome, Register, Submit
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects, Ended
@@ -52,7 +53,7 @@ def send(node, session, **up):
 async def test_a_busy_worker_beside_a_full_queue_has_its_heartbeat_answered(node):
     world = World(node.store.driver, node.env)
     await world.submit(await world.job(), 2)
-    await node.directory.step()
+    await node.base.directory.step()
     session = await register(node)
     granted = json.decode(await send(node, session, channel=0, n=1, free=1), type=Answer)
     assert sum(s.hi - s.lo for s in granted.slices) == 1
@@ -76,7 +77,7 @@ async def test_what_a_session_has_parked_is_served_by_its_own_exchange(node, mon
     poll = send(node, session, channel=0, n=1, free=2, wait=HEARTBEAT)
     await pass_time(node, 0.1)
     await world.submit(await world.job(), 3)
-    await node.directory.step()
+    await node.base.directory.step()
     assert not poll.done()
 
     told = json.decode(await send(node, session, channel=1, n=1, free=1), type=Answer)
@@ -99,7 +100,7 @@ async def test_the_waits_of_a_crowd_end_together(node, monkeypatch):
     for session in crowd:
         polls.append(send(node, session, channel=0, n=1, wait=HEARTBEAT))
         await pass_time(node, 0.01)
-    assert len(node.gateway.lot) == len(crowd)
+    assert len(node.fleet.lot) == len(crowd)
     await pass_time(node, 5.1)
 
     assert all(poll.done() for poll in polls)
@@ -109,22 +110,22 @@ async def test_the_waits_of_a_crowd_end_together(node, monkeypatch):
 
 async def test_sessions_that_fell_silent_are_forgotten_and_known_again(node):
     silent = await register(node)
-    node.hints.tell_here(Hint(sessions=[silent]))
+    node.base.hints.tell_here(Hint(sessions=[silent]))
     node.env.clock.advance(3600 * SECOND)
 
     other = await register(node)
-    assert set(node.gateway.sessions._known) == {other}
+    assert set(node.fleet.sessions._known) == {other}
     assert not node.gateway._asked
 
     assert json.decode(await send(node, silent, channel=0, n=1), type=Answer).slices == []
-    assert set(node.gateway.sessions._known) == {other, silent}
+    assert set(node.fleet.sessions._known) == {other, silent}
 
 
 async def test_a_claim_that_passed_over_a_busy_session_looks_again_when_it_is_free(node, monkeypatch):
     world = World(node.store.driver, node.env)
     job = await world.job()
     session = await register(node)
-    await node.directory.load()
+    await node.base.directory.load()
     poll = send(node, session, channel=0, n=1, free=1, wait=HEARTBEAT)
     await pass_time(node, 0.1)
 
@@ -134,7 +135,7 @@ async def test_a_claim_that_passed_over_a_busy_session_looks_again_when_it_is_fr
     with monkeypatch.context() as patch:
         patch.setattr(node.store, "claim_for_parked", passed_over)
         await world.submit(job)
-        node.hints.tell_here(Hint(lanes={job.lane: 0}))
+        node.base.hints.tell_here(Hint(lanes={job.lane: 0}))
         await pass_time(node, 0.01)
     assert not poll.done()
 
@@ -147,7 +148,7 @@ async def test_a_claim_that_passed_over_a_busy_session_looks_again_when_it_is_fr
 async def test_no_more_sessions_are_locked_than_there_are_executions_to_give(node, monkeypatch):
     world = World(node.store.driver, node.env)
     job = await world.job()
-    await node.directory.load()
+    await node.base.directory.load()
     polls = [send(node, await register(node), channel=0, n=1, free=1, wait=HEARTBEAT) for _ in range(20)]
     await pass_time(node, 0.1)
     locked, busy = [], []
@@ -158,7 +159,7 @@ async def test_no_more_sessions_are_locked_than_there_are_executions_to_give(nod
         return Claimed([], {}) if len(locked) in busy else await claim_for_parked(parked, *rest)
 
     monkeypatch.setattr(node.store, "claim_for_parked", counted)
-    node.submitter.lot = None  # as if another server accepted them
+    monkeypatch.setattr(node.fleet.lot, "takers", lambda amounts: [])  # as if another server accepted them
     for count, rounds in ((1, [1]), (3, [3])):
         locked.clear()
         await node.submitter.submit(1, [Submit(job=str(job.id))] * count, origin="submit")
@@ -177,7 +178,7 @@ async def test_no_more_sessions_are_locked_than_there_are_executions_to_give(nod
 async def test_what_is_submitted_goes_to_who_waits_without_a_claim(node, monkeypatch):
     world = World(node.store.driver, node.env)
     job = await world.job()
-    await node.directory.load()
+    await node.base.directory.load()
     polls = [send(node, await register(node), channel=0, n=1, free=1, wait=HEARTBEAT) for _ in range(3)]
     await pass_time(node, 0.1)
 
@@ -195,7 +196,7 @@ async def test_what_is_submitted_goes_to_who_waits_without_a_claim(node, monkeyp
 
 async def test_counts_that_could_not_be_written_go_with_the_next(node, monkeypatch):
     ended = Ended(node.env.new_id(), 0, 2, node.env.new_id(), 1, "success", 5)
-    node.statistics.add(Effects(ended=[ended]))
+    node.base.happenings.settled(Effects(ended=[ended]))
 
     async def down(*_):
         raise StoreUnavailable("gone")
@@ -203,9 +204,9 @@ async def test_counts_that_could_not_be_written_go_with_the_next(node, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(node.store, "write", down)
         with pytest.raises(StoreUnavailable):
-            await node.statistics.step()
-    node.statistics.add(Effects(ended=[ended]))
-    await node.statistics.step()
+            await node.part(StatisticsPart).statistics.step()
+    node.base.happenings.settled(Effects(ended=[ended]))
+    await node.part(StatisticsPart).statistics.step()
 
     world = World(node.store.driver, node.env)
     assert await world.rows("SELECT success, busy_micros FROM job_minutes") == [(4, 10)]
@@ -218,21 +219,21 @@ async def test_what_is_cancelled_before_it_runs_is_counted(node):
     await world.submit(two, 4)
     await world.submit(two, due_at=world.now() + 3600 * SECOND)
 
-    await node.executions.cancel(1, first.execution_id)
-    await node.jobs.delete(1, "two")
-    await node.statistics.step()
+    await node.work.executions.cancel(1, first.execution_id)
+    await node.definitions.jobs.delete(1, "two")
+    await node.part(StatisticsPart).statistics.step()
 
     rows = await world.rows("SELECT job, cancelled FROM job_minutes ORDER BY cancelled")
     assert rows == [(one.id, 1), (two.id, 5)]
-    assert node.statistics.totals["cancelled"] == 6
-    assert (await node.executions.counts(1)).cancelled == 6
+    assert node.base.counters.totals["cancelled"] == 6
+    assert (await node.work.executions.counts(1)).cancelled == 6
 
 
 async def test_a_repeated_call_finds_its_child_after_the_span_of_the_job_s_keys(node):
     world = World(node.store.driver, node.env)
     await world.submit(await world.job())
     await world.job("child", key_for=SECOND)
-    await node.directory.step()
+    await node.base.directory.step()
     session = await register(node)
     (grant,) = json.decode(await send(node, session, channel=0, n=1, free=1), type=Answer).slices
     call = ChildSubmit(parcel=grant.parcel, item=0, attempt=grant.attempt, call="0", submissions=[Submit(job="child")])
@@ -247,7 +248,7 @@ async def test_a_repeated_call_finds_its_child_after_the_span_of_the_job_s_keys(
 async def test_a_child_with_a_span_for_no_key_is_refused(node):
     world = World(node.store.driver, node.env)
     await world.submit(await world.job())
-    await node.directory.step()
+    await node.base.directory.step()
     session = await register(node)
     (grant,) = json.decode(await send(node, session, channel=0, n=1, free=1), type=Answer).slices
     child = Submit(job="job", key_for=SECOND)
@@ -268,7 +269,7 @@ async def test_answers_are_cut_by_bytes_and_everything_gets_through(node, size, 
     await world.job()
     params = Raw(json.encode({"a": "x" * size}))
     await node.submitter.submit(1, [Submit(job="job", params=params) for _ in range(count)], origin="submit")
-    await node.directory.step()
+    await node.base.directory.step()
     session = await register(node, slots=64)
 
     done: list[Outcome] = []
@@ -292,7 +293,7 @@ async def test_an_exchange_that_waits_gets_the_next_suspect_when_its_session_has
     world = World(node.store.driver, node.env)
     await world.submit(await world.job(), 2)
     await world.do("UPDATE queued SET losses = 2")
-    await node.directory.step()
+    await node.base.directory.step()
     session = await register(node, slots=2)
     (first,) = json.decode(await send(node, session, channel=0, n=1, free=2), type=Answer).slices
     poll = send(node, session, channel=0, n=2, free=1, wait=HEARTBEAT)
@@ -311,7 +312,7 @@ async def test_what_would_only_be_fetched_ahead_is_looked_for_where_it_was_found
     short, other = await world.job("short", queue="default"), await world.job("other", queue="elsewhere")
     await world.submit(short, 3)
     await world.submit(other, 3)
-    await node.directory.step()
+    await node.base.directory.step()
     presence = Register(protocol=1, worker="w", queues=("default", "elsewhere"))
     session = (await node.gateway.register(1, presence)).session_id
     (grant,) = json.decode(await send(node, session, channel=0, n=1, free=1), type=Answer).slices
@@ -339,7 +340,7 @@ async def test_nothing_is_claimed_for_who_wants_none_of_what_there_is(node, monk
     world = World(node.store.driver, node.env)
     job = await world.job()
     await world.submit(job, 2)
-    await node.directory.step()
+    await node.base.directory.step()
     session = await register(node)
     await send(node, session, channel=0, n=1, free=1)
     claims: list[object] = []
@@ -373,7 +374,7 @@ async def test_an_exchange_that_only_goes_on_waiting_locks_and_writes_nothing(no
 async def test_sessions_that_come_from_another_server_are_read_together_and_answered_soon_but_apart(node):
     sessions = [await register(node) for _ in range(50)]
     for session in sessions:
-        node.gateway.sessions.forget(session)
+        node.fleet.sessions.forget(session)
     statements, answered = node.store.driver.statements, []
     before = statements["some_sessions"]
     polls = [send(node, session, channel=0, n=1, free=1, wait=HEARTBEAT) for session in sessions]
@@ -404,7 +405,7 @@ async def test_what_is_asked_of_a_crowd_is_read_together(node):
 
 async def test_room_that_comes_bit_by_bit_is_told_by_one_exchange(node):
     """What needs more than either exchange tells of gets it when the worker asks anew for all of it."""
-    await node.jobs.create(1, {"name": "wide", "command": "true", "slots": 4})
+    await node.definitions.jobs.create(1, {"name": "wide", "command": "true", "slots": 4})
     session = (
         await node.gateway.register(1, Register(protocol=2, worker="w", concurrency=4, kinds=("command",)))
     ).session_id

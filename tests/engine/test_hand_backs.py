@@ -96,14 +96,14 @@ async def busy(node, world, workers=3, slots=2, **how):
     for _ in range(30):
         await world.submit(low, 20)
     hands = await hire(node, workers, slots, **how)
-    await node.directory.step()
+    await node.base.directory.step()
     await pass_time(node, hands, lambda: all(hand.ready >= slots for hand in hands))
     return low, hands
 
 
 async def submit(node, world, job):
     parcel = await world.parcel(job)
-    await node.directory.step()
+    await node.base.directory.step()
     return parcel
 
 
@@ -125,7 +125,7 @@ async def test_as_much_urgent_work_as_there_are_slots_starts_within_that_time(no
     urgent = await world.job("urgent", priority=9)
 
     parcels = [await world.parcel(urgent) for _ in range(6)]
-    await node.directory.step()
+    await node.base.directory.step()
     took = await pass_time(node, hands, lambda: all(any(parcel in hand.begun for hand in hands) for parcel in parcels))
     assert took <= 2 * LENGTH + 8 * STEP
 
@@ -177,11 +177,11 @@ async def test_nothing_is_fetched_ahead_past_what_goes_before_it(node):
     world = World(node.store.driver, node.env)
     low, urgent = await world.job("low", priority=0), await world.job("urgent", priority=9, queue="default")
     await world.submit(low, 9)
-    await node.directory.step()
+    await node.base.directory.step()
     session = (await node.gateway.register(1, Register(protocol=1, worker="w"))).session_id
     first = await exchange(node, session, channel=0, n=1, free=1)
     await world.submit(urgent, 1)
-    await node.directory.step()
+    await node.base.directory.step()
 
     ahead = await exchange(node, session, channel=0, n=2, prefetch={low.id: 5})
     assert ahead.slices == []
@@ -208,16 +208,16 @@ async def test_what_workers_hold_ready_of_a_queue_that_is_held_does_not_begin(no
     _, hands = await busy(node, world)
     ready, before = sum(hand.ready for hand in hands), sum(hand.count for hand in hands)
 
-    await node.holds.open(NAMESPACE, "default", Asked(length="1h", reason="deploy"), "me")
-    await node.hold_watch.step()
+    await node.admission.holds.open(NAMESPACE, "default", Asked(length="1h", reason="deploy"), "me")
+    await node.admission.hold_watch.step()
     await pass_time(node, hands, lambda: not any(hand.ends or hand.ready for hand in hands))
 
     begun = sum(hand.count for hand in hands) - before
     assert begun <= 1 < len(hands) * 2 <= ready
     left = await world.on("queued")
     assert sum(slice.failures + slice.losses for slice in left) == 0
-    await node.holds.release(NAMESPACE, "default", None, "me")
-    await node.directory.step()
+    await node.admission.holds.release(NAMESPACE, "default", None, "me")
+    await node.base.directory.step()
     await pass_time(node, hands, lambda: all(hand.ready for hand in hands))
 
 
@@ -225,9 +225,9 @@ async def test_what_other_queues_have_ready_stays_when_one_is_held(node):
     world = World(node.store.driver, node.env)
     await world.job("held", queue="nightly")
     _, hands = await busy(node, world)
-    await node.directory.load()
+    await node.base.directory.load()
 
-    await node.holds.open(NAMESPACE, "nightly", Asked(length="1h", reason="deploy"), "me")
-    await node.hold_watch.step()
+    await node.admission.holds.open(NAMESPACE, "nightly", Asked(length="1h", reason="deploy"), "me")
+    await node.admission.hold_watch.step()
 
-    assert [await node.gateway.hand_backs.take(hand.session.id) for hand in hands] == [[], [], []]
+    assert [await node.fleet.hand_backs.take(hand.session.id) for hand in hands] == [[], [], []]

@@ -67,8 +67,8 @@ async def until(world: World, done) -> None:
 
 
 async def job(node: Node, name: str = "job", **more: object) -> None:
-    await node.jobs.create(1, {"name": name, "command": "true", **more})
-    await node.directory.load()
+    await node.definitions.jobs.create(1, {"name": name, "command": "true", **more})
+    await node.base.directory.load()
 
 
 async def register(node: Node, *queues: str) -> object:
@@ -103,7 +103,7 @@ async def submit(node: Node, name: str = "job") -> str:
 async def test_a_waiting_exchange_gets_nothing_until_the_hold_ends_by_itself(world: World, node: Node):
     await job(node)
     session = await register(node)
-    view = await node.holds.open(1, "default", DEPLOY, "key:1")
+    view = await node.admission.holds.open(1, "default", DEPLOY, "key:1")
     assert (view.state, view.queue, view.running, view.created_by) == ("open", "default", 0, "key:1")
     id = await submit(node)
 
@@ -111,18 +111,18 @@ async def test_a_waiting_exchange_gets_nothing_until_the_hold_ends_by_itself(wor
         poll = send(node, session, n)
         await until(world, poll.done)
         assert slices(poll) == 0
-    hint = (await node.executions.get(1, id)).hint
+    hint = (await node.work.executions.get(1, id)).hint
     assert hint == (
         f'The queue "default" is held until {view.until} (deploy-123); `horae queues release default` ends it now.'
     )
-    assert (await node.jobs.get(1, "job")).notes == [hint]
+    assert (await node.definitions.jobs.get(1, "job")).notes == [hint]
 
     world.clock.advance(30 * 60 * SECOND)
     await gets(world, node, session, 5)
-    assert (await node.executions.get(1, id)).hint is None
-    (ended,) = await node.holds.list(1, ended=True)
+    assert (await node.work.executions.get(1, id)).hint is None
+    (ended,) = await node.admission.holds.list(1, ended=True)
     assert (ended.state, ended.ended_at, ended.ended_by) == ("ended", view.until, None)
-    assert await node.holds.list(1) == []
+    assert await node.admission.holds.list(1) == []
 
 
 async def test_a_hold_that_one_server_acknowledged_is_kept_by_one_that_has_not_heard_of_it(
@@ -130,37 +130,37 @@ async def test_a_hold_that_one_server_acknowledged_is_kept_by_one_that_has_not_h
 ):
     first, second = nodes
     await job(first)
-    await second.directory.load()
+    await second.base.directory.load()
     session = await register(second)
     poll = send(second, session, 1)
     await settle(world)
     for node in nodes:
         await node._runner.stop()  # nobody looks by himself any more
 
-    await first.holds.open(1, "default", DEPLOY, "key:1")
-    assert second.hold_watch.known == []
+    await first.admission.holds.open(1, "default", DEPLOY, "key:1")
+    assert second.admission.hold_watch.known == []
     await submit(second)
     await settle(world)
 
     assert not poll.done()
     assert await world.on("running") == []
-    await second.hold_watch.step()
-    assert second.directory.held
+    await second.admission.hold_watch.step()
+    assert second.base.directory.held
 
 
 async def test_a_release_starts_what_waited_at_once_on_all_servers(world: World, nodes: list[Node]):
     first, second = nodes
     await job(first)
-    await second.directory.load()
+    await second.base.directory.load()
     session = await register(second)
-    await first.holds.open(1, None, DEPLOY, "key:1")
+    await first.admission.holds.open(1, None, DEPLOY, "key:1")
     await pass_time(world, 1)
     await submit(second)
     poll = send(second, session, 1)
     await until(world, poll.done)
     assert slices(poll) == 0
 
-    released = await first.holds.release(1, None, None, "key:2")
+    released = await first.admission.holds.release(1, None, None, "key:2")
     await gets(world, second, session, 2)
     assert [one.ended_by for one in released.released] == ["key:2"]
     assert released.note == "1 hold released."
@@ -168,24 +168,24 @@ async def test_a_release_starts_what_waited_at_once_on_all_servers(world: World,
 
 async def test_a_release_says_what_holds_still_and_repeats_itself(world: World, node: Node):
     await job(node)
-    await node.holds.open(1, "default", DEPLOY, "key:1")
-    await node.holds.open(1, None, Asked(length=60, reason="network"), "key:1")
+    await node.admission.holds.open(1, "default", DEPLOY, "key:1")
+    await node.admission.holds.open(1, None, Asked(length=60, reason="network"), "key:1")
 
-    assert (await node.holds.release(1, "default", "other", "key:1")).note == (
+    assert (await node.admission.holds.release(1, "default", "other", "key:1")).note == (
         'Queue "default" was not held by hand. Queue "default" is still held by "deploy-123" and'
         ' "network" of the whole namespace.'
     )
-    first = await node.holds.release(1, "default", "deploy-123", "key:1")
+    first = await node.admission.holds.release(1, "default", "deploy-123", "key:1")
     assert first.note == '1 hold released. Queue "default" is still held by "network" of the whole namespace.'
-    assert (await node.holds.release(1, None, None, "key:1")).note == "1 hold released."
-    assert (await node.holds.release(1, None, None, "key:1")).note == "The namespace was not held by hand."
+    assert (await node.admission.holds.release(1, None, None, "key:1")).note == "1 hold released."
+    assert (await node.admission.holds.release(1, None, None, "key:1")).note == "The namespace was not held by hand."
 
 
 async def test_other_queues_are_not_held(world: World, node: Node):
     await job(node)
     await job(node, "other", queue="reports")
     session = await register(node, "default", "reports")
-    await node.holds.open(1, "default", DEPLOY, "key:1")
+    await node.admission.holds.open(1, "default", DEPLOY, "key:1")
     await submit(node)
     poll = send(node, session, 1)
     await settle(world)
@@ -203,7 +203,7 @@ async def test_a_planned_hold_begins_and_ends_in_time(world: World, node: Node):
     session = await register(node)
     now = world.now()
     asked = Asked(since=format_instant(now + 60 * SECOND), until=format_instant(now + 120 * SECOND))
-    assert (await node.holds.open(1, "default", asked, "key:1")).state == "planned"
+    assert (await node.admission.holds.open(1, "default", asked, "key:1")).state == "planned"
     await submit(node)
     poll = send(node, session, 1)
     await until(world, poll.done)
@@ -223,30 +223,30 @@ async def test_a_window_holds_while_its_calendar_is_open(world: World, node: Nod
     session = await register(node)
     now = world.now() // SECOND * SECOND
     span = f"{format_instant(now + 60 * SECOND)}/{format_instant(now + 120 * SECOND)}"
-    await node.calendars.put(1, "upgrade", {"windows": [span]})
-    view = await node.holds.put_window(1, "default", "upgrade", drain=True, reason="kernel", by="key:1")
+    await node.definitions.calendars.put(1, "upgrade", {"windows": [span]})
+    view = await node.admission.holds.put_window(1, "default", "upgrade", drain=True, reason="kernel", by="key:1")
     assert (view.state, view.since, view.until) == ("planned", *span.split("/"))
 
-    await until(world, lambda: node.directory.held)
+    await until(world, lambda: node.base.directory.held)
     assert now + 60 * SECOND <= world.now() < now + 62 * SECOND
     id = await submit(node)
-    assert (await node.executions.get(1, id)).hint == (
+    assert (await node.work.executions.get(1, id)).hint == (
         f'The queue "default" is held until {view.until} by the maintenance window "upgrade" (kernel);'
         " `horae queues window default --calendar upgrade --remove` ends it."
     )
     with pytest.raises(Conflict, match='the window of queue "default"'):
-        await node.calendars.delete(1, "upgrade")
-    assert (await node.calendars.get(1, "upgrade")).used_by[0].queue == "default"
+        await node.definitions.calendars.delete(1, "upgrade")
+    assert (await node.definitions.calendars.get(1, "upgrade")).used_by[0].queue == "default"
 
     poll = send(node, session, 1)
     await until(world, poll.done)
     assert slices(poll) == 0
     await until(world, lambda: world.now() > now + 120 * SECOND)
     await gets(world, node, session, 2)
-    (left,) = await node.holds.list(1)
+    (left,) = await node.admission.holds.list(1)
     assert (left.state, left.since, left.until) == ("planned", None, None)
-    await node.holds.remove_window(1, "default", "upgrade", "key:2")
-    await node.calendars.delete(1, "upgrade")
+    await node.admission.holds.remove_window(1, "default", "upgrade", "key:2")
+    await node.definitions.calendars.delete(1, "upgrade")
 
 
 async def test_a_window_follows_its_calendar(world: World, node: Node):
@@ -254,19 +254,19 @@ async def test_a_window_follows_its_calendar(world: World, node: Node):
     now = world.now() // SECOND * SECOND
     later = f"{format_instant(now + 3600 * SECOND)}/{format_instant(now + 7200 * SECOND)}"
     sooner = f"{format_instant(now)}/{format_instant(now + 7200 * SECOND)}"
-    await node.calendars.put(1, "base", {"windows": [later]})
-    await node.calendars.put(1, "nights", {"calendar": "base"})
-    await node.holds.put_window(1, None, "nights", drain=False, reason="", by="key:1")
-    assert not node.directory.held
+    await node.definitions.calendars.put(1, "base", {"windows": [later]})
+    await node.definitions.calendars.put(1, "nights", {"calendar": "base"})
+    await node.admission.holds.put_window(1, None, "nights", drain=False, reason="", by="key:1")
+    assert not node.base.directory.held
 
-    await node.calendars.put(1, "base", {"windows": [sooner]})
+    await node.definitions.calendars.put(1, "base", {"windows": [sooner]})
     assert await world.rows("SELECT count(*) FROM holds WHERE from_at <= $1", world.now()) == [(1,)]
-    await node.hold_watch.step()
-    assert node.directory.held
+    await node.admission.hold_watch.step()
+    assert node.base.directory.held
 
-    await node.calendars.put(1, "base", {"windows": [later]})
-    await node.hold_watch.step()
-    assert not node.directory.held
+    await node.definitions.calendars.put(1, "base", {"windows": [later]})
+    await node.admission.hold_watch.step()
+    assert not node.base.directory.held
 
 
 async def test_a_restarted_server_knows_what_is_held_and_ends_what_is_over(world: World, nodes: list[Node]):
@@ -274,17 +274,17 @@ async def test_a_restarted_server_knows_what_is_held_and_ends_what_is_over(world
         await each._runner.stop()
     node = nodes[0]
     await job(node)
-    await node.holds.open(1, "default", Asked(length=60), "key:1")
+    await node.admission.holds.open(1, "default", Asked(length=60), "key:1")
     later = Node(world.env, Store(world.driver, world.env))
     await later.prepare()
-    assert later.directory.held
+    assert later.base.directory.held
     world.clock.advance(90 * SECOND)
 
     restarted = Node(world.env, Store(world.driver, world.env))
     await restarted.prepare()
 
-    assert not restarted.directory.held
-    assert await restarted.holds.list(1) == []
+    assert not restarted.base.directory.held
+    assert await restarted.admission.holds.list(1) == []
 
 
 async def test_what_another_server_ended_first_is_not_held_here_either(
@@ -294,18 +294,18 @@ async def test_what_another_server_ended_first_is_not_held_here_either(
         await each._runner.stop()
     node, other = nodes[0], Node(world.env, Store(world.driver, world.env))
     await job(node)
-    await node.holds.open(1, "default", Asked(length=60), "key:1")
+    await node.admission.holds.open(1, "default", Asked(length=60), "key:1")
     await other.prepare()
     world.clock.advance(90 * SECOND)
-    end_due = node.hold_watch._end_due
+    end_due = node.admission.hold_watch._end_due
 
     async def too_late(now: int) -> None:
-        await other.hold_watch.step()
+        await other.admission.hold_watch.step()
         await end_due(now)
 
-    monkeypatch.setattr(node.hold_watch, "_end_due", too_late)
-    await node.hold_watch.step()
-    assert not node.directory.held
+    monkeypatch.setattr(node.admission.hold_watch, "_end_due", too_late)
+    await node.admission.hold_watch.step()
+    assert not node.base.directory.held
 
 
 async def test_a_clock_that_jumped_ends_nothing(world: World, nodes: list[Node]):
@@ -313,23 +313,23 @@ async def test_a_clock_that_jumped_ends_nothing(world: World, nodes: list[Node])
         await each._runner.stop()
     node = nodes[0]
     await job(node)
-    await node.holds.open(1, "default", Asked(length=60), "key:1")
-    node.clock.trusted = False
+    await node.admission.holds.open(1, "default", Asked(length=60), "key:1")
+    node.base.clock.trusted = False
     world.clock.advance(90 * SECOND)
 
-    await node.hold_watch.step()
-    assert node.directory.held
-    node.clock.trusted = True
-    await node.hold_watch.step()
-    assert not node.directory.held
+    await node.admission.hold_watch.step()
+    assert node.base.directory.held
+    node.base.clock.trusted = True
+    await node.admission.hold_watch.step()
+    assert not node.base.directory.held
 
 
 async def test_people_are_told_when_a_hold_begins_and_ends(world: World, node: Node):
     await job(node)
     heard: list[Event | None] = []
-    with node.events.listening(1, heard.append):
-        view = await node.holds.open(1, "default", DEPLOY, "key:1")
-        await node.holds.release(1, "default", None, "key:1")
+    with node.base.events.listening(1, heard.append):
+        view = await node.admission.holds.open(1, "default", DEPLOY, "key:1")
+        await node.admission.holds.release(1, "default", None, "key:1")
 
     told = [(event.kind, event.id, event.state) for event in heard if event is not None]
     assert told == [("hold", view.hold_id, "open"), ("hold", view.hold_id, "ended")]
@@ -338,39 +338,39 @@ async def test_people_are_told_when_a_hold_begins_and_ends(world: World, node: N
 async def test_what_cannot_be_held_is_refused_with_a_remedy(world: World, node: Node):
     await job(node)
     with pytest.raises(NotFound, match='Did you mean "default"'):
-        await node.holds.open(1, "defualt", DEPLOY, "key:1")
+        await node.admission.holds.open(1, "defualt", DEPLOY, "key:1")
     with pytest.raises(NotFound, match="List queues"):
-        await node.holds.release(1, "nothing-like-it", None, "key:1")
+        await node.admission.holds.release(1, "nothing-like-it", None, "key:1")
     with pytest.raises(NotFound, match="no maintenance window"):
-        await node.holds.remove_window(1, "default", "nights", "key:1")
+        await node.admission.holds.remove_window(1, "default", "nights", "key:1")
     with pytest.raises(NotFound, match='no calendar named "night"'):
-        await node.holds.put_window(1, "default", "night", drain=False, reason="", by="")
+        await node.admission.holds.put_window(1, "default", "night", drain=False, reason="", by="")
     with pytest.raises(BadInput, match="reason"):
-        await node.holds.open(1, "default", Asked(length=60, reason="x" * 300), "key:1")
+        await node.admission.holds.open(1, "default", Asked(length=60, reason="x" * 300), "key:1")
     now = world.now()
     past = f"{format_instant(now - 7200 * SECOND)}/{format_instant(now - 3600 * SECOND)}"
-    await node.calendars.put(1, "over", {"windows": [past]})
+    await node.definitions.calendars.put(1, "over", {"windows": [past]})
     with pytest.raises(BadInput, match="not open any more"):
-        await node.holds.put_window(1, "default", "over", drain=False, reason="", by="")
-    await node.calendars.put(1, "always", {"hours": "MON-SUN 00:00-24:00"})
+        await node.admission.holds.put_window(1, "default", "over", drain=False, reason="", by="")
+    await node.definitions.calendars.put(1, "always", {"hours": "MON-SUN 00:00-24:00"})
     with pytest.raises(BadInput, match="never closes"):
-        await node.holds.put_window(1, "default", "always", drain=False, reason="", by="")
-    assert await node.holds.list(1) == []
+        await node.admission.holds.put_window(1, "default", "always", drain=False, reason="", by="")
+    assert await node.admission.holds.list(1) == []
 
 
 async def test_a_fire_during_a_hold_is_queued_and_the_ledger_says_why(world: World, node: Node):
     await job(node, schedule={"every": "1m", "anchor": format_instant(world.now() // SECOND * SECOND)})
-    view = await node.holds.open(1, "default", DEPLOY, "key:1")
+    view = await node.admission.holds.open(1, "default", DEPLOY, "key:1")
     world.clock.advance(61 * SECOND)
-    await node.scheduler.step()
-    await node.holds.release(1, "default", None, "key:1")
+    await node.firing.scheduler.step()
+    await node.admission.holds.release(1, "default", None, "key:1")
     (queued,) = await world.on("queued")
     id = execution_id(queued.parcel, queued.lo)
     assert await world.rows("SELECT disposition, cause, execution FROM fires") == [
         ("fired", f"held until {view.until}", id)
     ]
     world.clock.advance(60 * SECOND)
-    await node.scheduler.step()
+    await node.firing.scheduler.step()
 
     rows = await world.rows("SELECT disposition, cause FROM fires ORDER BY first")
     assert [row[0] for row in rows] == ["fired", "skipped-overlap"]

@@ -9,6 +9,7 @@ from horae.engine.triggers.calendars import Calendars
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict
 from horae.store.triggers import audit_fires
+from tests.engine.objects import jobs_of
 from tests.store_contract.world import NAMESPACE, World, lead, rank
 
 HOUR = 3600 * SECOND
@@ -17,7 +18,7 @@ OFFICE = {"hours": "MON-FRI 09:00-17:00"}
 
 @pytest.fixture
 def jobs(world: World) -> Jobs:
-    return Jobs(world.env, world.store, rank=rank, fire_due=lambda: world.store.fire(100, lead))
+    return jobs_of(world.store, rank=rank, fire_due=lambda: world.store.fire(100, lead))
 
 
 @pytest.fixture

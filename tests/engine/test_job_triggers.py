@@ -8,6 +8,7 @@ import pytest
 from horae.engine.definitions.jobs import Jobs
 from horae.env import SECOND
 from horae.errors import BadInput
+from tests.engine.objects import jobs_of
 from tests.store_contract.world import NAMESPACE, World, lead, rank, success
 
 MINUTE = 60 * SECOND
@@ -18,7 +19,7 @@ GIVEN = {"name": "x", "params": {"day": "today"}}
 
 @pytest.fixture
 def jobs(world: World) -> Jobs:
-    return Jobs(world.env, world.store, rank=rank, fire_due=lambda: world.store.fire(100, lead))
+    return jobs_of(world.store, rank=rank, fire_due=lambda: world.store.fire(100, lead))
 
 
 async def create(jobs: Jobs, **fields: Any) -> Any:
@@ -80,7 +81,7 @@ async def test_other_rules_go_on_where_the_old_ones_left_off(jobs, world):
     """Nothing of a schedule that stays the same falls between two versions."""
     await create(jobs, triggers=[OFTEN])
     world.clock.advance(MINUTE)
-    quiet = Jobs(world.env, world.store, rank=rank)  # no server fires meanwhile
+    quiet = jobs_of(world.store, rank=rank)  # no server fires meanwhile
     await quiet.edit(NAMESPACE, "report", {"triggers": [OFTEN | {"misfire": "skip"}]})
 
     done = await world.store.fire(100, lead)
@@ -92,7 +93,7 @@ async def test_other_rules_go_on_where_the_old_ones_left_off(jobs, world):
 async def test_a_removed_trigger_ends_and_the_others_go_on(jobs, world):
     await create(jobs, triggers=[OFTEN, NIGHTLY])
     gone = (await timers(world))["often"][0]
-    quiet = Jobs(world.env, world.store, rank=rank)
+    quiet = jobs_of(world.store, rank=rank)
     world.clock.advance(MINUTE)
     await quiet.edit(NAMESPACE, "report", {"triggers": [NIGHTLY]})
 

@@ -8,14 +8,13 @@ import msgspec
 import pytest
 
 from horae.engine.definitions import job_changes, job_deletions, job_lists
-from horae.engine.definitions.job_deletions import Deletions
 from horae.engine.definitions.jobs import Jobs
-from horae.engine.executions.executions import Executions
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.base.ids import execution_id
 from horae.store.executions.leaving import cancel_job
+from tests.engine.objects import deletions_of, executions_of, jobs_of
 from tests.store_contract.world import (
     NAMESPACE,
     TestJob,
@@ -40,7 +39,7 @@ def told() -> list[tuple[UUID, int, str]]:
 
 @pytest.fixture
 def jobs(world: World, told: list[tuple[UUID, int, str]]) -> Jobs:
-    return Jobs(world.env, world.store, rank=rank, on_event=lambda e: told.append((e.id, e.namespace, e.state)))
+    return jobs_of(world.store, rank=rank, on_event=lambda e: told.append((e.id, e.namespace, e.state)))
 
 
 async def create(jobs: Jobs, name: str = "report", **fields: Any) -> Any:
@@ -255,7 +254,7 @@ async def test_what_waited_at_the_gate_is_queued_by_the_resumption(jobs, world):
     assert reply.granted == []
     assert [w.reason for w in await world.on("waiting")] == ["paused"]
     assert (await jobs.get(NAMESPACE, "report")).status == "queued"
-    waits = await Executions(world.env, world.store).get(NAMESPACE, execution_id(parcel, 0))
+    waits = await executions_of(world.store).get(NAMESPACE, execution_id(parcel, 0))
     assert (waits.reason, waits.hint) == ("paused", "The job is paused; resume it with `horae jobs resume report`.")
     await jobs.resume(NAMESPACE, "report")
     assert [(q.lo, q.hi) for q in await world.on("queued", parcel)] == [(0, 2)]
@@ -352,11 +351,11 @@ async def crashed_deletion(jobs: Jobs, world: World, monkeypatch: pytest.MonkeyP
 async def test_a_deletion_that_a_crash_cut_short_is_finished_by_the_sweep(jobs, world, monkeypatch):
     job = await crashed_deletion(jobs, world, monkeypatch)
     node = Node(world.env, world.store)
-    assert await node.deletions.unfinished() == [job.id]
+    assert await node.definitions.deletions.unfinished() == [job.id]
 
-    await node.sweeper.step()
+    await node.work.sweeper.step()
 
-    assert await world.on("queued") == await world.on("waiting") == await node.deletions.unfinished() == []
+    assert await world.on("queued") == await world.on("waiting") == await node.definitions.deletions.unfinished() == []
     assert [state for _, _, state, _ in await world.history()] == ["cancelled"] * 6
 
 
@@ -368,7 +367,7 @@ async def test_a_deletion_that_a_crash_cut_short_asks_what_runs_to_stop(jobs, wo
     await world.submit(other)
     held = await worker.claim(2)
 
-    assert await Deletions(world.store, asked.append).finish(job.id)
+    assert await deletions_of(world.store, asked).finish(job.id)
 
     assert asked == [worker.session]
     requests = {parcel for parcel, *_ in await world.store.requests_of(worker.session)}
@@ -393,13 +392,13 @@ async def test_what_a_restored_job_has_to_do_is_not_ended_by_its_deletion(jobs, 
 
     late = cancel_job.cancel_more("queued", job.id, world.env.new_id, cancel_job.START, 100, "", world.now())
     assert await world.store.write(lambda: late) == cancel_job.Batch(0, None)
-    assert await Deletions(world.store).finish(job.id)
+    assert await deletions_of(world.store).finish(job.id)
     assert len(await world.on("queued")) == 2
 
 
 async def test_deleting_may_let_the_queue_finish_and_ask_what_runs_to_stop(jobs, world):
     asked: list[UUID] = []
-    jobs._deletions = Deletions(world.store, asked.append)
+    jobs._deletions = deletions_of(world.store, asked)
     made = await create(jobs)
     job = await submittable(world, made.job_id)
     parcel = await world.parcel(job, 3)
@@ -427,7 +426,7 @@ async def test_deleting_stops_what_sleeps_without_a_worker_too(jobs, world, queu
     await jobs.delete(NAMESPACE, str(job.id), queued=queued, running="cancel")
 
     assert (await world.states(parcel))[:2] == ["cancelled", "cancelled"]
-    assert await Deletions(world.store).unfinished() == []
+    assert await deletions_of(world.store).unfinished() == []
 
 
 async def test_a_deletion_goes_on_while_something_was_handed_back_before_its_session_was_asked(jobs, world):
@@ -435,7 +434,7 @@ async def test_a_deletion_goes_on_while_something_was_handed_back_before_its_ses
     parcel = await world.parcel(job)
     worker = await world.worker()
     [held] = await worker.claim(1)
-    deletions = Deletions(world.store)
+    deletions = deletions_of(world.store)
     ask = deletions._ask_running
 
     async def hand_back_first(of: UUID) -> None:
@@ -447,7 +446,7 @@ async def test_a_deletion_goes_on_while_something_was_handed_back_before_its_ses
     assert await world.states(parcel) == ["queued"]
     assert await deletions.unfinished() == [job.id]
 
-    assert await Deletions(world.store).finish(job.id)
+    assert await deletions_of(world.store).finish(job.id)
     assert await world.states(parcel) == ["cancelled"]
 
 
@@ -520,7 +519,7 @@ async def memory_jobs(env):
 
     driver = await open_store_driver("sqlite://", env)
     await driver.migrate()
-    yield Jobs(env, Store(driver, env), rank=rank)
+    yield jobs_of(Store(driver, env), rank=rank)
     await driver.close()
 
 

@@ -4,7 +4,6 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.executions.executions import Executions
 from horae.engine.executions.reruns import Reruns, Wish
 from horae.features.dead_letters.engine.dead_letters import DeadLetters
 from horae.model.base.ids import execution_id, index_of, parcel_of
@@ -12,6 +11,7 @@ from horae.store.executions.leaving import cancel_job
 from horae.store.executions.reads.execution_lists import FIRST
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows import cancel as flow_cancel
+from tests.engine.objects import executions_of
 from tests.engine.test_dead_letters import fail, ids, job, letters, submits
 from tests.engine.test_workflow_letters import fails, flow, reruns
 from tests.store_contract.flow_world import look, open_all, run
@@ -21,7 +21,7 @@ __all__ = ("letters", "reruns", "submits")
 
 
 async def by_hand(world: World, execution: UUID) -> None:
-    await Executions(world.env, world.store).cancel(NAMESPACE, execution)
+    await executions_of(world.store).cancel(NAMESPACE, execution)
 
 
 async def with_all_of_its_job(world: World, execution: UUID) -> None:

@@ -32,7 +32,7 @@ async def test_a_job_that_is_limited_while_it_has_a_backlog_runs_no_more_than_it
     await worker.ask(free=1)
     assert await stage.runs(first)
 
-    await stage.node.jobs.edit(NAMESPACE, "job", {"concurrency": 1})
+    await stage.node.definitions.jobs.edit(NAMESPACE, "job", {"concurrency": 1})
     await stage.look()
     worker.free = 2
     assert not await started(stage, second)
@@ -48,7 +48,7 @@ async def test_what_was_accepted_just_then_comes_under_the_limit_a_moment_later(
     stored = await stage.node.store.job(job, NAMESPACE)
     assert stored is not None
     await stage.worker(slots=3)
-    await stage.node.jobs.edit(NAMESPACE, "job", {"concurrency": 1})
+    await stage.node.definitions.jobs.edit(NAMESPACE, "job", {"concurrency": 1})
     await stage.look()
     before = TestJob(id=job, spec=stored.job.spec, queue=stored.queue, lane=stored.lane, version=2)
     late = [execution_id(await later(stage, stage.world.parcel(before)), 0) for _ in range(2)]
@@ -69,7 +69,7 @@ async def test_who_holds_the_keys_of_a_job_is_listed_page_by_page(stage: Stage):
     ]
     await worker.ask()
 
-    keys = stage.node.held_keys
+    keys = stage.node.admission.held_keys
     whole = await keys.page(NAMESPACE, "job")
     told = {(one.kind, one.value): (one.used, one.concurrency, one.waited_for) for one in whole.items}
     assert told == {
@@ -92,17 +92,19 @@ async def test_only_the_jobs_own_keys_are_listed(stage: Stage):
     await stage.job(concurrency=1)
     await stage.job("other", concurrency=1)
     await stage.submit()
-    assert (await stage.node.held_keys.page(NAMESPACE, "other")).items == []
+    assert (await stage.node.admission.held_keys.page(NAMESPACE, "other")).items == []
 
 
 async def test_a_workflow_holds_its_keys_while_its_steps_run(stage: Stage):
     await stage.job("part")
     steps = [{"name": "one", "job": "part"}]
-    await stage.node.jobs.create(NAMESPACE, {"name": "flow", "workflow": {"steps": steps}, "concurrency": 1})
+    await stage.node.definitions.jobs.create(
+        NAMESPACE, {"name": "flow", "workflow": {"steps": steps}, "concurrency": 1}
+    )
     await stage.look()
     first, second = [await later(stage, stage.submit("flow")) for _ in range(2)]
     await stage.look()
 
-    [held] = (await stage.node.held_keys.page(NAMESPACE, "flow")).items
+    [held] = (await stage.node.admission.held_keys.page(NAMESPACE, "flow")).items
     assert (held.used, held.holders, held.waited_for) == (1, [first], True)
     assert (await stage.blockers(second))["limit"].details["holders"] == [str(first)]

@@ -7,12 +7,12 @@ from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import Directory
 from horae.engine.executions.promote import OTHERS, Promoter
 from horae.engine.settings import EngineSettings
-from horae.engine.triggers.fire import Scheduler
 from horae.env import SECOND, virtual_env
 from horae.store.contract import Store
 from horae.store.executions.promote import Promoted
 from horae.store.sqlite.memory import MemoryDriver
 from horae.store.triggers.fire import Fired
+from tests.engine.objects import scheduler_of
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ async def test_a_timer_that_came_due_during_the_look_is_asked_for_at_once(store,
 
 
 async def test_what_another_server_fires_is_not_asked_for_in_a_hot_loop(store, hints, directory, monkeypatch):
-    scheduler = Scheduler(store.env, store, directory, hints, EngineSettings(), ClockWatch(store.env, store, hints))
+    scheduler = scheduler_of(store, hints, ClockWatch(store.env, store, hints))
     monkeypatch.setattr(store, "fire", answering(Fired(0, [], {}, None)))
     monkeypatch.setattr(store, "next_fire_at", answering(store.env.now() - 1))
 

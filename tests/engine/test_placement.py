@@ -25,7 +25,7 @@ class Hand(Struct):
     n: int = 0
 
     async def ask(self, free: int = 1, room: Mapping[str, int] | None = None, **more: Any) -> list[Grant]:
-        await self.node.directory.step()
+        await self.node.base.directory.step()
         self.n += 1
         up = Exchange(channel=0, n=self.n, free=free, room=dict(room or {}), **more)
         return msgspec.json.decode(await self.node.gateway.exchange(1, self.session, up), type=Answer).slices
@@ -42,7 +42,7 @@ class Place:
         self.node = node
 
     async def job(self, name: str = "job", **fields: Any) -> None:
-        await self.node.jobs.create(1, {"name": name, "command": "true", **fields})
+        await self.node.definitions.jobs.create(1, {"name": name, "command": "true", **fields})
 
     async def submit(self, name: str = "job", **params: Any) -> UUID:
         wish = Submit(job=name, params=msgspec.Raw(msgspec.json.encode(params)))
@@ -58,9 +58,9 @@ class Place:
         await self.look()
 
     async def look(self) -> None:
-        await self.node.directory.step()
-        while await self.node.placer.step() == 0.0:
-            await self.node.directory.step()
+        await self.node.base.directory.step()
+        while await self.node.admission.placer.step() == 0.0:
+            await self.node.base.directory.step()
 
 
 @pytest.fixture
@@ -225,18 +225,18 @@ async def test_what_was_passed_over_too_long_has_a_worker_kept_for_it(place: Pla
     (other,) = await idle.ask(1)
     wide = await place.submit("wide")
     await place.pass_time(29)
-    await place.node.reserver.step()
+    await place.node.admission.reserver.step()
     assert count(await idle.ask(1)) == 1
     await place.submit("slim")
     await place.pass_time(1.1)
-    await place.node.reserver.step()
+    await place.node.admission.reserver.step()
 
     assert await idle.ask(2) == [], "the least loaded worker keeps its room"
     assert count(await busy.ask(1)) == 1, "others do not"
     await idle.finish(other)
     assert parcels(await idle.ask(4)) == [wide]
     await place.pass_time(1)
-    await place.node.reserver.step()
+    await place.node.admission.reserver.step()
     await place.submit("slim")
     assert count(await idle.ask(1)) == 1, "it is let go when that was taken"
     assert held
@@ -250,21 +250,21 @@ async def test_a_worker_is_not_kept_for_ever_for_what_does_not_come_to_it(place:
     await worker.ask(1)
     await place.submit("wide")
     await place.pass_time(31)
-    await place.node.reserver.step()
+    await place.node.admission.reserver.step()
     await place.submit("slim")
     assert await worker.ask(3) == []
     await place.pass_time(301)
-    await place.node.reserver.step()
+    await place.node.admission.reserver.step()
     assert count(await worker.ask(3)) == 1
     await place.pass_time(61)
-    await place.node.reserver.step()
+    await place.node.admission.reserver.step()
     await place.submit("slim")
 
     assert await worker.ask(2) == []
 
 
 async def test_needs_that_no_worker_ever_had_are_accepted_and_warned_about(place: Place):
-    view = await place.node.jobs.create(
+    view = await place.node.definitions.jobs.create(
         1, {"name": "job", "command": "true", "needs": ["gpu=h100"], "slots": 9, "resources": {"memory": 7}}
     )
     said = "No worker has ever had gpu=h100 and 9 slots and 7 memory: executions stay queued until one does."
@@ -277,7 +277,7 @@ async def test_needs_that_no_worker_ever_had_are_accepted_and_warned_about(place
     await place.pass_time(6)
 
     assert await place.node.warning(1, "job") is None, "one had them, and is gone"
-    assert (await place.node.jobs.get(1, "job")).notes == []
+    assert (await place.node.definitions.jobs.get(1, "job")).notes == []
     await place.job("plain")
     await place.submit("plain")
     assert await place.node.warning(1, "plain") is None
@@ -315,7 +315,7 @@ async def test_an_affinity_that_cannot_be_made_refuses_the_submission_and_no_fir
         await place.submit(other=1)
     worker = await place.worker("w1")
     await place.pass_time(10)
-    await place.node.scheduler.step()
+    await place.node.firing.scheduler.step()
     await place.look()
 
     assert count(await worker.ask()) == 1

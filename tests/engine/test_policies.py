@@ -90,7 +90,7 @@ async def test_a_lane_that_gets_more_while_a_claim_empties_it_is_taken_from_agai
     """What came meanwhile was granted, too: the lane is believed to have something, and nobody knows how much."""
     async with trial(1, ["work"]) as t:
         await fair(t)
-        directory, tell = t.node.directory, t.node.hints.tell_here
+        directory, tell = t.node.base.directory, t.node.base.hints.tell_here
         lane = (await directory.job(NAMESPACE, "job")).lane
         tell(Hint(lanes={lane: 1}, amounts={lane: 3}))
         before = directory.marks()
@@ -112,7 +112,7 @@ async def test_a_share_of_which_nothing_ran_gets_as_many_at_a_time_as_others_of_
                 NAMESPACE, Submit(job="job"), [b'{"tenant":"%b"}' % tenant.encode()] * 40, origin="submit"
             )
 
-        at_a_time = {view.share: quantum(view.expected) for view in t.node.directory.views()}
+        at_a_time = {view.share: quantum(view.expected) for view in t.node.base.directory.views()}
 
     assert at_a_time["new"] == at_a_time["known"] > 1
 
@@ -125,7 +125,7 @@ async def test_lanes_are_believed_to_hold_what_was_seen_there_or_in_another_of_t
             await t.node.submitter.submit_lot(
                 NAMESPACE, Submit(job="job"), [b'{"tenant":"%b"}' % tenant.encode()] * 40, origin="submit"
             )
-        directory = t.node.directory
+        directory = t.node.base.directory
         known, new = sorted(view.lane for view in directory.views())
         job = (await directory.job(NAMESPACE, "job")).job.id
         directory.granted(known, [running(job, known)])
@@ -260,7 +260,7 @@ async def test_a_policy_that_changes_orders_what_is_queued_and_shares_move_to_th
         await t.run(start + 2 * SECOND)
 
         await fair(t)
-        await t.node.reranker.step()
+        await t.node.admission.reranker.step()
         await t.run(start + 10 * SECOND)
 
     assert [one.params["tenant"] for one in t.ran].count("light") == 2
@@ -295,25 +295,25 @@ async def test_a_drained_queue_runs_what_it_has_and_accepts_nothing():
         t.submit_many(t.now, "job", [{"takes": SECOND}] * 3)
         await t.run(t.now + SECOND // 2)
 
-        await t.node.queues.set_state(NAMESPACE, "work", "draining")
+        await t.node.admission.queues.set_state(NAMESPACE, "work", "draining")
         with pytest.raises(Conflict, match="drained"):
             await t.node.submitter.submit(NAMESPACE, [Submit(job="job")], origin="submit")
         await t.run(t.now + 5 * SECOND)
 
         assert len(t.ran) == 3
-        await t.node.queues.set_state(NAMESPACE, "work", "active")
+        await t.node.admission.queues.set_state(NAMESPACE, "work", "active")
         assert await t.node.submitter.submit(NAMESPACE, [Submit(job="job")], origin="submit")
 
 
 async def test_jobs_that_name_no_queue_go_to_the_default():
     async with trial(1) as t:
         await t.queue("mail", default=True)
-        one, _ = await t.node.jobs.put(NAMESPACE, {"name": "a", "command": ["true"]})
+        one, _ = await t.node.definitions.jobs.put(NAMESPACE, {"name": "a", "command": ["true"]})
         await t.queue("other", default=True)
-        two, _ = await t.node.jobs.put(NAMESPACE, {"name": "b", "command": ["true"]})
+        two, _ = await t.node.definitions.jobs.put(NAMESPACE, {"name": "b", "command": ["true"]})
 
         assert (one.queue, two.queue) == ("mail", "other")
-        assert not (await t.node.queues.get(NAMESPACE, "mail")).is_default
+        assert not (await t.node.admission.queues.get(NAMESPACE, "mail")).is_default
 
 
 async def test_a_purge_asks_for_the_name_and_cancels_what_has_not_begun():
@@ -325,8 +325,8 @@ async def test_a_purge_asks_for_the_name_and_cancels_what_has_not_begun():
         await t.run(start)
 
         with pytest.raises(BadInput, match="has not begun"):
-            await t.node.queues.purge(NAMESPACE, "work", None, "me")
-        done = await t.node.queues.purge(NAMESPACE, "work", "work", "me")
+            await t.node.admission.queues.purge(NAMESPACE, "work", None, "me")
+        done = await t.node.admission.queues.purge(NAMESPACE, "work", "work", "me")
         await t.run(start + 9 * SECOND)
 
     assert done.cancelled == 3
@@ -341,23 +341,23 @@ async def test_what_another_server_gave_out_counts_here(world):
     for node in nodes:
         await node.prepare()
     one, two = nodes
-    await one.queues.put(NAMESPACE, "work", {"policy": {"kind": "fair", "by": "${params.tenant}"}})
-    await one.jobs.put(NAMESPACE, {"name": "job", "command": ["true"], "queue": "work"})
+    await one.admission.queues.put(NAMESPACE, "work", {"policy": {"kind": "fair", "by": "${params.tenant}"}})
+    await one.definitions.jobs.put(NAMESPACE, {"name": "job", "command": ["true"], "queue": "work"})
     register = Register(protocol=PROTOCOL, worker="w", concurrency=5, queues=("work",))
     session = (await one.gateway.register(NAMESPACE, register)).session_id
     items = [b'{"tenant":"heavy"}'] * 9 + [b'{"tenant":"light"}']
     await one.submitter.submit_lot(NAMESPACE, Submit(job="job"), items, origin="submit")
     for node in nodes:
-        await node.directory.load()
-        await node.directory.step()
-        await node.directory.fair.step()
+        await node.base.directory.load()
+        await node.base.directory.step()
+        await node.base.directory.fair.step()
 
     await one.gateway.exchange(NAMESPACE, session, Exchange(channel=0, n=1, free=5))
     for node in (one, two, one, two):
-        await node.directory.fair.step()
+        await node.base.directory.fair.step()
         world.clock.advance(SECOND)
 
-    heard = {view.share: view.virtual for view in two.directory.views()}
+    heard = {view.share: view.virtual for view in two.base.directory.views()}
     assert heard["heavy"] == 4 * SECOND  # a job that never ran is taken for one of a second
     for node in nodes:
         await node.gateway.stop()

@@ -4,6 +4,7 @@ from uuid import UUID
 
 import pytest
 
+from horae.engine.happenings import Happenings
 from horae.env import SECOND
 from horae.features.statistics.engine.recount import Recounter
 from horae.features.statistics.engine.statistics import Statistics
@@ -27,8 +28,11 @@ class Server:
 
     def __init__(self, world: World) -> None:
         self.world, self.id = world, world.env.new_id()
-        self.statistics = Statistics(world.env, world.store, self.id)
-        self.recounter = Recounter(world.env, world.store, self.id, self.statistics)
+        happenings = Happenings(world.store)
+        self.failed: list[UUID] = []  # jobs of which something failed unheard
+        happenings.failed.subscribe("test", self.failed.extend)
+        self.statistics = Statistics(world.env, world.store, self.id, happenings)
+        self.recounter = Recounter(world.env, world.store, self.id, happenings)
 
     async def beat(self) -> None:
         mine = ServerProcess(id=self.id, url="", host="h", pid=1, version="1", parts=())
@@ -67,7 +71,6 @@ async def test_what_a_killed_server_had_not_written_is_recounted(world: World):
         await other.recounter.step()
 
     assert await ended(world, NAMESPACE) == await ended(world, job.id) == 4 + 3 + 2 + 16
-    assert other.statistics.take_failed() == {job.id}
     assert await world.rows("SELECT count(*) FROM servers") == [(1,)]
 
 
@@ -97,12 +100,9 @@ async def test_jobs_of_which_something_failed_unheard_are_looked_at(world: World
     await killed.beat()
     await killed.end(job, 1, failed)
     world.clock.advance(600 * SECOND)
-    told = []
-    other.statistics.on_failed = lambda: told.append(None)
-
     await other.recounter.step()
 
-    assert (told, other.statistics.take_failed()) == ([None], {job.id})
+    assert other.failed == [job.id]
 
 
 async def test_a_store_of_one_process_is_recounted_before_that_one_counts(world: World):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from horae.engine.executions.executions import Executions
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, OverQuota, StoreUnavailable
 from horae.features.dead_letters.engine.dead_letters import DeadLetters
 from horae.features.dead_letters.engine.replays import Replayer, Replays
 from horae.features.dead_letters.model.replay import LEASE
+from tests.engine.objects import executions_of
 from tests.engine.test_dead_letters import Submits, fail
 from tests.store_contract.world import NAMESPACE, World, failed
 
@@ -17,7 +17,7 @@ class Stage:
 
     def __init__(self, world: World, submits: Submits) -> None:
         self.world, self.submits = world, submits
-        self.letters = DeadLetters(world.env, world.store, submits)
+        self.letters = DeadLetters(world.env, world.store, submits, executions_of(world.store))
         self.replays = Replays(world.env, world.store, self.letters)
         self.servers = [Replayer(world.env, world.store, self.letters) for _ in range(2)]
 
@@ -54,7 +54,7 @@ async def test_what_matches_runs_again_at_its_pace(stage: Stage, world: World):
     assert (done.state, done.matched, done.retried, done.skipped) == ("done", 25, 25, 0)
     assert done.completed_at is not None
     assert len((await stage.letters.list(NAMESPACE)).items) == 2
-    page = await Executions(world.env, world.store).list(NAMESPACE, job="a", status="queued", limit=50)
+    page = await executions_of(world.store).list(NAMESPACE, job="a", status="queued", limit=50)
     assert {bytes(one.params)[-14:] for one in page.items} == {b'"edited":true}'}
     assert len({one.retry_of for one in page.items}) == 25
 
@@ -88,7 +88,7 @@ async def test_a_server_that_dies_loses_and_doubles_nothing(stage: Stage, world:
     await stage.work()
 
     assert (await stage.replays.get(NAMESPACE, made.replay_id)).state == "done"
-    page = await Executions(world.env, world.store).list(NAMESPACE, status="queued")
+    page = await executions_of(world.store).list(NAMESPACE, status="queued")
     assert len(page.items) == 4
     assert (await stage.letters.list(NAMESPACE)).items == []
 

@@ -8,7 +8,9 @@ import pytest
 from msgspec import Raw
 
 from horae.errors import BadInput, Conflict, NotFound, Stale
+from horae.features.events.part import EventsPart
 from horae.features.rollouts.model.view import ArmView, RolloutView
+from horae.features.rollouts.part import RolloutsPart
 from horae.model.base.ids import parcel_of
 from horae.model.fleet.protocol import Submit
 from tests.engine.explain_stage import Stage
@@ -22,7 +24,7 @@ pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indire
 
 async def try_out(stage: Stage, share: object = "100%", change: Any = None, **more: Any) -> RolloutView:
     body = {"change": change or {"timeout": "5m"}, "share": share, **more}
-    return await stage.node.rollouts.put(NAMESPACE, "job", body, **WHO)
+    return await stage.node.part(RolloutsPart).rollouts.put(NAMESPACE, "job", body, **WHO)
 
 
 async def version_of(stage: Stage, id: UUID) -> int:
@@ -39,52 +41,57 @@ async def test_a_change_is_tried_on_a_share_and_promoted(stage: Stage):
     assert (begun.state, [(one.version, one.current, one.share) for one in begun.versions]) == (
         "on", [(2, False, 100.0), (1, True, 0.0)],
     )  # fmt: skip
-    shown = await stage.node.jobs.get(NAMESPACE, "job")
+    shown = await stage.node.definitions.jobs.get(NAMESPACE, "job")
     assert (shown.version, shown.timeout) == (1, None)
     tried = await stage.submit()
 
-    done = await stage.node.rollouts.promote(NAMESPACE, "job", **WHO)
-    after = await stage.node.jobs.get(NAMESPACE, "job")
+    done = await stage.node.part(RolloutsPart).rollouts.promote(NAMESPACE, "job", **WHO)
+    after = await stage.node.definitions.jobs.get(NAMESPACE, "job")
     usual = await stage.submit()
 
     assert (done.state, done.changed_by, after.version, after.timeout) == ("promoted", "key:me", 2, "5m")
     assert [await version_of(stage, id) for id in (tried, usual)] == [2, 2]
-    assert [(v.version, v.share) for v in await stage.node.jobs.versions(NAMESPACE, "job")] == [(2, None), (1, None)]
+    assert [(v.version, v.share) for v in await stage.node.definitions.jobs.versions(NAMESPACE, "job")] == [
+        (2, None),
+        (1, None),
+    ]
 
 
 async def test_versions_tell_their_shares_while_a_rollout_is_on(stage: Stage):
     await stage.job()
     await try_out(stage)
-    assert [v.share for v in await stage.node.jobs.versions(NAMESPACE, "job")] == [100.0, 0.0]
+    assert [v.share for v in await stage.node.definitions.jobs.versions(NAMESPACE, "job")] == [100.0, 0.0]
 
 
 async def test_an_aborted_version_stays_and_the_next_edit_has_another_number(stage: Stage):
     await stage.job()
     await try_out(stage)
     tried = await stage.submit()
-    aborted = await stage.node.rollouts.abort(NAMESPACE, "job", reason="it is slow", **WHO)
+    aborted = await stage.node.part(RolloutsPart).rollouts.abort(NAMESPACE, "job", reason="it is slow", **WHO)
     usual = await stage.submit()
 
     assert (aborted.state, aborted.cause) == ("aborted", "it is slow")
     assert [await version_of(stage, id) for id in (tried, usual)] == [2, 1]
-    edited = await stage.node.jobs.edit(NAMESPACE, "job", {"timeout": "7m"})
+    edited = await stage.node.definitions.jobs.edit(NAMESPACE, "job", {"timeout": "7m"})
     assert (edited.version, edited.timeout) == (3, "7m")
-    back = await stage.node.jobs.rollback(NAMESPACE, "job", 2)
+    back = await stage.node.definitions.jobs.rollback(NAMESPACE, "job", 2)
     assert (back.version, back.timeout) == (4, "5m")
-    for unwanted in (stage.node.rollouts.promote, stage.node.rollouts.abort):
+    for unwanted in (stage.node.part(RolloutsPart).rollouts.promote, stage.node.part(RolloutsPart).rollouts.abort):
         with pytest.raises(NotFound):
             await unwanted(NAMESPACE, "job", **WHO)
 
 
 async def test_an_old_version_is_tried_and_written_anew_when_it_is_promoted(stage: Stage):
     await stage.job(schedule="0 1 * * *")
-    await stage.node.jobs.edit(NAMESPACE, "job", {"schedule": "0 2 * * *"})
-    await stage.node.rollouts.put(NAMESPACE, "job", {"version": 1, "share": "50%"}, **WHO)
-    assert (await stage.node.jobs.get(NAMESPACE, "job")).schedule == "0 2 * * *", "the present version says when"
+    await stage.node.definitions.jobs.edit(NAMESPACE, "job", {"schedule": "0 2 * * *"})
+    await stage.node.part(RolloutsPart).rollouts.put(NAMESPACE, "job", {"version": 1, "share": "50%"}, **WHO)
+    assert (await stage.node.definitions.jobs.get(NAMESPACE, "job")).schedule == "0 2 * * *", (
+        "the present version says when"
+    )
 
-    await stage.node.rollouts.promote(NAMESPACE, "job", **WHO)
+    await stage.node.part(RolloutsPart).rollouts.promote(NAMESPACE, "job", **WHO)
 
-    after = await stage.node.jobs.get(NAMESPACE, "job")
+    after = await stage.node.definitions.jobs.get(NAMESPACE, "job")
     assert (after.version, after.schedule) == (3, "0 1 * * *")
     assert await stage.world.rows("SELECT count(*) FROM triggers WHERE state <> 'ended'") == [(1,)]
 
@@ -97,12 +104,12 @@ async def test_everything_that_starts_executions_goes_by_it(stage: Stage):
     await stage.job("after", dependencies=["first"])
     for name in ("job", "after"):
         body = {"change": {"timeout": "5m"}, "share": "100%"}
-        await stage.node.rollouts.put(NAMESPACE, name, body, **WHO)
+        await stage.node.part(RolloutsPart).rollouts.put(NAMESPACE, name, body, **WHO)
     worker = await stage.worker(5)
 
     await stage.submit()
     await stage.node.submitter.submit_lot(NAMESPACE, Submit(job="job"), [b"{}", b'{"a":1}'], origin="submit")
-    await stage.node.intake.send(NAMESPACE, [_event("go")])
+    await stage.node.part(EventsPart).intake.send(NAMESPACE, [_event("go")])
     await stage.pass_time(3600)
     first = await stage.submit("first")
     assert await stage.starts(first)
@@ -135,14 +142,16 @@ async def test_keys_keep_to_one_version_while_its_share_grows(stage: Stage):
     assert first == again
     assert 5 < len(first) < 35
 
-    await stage.node.rollouts.put(NAMESPACE, "job", {"version": 2, "share": "60%", "by": "${params.customer}"}, **WHO)
+    await stage.node.part(RolloutsPart).rollouts.put(
+        NAMESPACE, "job", {"version": 2, "share": "60%", "by": "${params.customer}"}, **WHO
+    )
     more = await customers()
     assert first < more
 
 
 async def test_versions_are_compared_by_failures_and_durations(stage: Stage):
     await stage.job(retries=1)
-    await stage.node.rollouts.put(
+    await stage.node.part(RolloutsPart).rollouts.put(
         NAMESPACE, "job", {"change": {"timeout": "5m"}, "share": "50%", "by": "${params.v}"}, **WHO
     )
     worker = await stage.worker(1)
@@ -158,7 +167,7 @@ async def test_versions_are_compared_by_failures_and_durations(stage: Stage):
         seen[version].append(id)
     await stage.pass_time(2)
 
-    shown = await stage.node.rollouts.get(NAMESPACE, "job")
+    shown = await stage.node.part(RolloutsPart).rollouts.get(NAMESPACE, "job")
     old, new = arm(shown, 1), arm(shown, 2)
     assert (old.succeeded, new.succeeded) == (len(seen[1]), len(seen[2]))
     assert (old.failure_rate, new.failure_rate) == (0.0, 0.0)
@@ -169,7 +178,7 @@ async def test_versions_are_compared_by_failures_and_durations(stage: Stage):
 
 async def test_too_many_failures_abort_it_by_themselves(stage: Stage):
     told: list[str] = []
-    stage.node.hints.listen(lambda hint: told.extend(e.state for e in hint.events if e.kind == "rollout"))
+    stage.node.base.hints.listen(lambda hint: told.extend(e.state for e in hint.events if e.kind == "rollout"))
     await stage.job(retries=3)
     await try_out(stage, "100%", abortAbove="20%", minimum=2)
     worker = await stage.worker(2)
@@ -179,7 +188,7 @@ async def test_too_many_failures_abort_it_by_themselves(stage: Stage):
     await worker.end("failed")
     await stage.pass_time(2)
 
-    shown = await stage.node.rollouts.get(NAMESPACE, "job")
+    shown = await stage.node.part(RolloutsPart).rollouts.get(NAMESPACE, "job")
     assert (shown.state, shown.changed_by, told) == ("aborted", None, ["on", "aborted"])
     assert shown.cause == "2 of 2 attempts of version 2 failed (100 %), more than 20 %."
     assert arm(shown, 2).retried == 2
@@ -190,23 +199,27 @@ async def test_while_it_is_on_the_definition_stays_as_it_is(stage: Stage):
     await stage.job()
     await try_out(stage, "10%")
     for change in (
-        stage.node.jobs.edit(NAMESPACE, "job", {"timeout": "7m"}),
-        stage.node.jobs.rollback(NAMESPACE, "job", 2),
+        stage.node.definitions.jobs.edit(NAMESPACE, "job", {"timeout": "7m"}),
+        stage.node.definitions.jobs.rollback(NAMESPACE, "job", 2),
         try_out(stage, "10%", {"timeout": "9m"}),
     ):
         with pytest.raises(Conflict, match="rollout"):
             await change
-    assert (await stage.node.jobs.pause(NAMESPACE, "job")).state == "paused"
+    assert (await stage.node.definitions.jobs.pause(NAMESPACE, "job")).state == "paused"
     with pytest.raises(Stale):
-        await stage.node.rollouts.abort(NAMESPACE, "job", if_match=7, **WHO)
+        await stage.node.part(RolloutsPart).rollouts.abort(NAMESPACE, "job", if_match=7, **WHO)
 
 
 async def test_steps_of_workflows_go_by_it(stage: Stage):
     await stage.job()
     await try_out(stage)
-    await stage.node.jobs.create(NAMESPACE, {"name": "flow", "workflow": {"steps": [{"name": "a", "job": "job"}]}})
+    await stage.node.definitions.jobs.create(
+        NAMESPACE, {"name": "flow", "workflow": {"steps": [{"name": "a", "job": "job"}]}}
+    )
     with pytest.raises(Conflict, match="workflow"):
-        await stage.node.rollouts.put(NAMESPACE, "flow", {"change": {"priority": 7}, "share": "10%"}, **WHO)
+        await stage.node.part(RolloutsPart).rollouts.put(
+            NAMESPACE, "flow", {"change": {"priority": 7}, "share": "10%"}, **WHO
+        )
     worker = await stage.worker(1)
     await stage.submit("flow")
     for _ in range(3):
@@ -217,20 +230,20 @@ async def test_steps_of_workflows_go_by_it(stage: Stage):
 
     rows = await stage.world.rows("SELECT p.version FROM parcels p JOIN jobs j ON j.id = p.job WHERE j.name = 'job'")
     assert rows == [(2,)]
-    assert arm(await stage.node.rollouts.get(NAMESPACE, "job"), 2).succeeded == 1
+    assert arm(await stage.node.part(RolloutsPart).rollouts.get(NAMESPACE, "job"), 2).succeeded == 1
 
 
 async def test_what_cannot_be_tried_is_refused(stage: Stage):
     await stage.job()
-    await stage.node.jobs.edit(NAMESPACE, "job", {"timeout": "7m"})
+    await stage.node.definitions.jobs.edit(NAMESPACE, "job", {"timeout": "7m"})
     with pytest.raises(NotFound, match="no version 9"):
-        await stage.node.rollouts.put(NAMESPACE, "job", {"version": 9, "share": "10%"}, **WHO)
+        await stage.node.part(RolloutsPart).rollouts.put(NAMESPACE, "job", {"version": 9, "share": "10%"}, **WHO)
     with pytest.raises(BadInput, match="changes nothing"):
         await try_out(stage, "10%", {"timeout": "7m"})
     with pytest.raises(BadInput, match="rename"):
         await try_out(stage, "10%", {"name": "other"})
     with pytest.raises(NotFound, match="never had"):
-        await stage.node.rollouts.get(NAMESPACE, "job")
-    await stage.node.rollouts.put(NAMESPACE, "job", {"versions": {"1": 1, "2": 1}}, **WHO)
+        await stage.node.part(RolloutsPart).rollouts.get(NAMESPACE, "job")
+    await stage.node.part(RolloutsPart).rollouts.put(NAMESPACE, "job", {"versions": {"1": 1, "2": 1}}, **WHO)
     with pytest.raises(BadInput, match="does not try version 2"):
-        await stage.node.rollouts.promote(NAMESPACE, "job", 2, **WHO)
+        await stage.node.part(RolloutsPart).rollouts.promote(NAMESPACE, "job", 2, **WHO)

@@ -27,7 +27,7 @@ async def test_a_schema_that_multiplies_is_refused_and_nothing_is_kept(node: Nod
     began = time.process_time()
 
     with pytest.raises(Costly, match="references written out") as refused:
-        await node.jobs.create(NAMESPACE, {"name": "hostile", "command": "true", "schema": schema})
+        await node.definitions.jobs.create(NAMESPACE, {"name": "hostile", "command": "true", "schema": schema})
 
     assert refused.value.fields["field"] == "schema"
     assert time.process_time() - began < 2
@@ -35,7 +35,7 @@ async def test_a_schema_that_multiplies_is_refused_and_nothing_is_kept(node: Nod
 
 
 async def test_params_that_take_too_much_work_are_refused(node: Node):
-    await node.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
+    await node.definitions.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
     began = time.process_time()
 
     with pytest.raises(Costly, match="too much work"):
@@ -52,7 +52,7 @@ async def submit(node: Node, params: bytes) -> None:
 
 
 async def test_others_have_their_turn_while_a_bulk_is_checked(node: Node):
-    await node.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
+    await node.definitions.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
     stored = await node.store.job_named(NAMESPACE, "slow")
     assert stored is not None
     items = [b'{"c": [' + b",".join([b"999"] * 100) + b"]}"] * 60
@@ -73,7 +73,7 @@ async def test_others_have_their_turn_while_a_bulk_is_checked(node: Node):
 
 
 async def test_others_have_their_turn_between_costly_submissions_that_come_together(node: Node, monkeypatch):
-    await node.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
+    await node.definitions.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
     params = b'{"c": [' + b",".join([b"999"] * 200) + b"]}"
     await submit(node, params)
     turn, checked = 0, []

@@ -3,6 +3,7 @@
 import pytest
 
 from horae.engine.base.gauges import Gauges
+from horae.engine.happenings import CancelledCount, Happenings
 from horae.engine.triggers.coming import Coming, count
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
@@ -76,9 +77,10 @@ async def test_a_flush_is_bounded_and_the_next_goes_on(world: World, monkeypatch
 
 
 async def test_a_write_whose_answer_was_lost_is_repeated_and_counts_once(world: World, monkeypatch: pytest.MonkeyPatch):
-    kept = Statistics(world.env, world.store, world.env.new_id())
+    happenings = Happenings(world.store)
+    kept = Statistics(world.env, world.store, world.env.new_id(), happenings)
     job = (await world.job()).id
-    kept.cancelled(job, 3)
+    happenings.cancelled(CancelledCount(job, 3))
     write = world.store.write
 
     async def unanswered(make):
@@ -103,7 +105,7 @@ async def test_a_write_whose_answer_was_lost_is_repeated_and_counts_once(world: 
 
 async def test_a_workflow_that_failed_counts_once_in_its_namespace(world: World):
     flow, job, now = await world.job("flow"), await world.job(), world.now()
-    kept = Statistics(world.env, world.store, world.env.new_id())
+    kept = Statistics(world.env, world.store, world.env.new_id(), Happenings(world.store))
     for one, steps in ((job, True), (job, True), (flow, False)):
         ended = Ended(world.env.new_id(), 0, 1, one.id, NAMESPACE, "failed", 0, step=steps)
         kept.add(Effects(ended=[ended]))
@@ -115,8 +117,9 @@ async def test_a_workflow_that_failed_counts_once_in_its_namespace(world: World)
 
 
 async def test_gauges_count_once_for_all_who_ask_within_a_moment(world: World):
-    kept = Statistics(world.env, world.store, world.env.new_id())
-    gauges = Gauges(world.env, world.store, world.env.new_id(), kept)
+    happenings = Happenings(world.store)
+    kept = Statistics(world.env, world.store, world.env.new_id(), happenings)
+    gauges = Gauges(world.env, world.store, world.env.new_id(), happenings)
     job = await world.job()
     await world.submit(job, 2)
     assert (await gauges.of(NAMESPACE)).queued == 2
@@ -125,7 +128,7 @@ async def test_gauges_count_once_for_all_who_ask_within_a_moment(world: World):
     world.clock.advance(2 * SECOND)
     assert (await gauges.of(NAMESPACE)).queued == 3
     await gauges.step()
-    other = Gauges(world.env, world.store, world.env.new_id(), kept)
+    other = Gauges(world.env, world.store, world.env.new_id(), happenings)
     await world.submit(job)
     await other.step()
     await kept.step()

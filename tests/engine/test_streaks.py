@@ -4,6 +4,7 @@ import pytest
 
 from horae.engine.node import Node
 from horae.env import SECOND
+from horae.features.statistics.part import StatisticsPart
 from horae.model.fleet.protocol import Submit
 from tests.store_contract.world import NAMESPACE, World, failed, success
 
@@ -14,7 +15,9 @@ TRIGGERS = [{"name": "often", "every": "1h"}, {"name": "asleep", "cron": "0 2 * 
 async def node(world: World) -> Node:
     made = Node(world.env, world.store)
     await made.prepare()
-    await made.jobs.create(NAMESPACE, {"name": "flaky", "command": "true", "triggers": TRIGGERS, "pauseAfter": 3})
+    await made.definitions.jobs.create(
+        NAMESPACE, {"name": "flaky", "command": "true", "triggers": TRIGGERS, "pauseAfter": 3}
+    )
     return made
 
 
@@ -26,12 +29,12 @@ async def run(world: World, node: Node, *ends: str) -> None:
         (slice,) = await worker.claim(1)
         world.clock.advance(SECOND)
         await worker.report(failed(slice) if end == "failed" else success(slice))
-        node.statistics.add(worker.effects)
-    await node.streaks.step()
+        node.base.happenings.settled(worker.effects)
+    await node.firing.streaks.step()
 
 
 async def states(node: Node) -> dict[str, str]:
-    return {one.name: one.state for one in await node.triggers.of_job(NAMESPACE, "flaky")}
+    return {one.name: one.state for one in await node.definitions.triggers.of_job(NAMESPACE, "flaky")}
 
 
 async def test_triggers_pause_after_so_many_failures_in_a_row(world: World, node: Node):
@@ -40,11 +43,11 @@ async def test_triggers_pause_after_so_many_failures_in_a_row(world: World, node
     await run(world, node, "failed")
 
     assert await states(node) == {"often": "paused", "asleep": "paused"}
-    view = await node.jobs.get(NAMESPACE, "flaky")
+    view = await node.definitions.jobs.get(NAMESPACE, "flaky")
     assert (view.auto_paused.failures, view.auto_paused.triggers, view.state) == (3, ["often"], "active")
     assert view.auto_paused.execution_id == view.last_execution.execution_id
     assert "failed in a row" in view.notes[0]
-    why = (await node.explainer.job(NAMESPACE, "flaky")).blockers
+    why = (await node.work.explainer.job(NAMESPACE, "flaky")).blockers
     assert ["failed in a row" in one.message for one in why if one.gate == "trigger-paused"] == [False, True]
 
 
@@ -52,14 +55,14 @@ async def test_triggers_pause_after_so_many_failures_in_a_row(world: World, node
 async def test_resuming_goes_on_and_counts_anew(world: World, node: Node, by: str):
     await run(world, node, "failed", "failed", "failed")
     if by == "paused job":
-        await node.jobs.pause(NAMESPACE, "flaky")
+        await node.definitions.jobs.pause(NAMESPACE, "flaky")
     if by == "trigger":
-        await node.triggers.resume(NAMESPACE, "flaky", "often")
+        await node.definitions.triggers.resume(NAMESPACE, "flaky", "often")
     else:
-        await node.jobs.resume(NAMESPACE, "flaky")
+        await node.definitions.jobs.resume(NAMESPACE, "flaky")
 
     assert await states(node) == {"often": "active", "asleep": "paused"}
-    assert (await node.jobs.get(NAMESPACE, "flaky")).auto_paused is None
+    assert (await node.definitions.jobs.get(NAMESPACE, "flaky")).auto_paused is None
     await run(world, node, "failed", "failed")
     assert (await states(node))["often"] == "active"
     await run(world, node, "failed")
@@ -69,8 +72,8 @@ async def test_resuming_goes_on_and_counts_anew(world: World, node: Node, by: st
 async def test_failures_that_nobody_told_of_are_found(world: World, node: Node):
     other = Node(world.env, world.store)
     await run(world, node, "failed")
-    await node.statistics.step()
-    await other.streaks.step()
+    await node.part(StatisticsPart).statistics.step()
+    await other.firing.streaks.step()
     assert (await states(node))["often"] == "active"
 
     for _ in range(2):
@@ -80,12 +83,12 @@ async def test_failures_that_nobody_told_of_are_found(world: World, node: Node):
         world.clock.advance(SECOND)
         await worker.report(failed(slice))
     world.clock.advance(40 * SECOND)
-    await other.streaks.step()
+    await other.firing.streaks.step()
     assert (await states(node))["often"] == "paused"
 
 
 async def test_a_job_that_does_not_ask_for_it_goes_on(world: World, node: Node):
-    await node.jobs.edit(NAMESPACE, "flaky", {"pauseAfter": None})
+    await node.definitions.jobs.edit(NAMESPACE, "flaky", {"pauseAfter": None})
     await run(world, node, *["failed"] * 4)
 
     assert await states(node) == {"often": "active", "asleep": "paused"}

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from horae.errors import BadInput, Busy, Conflict, NotFound, Stale
+from horae.features.rollouts.part import RolloutsPart
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE
 
@@ -18,12 +19,12 @@ pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indire
 
 async def put(stage: Stage, job: Any = None, **more: Any) -> Any:
     body = {"parameters": PARAMETERS, "job": job or JOB}
-    return (await stage.node.templates.put(NAMESPACE, "backup", body, **more))[0]
+    return (await stage.node.definitions.templates.put(NAMESPACE, "backup", body, **more))[0]
 
 
 async def make(stage: Stage, name: str, region: str = "eu", **own: Any) -> Any:
     body = {"name": name, "template": "backup", "with": {"region": region}, **own}
-    return await stage.node.jobs.create(NAMESPACE, body)
+    return await stage.node.definitions.jobs.create(NAMESPACE, body)
 
 
 async def test_jobs_change_with_their_template(stage: Stage):
@@ -39,11 +40,11 @@ async def test_jobs_change_with_their_template(stage: Stage):
     assert {one.job: [c.path for c in one.changes] for one in told.affected} == {
         "backup-eu": ["schedule", "retries"], "backup-us": ["schedule"],
     }  # fmt: skip
-    assert (await stage.node.jobs.get(NAMESPACE, "backup-eu")).version == 1
+    assert (await stage.node.definitions.jobs.get(NAMESPACE, "backup-eu")).version == 1
 
     done = await put(stage, changed)
     assert (done.version, done.jobs, len(done.affected)) == (2, ["backup-eu", "backup-us"], 2)
-    after = [await stage.node.jobs.get(NAMESPACE, name) for name in ("backup-eu", "backup-us")]
+    after = [await stage.node.definitions.jobs.get(NAMESPACE, name) for name in ("backup-eu", "backup-us")]
     assert [(job.version, job.retries, job.schedule) for job in after] == [(2, 2, "0 4 * * *"), (2, 5, "0 4 * * *")]
     assert await stage.world.rows("SELECT count(*) FROM triggers WHERE state <> 'ended'") == [(2,)]
     again = await put(stage, changed)
@@ -54,16 +55,16 @@ async def test_an_edit_changes_what_the_job_says_itself(stage: Stage):
     await put(stage)
     await make(stage, "backup-eu", timeout="5m")
 
-    moved = await stage.node.jobs.edit(NAMESPACE, "backup-eu", {"with": {"region": "us"}, "timeout": None})
+    moved = await stage.node.definitions.jobs.edit(NAMESPACE, "backup-eu", {"with": {"region": "us"}, "timeout": None})
     assert (moved.command[1], moved.timeout, moved.own) == ("us", None, {})
-    back = await stage.node.jobs.rollback(NAMESPACE, "backup-eu", 1)
+    back = await stage.node.definitions.jobs.rollback(NAMESPACE, "backup-eu", 1)
     assert (back.with_, back.timeout) == ({"region": "eu"}, "5m")
-    _, outcome = await stage.node.jobs.put(
+    _, outcome = await stage.node.definitions.jobs.put(
         NAMESPACE, {"name": "backup-eu", "template": "backup", "with": {"region": "eu"}, "timeout": "5m"}
     )
     assert outcome == "unchanged"
 
-    alone = await stage.node.jobs.edit(NAMESPACE, "backup-eu", {"template": None})
+    alone = await stage.node.definitions.jobs.edit(NAMESPACE, "backup-eu", {"template": None})
     assert (alone.template, alone.command[1], alone.timeout) == (None, "eu", "5m")
     assert (await put(stage, {**JOB, "retries": 9})).affected == []
 
@@ -79,33 +80,35 @@ async def test_a_job_that_cannot_be_made_any_more_refuses_the_change(stage: Stag
     with pytest.raises(Conflict, match="backup-odd") as refused:
         await put(stage, odd)
     assert refused.value.fields["jobs"] == ["backup-odd"]
-    assert (await stage.node.templates.get(NAMESPACE, "backup")).version == 1
-    assert (await stage.node.jobs.get(NAMESPACE, "backup-eu")).version == 1
+    assert (await stage.node.definitions.templates.get(NAMESPACE, "backup")).version == 1
+    assert (await stage.node.definitions.jobs.get(NAMESPACE, "backup-eu")).version == 1
 
 
 async def test_a_rollout_of_one_of_its_jobs_refuses_the_change(stage: Stage):
     await put(stage)
     await make(stage, "backup-eu")
     await make(stage, "backup-us", "us")
-    await stage.node.rollouts.put(NAMESPACE, "backup-us", {"change": {"retries": 3}, "share": "10%"}, by="")
+    await stage.node.part(RolloutsPart).rollouts.put(
+        NAMESPACE, "backup-us", {"change": {"retries": 3}, "share": "10%"}, by=""
+    )
     with pytest.raises(Conflict, match="rollout"):
         await put(stage, {**JOB, "retries": 2})
-    assert (await stage.node.jobs.get(NAMESPACE, "backup-eu")).version == 1
+    assert (await stage.node.definitions.jobs.get(NAMESPACE, "backup-eu")).version == 1
 
 
 async def test_what_is_in_use_is_not_deleted(stage: Stage):
     await put(stage)
     await make(stage, "backup-eu")
     with pytest.raises(Conflict, match="backup-eu") as refused:
-        await stage.node.templates.delete(NAMESPACE, "backup")
+        await stage.node.definitions.templates.delete(NAMESPACE, "backup")
     assert refused.value.fields["jobs"] == ["backup-eu"]
     with pytest.raises(Stale):
-        await stage.node.templates.delete(NAMESPACE, "backup", if_match=7)
+        await stage.node.definitions.templates.delete(NAMESPACE, "backup", if_match=7)
 
-    await stage.node.jobs.delete(NAMESPACE, "backup-eu")
-    await stage.node.templates.delete(NAMESPACE, "backup")
+    await stage.node.definitions.jobs.delete(NAMESPACE, "backup-eu")
+    await stage.node.definitions.templates.delete(NAMESPACE, "backup")
     with pytest.raises(NotFound):
-        await stage.node.templates.get(NAMESPACE, "backup")
+        await stage.node.definitions.templates.get(NAMESPACE, "backup")
     with pytest.raises(BadInput, match="no template"):
         await make(stage, "backup-eu")
     assert (await put(stage)).version == 1
@@ -121,21 +124,23 @@ async def test_workflows_are_made_from_templates_with_the_jobs_of_their_steps(st
     steps[0] = {"name": "get", "command": ["fetch", "${with.region}"]}
     done = await put(stage, {"workflow": {"steps": steps}})
     assert [(one.job, one.error) for one in done.affected] == [("etl-eu", None)]
-    step = await stage.node.jobs.get(NAMESPACE, "etl-eu/get")
+    step = await stage.node.definitions.jobs.get(NAMESPACE, "etl-eu/get")
     assert (step.command, step.version) == (["fetch", "eu"], 2)
 
 
 async def test_a_workflow_and_a_job_that_it_runs_change_together(stage: Stage):
     base = {"command": "true", "retries": 1}
-    await stage.node.templates.put(NAMESPACE, "both", {"job": base})
-    await stage.node.jobs.create(NAMESPACE, {"name": "work", "template": "both"})
+    await stage.node.definitions.templates.put(NAMESPACE, "both", {"job": base})
+    await stage.node.definitions.jobs.create(NAMESPACE, {"name": "work", "template": "both"})
     flow = {"name": "flow", "template": "both", "workflow": {"steps": [{"name": "a", "job": "work"}]}, "retries": None}
-    await stage.node.jobs.create(NAMESPACE, flow)
+    await stage.node.definitions.jobs.create(NAMESPACE, flow)
 
-    view, _ = await stage.node.templates.put(NAMESPACE, "both", {"job": {**base, "description": "what it is for"}})
+    view, _ = await stage.node.definitions.templates.put(
+        NAMESPACE, "both", {"job": {**base, "description": "what it is for"}}
+    )
 
     assert [one.job for one in view.affected] == ["flow", "work"]
-    assert (await stage.node.jobs.get(NAMESPACE, "flow")).description == "what it is for"
+    assert (await stage.node.definitions.jobs.get(NAMESPACE, "flow")).description == "what it is for"
 
 
 async def test_a_job_and_what_workflows_make_of_it_change_together(stage: Stage):
@@ -144,17 +149,19 @@ async def test_a_job_and_what_workflows_make_of_it_change_together(stage: Stage)
         return {"job": {"workflow": {"steps": steps}, "tags": {"team": team}}}
 
     await stage.job("work")
-    await stage.node.templates.put(NAMESPACE, "both", template(1, "x"))
+    await stage.node.definitions.templates.put(NAMESPACE, "both", template(1, "x"))
     work = {"name": "work", "template": "both", "workflow": None, "command": "true"}
-    await stage.node.jobs.put(NAMESPACE, work)
-    await stage.node.jobs.create(NAMESPACE, {"name": "flow", "template": "both"})
+    await stage.node.definitions.jobs.put(NAMESPACE, work)
+    await stage.node.definitions.jobs.create(NAMESPACE, {"name": "flow", "template": "both"})
     alone = {"name": "other", "workflow": {"steps": [{"name": "a", "job": "work", "retries": 7}]}}
-    await stage.node.jobs.create(NAMESPACE, alone)
+    await stage.node.definitions.jobs.create(NAMESPACE, alone)
 
-    view, _ = await stage.node.templates.put(NAMESPACE, "both", template(2, "y", "b"))
+    view, _ = await stage.node.definitions.templates.put(NAMESPACE, "both", template(2, "y", "b"))
 
     assert [one.job for one in view.affected] == ["flow", "work"]
-    shown = {name: await stage.node.jobs.get(NAMESPACE, name) for name in ("work", "flow/a", "flow/b", "other/a")}
+    shown = {
+        name: await stage.node.definitions.jobs.get(NAMESPACE, name) for name in ("work", "flow/a", "flow/b", "other/a")
+    }
     assert {name: (one.retries, one.tags) for name, one in shown.items()} == {
         "work": (0, {"team": "y"}),
         "flow/a": (2, {"team": "y"}),
@@ -165,14 +172,16 @@ async def test_a_job_and_what_workflows_make_of_it_change_together(stage: Stage)
 
 async def test_what_makes_no_job_is_refused(stage: Stage):
     with pytest.raises(BadInput) as refused:
-        await stage.node.templates.create(NAMESPACE, {"name": "wrong", "job": {"command": "true", "retries": -1}})
+        await stage.node.definitions.templates.create(
+            NAMESPACE, {"name": "wrong", "job": {"command": "true", "retries": -1}}
+        )
     assert refused.value.fields["field"] == "retries"
-    await stage.node.templates.create(NAMESPACE, {"name": "right", "job": {"command": "true"}})
+    await stage.node.definitions.templates.create(NAMESPACE, {"name": "right", "job": {"command": "true"}})
     with pytest.raises(Conflict):
-        await stage.node.templates.create(NAMESPACE, {"name": "right", "job": {"command": "true"}})
+        await stage.node.definitions.templates.create(NAMESPACE, {"name": "right", "job": {"command": "true"}})
     with pytest.raises(BadInput, match="no template"):
-        await stage.node.jobs.create(NAMESPACE, {"name": "a", "command": "true", "with": {"n": 1}})
-    assert [one.name for one in (await stage.node.templates.list(NAMESPACE)).items] == ["right"]
+        await stage.node.definitions.jobs.create(NAMESPACE, {"name": "a", "command": "true", "with": {"n": 1}})
+    assert [one.name for one in (await stage.node.definitions.templates.list(NAMESPACE)).items] == ["right"]
 
 
 async def test_a_job_that_is_made_while_its_template_changes_is_as_the_template_says(stage: Stage):
@@ -189,5 +198,5 @@ async def test_a_job_that_is_made_while_its_template_changes_is_as_the_template_
     await asyncio.gather(
         *(patiently(f"backup-{n}") for n in range(3)), put(stage, {**JOB, "retries": 2}), return_exceptions=False
     )
-    found = await stage.node.jobs.list(NAMESPACE)
+    found = await stage.node.definitions.jobs.list(NAMESPACE)
     assert {job.retries for job in found.items} == {2}

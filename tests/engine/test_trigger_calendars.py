@@ -10,6 +10,7 @@ from horae.engine.triggers.fires import Fires
 from horae.engine.triggers.triggers import Triggers
 from horae.env import SECOND
 from horae.errors import BadInput
+from tests.engine.objects import jobs_of
 from tests.store_contract.world import NAMESPACE, World, lead, rank
 
 HOUR = 3600 * SECOND
@@ -18,7 +19,7 @@ OFFICE = {"hours": "MON-FRI 09:00-17:00"}
 
 @pytest.fixture
 def jobs(world: World) -> Jobs:
-    return Jobs(world.env, world.store, rank=rank)
+    return jobs_of(world.store, rank=rank)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from horae.engine.triggers.fires import Fires
 from horae.engine.triggers.triggers import Triggers
 from horae.env import SECOND
 from horae.model.base.instant import format_instant
+from tests.engine.objects import jobs_of
 from tests.store_contract.world import NAMESPACE, World, lead, rank
 
 MINUTE = 60 * SECOND
@@ -16,7 +17,7 @@ MINUTE = 60 * SECOND
 
 @pytest.fixture
 def jobs(world: World) -> Jobs:
-    return Jobs(world.env, world.store, rank=rank)
+    return jobs_of(world.store, rank=rank)
 
 
 @pytest.fixture

@@ -5,10 +5,8 @@ from structlog.testing import capture_logs
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hints
 from horae.engine.definitions.directory import Directory
-from horae.engine.definitions.jobs import Jobs
-from horae.engine.settings import EngineSettings
-from horae.engine.triggers.fire import Scheduler
 from horae.env import SECOND
+from tests.engine.objects import jobs_of, scheduler_of
 from tests.store_contract.world import NAMESPACE, World, rank
 
 NOWHERE = '{"kind":"cron","expression":"* * * * *","timezone":"Mars/Olympus"}'
@@ -17,10 +15,10 @@ MINUTE = 60 * SECOND
 
 async def test_a_schedule_that_cannot_be_followed_is_told_and_repaired(world: World):
     hints = Hints(world.env, world.store, world.env.new_id())
-    directory = Directory(world.env, world.store, hints)
+    Directory(world.env, world.store, hints)
     watch = ClockWatch(world.env, world.store, hints)
-    scheduler = Scheduler(world.env, world.store, directory, hints, EngineSettings(), watch)
-    jobs = Jobs(world.env, world.store, rank=rank, fire_due=scheduler.step)
+    scheduler = scheduler_of(world.store, hints, watch)
+    jobs = jobs_of(world.store, rank=rank, fire_due=scheduler.step)
     made = await jobs.create(NAMESPACE, {"name": "report", "command": ["true"], "schedule": "* * * * *"})
     await world.do("UPDATE triggers SET definition = $1", NOWHERE)
 

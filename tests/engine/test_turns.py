@@ -7,12 +7,11 @@ import pytest
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import Directory
-from horae.engine.definitions.jobs import Jobs
-from horae.engine.executions.executions import Executions
 from horae.engine.triggers.turns import Turns
 from horae.env import SECOND
 from horae.model.base.event import Event
 from horae.model.base.ids import execution_id, index_of, parcel_of
+from tests.engine.objects import base_of, executions_of, jobs_of
 from tests.store_contract.world import NAMESPACE, World, cancelled, lead, rank, success
 
 MINUTE = 60 * SECOND
@@ -31,11 +30,14 @@ def told() -> list[Any]:
 @pytest.fixture
 def service(world: World, hints: Hints, told: list[Any]) -> Turns:
     directory = Directory(world.env, world.store, hints)
-    return Turns(world.env, world.store, directory, hints, told.append, lambda job, count: told.append((job, count)))
+    base = base_of(world.store)
+    base.hints.listen(lambda hint: told.extend(hint.sessions))
+    base.happenings.cancelled.subscribe("test", lambda cancelled: told.append(tuple(cancelled)))
+    return Turns(world.env, world.store, directory, hints, base.outcomes, base.happenings)
 
 
 async def fires(world: World, overlap: Any, times: int) -> list[Any]:
-    jobs = Jobs(world.env, world.store, rank=rank)
+    jobs = jobs_of(world.store, rank=rank)
     job = await jobs.create(
         NAMESPACE, {"name": "report", "command": "true", "schedule": {"every": "1m", "overlap": overlap}}
     )
@@ -54,7 +56,7 @@ async def test_the_next_begins_when_the_last_has_ended(world: World, service: Tu
     job, first, second = await fires(world, {"queueAll": 5}, 2)
     await service.step()
     assert await state(world, second) == "waiting"
-    shown = await Executions(world.env, world.store).get(NAMESPACE, second)
+    shown = await executions_of(world.store).get(NAMESPACE, second)
     assert (shown.reason, "has ended" in (shown.hint or "")) == ("overlap", True)
     worker = await world.worker()
     (slice,) = await worker.claim(1)

@@ -12,6 +12,7 @@ from obstore.store import LocalStore, MemoryStore
 from horae.engine.admission.quotas import Quotas
 from horae.engine.base.hints import Hints
 from horae.engine.definitions.directory import Directory
+from horae.engine.happenings import Happenings
 from horae.engine.settings import EngineSettings
 from horae.engine.storage import buckets as bucket
 from horae.engine.tenancy.fair_access import FairAccess
@@ -56,9 +57,10 @@ def watcher(world: World, places: Places) -> Watcher:
     directory = Directory(env, store, hints)
     clock = SimpleNamespace(trusted=True)
     access = FairAccess(env, directory.weight, EngineSettings())
-    quotas = Quotas(env, store, directory, hints, env.new_id(), access)
-    check = EventIntake(env, store, directory, hints, quotas).check
-    return Watcher(env, store, directory, hints, clock, check, places)
+    happenings = Happenings(store)
+    quotas = Quotas(env, store, directory, hints, env.new_id(), access, happenings)
+    check = EventIntake(env, store, directory, hints, quotas, happenings).check
+    return Watcher(env, store, directory, hints, clock, check, places, happenings)
 
 
 async def look(*watchers: Watcher) -> None:

@@ -8,12 +8,11 @@ from structlog.testing import capture_logs
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hints
 from horae.engine.definitions.directory import Directory
-from horae.engine.definitions.job_deletions import Deletions
 from horae.engine.executions.promote import Promoter
 from horae.engine.executions.sweep import Sweeper
 from horae.engine.fleet.rescue import Rescuer
+from horae.engine.happenings import CancelledCount, Happenings
 from horae.engine.settings import EngineSettings
-from horae.engine.triggers.fire import Scheduler
 from horae.env import SECOND, Env, SystemClock, uuid7
 from horae.errors import StoreUnavailable
 from horae.features.statistics.engine.statistics import Statistics
@@ -22,6 +21,7 @@ from horae.model.triggers.decisions.rules import Misfire, Rules
 from horae.model.triggers.decisions.values import Interval
 from horae.store.contract import Store
 from horae.store.sqlite.memory import MemoryDriver
+from tests.engine.objects import base_of, deletions_of, scheduler_of
 from tests.store_contract.world import World, add_trigger, success
 
 TIMEOUT = 15
@@ -59,7 +59,7 @@ def watch(store):
 def rescuer(store, watch):
     hints = Hints(store.env, store, store.env.new_id())
     settings = EngineSettings(session_timeout=TIMEOUT * SECOND)
-    return Rescuer(store.env, store, hints, settings, Statistics(store.env, store, store.env.new_id()), watch)
+    return Rescuer(store.env, store, hints, settings, base_of(store).outcomes, watch)
 
 
 async def look(rescuer, seconds):
@@ -242,7 +242,7 @@ async def test_a_clock_that_jumps_by_years_makes_nothing_old_and_nothing_due(sto
     hints = Hints(store.env, store, store.env.new_id())
     settings = EngineSettings()
     promoter = Promoter(store.env, store, Directory(store.env, store, hints), hints, settings, watch)
-    sweeper = Sweeper(store.env, store, store.env.new_id(), settings, promoter, watch, Deletions(store))
+    sweeper = Sweeper(store.env, store, store.env.new_id(), settings, promoter, watch, deletions_of(store))
     await watch.step()
 
     store.env.clock.jump = 75 * 365 * 86_400 * SECOND
@@ -259,7 +259,7 @@ async def firing(store, watch):
     rules = Rules(overlap="allow", misfire=Misfire(policy="latest"))
     await add_trigger(world, await world.job(), Interval(every=MINUTE, anchor=T0), rules)
     hints = Hints(store.env, store, store.env.new_id())
-    scheduler = Scheduler(store.env, store, Directory(store.env, store, hints), hints, EngineSettings(), watch)
+    scheduler = scheduler_of(store, hints, watch)
     await watch.step()
 
     async def minutes():
@@ -319,15 +319,16 @@ async def test_a_larger_jump_that_is_accepted_is_an_outage(store, watch):
 async def test_the_sweep_forgets_records_after_their_retention(store, watch):
     world = World(store.driver, store.env)
     minutes = await firing(store, watch)
-    statistics = Statistics(store.env, store, store.env.new_id())
-    statistics.cancelled((await world.job("other")).id, 1)
+    happenings = Happenings(store)
+    statistics = Statistics(store.env, store, store.env.new_id(), happenings)
+    happenings.cancelled(CancelledCount((await world.job("other")).id, 1))
     await statistics.step()
     store.env.clock.advance(MINUTE)
     assert await minutes() == [(1, 1, "fired")]
     hints = Hints(store.env, store, store.env.new_id())
     settings = EngineSettings(retention=24 * HOUR, fire_retention=48 * HOUR)
     promoter = Promoter(store.env, store, Directory(store.env, store, hints), hints, settings, watch)
-    sweeper = Sweeper(store.env, store, store.env.new_id(), settings, promoter, watch, Deletions(store))
+    sweeper = Sweeper(store.env, store, store.env.new_id(), settings, promoter, watch, deletions_of(store))
 
     async def left():
         await sweeper.step()

@@ -27,9 +27,9 @@ async def node(env: Env) -> AsyncIterator[Node]:
 
 
 async def tenant(node: Node, name: str, weight: float, **job: object) -> int:
-    await node.namespaces.create({"name": name, "weight": weight})
-    id = next(one.id for one in node.directory.namespaces.values() if one.name == name)
-    await node.jobs.put(id, {"name": "job", **(job or {"command": "true"})})
+    await node.tenancy.namespaces.create({"name": name, "weight": weight})
+    id = next(one.id for one in node.base.directory.namespaces.values() if one.name == name)
+    await node.definitions.jobs.put(id, {"name": "job", **(job or {"command": "true"})})
     return id
 
 
@@ -72,13 +72,13 @@ async def test_workflows_begin_by_weight(node: Node, monkeypatch: pytest.MonkeyP
     heavy, light = await tenant(node, "heavy", 2, **flow), await tenant(node, "light", 1, **flow)
     for namespace in (heavy, light):
         await node.submitter.submit_lot(namespace, Submit(job="job"), [b"{}"] * 8, origin="submit")
-    await node.directory.step()
-    assert await node.opener.step() == 0.0
+    await node.base.directory.step()
+    assert await node.workflows.opener.step() == 0.0
 
     async def begun(namespace: int) -> int:
-        return 8 - (await node.executions.counts(namespace)).queued
+        return 8 - (await node.work.executions.counts(namespace)).queued
 
     assert (await begun(heavy), await begun(light)) == (4, 2)
-    while await node.opener.step() == 0.0:
+    while await node.workflows.opener.step() == 0.0:
         pass
     assert (await begun(heavy), await begun(light)) == (8, 8)

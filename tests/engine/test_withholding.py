@@ -31,10 +31,10 @@ async def servers(world: World, monkeypatch: Any) -> AsyncIterator[dict[str, Sta
     made = {}
     for name, keys in {"whole": OLD, "none": "", "other": NEW}.items():
         node = Node(world.env, Store(world.driver, world.env), EngineSettings(master_keys=keys))
-        node.presence.parts, node.presence.url = {"api", "gateway"}, f"http://{name}"
+        node.fleet.begin({"api", "gateway"}, f"http://{name}")
         made[name] = Stage(world, node)
     await made["whole"].node.prepare()
-    await made["whole"].node.secrets.put(NAMESPACE, "TOKEN", "hush")
+    await made["whole"].node.base.secrets.put(NAMESPACE, "TOKEN", "hush")
     for stage in made.values():
         await stage.node.prepare()
     yield made
@@ -45,10 +45,10 @@ async def servers(world: World, monkeypatch: Any) -> AsyncIterator[dict[str, Sta
 
 async def look(servers: dict[str, Stage]) -> None:
     for stage in servers.values():
-        await stage.node.withholding.step()
-        await stage.node.presence.step()
-        await stage.node.directory.load()
-        await stage.node.directory.step()
+        await stage.node.fleet.withholding.step()
+        await stage.node.fleet.presence.step()
+        await stage.node.base.directory.load()
+        await stage.node.base.directory.step()
 
 
 async def granted(stage: Stage) -> int:
@@ -68,7 +68,7 @@ async def test_only_a_server_with_the_key_hands_out_what_needs_it(servers: dict[
     for name in ("none", "other"):
         worker = await servers[name].worker(1, secrets=True)
         assert [slice.job for slice in await worker.ask()] == [plain]
-        explained = await servers[name].node.explainer.execution(NAMESPACE, id)
+        explained = await servers[name].node.work.explainer.execution(NAMESPACE, id)
         assert "no-key" in {blocker.gate for blocker in explained.blockers}
     assert await granted(whole) == 1
 
@@ -88,16 +88,16 @@ async def test_others_are_told_which_servers_have_no_key(servers: dict[str, Stag
     await look(servers)
     known = await servers["whole"].node.store.read(lambda: sessions.servers(0))
     assert {server.url for server in known if KEYLESS in server.parts} == {"http://none", "http://other"}
-    assert not servers["whole"].node.directory.keyless
+    assert not servers["whole"].node.base.directory.keyless
 
 
 async def test_a_key_that_nothing_is_sealed_with_any_more_keeps_nothing_back(servers: dict[str, Stage], world: World):
     both = Node(world.env, Store(world.driver, world.env), EngineSettings(master_keys=f"{NEW},{OLD}"))
     await both.prepare()
-    await both.secrets.rotate()
+    await both.tenancy.sealed_kinds.rotate()
     servers["both"] = Stage(world, both)
     other = servers["other"].node
-    await other.sealer.prepare()
-    await other.withholding.step()
-    assert (other.sealer.can_seal, other.directory.keyless) == (True, False)
-    assert (await servers["whole"].node.withholding.step(), servers["whole"].node.directory.keyless)[1]
+    await other.base.sealer.prepare()
+    await other.fleet.withholding.step()
+    assert (other.base.sealer.can_seal, other.base.directory.keyless) == (True, False)
+    assert (await servers["whole"].node.fleet.withholding.step(), servers["whole"].node.base.directory.keyless)[1]

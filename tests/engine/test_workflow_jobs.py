@@ -7,6 +7,7 @@ import pytest
 
 from horae.engine.definitions.jobs import Jobs
 from horae.errors import BadInput, Conflict
+from tests.engine.objects import jobs_of
 from tests.store_contract.flow_world import open_all
 from tests.store_contract.world import NAMESPACE, TestJob, World, rank
 
@@ -15,7 +16,7 @@ in_memory = pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 
 @pytest.fixture
 def jobs(world: World) -> Jobs:
-    return Jobs(world.env, world.store, rank=rank)
+    return jobs_of(world.store, rank=rank)
 
 
 async def workflow(jobs: Jobs, *steps: dict[str, Any], name: str = "etl", **fields: Any) -> Any:

@@ -4,7 +4,6 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.executions.executions import Executions
 from horae.engine.executions.reruns import Reruns, Wish
 from horae.errors import NotFound
 from horae.features.dead_letters.engine.dead_letters import DeadLetters
@@ -12,6 +11,7 @@ from horae.model.base.ids import execution_id
 from horae.model.workflows.decisions.values import Foreach
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows import cancel as flow_cancel
+from tests.engine.objects import executions_of
 from tests.engine.test_dead_letters import Submits, letters, submits
 from tests.store_contract.flow_world import begin, look, open_all, run, state, step, steps, workflow
 from tests.store_contract.world import NAMESPACE, World, cancelled, failed
@@ -22,7 +22,7 @@ FROM_FAILED = Wish(since="failed")
 
 @pytest.fixture
 def reruns(world: World, submits: Submits) -> Reruns:
-    return Reruns(world.store, Executions(world.env, world.store), submits)
+    return Reruns(world.store, executions_of(world.store), submits)
 
 
 async def flow(world: World, **more):
@@ -61,7 +61,7 @@ async def test_a_failed_workflow_is_one_letter_that_names_the_steps(world, lette
     (b,) = letter.steps
     assert (b.step, b.error.type) == ("b", "ValueError")
     assert (await letters.get(NAMESPACE, execution)).steps == [b]
-    child = await Executions(world.env, world.store).get(NAMESPACE, b.execution_id)
+    child = await executions_of(world.store).get(NAMESPACE, b.execution_id)
     assert (child.status, child.step, child.parent) == ("failed", "b", execution)
     for act in (letters.get, letters.retry, letters.discard):
         with pytest.raises(NotFound, match='the step "b" of the workflow') as refused:
@@ -112,7 +112,7 @@ async def test_a_rerun_that_succeeds_closes_the_letter_with_links_both_ways(worl
     assert await run(world, worker) == ["b", "c"]
     assert (await ids(letters), await counted(letters)) == ([], 0)
     assert (await letters.get(NAMESPACE, first)).retried_as == second
-    executions = Executions(world.env, world.store)
+    executions = executions_of(world.store)
     assert (await executions.get(NAMESPACE, first)).retried_as == second
     told = await executions.get(NAMESPACE, second)
     assert (told.retry_of, told.rerun_of, told.status) == (first, first, "success")
@@ -134,7 +134,7 @@ async def test_a_rerun_that_fails_again_is_the_letter_from_then_on(world, letter
 async def test_a_rerun_that_is_cancelled_leaves_the_letter_open(world, letters, reruns, begun):
     worker = await world.worker()
     first = await fails(world, await flow(world), worker)
-    executions = Executions(world.env, world.store)
+    executions = executions_of(world.store)
     if begun:
         second = await again(world, reruns, first)
         held = await worker.claim(1)
@@ -160,7 +160,7 @@ async def test_a_retry_of_a_workflows_letter_goes_on_from_what_failed(world, let
     assert await open_all(world) == [letter.retried_as]
     assert await steps(world, letter.retried_as) == {"a": "success", "b": "running", "c": "pending"}
     assert await run(world, worker) == ["b", "c"]
-    told = await Executions(world.env, world.store).get(NAMESPACE, letter.retried_as)
+    told = await executions_of(world.store).get(NAMESPACE, letter.retried_as)
     assert (told.retry_of, told.rerun_of, told.origin) == (first, first, "retry")
 
 

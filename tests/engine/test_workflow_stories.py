@@ -11,7 +11,6 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine.executions.executions import Executions
 from horae.engine.executions.reruns import Reruns, Wish
 from horae.env import SECOND
 from horae.features.dead_letters.engine.dead_letters import DeadLetters
@@ -23,6 +22,7 @@ from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows import cancel as flow_cancel
 from horae.store.workflows.results import places_of
+from tests.engine.objects import executions_of
 from tests.engine.test_dead_letters import Submits, letters, submits
 from tests.simulation.seeds import ONLY
 from tests.store_contract.flow_world import begin, look, open_all, state, step, workflow
@@ -227,7 +227,7 @@ async def test_a_story_has_one_letter_and_goes_on_from_what_failed(
     if store_url != "sqlite://" and seed not in (*ON_DISK, *([int(ONLY)] if ONLY else [])):
         pytest.skip("told in memory alone")
     story = Story(world, Random(seed), await world.job())
-    reruns = Reruns(world.store, Executions(world.env, world.store), submits)
+    reruns = Reruns(world.store, executions_of(world.store), submits)
     worker, root = await world.worker(), await begin(world, await story.make())
     letter: UUID | None = None
     calm, before = False, root

@@ -44,7 +44,7 @@ async def running(app: App) -> AsyncIterator[Client]:
     """A server and a worker with an app's jobs, without a socket between."""
     node = await Node.open(system_env(), "sqlite://")
     await node.start()
-    await node.keys.ensure_admin_key(KEY)
+    await node.tenancy.keys.ensure_admin_key(KEY)
     client = Client(key=KEY, transport=EmbeddedTransport(Application(node)))
     for document in app.definitions():
         await client.jobs.apply(document)

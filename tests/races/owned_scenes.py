@@ -5,11 +5,11 @@ from typing import Any
 from msgspec import structs
 
 from horae.engine.definitions import job_changes
-from horae.engine.definitions.jobs import Jobs
 from horae.engine.definitions.owned_jobs import Keeper
 from horae.errors import Busy, Conflict
 from horae.model.definitions.job import Spec
 from horae.model.workflows.reading.workflow import parse_workflow
+from tests.engine.objects import jobs_of
 from tests.races.scenes import scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, World, rank
@@ -34,7 +34,7 @@ async def edit(world: World, name: str, **changes: Any) -> Move:
 
 @scene("edit of a job / edit of a workflow that runs it with changes")
 async def _(world: World) -> Scene:
-    jobs = Jobs(world.env, world.store, rank=rank)
+    jobs = jobs_of(world.store, rank=rank)
     await jobs.create(NAMESPACE, {"name": "load", "command": "true"})
     await jobs.create(NAMESPACE, {"name": "etl", "workflow": [STEP]})
     more = parse_workflow([STEP, {**STEP, "name": "b"}])
@@ -52,7 +52,7 @@ async def _(world: World) -> Scene:
 
 @scene("delete / create of a workflow that runs it")
 async def _(world: World) -> Scene:
-    jobs = Jobs(world.env, world.store, rank=rank)
+    jobs = jobs_of(world.store, rank=rank)
     await jobs.create(NAMESPACE, {"name": "load", "command": "true"})
     _, draft = await drafted(world, Spec(name="etl", task=parse_workflow([{"name": "a", "job": "load"}])))
     before = await world.store.job_named(NAMESPACE, "load")

@@ -40,7 +40,7 @@ async def node(
 @pytest.fixture
 async def api(node: Node) -> AsyncIterator[Api]:
     """The installation's administrator."""
-    key = await node.keys.ensure_admin_key()
+    key = await node.tenancy.keys.ensure_admin_key()
     async with client(node, str(key)) as api:
         yield api
 

@@ -11,6 +11,7 @@ import pytest
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import Env, virtual_env
+from horae.features.users.part import UsersPart
 from horae.model.tenancy.principal import Permission, Role
 from horae.server.app import Application
 from horae.store.contract import Store
@@ -32,8 +33,8 @@ async def prepared(url: str, env: Env, settings: EngineSettings | None = None) -
         yield node
     finally:
         await node.stop()
-        if node.oidc is not None:
-            await node.oidc.close()
+        if node.part(UsersPart).oidc is not None:
+            await node.part(UsersPart).oidc.close()
 
 
 @asynccontextmanager
@@ -80,7 +81,7 @@ class People:
         **headers: str,
     ) -> Api:
         """Somebody of a role."""
-        made = await self.node.keys.create(
+        made = await self.node.tenancy.keys.create(
             namespace, f"a {role}", role, permissions=permissions, queues=queues, jobs=jobs
         )
         return self.bearing(made.text, **headers)

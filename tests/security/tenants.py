@@ -14,6 +14,7 @@ import httpx2
 from msgspec import Struct
 
 from horae.engine.node import Node
+from horae.features.alerts.part import AlertsPart
 from horae.model.base.ids import parcel_of
 from horae.model.base.instant import format_instant
 from horae.model.fleet.protocol import PROTOCOL
@@ -47,10 +48,10 @@ async def ok(answer: httpx2.Response) -> Any:
 
 async def found(node: Node, connect: Callable[..., Api], name: str) -> Tenant:
     """Make a namespace and its people."""
-    await node.namespaces.create({"name": name, "description": secret(name)})
-    id = next(one.id for one in node.directory.namespaces.values() if one.name == name)
-    admin = (await node.keys.create(id, "admin", "admin")).text
-    worker = (await node.keys.create(id, "worker", "worker")).text
+    await node.tenancy.namespaces.create({"name": name, "description": secret(name)})
+    id = next(one.id for one in node.base.directory.namespaces.values() if one.name == name)
+    admin = (await node.tenancy.keys.create(id, "admin", "admin")).text
+    worker = (await node.tenancy.keys.create(id, "worker", "worker")).text
     people = [connect(authorization=f"Bearer {key}") for key in (admin, worker)]
     return Tenant(name, id, *people, values={"namespace": name})
 
@@ -104,7 +105,7 @@ async def furnish(node: Node, tenant: Tenant) -> None:
     await ok(await api.put(f"{API}/alert-channels/{values['channel']}", json=channel))
     rule = {"kind": "circuit-open", "channels": [values["channel"]], "description": told}
     await ok(await api.put(f"{API}/alert-rules/{values['rule']}", json=rule))
-    await node.alerts.watch.step()
+    await node.part(AlertsPart).watch.step()
     values["alert"] = (await ok(await api.get(f"{API}/alerts")))["items"][0]["alertId"]
 
 
@@ -117,7 +118,7 @@ async def _run(node: Node, tenant: Tenant) -> None:
 
     async def submit(job: str) -> str:
         made: str = (await ok(await tenant.api.post(f"{API}/executions", json={"job": job})))["executionId"]
-        await node.directory.step()
+        await node.base.directory.step()
         return made
 
     async def claim(n: int) -> dict[str, Any]:
@@ -138,7 +139,7 @@ async def _run(node: Node, tenant: Tenant) -> None:
     place = f"{API}/sessions/{session}/artifacts/{values['file']}"
     await ok(await tenant.worker.put(place, params=upload, content=told.encode()))
     flow = await submit(values["flow_job"])
-    await node.opener.step()
+    await node.workflows.opener.step()
     queued = await submit(values["job"])
     await ok(await tenant.api.post(f"{API}/executions/{running}/signals", json={"name": "later", "payload": told}))
     tenant.values |= {

@@ -27,8 +27,8 @@ async def asked(people: People, *roles: Role) -> str:
     admin = await people.a("admin")
     await done(admin.post(JOBS, json={"name": "release", "workflow": {"steps": steps}}))
     made = (await done(admin.post(EXECUTIONS, json={"job": "release"})))["executionId"]
-    await people.node.directory.step()
-    await people.node.opener.step()
+    await people.node.base.directory.step()
+    await people.node.workflows.opener.step()
     return f"{EXECUTIONS}/{made}"
 
 

@@ -9,6 +9,7 @@ import pytest
 from horae.engine.node import Node
 from horae.errors import StoreUnavailable
 from horae.features.audit_log.engine import MOST_DENIED_OF_ONE
+from horae.features.audit_log.part import AuditLogPart
 from horae.server.app import Application
 from horae.store.driver import one
 from horae.store.script import Statement
@@ -149,13 +150,13 @@ async def test_a_change_that_cannot_be_told_is_not_begun(api: Api, node: Node, m
         raise StoreUnavailable("no", "later")
 
     with monkeypatch.context() as patch:
-        patch.setattr(node.audit_log, "append", fails)
+        patch.setattr(node.part(AuditLogPart).audit_log, "append", fails)
         assert (await api.post("/api/v1/jobs", json=JOB)).status_code == 503
     assert (await api.get("/api/v1/jobs/etl")).status_code == 404
 
 
 async def test_what_a_server_that_died_had_begun_is_told(api: Api, node: Node, monkeypatch: pytest.MonkeyPatch):
-    written, append = [], node.audit_log.append
+    written, append = [], node.part(AuditLogPart).audit_log.append
 
     async def once(entry: Any) -> int:
         if written:
@@ -164,7 +165,7 @@ async def test_what_a_server_that_died_had_begun_is_told(api: Api, node: Node, m
         return await append(entry)
 
     with monkeypatch.context() as patch:
-        patch.setattr(node.audit_log, "append", once)
+        patch.setattr(node.part(AuditLogPart).audit_log, "append", once)
         assert (await api.post("/api/v1/jobs", json=JOB)).status_code == 201
     [row] = await rows(api)
     assert (row["action"], row["outcome"]) == ("jobs.create", "begun")

@@ -90,8 +90,8 @@ async def test_a_span_that_is_none_is_refused(api: Api, span: str):
 async def test_a_worker_keeps_its_key_and_enrols_once(tmp_path: Path):
     node = await Node.open(system_env(), "sqlite://")
     serving = await serve(node, "127.0.0.1", 0)
-    made = await node.enrolments.create(
-        (await node.keys.check(str(await node.keys.ensure_admin_key()))), (), SECOND * 60
+    made = await node.fleet.enrolments.create(
+        (await node.tenancy.keys.check(str(await node.tenancy.keys.ensure_admin_key()))), (), SECOND * 60
     )
     settings = Settings(data=tmp_path / "state", enrol=Secret(made.text))
     try:

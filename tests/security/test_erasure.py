@@ -7,6 +7,7 @@ import pytest
 
 from horae.engine.node import Node
 from horae.errors import MasterKeyMissing
+from horae.features.artifacts.part import ArtifactsPart
 from horae.store.driver import one
 from horae.store.script import Statement
 from tests.security.by_hand import WorkerByHand
@@ -78,7 +79,7 @@ async def test_all_that_an_execution_held_goes_and_that_it_ran_stays(api: Api, n
     assert shown["params"] == {"$erased": True}
     assert (await api.get(f"/api/v1/executions/{id}/logs")).json()["items"] == []
     assert (await api.get(f"/api/v1/executions/{id}/artifacts")).json()["items"] == []
-    await node.artifact_sweeper.step()
+    await node.part(ArtifactsPart).sweeper.step()
     files = [path.read_text() for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]
     assert CANARY not in "".join(files)
     assert (await erase(api, params={"to": CANARY}))["erased"] == 0
@@ -117,8 +118,8 @@ async def test_what_nobody_can_read_is_named_and_left(api: Api, node: Node):
     made = await api.post("/api/v1/executions", json={"job": "pay", "params": {"to": CANARY}})
     assert made.status_code == 201, made.text
     await Worker(api).run()
-    node.sealer._keys.clear()
-    node.sealer._refusal = MasterKeyMissing("gone", "give it")
+    node.base.sealer._keys.clear()
+    node.base.sealer._refusal = MasterKeyMissing("gone", "give it")
     done = await erase(api, params={"to": CANARY})
     assert (done["erased"], done["unread"]) == (0, [made.json()["executionId"]])
 

@@ -59,9 +59,9 @@ async def test_a_rotated_key_and_the_new_one_are_both_valid_until_the_overlap_en
 
 
 async def test_a_key_that_expires_is_followed_by_one_that_lives_as_long(people: People):
-    made = await people.node.keys.create(1, "ci", "viewer", people.node.env.now() + 10 * DAY)
+    made = await people.node.tenancy.keys.create(1, "ci", "viewer", people.node.env.now() + 10 * DAY)
     advance(people, 9 * DAY)
-    new = await people.node.keys.rotate(1, made.stored.id, 5 * DAY)
+    new = await people.node.tenancy.keys.rotate(1, made.stored.id, 5 * DAY)
     assert new.stored.expires_at == people.node.env.now() + 10 * DAY
     advance(people, DAY)
     assert not await valid(people, made.text)  # the overlap does not lengthen it
@@ -90,7 +90,7 @@ async def test_an_overlap_of_nothing_ends_the_old_one_at_once(people: People):
 
 async def test_a_repeated_rotation_makes_one_key_and_tells_its_text_once(people: People):
     admin = await people.a("admin", **{"idempotency-key": "once"})
-    old = await people.node.keys.create(1, "ci", "viewer")
+    old = await people.node.tenancy.keys.create(1, "ci", "viewer")
     first, second = [await done(admin.post(f"{KEYS}/{old.stored.id}/rotate", json={})) for _ in range(2)]
     assert (first["keyId"], "key" in first, "key" in second) == (second["keyId"], True, False)
 
@@ -124,7 +124,7 @@ async def test_nobody_grants_what_it_does_not_have(people: People):
 
 
 async def test_nobody_ends_or_copies_a_key_that_is_worth_more_than_its_own(people: People):
-    first = await people.node.keys.ensure_admin_key()
+    first = await people.node.tenancy.keys.ensure_admin_key()
     assert first is not None
     id, admin = first.split("_")[1], await people.a("admin")
     assert (await admin.delete(f"{KEYS}/{id}")).status_code == 403
@@ -189,11 +189,11 @@ async def test_a_revoked_key_ends_within_five_seconds_on_every_server(people: Pe
     """Another server of the same store believes it for that long, and no longer."""
     env, store = people.node.env, people.node.store
     other = People(Node(env, Store(store.driver, env)))
-    made = await people.node.keys.create(1, "ci", "admin")
+    made = await people.node.tenancy.keys.create(1, "ci", "admin")
     assert await valid(people, made.text)
     assert await valid(other, made.text)
 
-    await people.node.keys.revoke(1, made.stored.id)
+    await people.node.tenancy.keys.revoke(1, made.stored.id)
 
     assert not await valid(people, made.text)
     assert CACHED <= 5
@@ -204,7 +204,7 @@ async def test_a_revoked_key_ends_within_five_seconds_on_every_server(people: Pe
 
 
 async def test_browsers_end_with_the_key_whose_link_signed_them_in(people: People):
-    made = await people.node.keys.create(1, "ci", "operator", people.node.env.now() + 2 * DAY)
+    made = await people.node.tenancy.keys.create(1, "ci", "operator", people.node.env.now() + 2 * DAY)
     bearer = people.bearing(made.text)
     codes = [await code_of(bearer) for _ in range(2)]
     browser = people.bearing()
@@ -216,7 +216,7 @@ async def test_browsers_end_with_the_key_whose_link_signed_them_in(people: Peopl
     await done(further.post("/api/v1/sign-in", json={"code": await code_of(browser)}))
     assert (await further.get(ME)).status_code == 200
 
-    await people.node.keys.revoke(1, made.stored.id)
+    await people.node.tenancy.keys.revoke(1, made.stored.id)
 
     assert (await browser.get(ME)).status_code == 401
     assert (await further.get(ME)).status_code == 401  # whatever the way from browser to browser was
@@ -245,7 +245,7 @@ async def test_a_dump_of_the_database_holds_no_key_no_code_and_no_cookie(people:
     csrf = (await done(browser.post("/api/v1/sign-in", json={"code": code})))["csrf"]
     unused = (await done(admin.post("/api/v1/sign-in/codes")))["code"]
     preset = "hk_preset0_" + "p" * 40
-    await people.node.keys.ensure_admin_key(preset)
+    await people.node.tenancy.keys.ensure_admin_key(preset)
     shown = str(admin.headers["authorization"]).removeprefix("Bearer ")
 
     dump = ""
@@ -264,7 +264,7 @@ async def test_two_installations_have_different_first_keys():
     found = set()
     for _ in range(2):
         async with opened() as people:
-            found.add(await people.node.keys.ensure_admin_key())
+            found.add(await people.node.tenancy.keys.ensure_admin_key())
     assert len(found) == 2
 
 

@@ -78,7 +78,7 @@ async def status_of(people: People, method: str, path: str, key: str = "") -> in
 
 
 async def key_of(people: People, role: Role, *permissions: Any) -> str:
-    return (await people.node.keys.create(1, f"a {role}", role, permissions=permissions)).text
+    return (await people.node.tenancy.keys.create(1, f"a {role}", role, permissions=permissions)).text
 
 
 def test_a_higher_role_may_do_whatever_a_lower_one_may():

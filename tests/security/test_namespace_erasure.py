@@ -72,7 +72,7 @@ async def test_all_that_a_tenant_held_goes_and_then_all_that_it_was(
     first = await erase(api, "bob", cancel=True)
     assert (first["live"] > 0, first["done"]) == (True, False)
     await stop(bob)
-    await node.flows.step()
+    await node.workflows.flows.step()
     clock.advance(SECOND)
     second = await erase(api, "bob", cancel=True, before=first["before"])
 
@@ -97,7 +97,7 @@ async def test_all_that_a_tenant_held_goes_and_then_all_that_it_was(
     receipts = (await api.get(f"{API}/audit/log", params={"action": "namespaces.receipt"})).json()["items"]
     assert [row["detail"]["done"] for row in receipts] == [True, True, False]
     assert (await api.get(f"{API}/audit/log/verdict")).json()["broken"] is None
-    assert (await node.audit.executions()).findings == []
+    assert (await node.work.audit.executions()).findings == []
 
 
 @both

@@ -17,8 +17,10 @@ from horae.engine.tenancy.throttle import MOST, Throttle, Trickle
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.errors import HoraeError
 from horae.features.audit_log.engine import MOST_FAILED
+from horae.features.audit_log.part import AuditLogPart
 from horae.features.users.engine.passwords import Passwords
 from horae.features.users.model import read_mapping
+from horae.features.users.part import UsersPart
 from horae.store.driver import one
 from horae.store.script import Statement
 from tests.security.people import Api, both
@@ -54,7 +56,7 @@ def engine_settings(provider: Provider) -> EngineSettings:
 
 @pytest.fixture
 async def admin(node: Node) -> AsyncIterator[Api]:
-    key = await node.keys.ensure_admin_key()
+    key = await node.tenancy.keys.ensure_admin_key()
     async with browser(node, authorization=f"Bearer {key}") as api:
         yield api
 
@@ -128,7 +130,7 @@ async def test_who_guesses_is_slowed_down_and_the_right_one_waits_too(node: Node
 async def guess(node: Node, address: str, password: str = "wrong", name: str = "ada") -> int:
     """Sign in from an address and return the status of the answer."""
     try:
-        signed = await node.sign_ins.with_password(name, password, address)
+        signed = await node.part(UsersPart).sign_ins.with_password(name, password, address)
     except HoraeError as error:
         return error.status
     assert signed.who.name == name
@@ -157,7 +159,7 @@ async def test_guesses_from_everywhere_are_slow_and_known_places_pass(node: Node
 
     assert await guess(node, "192.0.2.1", PASSWORD) == 429  # never seen here
     assert await guess(node, "198.51.100.99", PASSWORD) == 200  # the network of the first sign-in
-    node.sign_ins._been.clear()  # as at another server
+    node.part(UsersPart).sign_ins._been.clear()  # as at another server
     assert await guess(node, "198.51.100.99", PASSWORD) == 200
     clock.advance(61 * SECOND)
     assert [await guess(node, f"10.9.{at}.1") for at in range(5)].count(401) <= 2
@@ -448,8 +450,10 @@ async def test_the_audit_log_tells_who_did_not_get_in_once_a_minute(
 
 async def test_nobody_fills_the_audit_log_by_failing(node: Node, admin: Api):
     for n in range(300):
-        await node.audit_log.fail("me.sign-in-with-password", f"user{n}", "10.0.0.1", "wrong")
-        await node.audit_log.fail("me.sign-in-with-password", "ada", f"10.0.{n // 250}.{n % 250}", "wrong")
+        await node.part(AuditLogPart).audit_log.fail("me.sign-in-with-password", f"user{n}", "10.0.0.1", "wrong")
+        await node.part(AuditLogPart).audit_log.fail(
+            "me.sign-in-with-password", "ada", f"10.0.{n // 250}.{n % 250}", "wrong"
+        )
     assert len(await failures(admin)) <= MOST_FAILED
 
 

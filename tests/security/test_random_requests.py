@@ -40,8 +40,8 @@ async def test_nobody_and_a_viewer_break_nothing(store: str, who: str, request: 
     serving = await serve(node, "127.0.0.1", 0)
     try:
         values = await prepare(node)
-        before = await node.jobs.get(1, "report")
-        key = None if who == "nobody" else (await node.keys.create(1, "viewer", "viewer")).text
+        before = await node.definitions.jobs.get(1, "report")
+        key = None if who == "nobody" else (await node.tenancy.keys.create(1, "viewer", "viewer")).text
         status, said = await schemathesis(
             serving.url,
             tmp_path,
@@ -54,7 +54,7 @@ async def test_nobody_and_a_viewer_break_nothing(store: str, who: str, request: 
         )
         assert status == 0, said
         assert f"Tested: {len(tried(who))}" in said
-        assert (await node.jobs.get(1, "report")).version == before.version
-        assert [job.name for job in (await node.jobs.list(1)).items] == ["report"]
+        assert (await node.definitions.jobs.get(1, "report")).version == before.version
+        assert [job.name for job in (await node.definitions.jobs.list(1)).items] == ["report"]
     finally:
         await serving.stop()

@@ -37,7 +37,7 @@ async def test_a_key_asks_as_often_as_its_rate_says(node: Node, api: Api, clock:
         assert await statuses(rated, 2) == [200, 429]
         clock.advance(60 * SECOND)
         assert await statuses(rated, 4) == [200, 200, 200, 429]
-    assert node.request_rates.refused == 6
+    assert node.tenancy.request_rates.refused == 6
     shown = [one["rate"] for one in (await api.get("/api/v1/keys")).json()["items"] if one["name"] == "k"]
     assert shown == ["3/1s"]
 

@@ -181,4 +181,4 @@ async def test_browsers_that_left_leave_nothing_behind(people: People):
         advance(people, later)
         now = people.node.env.now()
         await people.node.store.write(lambda: forget_expired(now, now))  # noqa: B023
-        assert len(await people.node.keys.list(1)) == left
+        assert len(await people.node.tenancy.keys.list(1)) == left

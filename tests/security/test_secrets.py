@@ -48,7 +48,7 @@ async def installed(url: str, tmp_path: Any, keys: str = OLD) -> AsyncIterator[t
     node = await Node.open(system_env(), url, settings)
     await node.start()
     key = "k" * 40
-    await node.keys.ensure_admin_key(key)
+    await node.tenancy.keys.ensure_admin_key(key)
     transport = httpx2.ASGITransport(app=Application(node))
     async with Api(transport=transport, base_url="http://h", headers={"authorization": f"Bearer {key}"}) as api:
         yield node, api
@@ -136,7 +136,7 @@ async def test_a_canary_goes_through_every_sink_and_is_found_in_none(store, requ
             ) as web,
             working(node),
         ):
-            node.hints.listen(told.append)
+            node.base.hints.listen(told.append)
             assert (await api.put("/api/v1/secrets/canary", json={"value": CANARY})).status_code == 201
             await define(api, *leaks.app.definitions(), {"name": "leak-command", **command, "env": env})
             await define(api, {"name": "leak-http", "http": {**http, "url": web.url + "/${params.at}/secret://canary"}})
@@ -238,11 +238,11 @@ async def test_a_rotation_seals_everything_with_the_first_key_and_the_old_one_ca
             await api.put(f"/api/v1/secrets/{name}", json={"value": f"value of {name}"})
     async with installed(url, tmp_path, keys=f"{NEW},{OLD}") as (node, api):
         await api.put("/api/v1/secrets/c", json={"value": "value of c"})
-        assert (await node.secrets.give(1, ["a", "c"])).values == {"a": "value of a", "c": "value of c"}
+        assert (await node.base.secrets.give(1, ["a", "c"])).values == {"a": "value of a", "c": "value of c"}
         assert (await api.post("/api/v1/master-key/rotation")).json() == {"resealed": 2, "current": 1}
         assert (await api.post("/api/v1/master-key/rotation")).json() == {"resealed": 0, "current": 3}
     async with installed(url, tmp_path, keys=NEW) as (node, api):
-        given = await node.secrets.give(1, ["a", "b", "c"])
+        given = await node.base.secrets.give(1, ["a", "b", "c"])
         assert (given.values["b"], given.problems) == ("value of b", {})
         assert b"value of" not in await dumped(node)
 
@@ -251,7 +251,7 @@ async def granted(node: Node, namespace: int, *, secrets: bool = True) -> Answer
     """What a worker of a namespace is given when it asks once."""
     presence = Register(protocol=2, worker=f"w{namespace}{secrets}", secrets=secrets)
     session = (await node.gateway.register(namespace, presence)).session_id
-    await node.directory.step()
+    await node.base.directory.step()
     told = await node.gateway.exchange(namespace, session, Exchange(channel=0, n=1, free=10))
     return msgspec.json.decode(told, type=Answer)
 
@@ -259,15 +259,15 @@ async def granted(node: Node, namespace: int, *, secrets: bool = True) -> Answer
 async def test_values_go_only_to_workers_of_the_namespace_with_what_refers_to_them():
     node = await Node.open(virtual_env(), "sqlite://", EngineSettings(master_keys=OLD))
     await node.prepare()
-    await node.namespaces.create({"name": "other"})
+    await node.tenancy.namespaces.create({"name": "other"})
     found = await node.store.read(lambda: namespaces.named("other"))
     assert found is not None
     other = found.id
     for namespace, value in ((1, "of the first"), (other, "of the other")):
-        await node.secrets.put(namespace, "token", value)
-        await node.secrets.put(namespace, "unused", "nobody's value")
+        await node.base.secrets.put(namespace, "token", value)
+        await node.base.secrets.put(namespace, "unused", "nobody's value")
         for name, env in (("plain", {}), ("uses", {"A": "secret://token"})):
-            await node.jobs.create(namespace, {"name": name, "command": "x", "env": env})
+            await node.definitions.jobs.create(namespace, {"name": name, "command": "x", "env": env})
 
     async def submit(namespace: int, *names: str) -> None:
         await node.submitter.submit(namespace, [Submit(job=name) for name in names], origin="submit")
@@ -323,7 +323,7 @@ async def test_without_a_master_key_nothing_is_set_and_it_is_said_how_to_give_on
         refused = await api.put("/api/v1/secrets/canary", json={"value": CANARY})
         assert (refused.status_code, "openssl rand" in refused.json()["remedy"]) == (409, True)
         with pytest.raises(MasterKeyMissing):
-            await node.secrets.put(1, "canary", CANARY)
+            await node.base.secrets.put(1, "canary", CANARY)
         assert (await api.get("/api/v1/secrets")).json()["items"] == []
         assert issubclass(MasterKeyMissing, Conflict)
         assert found_in(json.dumps((await api.get("/api/v1/audit/log")).json()).encode()) == []

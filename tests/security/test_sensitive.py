@@ -114,7 +114,7 @@ async def test_a_dead_letter_is_run_again_with_what_it_had(node: Node, api: Api)
 
 async def test_without_the_key_nothing_is_begun_and_it_is_said_why(node: Node, api: Api):
     await submit(api, iban=CANARY)
-    node.seals._sealer._keys.clear()
+    node.base.seals._sealer._keys.clear()
     [grant] = (await Worker(api).exchange())["slices"]
     assert grant["items"] == [{}]
     assert "key" in grant["problem"]
@@ -124,7 +124,7 @@ async def test_a_key_that_goes_while_it_runs_neither_runs_it_again_nor_leaves_it
     id = await submit(api, iban=CANARY)
     worker = Worker(api)
     [grant] = (await worker.exchange())["slices"]
-    node.sealer._refusal = MasterKeyMissing("gone", "give it")
+    node.base.sealer._refusal = MasterKeyMissing("gone", "give it")
     place = {name: grant[name] for name in ("parcel", "lo", "hi", "attempt")}
     ended = {**place, "outcome": "success", "startedAt": [1], "endedAt": [2], "sensitive": True}
     await worker.exchange(outcomes=[{**ended, "results": [{"number": ANSWER}]}])

@@ -178,7 +178,7 @@ async def test_a_stream_carries_what_happens_in_ones_own_namespace(node: Node, p
         assert (answer.status_code, answer.json()["type"]) == (404, "urn:horae:not-found")
     mine: asyncio.Queue[Event | None] = asyncio.Queue()
     theirs: asyncio.Queue[Event | None] = asyncio.Queue()
-    with node.events.listening(ann.id, mine.put_nowait), node.events.listening(bob.id, theirs.put_nowait):
+    with node.base.events.listening(ann.id, mine.put_nowait), node.base.events.listening(bob.id, theirs.put_nowait):
         await ok(await bob.api.post(f"{API}/executions", json={"job": bob.values["job"]}))
         await ok(await bob.api.post(f"{API}/executions/{bob.values['queued']}/cancel", json={}))
         await ok(await bob.api.post(f"{API}/jobs/{bob.values['job']}/pause"))
@@ -212,7 +212,7 @@ async def test_the_same_names_in_two_namespaces_are_two_things(node: Node, conne
             "triggers": [{"name": "heard", "event": "shared"}], "params": {"s": "1"},
         }  # fmt: skip
         made[tenant.name] = await ok(await api.post(f"{API}/jobs", json=job))
-    await node.quotas.step()
+    await node.admission.quotas.step()
     ids = {}
     for tenant in (ann, bob):
         again = {"idempotency-key": "same"}
@@ -232,8 +232,8 @@ async def test_the_same_names_in_two_namespaces_are_two_things(node: Node, conne
     assert (await ok(await bob.api.get(f"{API}/queues/shared")))["state"] == "active"
     held = {}
     for tenant in (ann, bob):
-        await node.directory.step()
-        await node.hold_watch.step()
+        await node.base.directory.step()
+        await node.admission.hold_watch.step()
         presence = {"protocol": 1, "worker": "shared", "concurrency": 5, "queues": ["shared"]}
         session = (await ok(await tenant.worker.post(f"{API}/sessions", json=presence)))["sessionId"]
         asked = {"channel": 0, "n": 1, "free": 5}

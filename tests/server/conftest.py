@@ -7,6 +7,7 @@ import pytest
 
 from horae.engine.node import Node
 from horae.env import Env, VirtualClock, virtual_env
+from horae.model.executions.tracer import Tracer
 from horae.model.tenancy.principal import Role
 from horae.server.app import Application
 from horae.store.contract import Store
@@ -27,11 +28,17 @@ def env(clock: VirtualClock) -> Env:
 
 
 @pytest.fixture
-async def node(env: Env) -> AsyncIterator[Node]:
+def tracer() -> Tracer | None:
+    """What traces the node; most tests need nothing."""
+    return None
+
+
+@pytest.fixture
+async def node(env: Env, tracer: Tracer | None) -> AsyncIterator[Node]:
     """A node that is ready but whose services do not run: nothing happens by itself."""
     driver = await open_store_driver("sqlite://", env)
     await driver.migrate()
-    node = Node(env, Store(driver, env))
+    node = Node(env, Store(driver, env), tracer=tracer)
     await node.prepare()
     yield node
     await node.stop()
@@ -64,7 +71,7 @@ async def connect(app: Application) -> AsyncIterator[Connect]:
 
 async def key_for(node: Node, role: Role) -> str:
     permissions = ("installation",) if role == "admin" else ()
-    return (await node.keys.create(1, f"a test's {role}", role, permissions=permissions)).text
+    return (await node.tenancy.keys.create(1, f"a test's {role}", role, permissions=permissions)).text
 
 
 @pytest.fixture

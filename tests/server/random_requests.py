@@ -43,7 +43,7 @@ include-path-regex = "^/api/v1/(sessions|workers)/"
 
 async def prepare(node: Node) -> dict[str, str]:
     """Something of each kind to act upon."""
-    job = await node.jobs.create(1, {"name": "report", "command": "true", "tags": ["nightly"]})
+    job = await node.definitions.jobs.create(1, {"name": "report", "command": "true", "tags": ["nightly"]})
     (receipt,) = await node.submitter.submit(1, [Submit(job="report")], origin="submit")
     session = await node.gateway.register(1, Register(protocol=PROTOCOL, worker="w1"))
     return {"job": str(job.job_id), "execution": str(receipt.execution_id), "session": str(session.session_id)}

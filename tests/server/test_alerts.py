@@ -10,6 +10,7 @@ import pytest
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND
+from horae.features.alerts.part import AlertsPart
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
 from tests.server.conftest import Api, Connect, key_for
@@ -42,7 +43,7 @@ async def test_a_channel_keeps_its_secrets_to_itself(api: Api, node: Node):
     for answer in (changed, await api.get(CHANNELS), await api.get(f"{CHANNELS}/ops")):
         assert secret not in answer.text
         assert "the-token" not in answer.text
-    assert (await node.alerts.channels.opened(1, "ops"))[1] == {"url": URL, "secret": secret}
+    assert (await node.part(AlertsPart).channels.opened(1, "ops"))[1] == {"url": URL, "secret": secret}
     log = (await api.get("/api/v1/audit/log?limit=100")).text
     assert "alert-channels.put" in log
     assert "the-token" not in log
@@ -60,10 +61,10 @@ async def test_a_channel_keeps_its_secrets_to_itself(api: Api, node: Node):
 
 async def test_a_rotation_seals_channels_too(api: Api, node: Node, monkeypatch):
     await api.post(CHANNELS, json=HOOK)
-    monkeypatch.setattr(node.sealer, "_text", f"{OTHER},{KEY}")
-    await node.sealer.prepare()
+    monkeypatch.setattr(node.base.sealer, "_text", f"{OTHER},{KEY}")
+    await node.base.sealer.prepare()
     assert (await api.post("/api/v1/master-key/rotation")).json() == {"resealed": 1, "current": 0}
-    assert (await node.alerts.channels.opened(1, "ops"))[1]["url"] == URL
+    assert (await node.part(AlertsPart).channels.opened(1, "ops"))[1]["url"] == URL
 
 
 async def test_a_rule_is_written_paused_and_removed(api: Api, node: Node):
@@ -90,12 +91,12 @@ async def test_a_rule_is_written_paused_and_removed(api: Api, node: Node):
 
 async def test_an_alert_is_listed_acknowledged_streamed_and_over(api: Api, node: Node, clock, connect: Connect):
     told: list[tuple[str, str]] = []
-    node.hints.listen(lambda hint: told.extend((e.kind, e.state) for e in hint.events if e.kind == "alert"))
+    node.base.hints.listen(lambda hint: told.extend((e.kind, e.state) for e in hint.events if e.kind == "alert"))
     await api.post("/api/v1/jobs", json={"name": "etl", "command": "true"})
     await api.post(RULES, json={**RULE, "channels": [], "repeatEvery": "1h"})
     execution = (await api.post("/api/v1/executions", json={"job": "etl"})).json()["executionId"]
     clock.advance(61 * SECOND)
-    await node.alerts.watch.step()
+    await node.part(AlertsPart).watch.step()
 
     (alert,) = (await api.get("/api/v1/alerts?state=firing&rule=old")).json()["items"]
     assert (alert["subject"], alert["kind"], alert["severity"], alert["deliveries"]) == (
@@ -110,14 +111,14 @@ async def test_an_alert_is_listed_acknowledged_streamed_and_over(api: Api, node:
     assert known["acknowledgedBy"].startswith("key:")
 
     await api.post(f"/api/v1/executions/{execution}/cancel")
-    await node.alerts.watch.step()
+    await node.part(AlertsPart).watch.step()
     (over,) = (await api.get("/api/v1/alerts")).json()["items"]
     assert (over["state"], over["alertId"]) == ("recovered", alert["alertId"])
     assert (await api.get("/api/v1/alerts?state=firing")).json()["items"] == []
     assert (await api.post(f"{place}/acknowledge")).status_code == 200, "the first word stays"
     assert (await api.get(f"/api/v1/alerts/{UUID(int=1)}")).status_code == 404
     assert told == [("alert", "firing"), ("alert", "acknowledged"), ("alert", "recovered")], "and not again"
-    assert (node.alerts.fired, node.alerts.recovered) == (1, 1)
+    assert (node.part(AlertsPart).alerts.fired, node.part(AlertsPart).alerts.recovered) == (1, 1)
 
 
 async def storm(api: Api, node: Node, clock, **more) -> None:
@@ -127,7 +128,7 @@ async def storm(api: Api, node: Node, clock, **more) -> None:
         await api.post("/api/v1/executions", json={"job": f"etl-{number}"})
     await api.post(RULES, json={**RULE, "channels": [], **more})
     clock.advance(61 * SECOND)
-    await node.alerts.watch.step()
+    await node.part(AlertsPart).watch.step()
 
 
 async def test_all_alerts_of_a_rule_are_acknowledged_at_once(api: Api, node: Node, clock, connect: Connect):
@@ -146,7 +147,7 @@ async def test_a_rule_that_is_edited_while_it_fires_keeps_what_it_is_still_about
     await api.post(CHANNELS, json=HOOK)
     await storm(api, node, clock, channels=["ops"])
     await api.put(f"{RULES}/old", json={**RULE, "queues": ["q1", "q[2-3]*"], "after": "30s"})
-    await node.alerts.watch.step()
+    await node.part(AlertsPart).watch.step()
     states = {one["subject"]: one for one in (await api.get("/api/v1/alerts")).json()["items"]}
     assert [one for one in sorted(states) if states[one]["state"] == "firing"] == ["q1", "q2", "q3"]
     assert [one["kind"] for one in states["q0"]["deliveries"]] == ["firing"], "it did not recover"

@@ -44,7 +44,9 @@ async def test_the_audit_log_tells_of_each_definition_that_changed(api: Api):
 
 async def test_a_credential_applies_what_it_may_define_and_no_more(api: Api, connect: Connect, node: Node):
     await api.post("/api/v1/jobs", json={"name": "other", "command": "x", "queue": "mine"})
-    key = await node.keys.create(1, "scoped", "editor", permissions=("commands",), jobs=("etl-*",), queues=("mine",))
+    key = await node.tenancy.keys.create(
+        1, "scoped", "editor", permissions=("commands",), jobs=("etl-*",), queues=("mine",)
+    )
     scoped = connect(authorization=f"Bearer {key.text}")
     own = {"name": "etl-a", "command": "x", "queue": "mine"}
     assert (await scoped.post(APPLY, json={"jobs": [own]})).status_code == 200
@@ -55,7 +57,7 @@ async def test_a_credential_applies_what_it_may_define_and_no_more(api: Api, con
         {"calendars": [{"name": "etl-c", "hours": "MON-FRI 09:00-17:00"}]},
     ):
         assert (await scoped.post(APPLY, json=body)).status_code == 403
-    plain = connect(authorization=f"Bearer {(await node.keys.create(1, 'no commands', 'editor')).text}")
+    plain = connect(authorization=f"Bearer {(await node.tenancy.keys.create(1, 'no commands', 'editor')).text}")
     http = {"name": "h", "http": {"url": "https://example.com"}}
     assert (await plain.post(APPLY, json={"jobs": [http, {"name": "c", "command": "x"}]})).status_code == 403
     assert (await api.get("/api/v1/jobs/h")).status_code == 404

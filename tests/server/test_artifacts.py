@@ -11,6 +11,7 @@ from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import Env
 from horae.features.artifacts.engine import sweep
+from horae.features.artifacts.part import ArtifactsPart
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
 from tests.server.conftest import Api, Connect, key_for
@@ -113,7 +114,7 @@ async def test_only_who_runs_the_execution_brings_files(api: Api, held: Held, co
     assert (await held.put("%2e%2e/a", b"1")).status_code in (400, 404)
     assert (await held.put("a\\b", b"1")).status_code == 400
     assert (await held.put("a", b"1", kind="nonsense")).json()["field"] == "type"
-    stranger = connect(authorization=f"Bearer {(await node.keys.create(2, 'stranger', 'admin')).text}")
+    stranger = connect(authorization=f"Bearer {(await node.tenancy.keys.create(2, 'stranger', 'admin')).text}")
     assert (await held.put("a", b"1")).status_code == 200
     path = f"/api/v1/executions/{held.execution}/artifacts"
     assert (await stranger.get(path)).status_code == 404
@@ -134,7 +135,7 @@ async def test_a_file_over_the_limit_is_refused_and_cleared_away(api: Api, held:
     assert len(files()) == 3
 
     env.clock.advance(sweep.ON_ITS_WAY + 1)
-    await node.artifact_sweeper.step()
+    await node.part(ArtifactsPart).sweeper.step()
 
     assert files() == [2]
     assert (await api.get(f"/api/v1/executions/{held.execution}/artifacts/small")).content == b"22"

@@ -4,6 +4,7 @@ import pytest
 
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
+from horae.features.backfills.part import BackfillsPart
 from horae.model.base.instant import format_instant
 from tests.server.conftest import Api
 from tests.store_contract.world import World, failed, success
@@ -18,7 +19,7 @@ async def missed(api: Api, node: Node, clock: VirtualClock) -> str:
     made = await api.post("/api/v1/jobs", json={"name": "report", "command": "true", "schedule": HOURLY})
     assert made.status_code == 201
     clock.advance(10 * 60 * MINUTE + 120 * SECOND)
-    await node.scheduler.step()
+    await node.firing.scheduler.step()
     job: str = made.json()["jobId"]
     return job
 
@@ -39,7 +40,7 @@ async def run_all(node: Node, outcome=success) -> None:
     world = World(node.store.driver, node.env)
     worker = await world.worker()
     for _ in range(20):
-        await node.backfiller.step()
+        await node.part(BackfillsPart).backfiller.step()
         for slice in await worker.claim(100):
             await worker.report(outcome(slice))
 
@@ -61,7 +62,7 @@ async def test_a_backfill_runs_to_its_end(api: Api, node: Node, missed: str):
 
     assert answer.status_code == 201
     assert (made["state"], made["fires"], made["progress"], made["maxConcurrent"]) == ("running", 3, 0.0, 2)
-    await node.backfiller.step()
+    await node.part(BackfillsPart).backfiller.step()
     begun = (await api.get(place)).json()
     assert (begun["started"], begun["live"]) == (2, 2)
     await run_all(node)
@@ -97,17 +98,17 @@ async def test_a_failed_execution_is_counted(api: Api, node: Node, missed: str):
 
 async def test_it_is_paused_resumed_and_cancelled(api: Api, node: Node, missed: str):
     place = (await create(api, node, maxConcurrent=1)).headers["location"]
-    await node.backfiller.step()
+    await node.part(BackfillsPart).backfiller.step()
 
     assert (await api.post(f"{place}/pause")).json()["state"] == "paused"
     await run_all(node)
     paused = (await api.get(place)).json()
     assert (paused["state"], paused["succeeded"], paused["started"]) == ("paused", 1, 1)
     assert (await api.post(f"{place}/resume")).json()["state"] == "running"
-    await node.backfiller.step()
+    await node.part(BackfillsPart).backfiller.step()
     cancelled = await api.post(f"{place}/cancel", json={"executions": "cancel"})
     assert cancelled.json()["state"] == "cancelled"
-    await node.backfiller.step()
+    await node.part(BackfillsPart).backfiller.step()
     ended = (await api.get(place)).json()
     assert (ended["endedOtherwise"], ended["live"], ended["started"]) == (1, 0, 2)
     assert ended["completedAt"]
@@ -195,7 +196,7 @@ async def test_an_audit_names_a_hundred_and_counts_the_rest(api: Api, node: Node
     await api.post("/api/v1/jobs", json={"name": "often", "command": "true", "schedule": often})
     start = format_instant(node.env.now())
     clock.advance(3600 * SECOND)
-    await node.scheduler.step()
+    await node.firing.scheduler.step()
     world = World(node.store.driver, node.env)
     await world.do("DELETE FROM fires")
     query = {"job": "often", "from": start, "to": format_instant(node.env.now() - 600 * SECOND)}
@@ -218,7 +219,7 @@ async def test_what_is_not_decided_yet_is_no_hole(api: Api, node: Node, clock: V
 async def test_metrics_tell_how_far_backfills_are(api: Api, node: Node, missed: str):
     made = await create(api, node, maxConcurrent=1)
     assert made.status_code == 201
-    await node.backfiller.step()
+    await node.part(BackfillsPart).backfiller.step()
 
     told = (await api.get("/metrics")).text
 

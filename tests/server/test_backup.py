@@ -32,13 +32,13 @@ def real_env() -> Env:
 async def busy(tmp_path: Path, real_env: Env) -> AsyncIterator[Node]:
     node = await Node.open(real_env, f"sqlite:///{tmp_path}/horae.db")
     await node.prepare()
-    await node.jobs.create(1, {"name": "work", "command": "true"})
+    await node.definitions.jobs.create(1, {"name": "work", "command": "true"})
     yield node
     await node.stop()
 
 
 async def client_of(node: Node, **headers: str) -> httpx2.AsyncClient:
-    key = (await node.keys.create(1, "all", "admin", permissions=["installation"])).text
+    key = (await node.tenancy.keys.create(1, "all", "admin", permissions=["installation"])).text
     transport = httpx2.ASGITransport(app=Application(node))
     return httpx2.AsyncClient(
         transport=transport, base_url="http://horae.test", headers={"authorization": f"Bearer {key}", **headers}
@@ -55,7 +55,7 @@ async def accepted(file: Path, tmp_path: Path, env: Env) -> set[UUID]:
         report = await store.read(lambda: audit.audit_executions(env.now(), patience=None))
         assert report.findings == []
         node = Node(env, store)
-        page = await node.executions.list(1, limit=1000)
+        page = await node.work.executions.list(1, limit=1000)
         return {one.execution_id for one in page.items}
     finally:
         await driver.close()

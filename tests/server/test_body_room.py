@@ -91,7 +91,7 @@ def test_room_is_taken_for_as_much_as_a_body_may_have(headers: dict[bytes, bytes
 async def test_a_body_is_not_read_before_there_is_room_for_it():
     node = await Node.open(system_env(), "sqlite://")
     await node.start()
-    key = await node.keys.ensure_admin_key()
+    key = await node.tenancy.keys.ensure_admin_key()
     assert key is not None
     application = Application(node)
     application.body_room = BodyRoom(300_000)

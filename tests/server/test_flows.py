@@ -22,8 +22,8 @@ def begin(api: Api, node: Node) -> Begin:
         )
         assert made.status_code == 201, made.text
         id = (await api.post("/api/v1/executions", json={"job": "flow"})).json()["executionId"]
-        await node.directory.step()
-        await node.opener.step()
+        await node.base.directory.step()
+        await node.workflows.opener.step()
         return id
 
     return begin
@@ -120,7 +120,7 @@ async def test_a_rerun_names_steps_that_are_there(api: Api, begin: Begin, node: 
     assert (wrong.status_code, wrong.json()["field"]) == (400, "from")
     assert "extract" in wrong.json()["remedy"]
     again = (await api.post(f"/api/v1/executions/{id}/rerun", json={"from": "failed"})).json()["executionId"]
-    await node.opener.step()
+    await node.workflows.opener.step()
     assert await states(api, again) == {"extract": "success", "ok": "waiting"}
 
 
@@ -136,8 +136,8 @@ async def test_a_rerun_goes_by_the_version_that_it_ran_with_unless_told_otherwis
 
     async def again(**how: Any) -> str:
         made = (await api.post(f"/api/v1/executions/{id}/rerun", json=how)).json()["executionId"]
-        await node.directory.step()
-        await node.opener.step()
+        await node.base.directory.step()
+        await node.workflows.opener.step()
         return str(made)
 
     async def given(execution: str) -> list[Any]:

@@ -28,8 +28,8 @@ async def served(url: str, env: Env, key: str = "") -> AsyncIterator[tuple[Node,
     """A server on a store, a client of it with a worker's key, and that key."""
     node = await Node.open(env, url)
     await node.prepare()
-    await node.presence.step()
-    key = key or (await node.keys.create(1, "w", "worker")).text
+    await node.fleet.presence.step()
+    key = key or (await node.tenancy.keys.create(1, "w", "worker")).text
     transport = httpx2.ASGITransport(app=Application(node))
     headers = {"authorization": f"Bearer {key}"}
     async with httpx2.AsyncClient(transport=transport, base_url="http://horae.test", headers=headers) as client:
@@ -70,7 +70,7 @@ async def test_a_worker_of_a_copy_is_refused_by_the_original(urls: Any, tmp_path
         async with served(copy, real_env, key) as (copied, staging, _):
             mine = (await register(staging)).json()
             assert mine["installation"] != theirs["installation"]
-            assert copied.gateway.answers.servers == []
+            assert copied.fleet.presence.addresses == []
 
             refused = await register(live, mine["installation"])
             stray = await exchange(live, mine)
@@ -123,6 +123,6 @@ async def test_the_copy_of_a_file_sends_no_worker_to_the_original(urls: Any, rea
             id=real_env.new_id(), url="http://original:1", host="h", pid=1, version="1", parts=("gateway",)
         )  # fmt: skip
         await node.store.write(lambda: sessions.server_seen(other, real_env.now()))
-        await node.presence.step()
+        await node.fleet.presence.step()
         shared = not url.startswith("sqlite")
-        assert node.gateway.answers.servers == (["http://original:1"] if shared else [])
+        assert node.fleet.answers.servers == (["http://original:1"] if shared else [])

@@ -148,7 +148,7 @@ async def test_lists_are_paged_and_filtered(api: Api):
 
 async def test_another_namespaces_job_is_not_found(api: Api, connect, node: Node):
     job = await create(api)
-    stranger = connect(authorization=f"Bearer {(await node.keys.create(2, 'stranger', 'admin')).text}")
+    stranger = connect(authorization=f"Bearer {(await node.tenancy.keys.create(2, 'stranger', 'admin')).text}")
     for ref in ("report", job["jobId"]):
         assert (await stranger.get(f"/api/v1/jobs/{ref}")).status_code == 404
         assert (await stranger.patch(f"/api/v1/jobs/{ref}", json={"timeout": "5m"})).status_code == 404

@@ -25,56 +25,56 @@ async def statements(node: Node, name: str) -> int:
 
 
 async def test_the_first_start_makes_a_key_and_later_ones_do_not(node: Node):
-    text = await node.keys.ensure_admin_key()
+    text = await node.tenancy.keys.ensure_admin_key()
 
     assert text is not None
     assert text.startswith("hk_")
-    assert await node.keys.ensure_admin_key() is None
-    assert (await node.keys.check(text)).role == "admin"
+    assert await node.tenancy.keys.ensure_admin_key() is None
+    assert (await node.tenancy.keys.check(text)).role == "admin"
 
 
 async def test_a_key_found_beside_a_new_store_becomes_its_first_one(node: Node):
     found = "hk_abcd_" + "s" * 40
-    assert await node.keys.ensure_admin_key(found=found) == found
-    assert (await node.keys.check(found)).role == "admin"
+    assert await node.tenancy.keys.ensure_admin_key(found=found) == found
+    assert (await node.tenancy.keys.check(found)).role == "admin"
 
 
 async def test_a_revoked_key_does_not_come_back_by_its_file(node: Node):
-    found = await node.keys.ensure_admin_key()
-    [known] = await node.keys.list(1)
-    await node.keys.revoke(1, known.id, force=True)
-    again = await node.keys.ensure_admin_key(found=found)
+    found = await node.tenancy.keys.ensure_admin_key()
+    [known] = await node.tenancy.keys.list(1)
+    await node.tenancy.keys.revoke(1, known.id, force=True)
+    again = await node.tenancy.keys.ensure_admin_key(found=found)
     assert again not in (None, found)
 
 
 async def test_a_preset_key_is_valid_and_nothing_is_shown(node: Node):
     preset = "hk_ci00_" + "s" * 40
-    assert await node.keys.ensure_admin_key(preset) is None
-    assert (await node.keys.check(preset)).role == "admin"
-    assert await node.keys.ensure_admin_key() is None
+    assert await node.tenancy.keys.ensure_admin_key(preset) is None
+    assert (await node.tenancy.keys.check(preset)).role == "admin"
+    assert await node.tenancy.keys.ensure_admin_key() is None
 
 
 async def test_a_preset_key_may_be_any_long_text_and_may_change(node: Node, env):
     first, second = "0123456789abcdef" * 4, "fedcba9876543210" * 4
-    await node.keys.ensure_admin_key(first)
-    await node.keys.ensure_admin_key(second)
-    await node.keys.ensure_admin_key(second)
-    assert await node.keys.check(first)
-    assert await node.keys.check(second)
-    assert len(await node.keys.list(1)) == 2
+    await node.tenancy.keys.ensure_admin_key(first)
+    await node.tenancy.keys.ensure_admin_key(second)
+    await node.tenancy.keys.ensure_admin_key(second)
+    assert await node.tenancy.keys.check(first)
+    assert await node.tenancy.keys.check(second)
+    assert len(await node.tenancy.keys.list(1)) == 2
 
 
 async def test_a_short_preset_key_is_refused(node: Node):
     with pytest.raises(BadInput):
-        await node.keys.ensure_admin_key("admin")
+        await node.tenancy.keys.ensure_admin_key("admin")
 
 
 async def test_the_store_holds_no_secret(node: Node, api: Api):
     made = (
         await api.post("/api/v1/keys", json={"name": "ci", "role": "worker"}, headers={"idempotency-key": "k"})
     ).json()
-    code = (await node.keys.new_sign_in_code()).text
-    signed = await node.keys.sign_in(code)
+    code = (await node.tenancy.keys.new_sign_in_code()).text
+    signed = await node.tenancy.keys.sign_in(code)
 
     stored = await everything(node)
 
@@ -100,10 +100,10 @@ async def test_a_revoked_key_stops_at_once_here_and_soon_elsewhere(
 
 
 async def test_an_expired_key_stops_at_its_instant(node: Node, clock: VirtualClock):
-    new = await node.keys.create(1, "short", "worker", node.env.now() + 2 * SECOND)
-    assert await node.keys.check(new.text)
+    new = await node.tenancy.keys.create(1, "short", "worker", node.env.now() + 2 * SECOND)
+    assert await node.tenancy.keys.check(new.text)
     clock.advance(2 * SECOND)
-    assert await node.keys.check(new.text) is None
+    assert await node.tenancy.keys.check(new.text) is None
 
 
 async def test_a_key_that_has_expired_already_is_refused(api: Api):
@@ -113,39 +113,39 @@ async def test_a_key_that_has_expired_already_is_refused(api: Api):
 
 
 async def test_a_checked_key_costs_no_statement_for_a_while(node: Node, clock: VirtualClock):
-    new = await node.keys.create(1, "busy", "worker")
+    new = await node.tenancy.keys.create(1, "busy", "worker")
     for _ in range(10):
-        assert await node.keys.check(new.text)
+        assert await node.tenancy.keys.check(new.text)
     assert await statements(node, "key") == 1
     clock.advance(int(CACHED * SECOND))
-    assert await node.keys.check(new.text)
+    assert await node.tenancy.keys.check(new.text)
     assert await statements(node, "key") == 2
 
 
 async def test_the_last_use_is_written_at_most_once_a_minute(node: Node, clock: VirtualClock):
-    new = await node.keys.create(1, "busy", "worker")
+    new = await node.tenancy.keys.create(1, "busy", "worker")
     for _ in range(24):
-        await node.keys.check(new.text)
+        await node.tenancy.keys.check(new.text)
         clock.advance(int(CACHED * SECOND))
     assert await statements(node, "key_used") == 24 * CACHED * SECOND / NOTED_EVERY
-    (stored,) = await node.keys.list(1)
+    (stored,) = await node.tenancy.keys.list(1)
     assert stored.last_used_at is not None
 
 
 async def test_a_store_that_cannot_write_still_lets_people_in(node: Node, monkeypatch):
-    new = await node.keys.create(1, "reader", "worker")
+    new = await node.tenancy.keys.create(1, "reader", "worker")
 
     async def full(*_: object, **__: object) -> None:
         raise StoreUnavailable("The disk is full.")
 
     monkeypatch.setattr(node.store, "write", full)
-    assert await node.keys.check(new.text)
+    assert await node.tenancy.keys.check(new.text)
 
 
 async def test_keys_are_listed_in_pages_without_secrets(api: Api, node: Node):
     for n in range(3):
-        await node.keys.create(1, f"k{n}", "worker")
-    await node.keys.create(2, "another tenant's", "admin")
+        await node.tenancy.keys.create(1, f"k{n}", "worker")
+    await node.tenancy.keys.create(2, "another tenant's", "admin")
 
     first = (await api.get("/api/v1/keys?limit=3")).json()
     rest = (await api.get("/api/v1/keys", params={"limit": 3, "cursor": first["nextCursor"]})).json()
@@ -157,9 +157,9 @@ async def test_keys_are_listed_in_pages_without_secrets(api: Api, node: Node):
 
 
 async def test_a_key_of_another_namespace_is_not_found(api: Api, node: Node):
-    other = await node.keys.create(2, "another tenant's", "admin")
+    other = await node.tenancy.keys.create(2, "another tenant's", "admin")
     assert (await api.delete(f"/api/v1/keys/{other.stored.id}")).status_code == 404
-    assert await node.keys.check(other.text)
+    assert await node.tenancy.keys.check(other.text)
 
 
 async def test_a_repeated_creation_makes_one_key_and_tells_its_text_once(api: Api, node: Node):
@@ -179,13 +179,13 @@ async def test_a_repeated_creation_makes_one_key_and_tells_its_text_once(api: Ap
 
 async def signed_in(connect: Connect, node: Node) -> tuple[Api, str]:
     browser = connect()
-    answer = await browser.post("/api/v1/sign-in", json={"code": (await node.keys.new_sign_in_code()).text})
+    answer = await browser.post("/api/v1/sign-in", json={"code": (await node.tenancy.keys.new_sign_in_code()).text})
     assert answer.status_code == 200
     return browser, answer.json()["csrf"]
 
 
 async def test_a_code_signs_one_browser_in_once(connect: Connect, node: Node):
-    code = (await node.keys.new_sign_in_code()).text
+    code = (await node.tenancy.keys.new_sign_in_code()).text
     browser = connect()
 
     answer = await browser.post("/api/v1/sign-in", json={"code": code})
@@ -219,15 +219,15 @@ async def test_over_https_the_cookie_is_secure(app, node: Node):
     import httpx2
 
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="https://horae.test") as browser:
-        answer = await browser.post("/api/v1/sign-in", json={"code": (await node.keys.new_sign_in_code()).text})
+        answer = await browser.post("/api/v1/sign-in", json={"code": (await node.tenancy.keys.new_sign_in_code()).text})
     assert answer.headers["set-cookie"].endswith("; Secure")
 
 
 async def test_a_code_ends_by_itself(node: Node, clock: VirtualClock):
-    code = (await node.keys.new_sign_in_code()).text
+    code = (await node.tenancy.keys.new_sign_in_code()).text
     clock.advance(CODE_LIFE)
     with pytest.raises(Unauthorized):
-        await node.keys.sign_in(code)
+        await node.tenancy.keys.sign_in(code)
 
 
 async def test_a_browsers_writes_need_its_token(connect: Connect, node: Node):
@@ -253,7 +253,7 @@ async def test_signing_out_ends_the_cookie(connect: Connect, node: Node):
 async def test_a_cookie_is_not_a_key_and_a_key_not_a_cookie(connect: Connect, node: Node):
     browser, _ = await signed_in(connect, node)
     cookie = dict(browser.cookies)["horae"]
-    key = (await node.keys.create(1, "k", "admin")).text
+    key = (await node.tenancy.keys.create(1, "k", "admin")).text
     assert (await browser.get("/api/v1/me")).status_code == 200
 
     assert (await connect(authorization=f"Bearer {cookie}").get("/api/v1/me")).status_code == 401
@@ -274,7 +274,7 @@ async def test_the_last_key_of_an_administrator_is_revoked_only_by_force(api: Ap
     refused = await api.delete(f"/api/v1/keys/{me}")
     assert (refused.status_code, "--role admin" in refused.json()["remedy"]) == (409, True)
     assert (await api.get("/api/v1/me")).status_code == 200
-    second = await node.keys.create(1, "second", "admin", permissions=("installation",))
+    second = await node.tenancy.keys.create(1, "second", "admin", permissions=("installation",))
     assert (await api.delete(f"/api/v1/keys/{second.stored.id}")).status_code == 204
     assert (await api.delete(f"/api/v1/keys/{me}?force=true")).status_code == 204
 

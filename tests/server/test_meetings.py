@@ -25,7 +25,7 @@ async def submit(api: Api, status: int = 201, **params) -> dict:
 
 async def work(node: Node) -> Worker:
     """A worker that has taken what there is."""
-    await node.directory.step()
+    await node.base.directory.step()
     session = await node.gateway.register(1, Register(protocol=1, worker="w", concurrency=10, queues=["default"]))
     worker = Worker(node, session.session_id, 10)
     assert await worker.ask()
@@ -84,7 +84,7 @@ async def test_a_batch_tells_each_submission_its_place(api: Api, clock: VirtualC
     await submit(api, 400, m=1)
     shown = (await api.get(f"{EXECUTIONS}/{first['executionId']}")).json()
     assert (shown["params"], shown["reason"]) == ({"items": [{"n": 1}, {"n": 2}, {"n": 3}]}, "batch")
-    await node.promoter.step()
+    await node.work.promoter.step()
     assert (await api.get(f"{EXECUTIONS}/{first['executionId']}")).json()["status"] == "queued"
 
 
@@ -95,7 +95,7 @@ async def test_a_debounced_submission_answers_with_what_it_will_become(api: Api,
     again = await submit(api, 200, page=1, n=2)
     assert (again["executionId"], again["status"]) == (first["executionId"], "waiting")
     clock.advance(5 * SECOND)
-    await node.promoter.step()
+    await node.work.promoter.step()
     shown = (await api.get(f"{EXECUTIONS}/{first['executionId']}")).json()
     assert (shown["status"], shown["params"]) == ("queued", {"page": 1, "n": 2})
     refused = await api.post(EXECUTIONS, json={"job": "report", "params": {"page": 1}, "delay": "1m"})
@@ -143,7 +143,7 @@ async def test_what_failed_is_tried_again_as_it_was(api: Api, node: Node, clock:
     await create(api, **rules)
     first = (await submit(api, n=1))["executionId"]
     clock.advance(SECOND)
-    await node.promoter.step()
+    await node.work.promoter.step()
     await (await work(node)).end("failed")
     params = (await api.get(f"{EXECUTIONS}/{first}")).json()["params"]
 

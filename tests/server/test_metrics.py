@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
+from horae.features.alerts.part import AlertsPart
 from horae.model.fleet.protocol import Failure
 from horae.server.metrics.families import bounded, named
 from horae.server.metrics.traffic import Answers
@@ -33,7 +34,7 @@ async def test_metrics_tell_of_replays_pauses_and_repairs(api: Api, node: Node):
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})
     made = await api.post("/api/v1/dlq/replays", json={"filter": {"job": "pay"}, "rate": "1/1h"})
     assert made.status_code == 201, made.text
-    node.streaks.paused, node.limits.repaired = 2, 3
+    node.firing.streaks.paused, node.admission.limits.repaired = 2, 3
 
     told = (await api.get("/metrics")).text
 
@@ -83,7 +84,7 @@ async def test_metrics_follow_executions_from_their_submission_to_their_end(
     clock.advance(2 * SECOND)
     await hand.report(first, error=Failure(type="RunTimeout", kind="timeout"))
     clock.advance(3600 * SECOND)
-    await node.promoter.step()
+    await node.work.promoter.step()
     second = await hand.take()
     busy = told((await api.get("/metrics")).text)
     clock.advance(20 * SECOND)
@@ -131,7 +132,7 @@ async def test_reports_of_a_lost_worker_are_counted_as_stale_and_repetitions_are
     await hand.report([first])
     assert told((await api.get("/metrics")).text)["horae_stale_reports_total"] == 0
     for _ in range(20):
-        await node.rescuer.step()
+        await node.fleet.rescuer.step()
         clock.advance(3 * SECOND)
 
     answer = await hand.send(outcomes=[outcome(second)])
@@ -170,7 +171,7 @@ async def test_metrics_tell_of_late_fires_dead_letters_and_limits(
     await api.post("/api/v1/jobs", json={"name": "tick", "command": "true", "schedule": "* * * * *", "queue": "slow"})
     await api.post("/api/v1/jobs/tick/trigger")
     clock.advance(61 * SECOND - clock.now() % (60 * SECOND))
-    await node.scheduler.step()
+    await node.firing.scheduler.step()
     hand = await HandWorker.register(worker, queues=["slow"])
     grants = await hand.take()
     held = told((await api.get("/metrics")).text)
@@ -205,7 +206,7 @@ async def test_metrics_tell_of_alerts_and_their_notices(api: Api, node: Node, cl
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})
     await api.post("/api/v1/executions", json={"job": "pay"})
     clock.advance(300 * SECOND)
-    await node.alerts.watch.step()
+    await node.part(AlertsPart).watch.step()
 
     after = told((await api.get("/metrics")).text)
 

@@ -99,7 +99,7 @@ async def test_only_keys_that_the_store_let_in_lately_read_metrics_while_it_is_a
     busy: Api, node: Node, connect: Connect, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ):
     async def reader(name: str, ends: int | None = None) -> tuple[str, Api]:
-        made = await node.keys.create(1, name, "viewer", ends, permissions=("installation",))
+        made = await node.tenancy.keys.create(1, name, "viewer", ends, permissions=("installation",))
         return made.stored.id, connect(authorization=f"Bearer {made.text}")
 
     _, stranger = await reader("stranger")
@@ -108,7 +108,7 @@ async def test_only_keys_that_the_store_let_in_lately_read_metrics_while_it_is_a
     _, ending = await reader("ending", node.env.now() + int((RECALLED + CACHED) * SECOND))
     for one in (revoked, watcher, sleeper, ending):
         await seen(one)
-    await node.keys.revoke(1, revoked_id)
+    await node.tenancy.keys.revoke(1, revoked_id)
     for one in (watcher, sleeper, ending):
         await seen(one)
 

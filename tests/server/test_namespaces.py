@@ -106,8 +106,8 @@ async def test_what_ended_is_kept_as_long_as_its_namespace_says(
         gone[who] = (await who.post("/api/v1/executions", json={"job": "report"})).json()["executionId"]
         await who.post(f"/api/v1/executions/{gone[who]}/cancel")
     clock.advance(3 * DAY)
-    node.clock.accept()
-    await node.sweeper.step()
+    node.base.clock.accept()
+    await node.work.sweeper.step()
     answer = await mine.get(f"/api/v1/executions/{gone[mine]}")
     assert (answer.status_code, answer.json()["type"]) == (410, "urn:horae:gone")
     assert (await api.get(f"/api/v1/executions/{gone[api]}")).status_code == 200

@@ -20,7 +20,7 @@ async def post(api: Api, key: str = "k", **body: str):
 
 
 async def count(node: Node) -> int:
-    return len([key for key in await node.keys.list(1) if key.name == "ci"])
+    return len([key for key in await node.tenancy.keys.list(1) if key.name == "ci"])
 
 
 # What becomes of a repeated POST. "kept": an Idempotency-Key answers with the first answer. "submission": the same, in
@@ -60,13 +60,13 @@ def test_every_post_says_what_becomes_of_its_repetition():
 
 async def test_a_repeated_repair_is_answered_alike(api: Api, node: Node, monkeypatch):
     repairs = []
-    audit = node.audit.executions
+    audit = node.work.audit.executions
 
     async def counted(**named: bool):
         repairs.append(named)
         return await audit(**named)
 
-    monkeypatch.setattr(node.audit, "executions", counted)
+    monkeypatch.setattr(node.work.audit, "executions", counted)
     answers = [await api.post("/api/v1/audit/executions", headers={"idempotency-key": "k"}) for _ in range(2)]
     assert answers[0].json() == answers[1].json()
     assert repairs == [{"repair": True}]
@@ -74,7 +74,7 @@ async def test_a_repeated_repair_is_answered_alike(api: Api, node: Node, monkeyp
 
 async def test_signing_out_twice_changes_nothing_more(connect: Connect, node: Node):
     browser = connect()
-    code = (await node.keys.new_sign_in_code()).text
+    code = (await node.tenancy.keys.new_sign_in_code()).text
     csrf = (await browser.post("/api/v1/sign-in", json={"code": code})).json()["csrf"]
     cookie = {"cookie": f"horae={browser.cookies['horae']}", "x-csrf-token": csrf, "idempotency-key": "k"}
     assert (await connect(**cookie).post("/api/v1/sign-out")).status_code == 204
@@ -111,14 +111,14 @@ async def test_answers_are_kept_for_a_day(api: Api, node: Node, clock: VirtualCl
 
 async def test_while_the_first_is_under_way_the_second_is_409(api: Api, node: Node, monkeypatch):
     entered, leave = asyncio.Event(), asyncio.Event()
-    create = node.keys.create
+    create = node.tenancy.keys.create
 
     async def slow(*args: object, **named: object):
         entered.set()
         await leave.wait()
         return await create(*args, **named)
 
-    monkeypatch.setattr(node.keys, "create", slow)
+    monkeypatch.setattr(node.tenancy.keys, "create", slow)
     first = asyncio.ensure_future(post(api))
     await entered.wait()
 
@@ -146,7 +146,7 @@ async def test_a_reservation_whose_server_died_ends_by_itself(api: Api, node: No
         yield
 
     with monkeypatch.context() as patch:
-        patch.setattr(node.keys, "create", die)
+        patch.setattr(node.tenancy.keys, "create", die)
         patch.setattr(moves, "release", unsaid)
         with pytest.raises(KeyboardInterrupt):
             await post(api)

@@ -202,7 +202,7 @@ async def test_whatever_is_sent_the_answer_is_as_documented(store: str, request:
     node = await Node.open(system_env(), url, EngineSettings(session_timeout=3600 * SECOND))
     serving = await serve(node, "127.0.0.1", 0)
     try:
-        key = (await node.keys.create(1, "schemathesis", "admin", permissions=["installation"])).text
+        key = (await node.tenancy.keys.create(1, "schemathesis", "admin", permissions=["installation"])).text
         status, output = await schemathesis(
             serving.url, tmp_path, await prepare(node), key=key, phases="coverage,fuzzing", leaving_out=NOT_TRIED
         )

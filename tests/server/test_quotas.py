@@ -54,7 +54,7 @@ async def test_what_a_day_may_use_is_used_up_until_midnight(api: Api, clock: Vir
     assert (refused.status_code, refused.json()["quota"]) == (429, "executionsPerDay")
     seconds = int(refused.headers["retry-after"])
     clock.advance(seconds * SECOND)
-    await node.quotas.step()
+    await node.admission.quotas.step()
     await submit(api)
 
 
@@ -76,14 +76,14 @@ async def test_usage_tells_what_there_is_and_what_was_used(api: Api, node: Node)
 async def test_a_queue_takes_as_many_as_it_says(api: Api, node: Node):
     await create(api)
     assert (await api.put("/api/v1/queues/default", json={"maxQueued": 2})).json()["maxQueued"] == 2
-    await node.quotas.step()
+    await node.admission.quotas.step()
     many = {"job": "report", "items": [{}, {}, {}]}
     refused = await api.post("/api/v1/executions", json=many)
     assert (refused.status_code, refused.json()["quota"]) == (429, "maxQueued")
     await api.post("/api/v1/executions", json={"job": "report", "items": [{}, {}]})
     assert (await api.post("/api/v1/jobs/report/trigger", json={})).status_code == 429
     assert (await api.patch("/api/v1/queues/default", json={"maxQueued": None})).json()["maxQueued"] is None
-    await node.quotas.step()
+    await node.admission.quotas.step()
     await submit(api)
 
 
@@ -92,14 +92,14 @@ async def test_a_request_waits_for_room_if_the_quota_says_so(api: Api, node: Nod
     await api.put(QUOTA, json={"queued": 1, "over": "wait"})
     first = await submit(api)
     waits = asyncio.create_task(submit(api))
-    await eventually(lambda: node.quotas.held)
+    await eventually(lambda: node.admission.quotas.held)
     await api.post(f"/api/v1/executions/{first['executionId']}/cancel")
     clock.advance(SECOND)
     await waits
 
     clock_began = clock.monotonic()
     refused = asyncio.create_task(api.post("/api/v1/executions", json={"job": "report"}))
-    await eventually(lambda: node.quotas.held)
+    await eventually(lambda: node.admission.quotas.held)
     clock.advance(21 * SECOND)
     assert (await refused).status_code == 429
     assert clock.monotonic() >= clock_began + 20

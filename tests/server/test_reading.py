@@ -43,7 +43,7 @@ async def test_a_bad_body_is_400_with_its_field(body: bytes, field: str | None, 
     assert problem["remedy"]
     assert says in problem["detail"].replace("Expected", "expected")
     assert problem.get("field") == field
-    assert len(await node.keys.list(1)) == 1
+    assert len(await node.tenancy.keys.list(1)) == 1
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ async def asgi(app: Application, path: str, key: str, receive) -> tuple[int, int
 
 
 async def test_a_refused_body_is_read_so_that_its_sender_hears_why_but_no_endless_one(app: Application, node: Node):
-    key = (await node.keys.create(1, "k", "admin")).text
+    key = (await node.tenancy.keys.create(1, "k", "admin")).text
 
     async def endless(_: int):
         return {"type": "http.request", "body": b" " * 65536, "more_body": True}
@@ -167,7 +167,7 @@ async def test_without_a_credential_no_body_is_read(app: Application):
 
 
 async def test_a_client_that_leaves_in_the_middle_changes_nothing(app: Application, node: Node):
-    key = (await node.keys.create(1, "k", "admin")).text
+    key = (await node.tenancy.keys.create(1, "k", "admin")).text
 
     async def leaves(n: int):
         if n == 1:
@@ -175,7 +175,7 @@ async def test_a_client_that_leaves_in_the_middle_changes_nothing(app: Applicati
         return {"type": "http.disconnect"}
 
     await asgi(app, KEYS, key, leaves)
-    assert len(await node.keys.list(1)) == 1
+    assert len(await node.tenancy.keys.list(1)) == 1
 
 
 async def test_a_store_that_is_away_is_503_with_retry_after(api: Api, node: Node, monkeypatch):
@@ -193,7 +193,7 @@ async def test_an_unforeseen_error_tells_nothing_of_itself(api: Api, node: Node,
     async def broken(*_: object, **__: object):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(node.keys, "list", broken)
+    monkeypatch.setattr(node.tenancy.keys, "list", broken)
     answer = await api.get(KEYS)
     assert answer.status_code == 500
     assert "secret" not in answer.text

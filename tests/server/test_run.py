@@ -45,7 +45,7 @@ def test_other_machines_are_let_in_only_when_asked(host: str):
 
 
 async def test_it_takes_a_free_port_and_answers(serving: Serving, node: Node):
-    assert serving.url == f"http://127.0.0.1:{serving.port}" == node.presence.url
+    assert serving.url == f"http://127.0.0.1:{serving.port}" == node.fleet.presence.url
     async with httpx2.AsyncClient(base_url=serving.url) as client:
         answer = await client.get("/healthz")
         assert answer.json()["status"] == "ok"
@@ -83,7 +83,7 @@ async def test_a_server_on_all_addresses_is_reached_by_this_machines(node: Node)
     serving = await serve(node, "0.0.0.0", 0, allow_remote=True)
     try:
         assert serving.url == f"http://127.0.0.1:{serving.port}"
-        assert serving.remote == node.presence.url == f"http://{platform.node()}:{serving.port}"
+        assert serving.remote == node.fleet.presence.url == f"http://{platform.node()}:{serving.port}"
         async with httpx2.AsyncClient(base_url=serving.url) as client:
             assert (await client.get("/healthz")).status_code == 200
     finally:
@@ -92,7 +92,7 @@ async def test_a_server_on_all_addresses_is_reached_by_this_machines(node: Node)
 
 async def test_stopping_answers_a_long_poll_at_once_and_ends_streams(node: Node):
     serving = await serve(node, "127.0.0.1", 0)
-    key = (await node.keys.create(1, "all", "admin")).text
+    key = (await node.tenancy.keys.create(1, "all", "admin")).text
     headers = {"authorization": f"Bearer {key}"}
     async with httpx2.AsyncClient(base_url=serving.url, headers=headers, timeout=30) as client:
         body = {"protocol": PROTOCOL, "worker": "w"}
@@ -100,7 +100,7 @@ async def test_stopping_answers_a_long_poll_at_once_and_ends_streams(node: Node)
         patient = msgspec.json.encode(Exchange(channel=0, n=1, free=1, wait=20 * SECOND))
         poll = asyncio.ensure_future(client.post(f"/api/v1/sessions/{session}/exchange", content=patient))
         stream = asyncio.ensure_future(client.get("/api/v1/stream"))
-        await eventually(lambda: len(node.gateway.lot) == 1 and node.events.wanted)
+        await eventually(lambda: len(node.fleet.lot) == 1 and node.base.events.wanted)
 
         await asyncio.wait_for(serving.stop(), 15)
 
@@ -111,7 +111,7 @@ async def test_stopping_answers_a_long_poll_at_once_and_ends_streams(node: Node)
 
 
 async def test_an_endless_body_ends_with_its_connection(serving: Serving, node: Node):
-    key = (await node.keys.create(1, "all", "admin")).text
+    key = (await node.tenancy.keys.create(1, "all", "admin")).text
     reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
     head = f"POST /api/v1/keys HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
     writer.write(head.encode())

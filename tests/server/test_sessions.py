@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from horae.engine.node import PARTS, Node
+from horae.engine.node import Node
+from horae.engine.parts.part import ROLES
 from horae.env import SECOND
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Registered
 from horae.store.driver import one
@@ -135,7 +136,7 @@ async def test_a_session_that_is_not_there_is_404(path: str, worker: Api):
 
 async def test_a_session_belongs_to_its_namespace(worker: Api, connect: Connect, node: Node):
     session = (await register(worker)).session_id
-    stranger = connect(authorization=f"Bearer {(await node.keys.create(2, 'stranger', 'worker')).text}")
+    stranger = connect(authorization=f"Bearer {(await node.tenancy.keys.create(2, 'stranger', 'worker')).text}")
 
     assert (await stranger.post(f"/api/v1/sessions/{session}/exchange", content=exchange())).status_code == 404
     assert (await stranger.delete(f"/api/v1/sessions/{session}")).status_code == 404
@@ -316,8 +317,8 @@ async def test_a_name_with_markup_is_data(worker: Api, api: Api):
 async def test_queues_and_servers_are_listed(api: Api, node: Node):
     (queue,) = (await api.get("/api/v1/queues")).json()["items"]
     assert (queue["name"], queue["queued"]) == ("default", 0)
-    node.presence.url, node.presence.parts = "http://127.0.0.1:1", PARTS
-    await node.presence.step()
+    node.fleet.begin(ROLES, "http://127.0.0.1:1")
+    await node.fleet.presence.step()
     (server,) = (await api.get("/api/v1/servers")).json()["items"]
     assert UUID(server["serverId"]) == node.id
     assert server["parts"] == ["api", "gateway", "scheduler"]
@@ -325,22 +326,22 @@ async def test_queues_and_servers_are_listed(api: Api, node: Node):
 
 async def test_servers_of_all_parts_are_listed_and_workers_told_of_those_that_serve_them(api: Api, node: Node):
     alone = Node(node.env, node.store)
-    alone.presence.url, alone.presence.parts = "http://127.0.0.1:2", {"scheduler"}
-    await alone.presence.step()
-    node.presence.parts = PARTS
-    await node.presence.step()
+    alone.fleet.begin({"scheduler"}, "http://127.0.0.1:2")
+    await alone.fleet.presence.step()
+    node.fleet.begin(ROLES, "")
+    await node.fleet.presence.step()
 
     listed = (await api.get("/api/v1/servers")).json()["items"]
     assert sorted((one["url"], one["parts"]) for one in listed) == [
         ("", ["api", "gateway", "scheduler"]),
         ("http://127.0.0.1:2", ["scheduler"]),
     ]
-    assert node.gateway.answers.servers == []
+    assert node.fleet.answers.servers == []
 
 
-@pytest.mark.parametrize("part", sorted(PARTS))
+@pytest.mark.parametrize("part", sorted(ROLES))
 def test_a_server_of_any_part_says_that_it_is_there(node: Node, part: str):
-    assert node.presence in node.services({part})
+    assert node.fleet.presence in node.services({part})
 
 
 async def test_metrics_tell_of_requests_and_workers(worker: Api, api: Api):
@@ -353,13 +354,13 @@ async def test_metrics_tell_of_requests_and_workers(worker: Api, api: Api):
 
 async def test_metrics_alarm_when_the_clock_is_not_trusted(api: Api, node: Node):
     assert "horae_clock_trusted 1.0" in (await api.get("/metrics")).text
-    node.clock.trusted = False
+    node.base.clock.trusted = False
     assert "horae_clock_trusted 0.0" in (await api.get("/metrics")).text
 
 
 async def test_who_asks_whether_it_is_ready_is_told_of_a_clock_that_jumped(api: Api, node: Node):
     assert (await api.get("/readyz")).json()["note"] is None
-    node.clock.trusted, node.clock.jump = False, -600 * SECOND
+    node.base.clock.trusted, node.base.clock.jump = False, -600 * SECOND
     answer = await api.get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "ready")
     assert "the store's clock jumped by -600 s" in answer.json()["note"]
@@ -398,7 +399,7 @@ async def test_a_repair_tells_what_it_did_and_what_it_left(api: Api, node: Node)
 
 
 async def test_a_clock_that_jumped_is_accepted(api: Api, node: Node):
-    node.clock.trusted, node.clock.jump = False, -600_000_000
+    node.base.clock.trusted, node.base.clock.jump = False, -600_000_000
     told = (await api.get("/api/v1/clock")).json()
     assert (told["trusted"], told["jumpSeconds"]) == (False, -600.0)
     assert (await api.post("/api/v1/clock/accept")).json()["trusted"] is True

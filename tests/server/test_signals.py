@@ -25,7 +25,7 @@ async def test_the_same_key_sends_once_and_with_another_body_is_refused(api: Api
     for _ in range(2):
         assert (await api.post(path, json={"name": "go"}, headers=key)).status_code == 202
     assert (await api.post(path, json={"name": "other"}, headers=key)).status_code == 422
-    await node.signals.send(1, id, "go", b"", "k1")  # a server that died before it kept its answer
+    await node.work.signals.send(1, id, "go", b"", "k1")  # a server that died before it kept its answer
 
     assert await count(node) == 1
 

@@ -7,6 +7,7 @@ import pytest
 
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
+from horae.features.statistics.part import StatisticsPart
 from horae.model.base.instant import format_instant
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Outcome, Register
 from tests.server.conftest import Api
@@ -25,7 +26,7 @@ async def get(api: Api, path: str) -> Any:
 async def run(api: Api, node: Node, clock: VirtualClock, seconds: int, outcome: Any = "success") -> str:
     """Run the job once: it waits in the queue for a second, and takes so long."""
     id = (await api.post(f"{JOB}/trigger")).json()["executionId"]
-    await node.directory.step()
+    await node.base.directory.step()
     session = (await node.gateway.register(1, Register(protocol=PROTOCOL, worker="w"))).session_id
     clock.advance(SECOND)
     granted = await node.gateway.exchange(1, session, Exchange(channel=0, n=1, free=1))
@@ -38,7 +39,7 @@ async def run(api: Api, node: Node, clock: VirtualClock, seconds: int, outcome: 
     )  # fmt: skip
     await node.gateway.exchange(1, session, Exchange(channel=0, n=2, outcomes=[told]))
     await node.gateway.close(1, session)
-    await node.statistics.step()
+    await node.part(StatisticsPart).statistics.step()
     return str(id)
 
 
@@ -52,8 +53,8 @@ async def test_the_overview_tells_what_happens_and_what_did(api: Api, node: Node
     await run(api, node, clock, 4, "failed")
     await api.post(f"{JOB}/trigger")
     clock.advance(30 * SECOND)
-    await node.gauges.step()
-    await node.statistics.step()
+    await node.work.gauges.step()
+    await node.part(StatisticsPart).statistics.step()
 
     seen = await get(api, "/api/v1/overview")
 
@@ -78,8 +79,8 @@ async def test_the_overview_tells_what_happens_and_what_did(api: Api, node: Node
 async def test_how_late_fires_come_is_in_the_overview(api: Api, node: Node, clock: VirtualClock):
     await create(api, schedule={"every": "10m"})
     clock.advance(602 * SECOND)
-    await node.scheduler.step()
-    await node.statistics.step()
+    await node.firing.scheduler.step()
+    await node.part(StatisticsPart).statistics.step()
 
     seen = await get(api, "/api/v1/overview")
 
@@ -152,8 +153,8 @@ async def test_the_grid_of_a_workflow_has_its_steps(api: Api, node: Node):
     steps = [{"name": "extract", "command": "true"}, {"name": "load", "command": "true", "after": ["extract"]}]
     assert (await api.post("/api/v1/jobs", json={"name": "flow", "workflow": {"steps": steps}})).status_code == 201
     ids = [(await api.post("/api/v1/jobs/flow/trigger")).json()["executionId"] for _ in range(2)]
-    await node.directory.step()
-    await node.opener.step()
+    await node.base.directory.step()
+    await node.workflows.opener.step()
 
     page = await get(api, "/api/v1/jobs/flow/grid?limit=1")
     rest = await get(api, f"/api/v1/jobs/flow/grid?limit=1&cursor={page['nextCursor']}")

@@ -50,7 +50,7 @@ class Reader:
 @asynccontextmanager
 async def following(app: Application, node: Node, query: str = "") -> AsyncIterator[Reader]:
     reader = Reader()
-    key = (await node.keys.create(1, "reader", "admin")).text
+    key = (await node.tenancy.keys.create(1, "reader", "admin")).text
     scope = {
         "type": "http", "method": "GET", "path": "/api/v1/stream", "raw_path": b"/api/v1/stream", "root_path": "",
         "query_string": query.encode(), "headers": [(b"authorization", f"Bearer {key}".encode())], "scheme": "http",
@@ -68,12 +68,12 @@ async def following(app: Application, node: Node, query: str = "") -> AsyncItera
 
 def tell(node: Node, kind: str = "execution", id: UUID = PARCEL, state: str = "running", **more: object) -> None:
     event = Event(kind=kind, id=id, state=state, namespace=more.pop("namespace", 1), at=node.env.now(), **more)
-    node.hints.tell_here(Hint(events=[event]))
+    node.base.hints.tell_here(Hint(events=[event]))
 
 
 async def some(node: Node) -> UUID:
     """A parcel of ten executions."""
-    await node.jobs.put(1, {"name": "many", "command": "true"})
+    await node.definitions.jobs.put(1, {"name": "many", "command": "true"})
     receipts, _ = await node.submitter.submit_lot(1, Submit(job="many"), [b"{}"] * 10, origin="submit")
     return parcel_of(receipts[0].execution_id)
 
@@ -83,7 +83,7 @@ async def test_steps_are_followed_with_their_workflow(app: Application, node: No
     execution, other = execution_id(parcel, 3), execution_id(parcel, 4)
     async with following(app, node, f"execution={execution}") as reader:
         for id in (other, execution):
-            node.hints.tell(Hint(events=[Event("step", id, "running", 1, 0, step="a")]))
+            node.base.hints.tell(Hint(events=[Event("step", id, "running", 1, 0, step="a")]))
 
         event = await reader.event()
         assert (event["event"], event["id"], event["step"]) == ("step", str(execution), "a")
@@ -129,8 +129,8 @@ async def test_a_quiet_stream_says_that_it_lives(app: Application, node: Node, c
 
 async def test_it_ends_when_the_key_is_revoked(app: Application, node: Node, clock: VirtualClock):
     async with following(app, node) as reader:
-        (key,) = await node.keys.list(1)
-        await node.keys.revoke(1, key.id)
+        (key,) = await node.tenancy.keys.list(1)
+        await node.tenancy.keys.revoke(1, key.id)
         await eventually(clock.next_wake)
         clock.advance(int(HEARTBEAT * SECOND))
         assert await reader.next() == ""
@@ -141,8 +141,8 @@ async def test_a_busy_one_ends_when_the_key_is_revoked(app: Application, node: N
     async with following(app, node) as reader:
         tell(node)
         assert (await reader.event())["event"] == "execution"
-        (key,) = await node.keys.list(1)
-        await node.keys.revoke(1, key.id)
+        (key,) = await node.tenancy.keys.list(1)
+        await node.tenancy.keys.revoke(1, key.id)
         tell(node)
         await eventually(clock.next_wake)
         clock.advance(int(PACE * SECOND))
@@ -151,14 +151,14 @@ async def test_a_busy_one_ends_when_the_key_is_revoked(app: Application, node: N
 
 async def test_it_ends_when_the_server_stops(app: Application, node: Node):
     async with following(app, node) as reader:
-        node.events.close()
+        node.base.events.close()
         assert await reader.next() == ""
 
 
 async def test_it_ends_when_the_client_leaves(app: Application, node: Node):
     async with following(app, node):
-        assert node.events.wanted
-    assert not node.events.wanted
+        assert node.base.events.wanted
+    assert not node.base.events.wanted
 
 
 async def test_whoever_falls_behind_is_told(app: Application, node: Node):
@@ -174,7 +174,7 @@ async def test_what_other_servers_leave_out_is_told_as_missed(app: Application, 
     left = cut([Event("execution", PARCEL, "success", 1, node.env.now()) for _ in range(60)], MOST_EVENTS)
     assert (len(left), left[0].kind) == (MOST_EVENTS + 1, "missed")
     async with following(app, node, "topics=jobs") as reader:
-        node.hints.tell_here(Hint(events=left))
+        node.base.hints.tell_here(Hint(events=left))
         assert await reader.next() == MISSED.decode()
 
 

@@ -7,9 +7,11 @@ import msgspec
 import pytest
 
 from horae.engine.node import Node
-from horae.env import SECOND, VirtualClock
+from horae.env import SECOND, Env, VirtualClock
 from horae.errors import BadInput
 from horae.features.tracing.engine.otel import open_sink, wanted
+from horae.features.tracing.engine.spans import Tracing
+from horae.features.tracing.part import TracingPart
 from horae.model.base.trace import read_trace
 from horae.model.executions.execution import Extra
 from horae.model.fleet.protocol import Failure, Grant, Outcome
@@ -29,6 +31,22 @@ def traces(grant: Grant) -> list[str | None]:
     return [extra.trace for extra in extras(grant)]
 
 
+@pytest.fixture
+def spans() -> Spans:
+    return Spans()
+
+
+@pytest.fixture
+def told() -> bool:
+    """Whether spans go anywhere."""
+    return True
+
+
+@pytest.fixture
+def tracer(env: Env, spans: Spans, told: bool) -> Tracing | None:
+    return Tracing(env, spans) if told else None
+
+
 async def job(api: Api, name: str = "pay", **fields: Any) -> None:
     task = {} if "workflow" in fields else {"command": "true"}
     answer = await api.post("/api/v1/jobs", json={"name": name, **task, **fields})
@@ -36,9 +54,8 @@ async def job(api: Api, name: str = "pay", **fields: Any) -> None:
 
 
 async def test_a_submission_and_every_wait_of_its_attempts_are_told_in_the_given_trace(
-    api: Api, worker: Api, node: Node, clock: VirtualClock
+    api: Api, worker: Api, node: Node, clock: VirtualClock, spans: Spans
 ):
-    node.trace(spans := Spans())
     await job(api, retries=1)
     made = await api.post("/api/v1/executions", json={"job": "pay"}, headers=GIVEN)
     clock.advance(3 * SECOND)
@@ -46,7 +63,7 @@ async def test_a_submission_and_every_wait_of_its_attempts_are_told_in_the_given
     grants = await hand.take()
     await hand.report(grants, error=Failure(type="Bad"))
     clock.advance(3600 * SECOND)
-    await node.promoter.step()
+    await node.work.promoter.step()
     again = await hand.take()
 
     submit, first, second = spans.all
@@ -63,12 +80,13 @@ async def test_a_submission_and_every_wait_of_its_attempts_are_told_in_the_given
     assert (await api.get(f"/api/v1/executions/{id}")).json()["traceId"] == TRACE
 
 
-async def test_what_nobody_submitted_begins_a_trace_once(api: Api, worker: Api, node: Node, clock: VirtualClock):
-    node.trace(spans := Spans())
+async def test_what_nobody_submitted_begins_a_trace_once(
+    api: Api, worker: Api, node: Node, clock: VirtualClock, spans: Spans
+):
     await job(api, schedule="* * * * *")
     clock.advance(61 * SECOND - clock.now() % (60 * SECOND))
-    await node.scheduler.step()
-    await node.directory.step()
+    await node.firing.scheduler.step()
+    await node.base.directory.step()
     (fired,) = (await api.get("/api/v1/executions")).json()["items"]
     hand = await HandWorker.register(worker)
     (grant,) = await hand.take()
@@ -89,8 +107,7 @@ def released(grant: Grant) -> Outcome:
     return Outcome(parcel=grant.parcel, lo=grant.lo, hi=grant.hi, attempt=grant.attempt, outcome="released")
 
 
-async def test_refusals_are_errors_and_what_is_not_sampled_is_not_told(api: Api, worker: Api, node: Node):
-    node.trace(spans := Spans())
+async def test_refusals_are_errors_and_what_is_not_sampled_is_not_told(api: Api, worker: Api, node: Node, spans: Spans):
     await api.post("/api/v1/executions", json={"job": "nobody"})
     (refused,) = spans.all
     assert refused.error is not None
@@ -113,8 +130,7 @@ async def test_refusals_are_errors_and_what_is_not_sampled_is_not_told(api: Api,
     assert [read_trace(one).sampled for one in given] == [False] * 3
 
 
-async def test_many_of_one_request_are_one_submission(api: Api, worker: Api, node: Node):
-    node.trace(spans := Spans())
+async def test_many_of_one_request_are_one_submission(api: Api, worker: Api, node: Node, spans: Spans):
     await job(api)
     await api.post("/api/v1/executions", json={"job": "pay", "items": [{}, {}, {}]})
     hand = await HandWorker.register(worker, concurrency=9)
@@ -138,9 +154,8 @@ async def test_without_tracing_a_given_trace_is_handed_on_and_no_other_is_made(a
 
 
 async def test_a_workflow_is_a_span_around_its_steps_whoever_traced_it(
-    api: Api, worker: Api, node: Node, clock: VirtualClock
+    api: Api, worker: Api, node: Node, clock: VirtualClock, spans: Spans
 ):
-    node.trace(spans := Spans())
     await job(api)
     inner = {"steps": [{"name": "b", "job": "pay"}]}
     await job(api, "inner", workflow=inner)
@@ -149,12 +164,12 @@ async def test_a_workflow_is_a_span_around_its_steps_whoever_traced_it(
     for headers, error in ((GIVEN, None), ({}, Failure(type="Bad", message="no", permanent=True))):
         spans.all.clear()
         await api.post("/api/v1/executions", json={"job": "outer"}, headers=headers)
-        for service in (node.opener, node.flows, node.opener, node.flows):
+        for service in (node.workflows.opener, node.workflows.flows, node.workflows.opener, node.workflows.flows):
             await service.step()
         grants = await hand.take()
         clock.advance(5 * SECOND)
         await hand.report(grants, error=error)
-        await node.flow_spans.step()
+        await node.part(TracingPart).flows.step()
 
         outer, inside = spans.named("run outer"), spans.named("run inner")
 
@@ -168,17 +183,16 @@ async def test_a_workflow_is_a_span_around_its_steps_whoever_traced_it(
         assert traces(grants[0]) == [inside.context.header]
 
 
-async def test_of_a_workflow_that_is_not_sampled_nothing_is_told(api: Api, worker: Api, node: Node):
-    node.trace(spans := Spans())
+async def test_of_a_workflow_that_is_not_sampled_nothing_is_told(api: Api, worker: Api, node: Node, spans: Spans):
     await job(api)
     await job(api, "flow", workflow={"steps": [{"name": "a", "job": "pay"}]})
     quiet = f"00-{TRACE}-{SPAN}-00"
     await api.post("/api/v1/executions", json={"job": "flow"}, headers={"traceparent": quiet})
-    await node.opener.step()
+    await node.workflows.opener.step()
     hand = await HandWorker.register(worker)
     grants = await hand.take()
     await hand.report(grants)
-    await node.flow_spans.step()
+    await node.part(TracingPart).flows.step()
 
     assert traces(grants[0]) == [quiet]
     assert spans.all == []
@@ -188,17 +202,14 @@ STATE = "vendor=a,other=b"
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
-async def test_what_vendors_say_of_a_trace_goes_with_it(api: Api, worker: Api, node: Node, told: bool):
-    spans = Spans()
-    if told:
-        node.trace(spans)
+async def test_what_vendors_say_of_a_trace_goes_with_it(api: Api, worker: Api, node: Node, told: bool, spans: Spans):
     await job(api)
     await job(api, "flow", workflow={"steps": [{"name": "a", "job": "pay"}]})
     hand = await HandWorker.register(worker, concurrency=9)
     given = [*GIVEN.items(), ("tracestate", "vendor=a"), ("tracestate", "other=b")]
     for body in ({"job": "pay"}, {"job": "pay", "items": [{}]}, {"job": "flow"}):
         assert (await api.post("/api/v1/executions", json=body, headers=given)).status_code == 201
-    await node.opener.step()
+    await node.workflows.opener.step()
 
     kept = [extra.trace_state for grant in await hand.take(9) for extra in extras(grant)]
 

@@ -239,7 +239,7 @@ class Client(Actor):
     async def signal(self, execution: UUID) -> None:
         """Tell one what it waits for, or will, if it is one of those."""
         try:
-            await self.world.call(lambda node: node.signals.send(1, execution, SIGNAL, Raw(b'"now"')))
+            await self.world.call(lambda node: node.work.signals.send(1, execution, SIGNAL, Raw(b'"now"')))
         except (Lost, HoraeError):
             return
 

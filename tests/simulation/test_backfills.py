@@ -12,6 +12,7 @@ from horae.env import SECOND
 from horae.errors import HoraeError
 from horae.features.backfills.engine.backfills import Asked
 from horae.features.backfills.model.values import Backfill
+from horae.features.backfills.part import BackfillsPart
 from horae.features.backfills.store import backfills
 from horae.model.base.instant import format_instant
 from horae.model.triggers.decisions.rules import Misfire, Rules
@@ -83,7 +84,7 @@ async def _ask(world: World, since: int) -> None:
     )  # fmt: skip
     while True:
         try:
-            await world.call(lambda node: node.backfills.create(1, asked))
+            await world.call(lambda node: node.part(BackfillsPart).backfills.create(1, asked))
         except (Lost, HoraeError):
             await world.clock.sleep(0.2)
         else:

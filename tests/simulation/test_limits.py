@@ -89,7 +89,7 @@ async def _define(world: World) -> None:
     if world.seed % 2:
         await store.write(lambda: coarse.put(Limit(concurrency=IN_QUEUE), queue=queue.id))
         for server in world.servers:
-            await server.node.directory.load()
+            await server.node.base.directory.load()
 
 
 class Limits(Checker):

@@ -77,9 +77,9 @@ async def simulate(seed: int) -> dict[str, int]:
     world.driver.before = world._between_statements
     observer, operator = Observer(), Actor("operator")
     for name in CALENDARS:
-        await world.servers[0].node.calendars.put(1, name, _calendar(world))
+        await world.servers[0].node.definitions.calendars.put(1, name, _calendar(world))
     for name in JOBS:
-        await world.servers[0].node.jobs.create(1, _job(world, name))
+        await world.servers[0].node.definitions.jobs.create(1, _job(world, name))
     workers = [Worker(world, observer, "worker-0", 4)]
     workers[0].start()
     for _ in range(TROUBLED):
@@ -90,11 +90,11 @@ async def simulate(seed: int) -> dict[str, int]:
     await _restore(world, workers, observer)
     await world.run(10.0)
     for name in JOBS:
-        await world.servers[0].node.jobs.pause(1, name)
+        await world.servers[0].node.definitions.jobs.pause(1, name)
     check(world)
     for name in JOBS:  # what was queued goes on, and nothing fires any more
-        await world.servers[0].node.jobs.edit(1, name, {"schedule": None, "triggers": None})
-        await world.servers[0].node.jobs.resume(1, name)
+        await world.servers[0].node.definitions.jobs.edit(1, name, {"schedule": None, "triggers": None})
+        await world.servers[0].node.definitions.jobs.resume(1, name)
     assert await world.run(1800.0, until=_ended(world)), "liveness: not everything ended after the world had healed"
     check(world)
     for actor in (*world.servers, *workers, operator):
@@ -189,15 +189,17 @@ async def _edit(world: SteppedWorld) -> None:
     world.hits[{"remove": "removal", "pause": "pause", "calendar": "calendar"}.get(deed, "edit")] += 1
     new = _trigger(world)
     deeds = {
-        "edit": lambda node: node.jobs.edit(1, job, {"schedule": new}),
-        "rules": lambda node: node.triggers.edit(1, job, name, {"misfire": new["misfire"], "grace": new["grace"]}),
-        "pause": lambda node: node.triggers.pause(1, job, name),
-        "resume": lambda node: node.triggers.resume(1, job, name),
-        "remove": lambda node: node.triggers.remove(1, job, name),
-        "add": lambda node: node.triggers.add(1, job, new | {"name": name}),
-        "job pause": lambda node: node.jobs.pause(1, job),
-        "job resume": lambda node: node.jobs.resume(1, job),
-        "calendar": lambda node: node.calendars.put(1, rng.choice(CALENDARS), _calendar(world)),
+        "edit": lambda node: node.definitions.jobs.edit(1, job, {"schedule": new}),
+        "rules": lambda node: node.definitions.triggers.edit(
+            1, job, name, {"misfire": new["misfire"], "grace": new["grace"]}
+        ),
+        "pause": lambda node: node.definitions.triggers.pause(1, job, name),
+        "resume": lambda node: node.definitions.triggers.resume(1, job, name),
+        "remove": lambda node: node.definitions.triggers.remove(1, job, name),
+        "add": lambda node: node.definitions.triggers.add(1, job, new | {"name": name}),
+        "job pause": lambda node: node.definitions.jobs.pause(1, job),
+        "job resume": lambda node: node.definitions.jobs.resume(1, job),
+        "calendar": lambda node: node.definitions.calendars.put(1, rng.choice(CALENDARS), _calendar(world)),
     }
     try:
         await world.call(deeds[deed])

@@ -87,7 +87,7 @@ async def _define(world: World) -> dict[UUID, tuple[str, Workflow]]:
         flow = _workflow(Random(world.rng.random()), runs if i == FLOWS - 1 else runs[:6])
         made[await _add(world, store, Spec(name=f"flow-{i}", task=flow))] = f"flow-{i}", flow
     for server in world.servers:
-        await server.node.directory.load()
+        await server.node.base.directory.load()
     return made
 
 

@@ -140,7 +140,7 @@ async def really(app: App) -> Any:
     """Run the app's job on a server and a worker of their own, to its end."""
     node = await Node.open(system_env(), "sqlite://")
     await node.start()
-    await node.keys.ensure_admin_key(KEY)
+    await node.tenancy.keys.ensure_admin_key(KEY)
     client = Client(key=KEY, transport=EmbeddedTransport(Application(node)))
     await client.jobs.apply(app.definitions()[0])
     worker = Worker(node.env, Settings(name="w", replace=False), InsideTransport(node), app)

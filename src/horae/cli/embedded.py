@@ -13,6 +13,7 @@ from horae.cli.fleet.worker import trace_attempts, worker_settings
 from horae.config.settings import Settings
 from horae.engine.node import Node
 from horae.errors import HoraeError
+from horae.features.tracing.part import TracingPart
 from horae.model.fleet.protocol import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.worker.inside import InsideTransport
@@ -61,10 +62,10 @@ async def apply_jobs(node: Node, registry: Registry) -> None:
         return
     places = {name: place for app in registry.apps for name, place in places_of(app).items()}
     with naming_places(documents, places), _naming_a_way():
-        applied = await node.applying.apply(DEFAULT_NAMESPACE, Documents(jobs=documents))
+        applied = await node.definitions.applying.apply(DEFAULT_NAMESPACE, Documents(jobs=documents))
     for job in (one for one in applied.items if one.outcome == "created"):
         if job.name in PAUSED:
-            await node.jobs.pause(DEFAULT_NAMESPACE, job.name)
+            await node.definitions.jobs.pause(DEFAULT_NAMESPACE, job.name)
         if job.name in FIRST:
             first = Submit(job=job.name, params=Raw(encode(FIRST[job.name])))
             await node.submitter.submit(DEFAULT_NAMESPACE, [first], origin="trigger", caller="demo")
@@ -88,8 +89,8 @@ async def embedded_worker(node: Node, settings: Settings, registry: Registry) ->
         await _end_former(node, name)
     chosen = worker_settings(settings, name=name, replace=False)
     worker = Worker(node.env, chosen, InsideTransport(node), registry)
-    if node.tracing is not None:
-        trace_attempts(worker, node.tracing.sink)
+    if (sink := node.part(TracingPart).sink) is not None:
+        trace_attempts(worker, sink)
     return worker
 
 

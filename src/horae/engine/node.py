@@ -1,33 +1,84 @@
 """A node: one server's engine, put together. Any number of them, all active, share one PostgreSQL."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import TypeVar
 
 import structlog
 
-from horae.engine.layers.entering import Entering
+from horae.engine.executions.submit import Submitter
+from horae.engine.fleet.gateway import Gateway
+from horae.engine.parts.admission import Admission
+from horae.engine.parts.base import Base
+from horae.engine.parts.definitions import Definitions
+from horae.engine.parts.firing import Firing
+from horae.engine.parts.fleet import Fleet
+from horae.engine.parts.part import ROLES, Part
+from horae.engine.parts.tenancy import Tenancy
+from horae.engine.parts.work import Work
+from horae.engine.parts.workflows import Workflows
 from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
 from horae.env import Env
 from horae.errors import HoraeError
-from horae.features.tracing.engine.flows import FlowSpans
-from horae.features.tracing.engine.spans import Sink, Tracing
+from horae.feature import Feature, load, served
+from horae.model.executions.tracer import Tracer
 from horae.store.connections import DEFAULT, Connections
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
 
-PARTS = frozenset({"api", "gateway", "scheduler"})
+P = TypeVar("P", bound=Part)
 log = structlog.get_logger("horae.engine")
 
 
-class Node(Entering):
+class Node:
     """Everything a server does beside HTTP; `start` begins its services, `stop` ends them cleanly.
 
-    What it is made of stands in its layers: ground, gates, moving, defining, handling, seeing, entering.
+    It is composed of parts, made in the order in which each needs those before it: first the kernel's, then those of
+    features. Callers come in by `submitter`, workers by `gateway`.
     """
 
-    def __init__(self, env: Env, store: Store, settings: EngineSettings | None = None) -> None:
-        super().__init__(env, store, settings or EngineSettings())
-        self.flow_spans: FlowSpans | None = None
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        settings: EngineSettings | None = None,
+        *,
+        features: Sequence[Feature] | None = None,
+        tracer: Tracer | None = None,
+    ) -> None:
+        settings = settings or EngineSettings()
+        self.features = served() if features is None else tuple(features)
+        self.env, self.store, self.settings, self.tracer = env, store, settings, tracer
+        self.ready = False
+        self.base = base = Base(env, store, settings)
+        self.id = base.id
+        self.admission = Admission(base)
+        self.fleet = Fleet(base, tracer)
+        self.submitter = Submitter(
+            env, store, base.directory, base.hints, settings, self.admission.quotas, base.seals, base.counters,
+            base.parcels, self.fleet.lot, tracer,
+        )  # fmt: skip
+        self.gateway = Gateway(
+            env, store, base.directory, base.hints, settings, base.outcomes, base.seals, self.submitter,
+            self.fleet.sessions, self.fleet.lot, self.fleet.hand_backs, self.fleet.answers,
+        )  # fmt: skip
+        self.firing = Firing(base)
+        check_places = [load(feature.check_place)(settings) for feature in self.features if feature.check_place]
+        self.definitions = Definitions(base, self.admission, self.firing, *check_places)
+        self.work = Work(base, self.admission, self.fleet, self.definitions, self.submitter, traced=tracer is not None)
+        self.workflows = Workflows(base, self.work, tracer)
+        users = [load(feature.users)(env, store, settings) for feature in self.features if feature.users]
+        self.tenancy = Tenancy(base, *users)
+        self._parts: dict[type[Part], Part] = {
+            type(part): part
+            for part in (
+                base, self.admission, self.fleet, self.firing, self.definitions, self.work, self.workflows, self.tenancy
+            )
+        }  # fmt: skip
+        for feature in self.features:
+            if feature.part:
+                part = load(feature.part)(self)
+                self._parts[type(part)] = part
         self._runner = Runner(env, self._on_store)
 
     @classmethod
@@ -38,87 +89,72 @@ class Node(Entering):
         settings: EngineSettings | None = None,
         owner: str = "",
         connections: Connections = DEFAULT,
+        tracer: Tracer | None = None,
     ) -> "Node":
         """Open the store at a URL, bring it up to date, and make a node on it."""
         driver = await open_store_driver(url, env, owner, connections)
         try:
             await driver.migrate()
             await driver.ensure_partitions(env.now())
-            return cls(env, Store(driver, env), settings)
+            return cls(env, Store(driver, env), settings, tracer=tracer)
         except BaseException:
             await driver.close()
             raise
 
-    def trace(self, sink: Sink) -> None:
-        """Tell of executions from now on: submitted, queued, begun; and of workflows, ended."""
-        self.tracing = Tracing(self.env, sink)
-        self.submitter.tracing = self.gateway.answers.tracing = self.opener.tracing = self.tracing
-        self.executions.traced = True
-        self.flow_spans = FlowSpans(self.store, self.directory.definitions, self.tracing)
-        self.statistics.on_ended = self.flow_spans.add
+    def part(self, kind: type[P]) -> P:
+        """Return the part of a feature that is on."""
+        found = self._parts[kind]
+        assert isinstance(found, kind)
+        return found
 
     @property
     def epoch(self) -> int:
         """The store's epoch as this server knows it."""
-        return self.epochs.current
+        return self.base.epochs.current
 
-    def services(self, parts: Collection[str] = PARTS) -> list[Service]:
-        """The services of the parts this server runs. Hints and the directory serve all parts."""
-        chosen = super().services(parts)
-        return chosen if self.flow_spans is None else [*chosen, self.flow_spans]
+    def services(self, roles: Collection[str] = ROLES) -> list[Service]:
+        """Return the services that run in a server of these roles."""
+        return [service for part in self._parts.values() for service in part.services(roles)]
 
     async def prepare(self) -> None:
         """Learn what the store holds."""
-        await self.epochs.step()
-        await self.recounter.prepare()
-        await self.sealer.prepare()
-        await self.callbacks.prepare()
-        await self.clock.step()
-        await self.withholding.step()
-        await self.directory.load()
-        await self.directory.expectations.step()
-        await self.hold_watch.step()
-        await self.quotas.step()
-        await self.directory.step()
+        for part in self._parts.values():
+            await part.prepare()
+        await self.base.directory.step()
         self.ready = True
 
-    async def start(self, parts: Collection[str] = PARTS) -> None:
-        """Begin to serve."""
-        self.presence.parts = parts
+    async def start(self, roles: Collection[str] = ROLES, url: str = "") -> None:
+        """Begin to serve in these roles, at this address unless the settings name another."""
+        self.fleet.begin(roles, url)
         await self.prepare()
-        await self.hints.connect()
-        if "gateway" in parts:
-            self.submitter.on_parcels = self.gateway.answers.parcels.keep
-            self.submitter.lot = self.gateway.lot
-        for service in self.services(parts):
+        await self.base.hints.connect()
+        for service in self.services(roles):
             self._runner.start(service)
 
     async def stop(self) -> None:
-        """Answer who waits, finish what was accepted, and let go of the store."""
-        self.events.close()
+        """Answer those that wait, finish what was accepted, and let go of the store."""
+        self.base.events.close()
         await self.gateway.stop()
         await self.submitter.close()
-        await self.intake.close()
+        last_first = list(reversed(self._parts.values()))
+        for part in last_first:
+            await part.finish()
         await self._runner.stop()
-        await self.watcher.stop()
-        await self.alerts.delivery.stop()
-        await self.outbound.close()
+        for part in last_first:
+            await part.stop()
         try:
-            if self.flow_spans is not None:
-                await self.flow_spans.step()
-            await self.statistics.close()
-            await self.quotas.flush()
-            await self.presence.leave()
+            for part in last_first:
+                await part.flush()
         except HoraeError as error:
-            log.warning("left without a word", error=error.detail)
+            log.warning("server stopped without writing all that it had counted", error=error.detail)
         await self.store.driver.close()
-        if self.tracing is not None:
-            await self.tracing.sink.close()
+        for part in last_first:
+            await part.close()
 
     async def warning(self, namespace: int, ref: str) -> str | None:
-        """What is odd about a job that was just submitted, if it needs what no worker ever had."""
-        stored = self.directory.known(namespace, ref)
-        return None if stored is None else await self.fleet.warning(namespace, stored.job.spec)
+        """Return a warning for a job that was just submitted, if it needs what no worker ever had."""
+        stored = self.base.directory.known(namespace, ref)
+        return None if stored is None else await self.admission.fleet.warning(namespace, stored.job.spec)
 
     def _on_store(self, reachable: bool) -> None:
         self.ready = reachable

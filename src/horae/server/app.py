@@ -4,7 +4,8 @@ from collections.abc import Collection
 from typing import Any
 from urllib.parse import unquote
 
-from horae.engine.node import PARTS, Node
+from horae.engine.node import Node
+from horae.engine.parts.part import ROLES
 from horae.errors import BadInput, Forbidden
 from horae.server.body_room import BodyRoom
 from horae.server.cors import Cors
@@ -27,7 +28,7 @@ class Application:
     def __init__(
         self,
         node: Node,
-        parts: Collection[str] = PARTS,
+        parts: Collection[str] = ROLES,
         *,
         certified: bool = False,
         proxies: Proxies | None = None,

@@ -66,7 +66,7 @@ class Call:
     def here(self) -> str:
         """This server's URL as the client spelled it, if it did."""
         host = self._proxies.host(self.scope, self.headers)
-        return f"{'https' if self.secure else 'http'}://{host}" if host else self.node.presence.url
+        return f"{'https' if self.secure else 'http'}://{host}" if host else self.node.fleet.presence.url
 
     @property
     def address(self) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from horae.engine.definitions.permits import ACTING
-from horae.engine.node import PARTS, Node
+from horae.engine.node import Node
+from horae.engine.parts.part import ROLES
 from horae.errors import BadInput, Forbidden, HoraeError, Misdirected, NotFound
 from horae.model.tenancy.principal import Principal
 from horae.server.auth import authenticate, authenticate_watcher, authorise
@@ -76,17 +77,17 @@ async def _acting(call: Call) -> Reply:
         ACTING.reset(before)
 
 
-async def unmatched(node: Node, scope: Scope, there: Mapping[str, Route], parts: Collection[str] = PARTS) -> Reply:
+async def unmatched(node: Node, scope: Scope, there: Mapping[str, Route], parts: Collection[str] = ROLES) -> Reply:
     """Answer a request that no route matched, of those at its path. Without a credential nobody learns what exists."""
     try:
         if scope["path"] == "*":  # a question about the server as a whole; nothing else has this path
             return Reply(204, headers=((b"allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),))
         if not there or not all(route.is_public for route in there.values()):
-            node.request_rates.take(await authenticate(node.keys, "GET", scope["fields"]))
+            node.tenancy.request_rates.take(await authenticate(node.tenancy.keys, "GET", scope["fields"]))
         if there:
             return _not_allowed(scope, ", ".join([*there, *(("HEAD",) if "GET" in there else ()), "OPTIONS"]))
         remedy = "/openapi.json lists what there is."
-        if len(parts) < len(PARTS):
+        if len(parts) < len(ROLES):
             remedy = f"This server runs only {' and '.join(sorted(parts))} (--only): ask one that runs the rest."
         raise NotFound(f"There is nothing at {scope['path'][:200]}.", remedy)
     except HoraeError as error:
@@ -104,11 +105,11 @@ def _not_allowed(scope: Scope, allow: str) -> Reply:
 
 async def _admit(node: Node, route: Route, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> Principal:
     ask = authenticate_watcher if route.is_watching else authenticate
-    who = await ask(node.keys, route.method, headers)
-    node.fair_access.heard(who.namespace)
+    who = await ask(node.tenancy.keys, route.method, headers)
+    node.base.fair_access.heard(who.namespace)
     if route.is_counted:
-        node.request_rates.take(who)
-        node.fair_access.count_request(who.namespace)
+        node.tenancy.request_rates.take(who)
+        node.base.fair_access.count_request(who.namespace)
     try:
         authorise(who, route)
     except Forbidden as error:
@@ -133,7 +134,7 @@ async def _keep_within(call: Call, arguments: Mapping[str, Any]) -> None:
 
 def _refuse_strangers(call: Call) -> None:
     """Refuse a worker that registered with another installation: it was sent here by a copy of this one."""
-    named, known = call.headers.get(INSTALLATION, b"").decode("latin-1"), call.node.epochs.installation
+    named, known = call.headers.get(INSTALLATION, b"").decode("latin-1"), call.node.base.epochs.installation
     if named and known is not None and not known.accepts(named):
         detail = "This worker registered with another installation of Horae than this server belongs to."
         remedy = "Turn to that installation's servers; to have the worker work here, start it anew with this URL."
@@ -152,10 +153,10 @@ async def _in_turn(call: Call) -> Reply:
     if not call.route.takes_turn:
         return await _perform(call)
     try:
-        await call.node.fair_access.enter(call.who.namespace)
+        await call.node.base.fair_access.enter(call.who.namespace)
         return await _perform(call)
     finally:
-        call.node.fair_access.leave(call.who.namespace)
+        call.node.base.fair_access.leave(call.who.namespace)
 
 
 async def _perform(call: Call) -> Reply:

@@ -25,7 +25,7 @@ class Content(Struct, frozen=True):
 
 async def once(call: Call, key: str, run: Callable[[], Awaitable[Reply]]) -> Reply:
     """Run a request, or return the answer of its first run."""
-    done = await call.node.repeats.once(_asked(call, key, KEPT_FOR), run, _kept)
+    done = await call.node.tenancy.repeats.once(_asked(call, key, KEPT_FOR), run, _kept)
     if isinstance(done, Reply):
         return done
     content = msgspec.msgpack.decode(done.content, type=Content)

@@ -17,6 +17,7 @@ from horae.engine.base.refs import as_id
 from horae.errors import HoraeError, StoreUnavailable
 from horae.features.audit_log.engine import outcome_of
 from horae.features.audit_log.model.values import Entry, Outcome
+from horae.features.audit_log.part import AuditLogPart
 from horae.features.users.model import NAME
 from horae.model.definitions.applied_view import AppliedListView
 from horae.server.call import Call
@@ -51,7 +52,7 @@ class Recorder:
         before = await _read(call, reader)
         body = _body(call)
         target, asked = await self.target_of(call, body), _request(call, body)
-        begun = await call.node.audit_log.append(_entry(call, "begun", target, asked))
+        begun = await call.node.part(AuditLogPart).audit_log.append(_entry(call, "begun", target, asked))
         try:
             reply = await run()
         except HoraeError as error:
@@ -78,7 +79,7 @@ class Recorder:
             said = {"path": _path(call), "status": 403, "said": error.detail[:500]}
             with suppress(StoreUnavailable):
                 target = await self.target_of(call, _body(call))
-                await call.node.audit_log.deny(_entry(call, "denied", target, said))
+                await call.node.part(AuditLogPart).audit_log.deny(_entry(call, "denied", target, said))
 
     def makes(self, route: Route) -> str | None:
         """Whether a route adds things that are found by `name` or by `id`; None if it adds none."""
@@ -122,7 +123,7 @@ async def failed(call: Call, error: HoraeError, name: str = "") -> None:
     """
     if error.status < 500:
         known = name if NAME.fullmatch(name) else ""
-        await call.node.audit_log.fail(call.route.name, known, call.address, error.detail)
+        await call.node.part(AuditLogPart).audit_log.fail(call.route.name, known, call.address, error.detail)
 
 
 def _readers(routes: Sequence[Route]) -> Mapping[str, Route]:
@@ -162,7 +163,7 @@ def _known(value: Any) -> Any:
 async def _end(call: Call, entry: Entry) -> None:
     """What is done is done: if this cannot be told, the log says that it was begun."""
     try:
-        await call.node.audit_log.append(entry)
+        await call.node.part(AuditLogPart).audit_log.append(entry)
     except StoreUnavailable:
         log.warning("the audit log does not say how this ended", action=entry.action, target=entry.target)
 
@@ -244,5 +245,5 @@ async def _names(call: Call) -> dict[str, str]:
     ref = parts.get("ref")
     if ref is not None and as_id(ref) is not None:
         with suppress(HoraeError):
-            parts["ref"] = (await call.node.jobs.find(call.namespace, ref)).name
+            parts["ref"] = (await call.node.definitions.jobs.find(call.namespace, ref)).name
     return parts

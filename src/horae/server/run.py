@@ -6,7 +6,8 @@ import platform
 import socket
 from collections.abc import Collection
 
-from horae.engine.node import PARTS, Node
+from horae.engine.node import Node
+from horae.engine.parts.part import ROLES
 from horae.errors import BadInput
 from horae.server.app import Application
 from horae.server.cors import Cors
@@ -33,7 +34,7 @@ class Serving:
 
     async def stop(self) -> None:
         """Answer who waits at once, finish what was begun, then let go of the store."""
-        self._node.events.close()
+        self._node.base.events.close()
         await self._node.gateway.stop()
         await self._listener.stop(self._grace)
         await self._node.stop()
@@ -44,7 +45,7 @@ async def serve(
     host: str,
     port: int,
     *,
-    parts: Collection[str] = PARTS,
+    parts: Collection[str] = ROLES,
     allow_remote: bool = False,
     grace: int = GRACE,
     tls: Tls | None = None,
@@ -64,8 +65,7 @@ async def serve(
         application = Application(node, parts, certified=_asks(tls), proxies=proxies, cors=cors)
         listener = Listener(node.env, application.answer, tls, crowd)
         serving = Serving(node, listener, host, port, grace, is_private=tls is not None)
-        node.presence.url = node.presence.url or serving.remote or serving.url
-        await node.start(parts)
+        await node.start(parts, serving.remote or serving.url)
         await listener.start(bound)
     except BaseException:
         bound.close()

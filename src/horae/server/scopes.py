@@ -66,7 +66,7 @@ async def by_queue(call: Call, arguments: Arguments) -> None:
 
 async def by_session(call: Call, arguments: Arguments) -> None:
     """Check the queues of the session. Other sessions do not exist for the key."""
-    known = await call.node.gateway.sessions.get(call.namespace, call.id())
+    known = await call.node.fleet.sessions.get(call.namespace, call.id())
     if call.who.jobs or not {*known.session.queues} <= {*call.who.queues}:
         raise NotFound("There is no such session for this key.", "Register with POST /api/v1/sessions.")
 
@@ -74,13 +74,13 @@ async def by_session(call: Call, arguments: Arguments) -> None:
 async def check_jobs(call: Call, refs: Iterable[str]) -> None:
     """Refuse jobs outside of the credential's scope."""
     for ref in refs:
-        check_job(await call.node.jobs.find(call.namespace, ref), ref)
+        check_job(await call.node.definitions.jobs.find(call.namespace, ref), ref)
 
 
 async def check_executions(call: Call, ids: Iterable[str]) -> None:
     """Refuse executions of jobs outside of the credential's scope."""
     for id in ids:
-        found = await call.node.executions.find(call.namespace, id)
-        queue = found.queue_name or call.node.directory.queues[found.execution.queue].name
+        found = await call.node.work.executions.find(call.namespace, id)
+        queue = found.queue_name or call.node.base.directory.queues[found.execution.queue].name
         if not call.who.covers(owner_of(found.job_name), queue):
             raise outside(call.who, f"execution {id[:60]}")

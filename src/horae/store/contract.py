@@ -14,6 +14,7 @@ from horae.features.backfills.store import work as backfill_work
 from horae.model.admission.choice import LaneView
 from horae.model.admission.queue import Queue
 from horae.model.admission.quota import UNBOUNDED, Bounds
+from horae.model.base.topic import Topic
 from horae.model.definitions.job import JobVersion
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.parcel import Parcel
@@ -62,8 +63,8 @@ class Store:
         self.bounds: Bounds = UNBOUNDED  # what this server knows of quotas
         self.timings = Timings()
         self._kin = Kin()
-        self.on_made: Callable[[Sequence[Parcel]], object] = lambda parcels: None  # told of executions that were made
-        self.on_started: Callable[[Started], object] = lambda started: None  # told of what a cancellation let go on
+        self.made: Topic[Sequence[Parcel]] = Topic("made")  # executions were stored for the first time
+        self.started: Topic[Started] = Topic("started")  # a cancellation let other executions go on
 
     @timed
     async def write(self, make: ScriptFactory[T]) -> T:
@@ -111,7 +112,7 @@ class Store:
         nothing is written.
         """
         done = await self._submit(submissions, takers, paused, self.bounds if bounds is None else bounds)
-        self.on_made([*done.parcels, *done.windows] if done.windows else done.parcels)
+        self.made([*done.parcels, *done.windows] if done.windows else done.parcels)
         return done
 
     async def _submit(
@@ -284,7 +285,7 @@ class Store:
                 lambda: cancels.cancel(parcel, item, reason, now, self.env.new_id, done)  # noqa: B023
             )
             if verdict != "moving":
-                self.on_started(done)
+                self.started(done)
                 return verdict, session
         raise Busy("The execution was on its way from one state to another whenever it was to be cancelled.")
 
@@ -372,7 +373,7 @@ class Store:
         now = self.env.now()
         bounds = self.bounds
         done = await self.driver.write(lambda: fires.fire(limit, lead, self.env.new_id, now, low, holds, bounds))
-        self.on_made(done.parcels)
+        self.made(done.parcels)
         return done
 
     @timed
@@ -385,7 +386,7 @@ class Store:
         now = self.env.now()
         bounds = self.bounds
         done = await self.driver.write(lambda: backfill_work.work(id, lead, self.env.new_id, now, bounds=bounds))
-        self.on_made(done.parcels if done is not None else [])
+        self.made(done.parcels if done is not None else [])
         return done
 
     async def next_fire_at(self, low: due.Mark = due.FIRST) -> Instant | None:

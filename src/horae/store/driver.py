@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from horae.env import Instant
+from horae.model.base.topic import Topic
 from horae.model.tenancy.namespace import Longer
 from horae.store.script import Fetch, Insert, Lock, Op, Provided, Rows, Script, ScriptFactory, Statement, Together
 
@@ -35,7 +36,7 @@ class Driver(Protocol):
     before: Before | None  # awaited before each statement; tests stop there
     retries: int  # how often a deadlock or a serialization failure repeated a script
     statements: Counter[str]  # how often each statement ran, by name
-    on_epoch: Callable[[], object]  # called when this driver meets a new epoch, as after a failover
+    epoch_met: Topic[None]  # this driver met a new epoch, as after a failover
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
         """Run a script in one transaction that is durable when this returns.

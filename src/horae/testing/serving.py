@@ -83,7 +83,7 @@ class Server:
         settings = EngineSettings(session_timeout=AGES, master_keys=MASTER_KEY)
         self._node = Node(env, Store(driver, env), settings)
         await self._node.start()
-        await self._node.keys.ensure_admin_key(KEY)
+        await self._node.tenancy.keys.ensure_admin_key(KEY)
         self.client = Client(key=KEY, transport=EmbeddedTransport(Application(self._node)))
         self._ticking = asyncio.ensure_future(self._tick())
         for name, value in self._secrets.items():

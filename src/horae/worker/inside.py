@@ -8,6 +8,7 @@ import msgspec
 from horae.engine.node import Node
 from horae.features.artifacts.engine.keeper import Upload
 from horae.features.artifacts.model import show_artifact
+from horae.features.artifacts.part import ArtifactsPart
 from horae.model.base.ids import execution_id
 from horae.model.fleet.protocol import (
     Answer,
@@ -33,7 +34,7 @@ class InsideTransport:
 
     def __init__(self, node: Node, namespace: int = DEFAULT_NAMESPACE) -> None:
         self._gateway, self._memory, self._namespace = node.gateway, node.gateway.memory, namespace
-        self._artifacts = node.artifacts
+        self._artifacts = node.part(ArtifactsPart).artifacts
 
     async def register(self, body: Register) -> Registered:
         return await self._gateway.register(self._namespace, body)

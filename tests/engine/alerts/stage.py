@@ -5,6 +5,8 @@ from typing import Any
 
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND
+from horae.features.alerts.part import AlertsPart
+from horae.features.statistics.part import StatisticsPart
 from horae.model.fleet.protocol import Exchange, Started
 from tests.engine.explain_stage import Stage, Worker
 from tests.store_contract.world import NAMESPACE
@@ -13,16 +15,16 @@ SETTINGS = EngineSettings(master_keys=b64encode(bytes(32)).decode())
 
 
 async def rule(stage: Stage, kind: str, **more: Any) -> None:
-    await stage.node.alerts.rules.put(NAMESPACE, kind, {"kind": kind, **more})
+    await stage.node.part(AlertsPart).rules.put(NAMESPACE, kind, {"kind": kind, **more})
 
 
 async def firing(stage: Stage, seconds: float = 10) -> list[tuple[str, str]]:
     """What is open after a while: subjects and messages."""
     await stage.pass_time(seconds)
-    await stage.node.statistics.step()
-    await stage.node.alerts.watch.step()
-    assert stage.node.alerts.watch.failed == 0
-    page = await stage.node.alerts.list(NAMESPACE, state="firing")
+    await stage.node.part(StatisticsPart).statistics.step()
+    await stage.node.part(AlertsPart).watch.step()
+    assert stage.node.part(AlertsPart).watch.failed == 0
+    page = await stage.node.part(AlertsPart).alerts.list(NAMESPACE, state="firing")
     return [(alert.subject, alert.message) for alert in page.items]
 
 

@@ -10,6 +10,7 @@ from horae.env import SECOND
 from horae.errors import StoreUnavailable
 from horae.features.alerts.engine import delivery
 from horae.features.alerts.model.notification import read_content
+from horae.features.alerts.part import AlertsPart
 from horae.features.alerts.store import notices
 from horae.outbound.fetch import Answer
 from tests.engine.alerts.stage import SETTINGS, rule
@@ -42,22 +43,22 @@ class Receiver:
 async def told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Receiver:
     """An alert that a webhook is to be told."""
     receiver = Receiver()
-    monkeypatch.setattr(stage.node.outbound, "fetch", receiver.fetch)
+    monkeypatch.setattr(stage.node.base.outbound, "fetch", receiver.fetch)
     hook = {"name": "ops", "kind": "webhook", "url": "https://example.com/"}
-    await stage.node.alerts.channels.create(NAMESPACE, hook)
+    await stage.node.part(AlertsPart).channels.create(NAMESPACE, hook)
     await stage.job()
     await rule(stage, "queue-age", after="1m", channels=["ops"])
     await stage.submit()
     stage.world.clock.advance(61 * SECOND)
-    await stage.node.alerts.watch.step()
+    await stage.node.part(AlertsPart).watch.step()
     return receiver
 
 
 async def deliver(*nodes: Node) -> float:
     """One look of each, and all that it began."""
-    waits = await asyncio.gather(*(node.alerts.delivery.step() for node in nodes))
+    waits = await asyncio.gather(*(node.part(AlertsPart).delivery.step() for node in nodes))
     for node in nodes:
-        await node.alerts.delivery.settled()
+        await node.part(AlertsPart).delivery.settled()
     return min(waits)
 
 
@@ -70,10 +71,10 @@ async def test_what_is_not_taken_comes_again_later_with_the_same_id(stage: Stage
     told.status = 200
     await deliver(stage.node)
     assert (len(told.heard), len(set(told.heard))) == (4, 1)
-    (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
+    (alert,) = (await stage.node.part(AlertsPart).alerts.list(NAMESPACE)).items
     (delivered,) = alert.deliveries
     assert (delivered.state, delivered.attempts, delivered.last_error) == ("delivered", 4, None)
-    assert stage.node.alerts.deliveries == {"delivered": 1, "pending": 3, "failed": 0}
+    assert stage.node.part(AlertsPart).alerts.deliveries == {"delivered": 1, "pending": 3, "failed": 0}
 
 
 async def test_it_is_given_up_after_a_day_or_when_the_receiver_is_gone(stage: Stage, told: Receiver):
@@ -81,13 +82,13 @@ async def test_it_is_given_up_after_a_day_or_when_the_receiver_is_gone(stage: St
     await deliver(stage.node)
     stage.world.clock.advance((DAY + 61) * SECOND)
     await deliver(stage.node)
-    (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
+    (alert,) = (await stage.node.part(AlertsPart).alerts.list(NAMESPACE)).items
     assert [(one.state, one.last_error) for one in alert.deliveries] == [("failed", "the receiver answered 500")]
     told.status = 410
     await stage.world.do("UPDATE queued SET queued_at = $1", stage.world.now())
-    await stage.node.alerts.watch.step()
+    await stage.node.part(AlertsPart).watch.step()
     await deliver(stage.node)
-    (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
+    (alert,) = (await stage.node.part(AlertsPart).alerts.list(NAMESPACE)).items
     assert [(one.kind, one.state) for one in alert.deliveries][-1] == ("recovered", "failed")
 
 
@@ -99,19 +100,19 @@ async def test_a_server_that_dies_after_it_told_leaves_the_notice_to_another(
 
     with monkeypatch.context() as broken:
         broken.setattr(notices, "settle", dies)
-        await stage.node.alerts.delivery.step()
+        await stage.node.part(AlertsPart).delivery.step()
         await eventually(lambda: told.heard)
     other = Node(stage.world.env, stage.world.store, SETTINGS)
     await other.prepare()
-    monkeypatch.setattr(other.outbound, "fetch", told.fetch)
+    monkeypatch.setattr(other.base.outbound, "fetch", told.fetch)
     await deliver(other)
     assert len(told.heard) == 1, "it is claimed"
-    for task in stage.node.alerts.delivery._going:
+    for task in stage.node.part(AlertsPart).delivery._going:
         task.cancel()
     stage.world.clock.advance(60 * SECOND)
     await deliver(other, stage.node)
     assert (len(told.heard), len(set(told.heard))) == (2, 1)
-    (alert,) = (await other.alerts.list(NAMESPACE)).items
+    (alert,) = (await other.part(AlertsPart).alerts.list(NAMESPACE)).items
     assert [one.state for one in alert.deliveries] == ["delivered"]
 
 
@@ -119,17 +120,17 @@ async def test_two_servers_that_look_at_once_open_one_alert(stage: Stage, told: 
     other = Node(stage.world.env, stage.world.store, SETTINGS)
     await other.prepare()
     stage.world.clock.advance(31 * SECOND)  # the duty is over
-    await other.alerts.watch.step()
-    await stage.node.alerts.watch.step()
-    assert len((await other.alerts.list(NAMESPACE)).items) == 1
-    assert (stage.node.alerts.fired, other.alerts.fired) == (1, 0)
+    await other.part(AlertsPart).watch.step()
+    await stage.node.part(AlertsPart).watch.step()
+    assert len((await other.part(AlertsPart).alerts.list(NAMESPACE)).items) == 1
+    assert (stage.node.part(AlertsPart).alerts.fired, other.part(AlertsPart).alerts.fired) == (1, 0)
 
 
 async def test_the_end_is_told_after_the_beginning_however_long_that_takes(stage: Stage, told: Receiver):
     told.status = 500
     await deliver(stage.node)
     await stage.world.do("UPDATE queued SET queued_at = $1", stage.world.now())
-    await stage.node.alerts.watch.step()
+    await stage.node.part(AlertsPart).watch.step()
     told.status = 200
     await deliver(stage.node)
     assert told.types == ["alert.firing"], "not before it"
@@ -142,33 +143,33 @@ async def test_the_end_is_told_after_the_beginning_however_long_that_takes(stage
 async def test_a_receiver_that_hangs_keeps_nobody_elses_notices_waiting(stage: Stage, told: Receiver):
     told.hangs.add("https://hangs.example.com/")
     hook = {"name": "hangs", "kind": "webhook", "url": "https://hangs.example.com/"}
-    await stage.node.alerts.channels.create(NAMESPACE, hook)
+    await stage.node.part(AlertsPart).channels.create(NAMESPACE, hook)
     await deliver(stage.node)
     told.heard.clear()
     for number in range(20):
-        await stage.node.alerts.rules.put(
+        await stage.node.part(AlertsPart).rules.put(
             NAMESPACE, f"r{number}", {"kind": "queue-age", "after": "1m", "channels": ["hangs", "ops"]}
         )
     stage.world.clock.advance(31 * SECOND)
-    await stage.node.alerts.watch.step()
+    await stage.node.part(AlertsPart).watch.step()
 
     async def all_but_those_of_the_one() -> bool:
-        await stage.node.alerts.delivery.step()
-        return stage.node.alerts.deliveries["delivered"] == 21
+        await stage.node.part(AlertsPart).delivery.step()
+        return stage.node.part(AlertsPart).alerts.deliveries["delivered"] == 21
 
     await eventually(all_but_those_of_the_one)
     assert len(told.heard) == 20 + 4, "and of the one that hangs a few are tried"
     told.open.set()
-    await stage.node.alerts.delivery.settled()
+    await stage.node.part(AlertsPart).delivery.settled()
 
 
 async def test_a_channel_that_fails_again_and_again_rests(stage: Stage, told: Receiver):
     told.status = 500
     for number in range(8):
-        await stage.node.alerts.rules.put(
+        await stage.node.part(AlertsPart).rules.put(
             NAMESPACE, f"r{number}", {"kind": "queue-age", "after": "1m", "channels": ["ops"]}
         )
-    await stage.node.alerts.watch.step()
+    await stage.node.part(AlertsPart).watch.step()
     await deliver(stage.node)
     tried = len(told.heard)
     assert (tried, await deliver(stage.node), len(told.heard)) == (4, 5.0, 4)
@@ -179,7 +180,7 @@ async def test_a_channel_that_fails_again_and_again_rests(stage: Stage, told: Re
     stage.world.clock.advance(120 * SECOND)
     for _ in range(9):
         await deliver(stage.node)
-    assert stage.node.alerts.deliveries["delivered"] == 9
+    assert stage.node.part(AlertsPart).alerts.deliveries["delivered"] == 9
 
 
 async def test_who_stops_leaves_what_it_tries_to_others_at_once(
@@ -187,19 +188,19 @@ async def test_who_stops_leaves_what_it_tries_to_others_at_once(
 ):
     monkeypatch.setattr(delivery, "LEAVE", 0.0)
     told.hangs.add("https://example.com/")
-    await stage.node.alerts.delivery.step()
+    await stage.node.part(AlertsPart).delivery.step()
     await eventually(lambda: told.heard)
-    await stage.node.alerts.delivery.stop()
+    await stage.node.part(AlertsPart).delivery.stop()
     told.hangs.clear()
     await deliver(stage.node)
     assert (len(told.heard), len(set(told.heard))) == (2, 1)
 
 
 async def test_what_a_removed_channel_was_to_be_told_is_given_up(stage: Stage, told: Receiver):
-    await stage.node.alerts.rules.delete(NAMESPACE, "queue-age")
-    await stage.node.alerts.channels.delete(NAMESPACE, "ops")
+    await stage.node.part(AlertsPart).rules.delete(NAMESPACE, "queue-age")
+    await stage.node.part(AlertsPart).channels.delete(NAMESPACE, "ops")
     await deliver(stage.node)
-    (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
+    (alert,) = (await stage.node.part(AlertsPart).alerts.list(NAMESPACE)).items
     assert [(one.state, one.last_error) for one in alert.deliveries] == [("failed", "the channel was removed")]
     assert told.heard == []
 
@@ -215,13 +216,13 @@ async def test_what_was_delivered_is_said_when_the_store_is_back(
         return settle(*given)
 
     monkeypatch.setattr(notices, "settle", sometimes)
-    await stage.node.alerts.delivery.step()
+    await stage.node.part(AlertsPart).delivery.step()
     await eventually(lambda: told.heard)
     away.clear()
 
     async def said() -> bool:
         stage.world.clock.advance(SECOND)
-        (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
+        (alert,) = (await stage.node.part(AlertsPart).alerts.list(NAMESPACE)).items
         return [one.state for one in alert.deliveries] == ["delivered"]
 
     await eventually(said)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from horae.env import SECOND
+from horae.features.alerts.part import AlertsPart
 from horae.model.base.ids import parcel_of
 from tests.engine.alerts.stage import began, firing, rule, run
 from tests.engine.explain_stage import Stage
@@ -72,7 +73,7 @@ async def test_what_runs_too_long_and_what_will_be_late(stage: Stage):
     (risk,) = await firing(stage, 20)
     assert risk[0] == "job"
     assert "is going to miss its deadline" in risk[1]
-    (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
+    (alert,) = (await stage.node.part(AlertsPart).alerts.list(NAMESPACE)).items
     assert alert.execution_id is not None
     assert parcel_of(alert.execution_id) == parcel_of(tight)
     (missed,) = await firing(stage, 100)
@@ -98,7 +99,7 @@ async def test_fires_queues_and_successes_that_do_not_come(stage: Stage, monkeyp
         return 1.0
 
     await stage.submit("never")
-    monkeypatch.setattr(stage.node.scheduler, "step", nothing)
+    monkeypatch.setattr(stage.node.firing.scheduler, "step", nothing)
     assert [subject for subject, _ in await firing(stage, 12 * 60)] == ["slow", "job"]
     monkeypatch.undo()
     monkeypatch.setattr(stage.world.driver, "server_time", _time(stage))
@@ -129,9 +130,9 @@ async def test_workers_and_circuits(stage: Stage):
     assert [subject for subject, _ in await firing(stage, 6)] == ["w0"]
     await worker.ask()
     assert await firing(stage, 5) == []
-    await stage.node.circuit_breakers.open(NAMESPACE, "job", by="key:1", reason="the bank is down")
+    await stage.node.admission.circuit_breakers.open(NAMESPACE, "job", by="key:1", reason="the bank is down")
     assert await firing(stage, 1) == [("job", "the circuit is open: the bank is down")]
-    await stage.node.circuit_breakers.reset(NAMESPACE, "job", by="key:1")
+    await stage.node.admission.circuit_breakers.reset(NAMESPACE, "job", by="key:1")
     await worker.ask()
     assert await firing(stage, 1) == []
     for _ in range(20):
@@ -139,7 +140,11 @@ async def test_workers_and_circuits(stage: Stage):
     await firing(stage, 60)
     assert ["was lost at" in said for _, said in await firing(stage)] == [True, True], "late, and then lost: not well"
     assert await firing(stage, 3700) == [], "it is forgotten"
-    said = {alert.message for alert in (await stage.node.alerts.list(NAMESPACE)).items if alert.subject == "w0"}
+    said = {
+        alert.message
+        for alert in (await stage.node.part(AlertsPart).alerts.list(NAMESPACE)).items
+        if alert.subject == "w0"
+    }
     assert sum("did not come back in 1h" in one for one in said) == 1
     await stage.worker()
     assert await firing(stage, 1) == []

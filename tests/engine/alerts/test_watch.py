@@ -8,7 +8,9 @@ from horae.features.alerts.engine import suspects, turns
 from horae.features.alerts.engine.deadlines import Nearing
 from horae.features.alerts.engine.watch import AlertWatch
 from horae.features.alerts.model.rule import Finding
+from horae.features.alerts.part import AlertsPart
 from horae.features.alerts.store import alerts, facts
+from horae.features.statistics.part import StatisticsPart
 from horae.model.base.ids import parcel_of
 from tests.engine.alerts.stage import SETTINGS, rule, run
 from tests.engine.explain_stage import Stage
@@ -21,15 +23,15 @@ async def crash(stage: Stage) -> Stage:
     """The server is gone with all that it had counted and not written; another one begins."""
     node = Node(stage.world.env, stage.world.store, SETTINGS)
     await node.prepare()
-    await node.presence.step()
+    await node.fleet.presence.step()
     stage.world.clock.advance(21 * SECOND)  # its duty is over
     return Stage(stage.world, node)
 
 
 async def seen(stage: Stage) -> list[str]:
-    await stage.node.alerts.watch.step()
-    assert stage.node.alerts.watch.failed == 0
-    page = await stage.node.alerts.list(NAMESPACE, state="firing")
+    await stage.node.part(AlertsPart).watch.step()
+    assert stage.node.part(AlertsPart).watch.failed == 0
+    page = await stage.node.part(AlertsPart).alerts.list(NAMESPACE, state="firing")
     return sorted(alert.subject for alert in page.items)
 
 
@@ -45,7 +47,7 @@ async def test_failures_that_died_with_the_statistics_of_a_server_are_told_by_th
     other = await crash(stage)
     assert await seen(other) == ["a", "b"]
     assert await seen(other) == ["a", "b"]
-    assert other.node.alerts.fired == 2, "each once"
+    assert other.node.part(AlertsPart).alerts.fired == 2, "each once"
 
 
 async def test_another_server_that_dies_makes_whoever_looks_look_at_all(
@@ -60,12 +62,12 @@ async def test_another_server_that_dies_makes_whoever_looks_look_at_all(
         await stage.job(name, retries=0)
     worker = await stage.worker()
     for one in (stage, looks):
-        await one.node.presence.step()
+        await one.node.fleet.presence.step()
     assert await seen(looks) == []
     assert await seen(looks) == []
     await run(stage, worker, "failed", name="f")
     stage.world.clock.advance(21 * SECOND)
-    await looks.node.presence.step()
+    await looks.node.fleet.presence.step()
     assert await seen(looks) == ["f"], "and not when its turn would come"
 
 
@@ -77,7 +79,7 @@ async def test_a_round_goes_on_beside_statistics(stage: Stage, monkeypatch: pyte
     assert await seen(stage) == []
     worker = await stage.worker()
     await run(stage, worker, "failed", name="c")
-    stage.node.statistics._jobs.clear()  # a write was lost
+    stage.node.part(StatisticsPart).statistics._jobs.clear()  # a write was lost
     for _ in range(4):
         found = await seen(stage)
     assert found == ["c"]
@@ -102,7 +104,7 @@ async def test_what_began_before_the_rule_is_found(stage: Stage, kind: str):
     await stage.job("etl", retries=0)
     worker = await stage.worker()
     await run(stage, worker, "failed", "failed", name="etl")
-    await stage.node.statistics.step()
+    await stage.node.part(StatisticsPart).statistics.step()
     stage.world.clock.advance(61 * 20 * SECOND)
     more = {"failures-in-a-row": {"count": 2}, "success-rate": {"minimum": 2}, "missing-success": {"since": "10m"}}
     await rule(stage, kind, **more[kind])
@@ -115,7 +117,7 @@ async def test_what_happened_while_nobody_looked_is_found(stage: Stage):
     worker = await stage.worker()
     assert await seen(stage) == []
     await run(stage, worker, "failed", "failed", name="etl")
-    await stage.node.statistics.step()
+    await stage.node.part(StatisticsPart).statistics.step()
     stage.world.clock.advance(10 * 60 * SECOND)
     assert await seen(await crash(stage)) == ["etl"]
 
@@ -125,9 +127,9 @@ async def test_a_job_that_is_deleted_did_not_get_well(stage: Stage):
     await rule(stage, "failures-in-a-row", count=1)
     await run(stage, await stage.worker(), "failed", name="etl")
     assert await seen(stage) == ["etl"]
-    await stage.node.jobs.delete(NAMESPACE, "etl")
+    await stage.node.definitions.jobs.delete(NAMESPACE, "etl")
     assert await seen(stage) == []
-    (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
+    (alert,) = (await stage.node.part(AlertsPart).alerts.list(NAMESPACE)).items
     assert alert.message == "the job was deleted"
 
 
@@ -173,14 +175,14 @@ async def test_what_ended_since_deadlines_were_looked_for_has_missed_none(stage:
     in_time = [await stage.submit(within=60 * SECOND) for _ in range(3)]
     late = await stage.submit(within=100 * SECOND)
     assert await seen(stage) == []
-    stage.node.alerts.watch._nearing._again_at = float("inf")  # there are so many that this holds for long
+    stage.node.part(AlertsPart).watch._nearing._again_at = float("inf")  # there are so many that this holds for long
     for id in in_time:
         await stage.world.store.cancel(parcel_of(id), 0, "")
     stage.world.clock.advance(61 * SECOND)
     assert await seen(stage) == []
     stage.world.clock.advance(40 * SECOND)
     assert await seen(stage) == ["job"]
-    (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
+    (alert,) = (await stage.node.part(AlertsPart).alerts.list(NAMESPACE)).items
     assert alert.execution_id == late
     await stage.world.store.cancel(parcel_of(late), 0, "")
     assert await seen(stage) == []
@@ -189,24 +191,24 @@ async def test_what_ended_since_deadlines_were_looked_for_has_missed_none(stage:
 async def test_a_first_look_that_failed_is_made_again(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     await stage.job("etl", retries=0)
     await run(stage, await stage.worker(), "failed", "failed", name="etl")
-    await stage.node.statistics.step()
+    await stage.node.part(StatisticsPart).statistics.step()
     stage.world.clock.advance(20 * 60 * SECOND)
     await rule(stage, "success-rate", minimum=2)
     with monkeypatch.context() as broken:
         broken.delattr(facts, "counts")
-        await stage.node.alerts.watch.step()
-    assert stage.node.alerts.watch.failed == 1
-    stage.node.alerts.watch.failed = 0
+        await stage.node.part(AlertsPart).watch.step()
+    assert stage.node.part(AlertsPart).watch.failed == 1
+    stage.node.part(AlertsPart).watch.failed = 0
     assert await seen(stage) == ["etl"]
 
 
 async def test_a_rule_that_is_about_others_since_keeps_the_alerts_of_those_it_still_is_about(stage: Stage):
     await rule(stage, "late-worker")
-    stored = await stage.node.alerts.rules.stored(NAMESPACE, "late-worker")
+    stored = await stage.node.part(AlertsPart).rules.stored(NAMESPACE, "late-worker")
     found = [Finding(subject=worker, message="late") for worker in ("eu:1", "us:1")]
     await stage.world.store.change(lambda now: alerts.settle(stored, found, stage.world.env.new_id, now))
     await rule(stage, "late-worker", workers=["eu:*"])
-    page = await stage.node.alerts.list(NAMESPACE, state="firing")
+    page = await stage.node.part(AlertsPart).alerts.list(NAMESPACE, state="firing")
     assert [alert.subject for alert in page.items] == ["eu:1"]
 
 
@@ -222,10 +224,13 @@ async def test_who_looks_for_long_keeps_the_duty_and_leaves_when_it_is_lost(
 
     async def look_at(watch: AlertWatch, *_: object, **__: object) -> None:
         looks.append(watch)
-        if watch is stage.node.alerts.watch:
+        if watch is stage.node.part(AlertsPart).watch:
             stage.world.clock.advance(seconds * SECOND)
-            await other.alerts.watch.step()
+            await other.part(AlertsPart).watch.step()
 
     monkeypatch.setattr(AlertWatch, "_look_at", look_at)
-    await stage.node.alerts.watch.step()
-    assert [looks.count(watch) for watch in (stage.node.alerts.watch, other.alerts.watch)] == [looked_at, others]
+    await stage.node.part(AlertsPart).watch.step()
+    assert [looks.count(watch) for watch in (stage.node.part(AlertsPart).watch, other.part(AlertsPart).watch)] == [
+        looked_at,
+        others,
+    ]

@@ -41,7 +41,7 @@ def authority(tmp_path: Path) -> Authority:
 async def serving_with(tls: Tls) -> tuple[Node, Serving, str]:
     node = await Node.open(system_env(), "sqlite://")
     serving = await serve(node, "127.0.0.1", 0, tls=tls)
-    key = await node.keys.ensure_admin_key()
+    key = await node.tenancy.keys.ensure_admin_key()
     assert key is not None
     return node, serving, key
 

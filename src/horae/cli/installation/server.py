@@ -49,7 +49,7 @@ async def _serve(settings: Any, parts: tuple[str, ...]) -> None:
     stop = node.stop
     with signals(node.env.clock) as taken:
         try:
-            key = await ensure_key(node.keys, settings)
+            key = await ensure_key(node.tenancy.keys, settings)
             serving = await listen(node, settings, parts, "horae server")
             stop = serving.stop
             warn_if_open(serving)

@@ -17,6 +17,7 @@ from horae.engine.node import Node
 from horae.env import Env
 from horae.errors import BadInput
 from horae.features.tracing.engine.otel import open_sink
+from horae.features.tracing.engine.spans import Tracing
 from horae.server.cors import Cors
 from horae.server.http.crowd import Crowd
 from horae.server.http.proxies import Proxies
@@ -39,10 +40,9 @@ async def open_node(env: Env, settings: Settings, command: str) -> Node:
     make_folder(settings.data)
     owner = f"({command}, {settings.public_url})"
     sink = open_sink(settings.otlp_endpoint, "horae", os.environ)
-    node = await Node.open(env, settings.store_url, engine_settings(reachable(settings)), owner, connections(settings))
-    if sink is not None:
-        node.trace(sink)
-    return node
+    tracer = None if sink is None else Tracing(env, sink)
+    own = engine_settings(reachable(settings))
+    return await Node.open(env, settings.store_url, own, owner, connections(settings), tracer)
 
 
 def reachable(settings: Settings) -> Settings:

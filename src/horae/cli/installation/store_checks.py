@@ -69,13 +69,13 @@ def told_checks(document: dict[str, Any]) -> list[Check]:
 
 async def _look_at_sealed(driver: "Driver", settings: Settings, env: Env) -> dict[str, Any]:
     from horae.engine.base.sealing import Sealer
-    from horae.engine.base.sealing_check import SealingCheck
+    from horae.engine.tenancy.sealed_kinds import SealedKinds
     from horae.store.contract import Store
 
     store = Store(driver, env)
     sealer = Sealer(env, store, str(settings.secret_key), str(settings.secret_key_path))
     await sealer.prepare(noting=False)
-    told: dict[str, Any] = msgspec.to_builtins(await SealingCheck(env, store, sealer).look())
+    told: dict[str, Any] = msgspec.to_builtins(await SealedKinds(env, store, sealer).look())
     return told
 
 

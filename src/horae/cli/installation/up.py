@@ -53,7 +53,7 @@ async def _up(settings: "Settings", demo: bool) -> None:
     from horae.cli.fleet.worker import unserved
     from horae.cli.installation.serving import listen, open_node, warn_if_open
     from horae.cli.process import signals, unless_aborted, work_until_told
-    from horae.engine.node import PARTS
+    from horae.engine.parts.part import ROLES
     from horae.env import system_env
 
     registry = registry_of(settings.app, demo)
@@ -63,9 +63,9 @@ async def _up(settings: "Settings", demo: bool) -> None:
     stop = node.stop
     with signals(node.env.clock) as taken:
         try:
-            key = await ensure_key(node.keys, settings)
+            key = await ensure_key(node.tenancy.keys, settings)
             worker = await embedded_worker(node, settings, registry)
-            serving = await listen(node, settings, PARTS, "horae up")
+            serving = await listen(node, settings, ROLES, "horae up")
             stop = serving.stop
             warn_if_open(serving)
             await apply_jobs(node, registry)
@@ -82,7 +82,7 @@ async def greet(node: "Node", serving: "Serving", settings: "Settings", key: str
     from horae.config.show import masked
     from horae.version import __version__
 
-    code = await node.keys.new_sign_in_code()
+    code = await node.tenancy.keys.new_sign_in_code()
     lines = [
         f"Horae {__version__} is up at {serving.url}",
         "",

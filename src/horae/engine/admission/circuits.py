@@ -12,6 +12,7 @@ import structlog
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import Directory
+from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.admission.circuit import Attempted, CircuitState, Standing, delayed, is_due
@@ -20,6 +21,7 @@ from horae.model.base.event import Event
 from horae.store.admission import circuit_gates, circuit_reads, circuits
 from horae.store.admission.circuits import Which
 from horae.store.contract import Store
+from horae.store.executions.leaving.effects import Effects
 
 PACE = 0.1  # seconds between two countings
 LOOK = 1.0  # seconds between looks for what no other told of
@@ -36,7 +38,14 @@ class Circuits:
     name = "circuits"
 
     def __init__(
-        self, env: Env, store: Store, node: UUID, directory: Directory, hints: Hints, clock: ClockWatch
+        self,
+        env: Env,
+        store: Store,
+        node: UUID,
+        directory: Directory,
+        hints: Hints,
+        clock: ClockWatch,
+        happenings: Happenings,
     ) -> None:
         self._env, self._store, self._node, self._clock = env, store, node, clock
         self._directory, self._hints = directory, hints
@@ -45,11 +54,12 @@ class Circuits:
         self.known: dict[Which, Standing] = {}  # those that are not closed
         self.changes: dict[CircuitState, int] = {"open": 0, "half-open": 0, "closed": 0}  # that this server made
         self.alarm = Alarm()
+        happenings.settled.subscribe(self.name, self._settled)
 
-    def add(self, attempted: Sequence[Attempted]) -> None:
-        """Attempts of jobs with a circuit ended."""
-        self._attempted += attempted
-        self.alarm.ring()
+    def _settled(self, effects: Effects) -> None:
+        if effects.attempted:
+            self._attempted += effects.attempted
+            self.alarm.ring()
 
     async def step(self) -> Wait:
         """Count what ended; once a second, and when a circuit is due, see to those that are not closed."""

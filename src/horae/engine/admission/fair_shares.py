@@ -45,9 +45,9 @@ class FairShares:
 
     name = "shares"
 
-    def __init__(self, env: Env, store: Store, expectations: Expectations) -> None:
+    def __init__(self, env: Env, store: Store, expectations: Expectations, node: UUID | None) -> None:
         self._env, self._store, self._expectations = env, store, expectations
-        self.node: UUID | None = None  # whose rows are this server's own
+        self._node = node  # whose rows are this server's own
         self.alarm = Alarm()
         self._queues: Mapping[int, Queue] = {}
         self._lanes: Mapping[int, Lane] = {}
@@ -237,8 +237,8 @@ class FairShares:
         """Write down what was given out here, and add what was given out elsewhere."""
         if not self._queues:
             return QUIET
-        if self._store.driver.is_shared and self.node is not None:
-            await self._tell_others(self.node)
+        if self._store.driver.is_shared and self._node is not None:
+            await self._tell_others(self._node)
         reserving = [id for id, queue in self._queues.items() if queue.policy.reserve]
         if reserving:
             await self._count(reserving)

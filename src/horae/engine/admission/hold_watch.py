@@ -5,7 +5,6 @@ why something waits, and lets claims begin as soon as a hold has ended.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
 from uuid import UUID
 
 import structlog
@@ -14,6 +13,7 @@ from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import Directory
 from horae.engine.executions.promote import until
+from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
 from horae.model.admission.hold import Hold, longest, next_change, until_text, why_held
@@ -32,12 +32,14 @@ class HoldWatch:
 
     name = "holds"
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, clock: ClockWatch) -> None:
+    def __init__(
+        self, env: Env, store: Store, directory: Directory, hints: Hints, clock: ClockWatch, happenings: Happenings
+    ) -> None:
         self._env, self._store, self._directory, self._hints, self._clock = env, store, directory, hints, clock
+        self._happenings = happenings
         self.known: list[Hold] = []  # those that have not ended
         self._before: dict[UUID, Hold] | None = None  # those that held at the last look
         self._turn = asyncio.Lock()
-        self.on_held: Callable[[Collection[int]], object] = lambda queues: None  # told which queues are held
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -71,7 +73,7 @@ class HoldWatch:
         found = {queue.id: longest(self.known, queue.namespace, queue.id, now) for queue in queues}
         self._directory.hold({id: f"held {until_text(hold)}" for id, hold in found.items() if hold is not None})
         if self._directory.held:
-            self.on_held(self._directory.held)
+            self._happenings.held(self._directory.held)
         holding = {hold.id: hold for hold in self.known if hold.state(now) == "open"}
         if self._before is not None:
             begun = [_event(hold, "open", now) for id, hold in holding.items() if id not in self._before]

@@ -9,6 +9,7 @@ from uuid import UUID
 import structlog
 
 from horae.engine.base.hints import Hint, Hints
+from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.store.admission import adoption, coarse, holder_sweep, holders, limit_changes
@@ -27,7 +28,7 @@ class Limits:
 
     name = "limits"
 
-    def __init__(self, env: Env, store: Store, hints: Hints) -> None:
+    def __init__(self, env: Env, store: Store, hints: Hints, happenings: Happenings) -> None:
         self._env, self._store, self._hints = env, store, hints
         self._freed: set[UUID] = set()
         self._jobs: set[UUID] = set()
@@ -36,6 +37,7 @@ class Limits:
         self.repaired = 0  # executions that had waited though there was room: none, unless something is wrong
         self.alarm = Alarm()
         hints.listen(self._on_hint)
+        happenings.freed.subscribe(self.name, self.freed)
 
     def _on_hint(self, hint: Hint) -> None:
         if hint.jobs:

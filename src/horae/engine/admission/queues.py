@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 import structlog
 from msgspec import Struct
@@ -10,6 +9,7 @@ from msgspec import Struct
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.refs import in_quotes, nearest
 from horae.engine.definitions.directory import Directory
+from horae.engine.executions.outcomes import Outcomes
 from horae.env import Env
 from horae.errors import BadInput, Conflict, NotFound
 from horae.model.admission.queue import DEFAULT_QUEUE, Queue, QueueSpec, QueueState
@@ -42,10 +42,10 @@ class Queues:
         store: Store,
         directory: Directory,
         hints: Hints,
-        on_cancelled: Callable[[UUID, int], object] = lambda job, count: None,
+        outcomes: Outcomes,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._on_cancelled = on_cancelled
+        self._outcomes = outcomes
 
     async def put(self, namespace: int, name: str, body: Any) -> Queue:
         """Define a queue, new or not; what is left out takes its default. Raises BadInput."""
@@ -121,7 +121,7 @@ class Queues:
             done = await self._store.change(
                 lambda now: moves.purge_lane(lane, self._env.new_id, BATCH, reason, now, started)  # noqa: B023
             )
-            self._store.on_started(started)
+            self._store.started(started)
             total, more = total + self._count(done), done.next is not None
         return total
 
@@ -132,7 +132,7 @@ class Queues:
             done = await self._store.change(
                 lambda now: moves.purge_waiting(queue, self._env.new_id, after, BATCH, reason, now, started)  # noqa: B023
             )
-            self._store.on_started(started)
+            self._store.started(started)
             total += self._count(done)
             if done.next is None:
                 return total
@@ -140,7 +140,7 @@ class Queues:
 
     def _count(self, done: moves.Purged) -> int:
         for job, count in done.jobs.items():
-            self._on_cancelled(job, count)
+            self._outcomes.cancelled(job, count)
         return sum(done.jobs.values())
 
     def default_of(self, namespace: int) -> str:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import Directory
+from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.engine.tenancy.fair_access import FairAccess
 from horae.env import Env, Instant
@@ -36,7 +37,14 @@ class Quotas:
     name = "quotas"
 
     def __init__(
-        self, env: Env, store: Store, directory: Directory, hints: Hints, node: UUID, fair_access: FairAccess
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        node: UUID,
+        fair_access: FairAccess,
+        happenings: Happenings,
     ) -> None:
         self._env, self._store, self._directory, self._hints, self._node = env, store, directory, hints, node
         self._fair_access = fair_access
@@ -47,7 +55,8 @@ class Quotas:
         self._flush_at = 0.0
         self.held = 0  # requests that wait for room
         self._full: dict[Place, tuple[float, int, OverQuota]] = {}  # until when, how many, and what they were told
-        store.on_made = self.accepted
+        happenings.made.subscribe(self.name, self.accepted)
+        happenings.settled.subscribe(self.name, self.ended)
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 

@@ -26,6 +26,7 @@ class Counters:
 
     def __init__(self) -> None:
         self.runs = {state: Buckets(RUNS, SECOND) for state in ("success", "failed", "cancelled")}
+        self.totals = dict.fromkeys(("success", "failed", "cancelled", "skipped", "retried", "lost"), 0)
         self.waits = Buckets(WAITS, SECOND)
         self.lags = Buckets(LAGS, SECOND)
         self.failures: Counter[str] = Counter()  # attempts, by the class of their failure
@@ -68,10 +69,13 @@ class Counters:
         """Reports, or rescues, did this."""
         for ended in effects.ended:
             count = ended.hi - ended.lo
+            self.totals[ended.state] += count
             if ended.state == "failed" and not ended.step:
                 self.dead[ended.namespace] += count
             if ended.lane and ended.state in self.runs:
                 self.runs[ended.state].add(ended.busy / count, count)
+        for again in effects.repeats:
+            self.totals[again.what] += again.count
         if effects.failures:
             self.failures.update(effects.failures)
 

@@ -23,7 +23,7 @@ class Epochs:
         self.current = 0
         self.installation: Installation | None = None  # as it was when it was looked up last
         self.alarm = Alarm()
-        store.driver.on_epoch = self.alarm.ring
+        store.driver.epoch_met.subscribe(self.name, lambda _: self.alarm.ring())
 
     async def step(self) -> Wait:
         """Look whether the store entered a new epoch; end what is left of sessions of earlier ones."""

@@ -7,9 +7,9 @@ minute one server of all counts, so that there is a line of how much was queued.
 import asyncio
 from uuid import UUID
 
+from horae.engine.happenings import Happenings, QueueSample
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
-from horae.features.statistics.engine.statistics import Statistics
 from horae.store.contract import Store
 from horae.store.executions.reads import live_reads, sweep
 from horae.store.executions.reads.live_reads import Live
@@ -25,8 +25,8 @@ class Gauges:
 
     name = "gauges"
 
-    def __init__(self, env: Env, store: Store, node: UUID, statistics: Statistics) -> None:
-        self._env, self._store, self._node, self._statistics = env, store, node, statistics
+    def __init__(self, env: Env, store: Store, node: UUID, happenings: Happenings) -> None:
+        self._env, self._store, self._node, self._happenings = env, store, node, happenings
         self._known: dict[int, Live] = {}
         self._until = 0.0
         self._counting = asyncio.Lock()
@@ -51,5 +51,6 @@ class Gauges:
         now = self._env.now()
         if await self._store.write(lambda: sweep.take_duty(self.name, self._node, now, now + TERM)):
             await self._count()
-            self._statistics.sampled({id: live.queued for id, live in self._known.items() if live.queued}, now)
+            queued = {id: live.queued for id, live in self._known.items() if live.queued}
+            self._happenings.sampled(QueueSample(queued, now))
         return EVERY

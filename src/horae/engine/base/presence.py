@@ -5,7 +5,6 @@ import socket
 from collections.abc import Collection
 from uuid import UUID
 
-from horae.engine.fleet.answers import Answers
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
 from horae.model.fleet.server import KEYLESS, ServerProcess
@@ -22,24 +21,29 @@ class Presence:
 
     name = "presence"
 
-    def __init__(self, env: Env, store: Store, node: UUID, url: str, answers: Answers) -> None:
-        self._env, self._store, self._node, self._answers = env, store, node, answers
-        self.url = url
-        self.parts: Collection[str] = ()  # of the server that this process runs
+    def __init__(self, env: Env, store: Store, node: UUID, url: str) -> None:
+        self._env, self._store, self._node = env, store, node
+        self.url = url  # where workers reach this server
+        self._roles: Collection[str] = ()
+        self.addresses: list[str] = []  # of all servers that workers may use
         self.keyless = False  # it has no master key for what is sealed here
         self.alarm = Alarm()
+
+    def begin(self, roles: Collection[str], url: str) -> None:
+        """Serve in these roles; `url` counts unless the settings name another address."""
+        self._roles, self.url = roles, self.url or url
 
     async def step(self) -> Wait:
         """One beat."""
         now = self._env.now()
         mine = ServerProcess(
             id=self._node, url=self.url, host=socket.gethostname(), pid=os.getpid(), version=__version__,
-            parts=(*sorted(self.parts), *((KEYLESS,) if self.keyless else ())),
+            parts=(*sorted(self._roles), *((KEYLESS,) if self.keyless else ())),
         )  # fmt: skip
         await self._store.write(lambda: sessions.server_seen(mine, now))
         # One process owns a file: another server that it names is gone, or serves the original of this copy.
         seen = await self.servers() if self._store.driver.is_shared else [mine]
-        self._answers.servers = sorted({server.url for server in seen if server.url and "gateway" in server.parts})
+        self.addresses = sorted({server.url for server in seen if server.url and "gateway" in server.parts})
         return BEAT
 
     async def servers(self) -> list[ServerProcess]:

@@ -1,6 +1,6 @@
 """A report on the store: what it is, which revision its tables have, the settings that matter, and what is sealed."""
 
-from horae.engine.base.sealing_check import SealingCheck
+from horae.engine.tenancy.sealed_kinds import SealedKinds
 from horae.env import Env
 from horae.model.base.store_view import StoreView
 from horae.store.checkup import examine
@@ -10,13 +10,13 @@ from horae.store.contract import Store
 class StoreReport:
     """Asks the store about itself."""
 
-    def __init__(self, env: Env, store: Store, sealing_check: SealingCheck) -> None:
-        self._env, self._store, self._sealing_check = env, store, sealing_check
+    def __init__(self, env: Env, store: Store, sealed: SealedKinds) -> None:
+        self._env, self._store, self._sealed = env, store, sealed
 
     async def look(self) -> StoreView:
         """Ask everything; nothing is changed."""
         facts = await examine(self._store.driver, self._env.now())
         return StoreView(
             kind=facts.dialect, version=facts.product, revision=facts.version, newest=facts.newest,
-            settings=facts.settings, free_bytes=facts.free, sealed=await self._sealing_check.look(),
+            settings=facts.settings, free_bytes=facts.free, sealed=await self._sealed.look(),
         )  # fmt: skip

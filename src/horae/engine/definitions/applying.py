@@ -76,7 +76,7 @@ class Applying:
             done.clear()
             later.clear()
             parts = self._parts(store, later.append)
-            store.on_started = lambda started: later.append(lambda: self._store.on_started(started))
+            store.started.subscribe("apply", lambda started: later.append(lambda: self._store.started(started)))
             await store.write(lambda: _lock(namespace, documents))
             for place, one, apply_one in steps:
                 with _of(one, place, documents):

@@ -56,7 +56,7 @@ class Directory:
 
     name = "directory"
 
-    def __init__(self, env: Env, store: Store, hints: Hints) -> None:
+    def __init__(self, env: Env, store: Store, hints: Hints, node: UUID | None = None) -> None:
         self._env, self._store, self._hints = env, store, hints
         self.alarm = Alarm()
         self.queues: dict[int, Queue] = {}
@@ -70,7 +70,7 @@ class Directory:
         self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
         self._revisions = (0, 0, 0)  # of queues and namespaces, as they were read
         self.expectations = Expectations(env, store)
-        self.fair = FairShares(env, store, self.expectations)
+        self.fair = FairShares(env, store, self.expectations, node)
         self._heads = Heads(self.fair.came, self.fair.went)
         self.demands = Demands(self._heads)
         self._front: set[int] = set()  # lanes where something stands for which others gave way

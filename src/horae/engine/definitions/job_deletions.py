@@ -5,6 +5,7 @@ from functools import partial
 from uuid import UUID
 
 from horae.engine.definitions.job_changes import DELETED
+from horae.engine.executions.outcomes import Outcomes
 from horae.env import Instant
 from horae.model.base.ids import index_of, parcel_of
 from horae.store.contract import Store
@@ -22,13 +23,9 @@ class Deletions:
     def __init__(
         self,
         store: Store,
-        on_asked: Callable[[UUID], object] = lambda session: None,
-        on_cancelled: Callable[[UUID, int], object] = lambda job, count: None,
+        outcomes: Outcomes,
     ) -> None:
-        """`on_asked` is called with sessions that were asked to stop something, `on_cancelled` with a job and how many
-        of its executions were cancelled.
-        """
-        self._store, self._on_asked, self.on_cancelled = store, on_asked, on_cancelled
+        self._store, self.outcomes = store, outcomes
 
     async def unfinished(self) -> list[UUID]:
         """Deleted jobs of which something is still to be ended."""
@@ -65,10 +62,10 @@ class Deletions:
         while batch.next is not None:
             after, done = batch.next, Started()
             batch = await self._store.change(lambda now: cancel(after, BATCH, DELETED, now, done))  # noqa: B023
-            self.on_cancelled(job, batch.items)
-            self._store.on_started(done)
+            self.outcomes.cancelled(job, batch.items)
+            self._store.started(done)
 
     async def _ask_running(self, job: UUID) -> None:
         for session in await self._store.read(lambda: cancel_job.sessions_of(job)):
             await self._store.change(lambda now: cancel_job.ask_session(session, job, DELETED, now))  # noqa: B023
-            self._on_asked(session)
+            self.outcomes.asked(session)

@@ -50,11 +50,11 @@ class Jobs(JobLists):
         directory_hint: Callable[[], object] = lambda: None,
         *,
         rank: Ranker,
+        deletions: Deletions,
         on_change: Callable[[UUID], object] = lambda job: None,
         on_queued: Callable[[Mapping[int, int]], object] = lambda lanes: None,
         on_event: Callable[[Event], object] = lambda event: None,
         fire_due: Callable[[], Awaitable[object]] | None = None,
-        deletions: Deletions | None = None,
         check_place: CheckPlace = lambda place, field: None,
         held: Held = lambda namespace, queue: None,
         default_queue: Callable[[int], str] = lambda namespace: DEFAULT_QUEUE,
@@ -71,7 +71,7 @@ class Jobs(JobLists):
         self._on_change, self._on_queued, self._on_event = on_change, on_queued, on_event
         self._fire_due = fire_due
         self._drafts = Drafts(env, store, check_place, default_queue)
-        self._deletions = deletions or Deletions(store)
+        self._deletions = deletions
 
     async def create(self, namespace: int, body: Any) -> JobView:
         """Create a job from the decoded body of POST /api/v1/jobs. Raises BadInput, Conflict (with `jobId`)."""
@@ -273,7 +273,7 @@ class Jobs(JobLists):
         edit = partial(changes.edit, before, draft, self._env.new_id, revive=revive, done=done, adopt=adopt)
         if not await self._store.change(edit):
             return False
-        self._store.on_started(done)
+        self._store.started(done)
         self._tell(job.id, job.namespace, job.state)
         for kept in () if draft.keeping is None else draft.keeping.kept:
             self._on_change(kept.id)
@@ -334,8 +334,8 @@ class Jobs(JobLists):
                 lambda now: changes.delete(before, self._env.new_id, now, ending, done, force=force)  # noqa: B023
             )
             if cancelled is not None:
-                self._store.on_started(done)
-                self._deletions.on_cancelled(before.job.id, cancelled)
+                self._store.started(done)
+                self._deletions.outcomes.cancelled(before.job.id, cancelled)
                 self._tell(before.job.id, namespace, "deleted")
                 return before.job.id
         raise _too_busy(ref)

@@ -8,6 +8,7 @@ from msgspec import Meta, structs
 
 from horae.engine.base.lookup import Lookup
 from horae.engine.base.refs import execution_ref, find_job, no_such_execution, tag_ref, time_bound
+from horae.engine.executions.outcomes import Outcomes
 from horae.env import SECOND, Env, Micros
 from horae.errors import BadInput, Conflict
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
@@ -45,23 +46,18 @@ class Executions:
         self,
         env: Env,
         store: Store,
+        outcomes: Outcomes,
         *,
         retention: Micros = 30 * DAY,
-        on_asked: Callable[[UUID], object] = lambda session: None,
-        on_cancelled: Callable[[UUID, int], object] = lambda job, count: None,
-        on_event: Callable[[Event], object] = lambda event: None,
         waits: Callable[[Sequence[reads.Found]], Awaitable[dict[UUID, str]]] | None = None,
         held: Callable[[int, int, str], str | None] = lambda namespace, queue, name: None,
-        count: Callable[[], Awaitable[object]] | None = None,
+        traced: bool = False,
     ) -> None:
-        """`on_asked` is called with a session that was asked to stop something, `on_cancelled` with a job and how many
-        of its executions were cancelled, `on_event` with what to tell people; `waits` tells in words what executions
-        wait for that wait for other jobs, `held` why nothing of a queue is started; `count` writes what was counted.
-        """
+        """`waits` explains the waits of executions for other jobs, `held` why no execution of a queue starts."""
         self._env, self._store, self._retention = env, store, retention
-        self._on_asked, self._on_cancelled, self._on_event = on_asked, on_cancelled, on_event
-        self._waits, self._held, self._count = waits, held, count
-        self.traced = False  # whether each has a trace
+        self._outcomes = outcomes
+        self._waits, self._held = waits, held
+        self._traced = traced
         self._found: Lookup[reads.Ref, reads.Found] = Lookup(
             lambda refs: self._store.look_up(lambda: reads.by_ids(refs))
         )
@@ -85,9 +81,7 @@ class Executions:
         return [*map(show_attempt, tried), *_latest(found.execution)]
 
     async def counts(self, namespace: int, job: str | None = None) -> CountsView:
-        """How many executions are in each state: those that this server ended are all counted."""
-        if self._count is not None:
-            await self._count()
+        """Count executions by state, those that have ended as far as statistics are written."""
         of = namespace if job is None else (await find_job(self._store, namespace, job)).job.id
         return CountsView(**await self._store.read(lambda: reads.counts(of)))
 
@@ -97,10 +91,10 @@ class Executions:
         a_text(reason, "reason", most=1000)
         verdict, session = await self._store.cancel(parcel_of(e.id), index_of(e.id), reason)
         if session is not None:
-            self._on_asked(session)
+            self._outcomes.asked(session)
         if verdict == "cancelled":
-            self._on_cancelled(e.job, 1)
-            self._on_event(Event("execution", e.id, "cancelled", namespace, self._env.now(), e.job))
+            self._outcomes.cancelled(e.job)
+            self._outcomes.tell(Event("execution", e.id, "cancelled", namespace, self._env.now(), e.job))
         view = await self.get(namespace, e.id)
         if verdict not in ("cancelled", "asked") and view.status != "cancelled":
             raise Conflict(f"Execution {e.id} has ended: {view.status}.", "There is nothing left to cancel.")
@@ -168,7 +162,7 @@ class Executions:
 
         return [
             show_execution(
-                f.execution, job_name=f.job_name, queue=f.queue_name, hint=hint(f), brief=brief, traced=self.traced
+                f.execution, job_name=f.job_name, queue=f.queue_name, hint=hint(f), brief=brief, traced=self._traced
             )
             for f in found
         ]

@@ -61,10 +61,10 @@ class Wanted(Struct, frozen=True, kw_only=True):
 class Resolver:
     """Makes of a request what the store accepts: envelopes, ranks, keys and shares."""
 
-    def __init__(self, env: Env, store: Store, directory: Directory) -> None:
+    def __init__(self, env: Env, store: Store, directory: Directory, seals: Seals) -> None:
         self._env, self._directory = env, directory
         self._params = Params()
-        self.seals: Seals | None = None  # of params that are not stored as they are
+        self._seals = seals  # of params that are not stored as they are
         self._shares = ShareLanes(env, store, directory)
 
     async def resolve(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> Submission:
@@ -195,11 +195,11 @@ class Resolver:
 
     def _opened(self, stored: StoredJob, item: bytes) -> bytes:
         """Params as they were given: those of an execution that is run again may come sealed."""
-        return item if self.seals is None else self.seals.open_params(stored.job.id, item)
+        return self._seals.open_params(stored.job.id, item)
 
     def _stored(self, stored: StoredJob, item: bytes) -> bytes:
         """Params as they are stored."""
-        return self.seals.seal_params(stored.job.id, item) if self.seals and stored.job.spec.sensitive else item
+        return self._seals.seal_params(stored.job.id, item) if stored.job.spec.sensitive else item
 
     def _arm(self, stored: StoredJob, item: bytes, tags: Mapping[str, str]) -> StoredJob:
         """The version of a job that an execution runs while a rollout is on."""

@@ -66,8 +66,8 @@ class Signals:
                 await self._env.clock.sleep(PAUSE)
             done = Started()
             sent = await self._store.change(partial(self._deliver, execution, signal, done))
-            self._store.on_started(done)
-            self._store.on_made(done.parcels)
+            self._store.started(done)
+            self._store.made(done.parcels)
             if sent.verdict not in ("moving", "unknown"):
                 return sent
         raise Busy("The execution was on its way from one state to another whenever it was to be told.")

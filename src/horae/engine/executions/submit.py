@@ -1,6 +1,6 @@
 """Submit: requests for executions, resolved and committed together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from msgspec import Struct, structs
@@ -12,11 +12,11 @@ from horae.engine.base.sealed import Seals
 from horae.engine.batcher import Batcher
 from horae.engine.definitions.directory import Directory
 from horae.engine.executions.resolve import Resolver, Wanted, without
+from horae.engine.fleet.answers import Parcels
 from horae.engine.fleet.parking import ParkingLot
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
 from horae.errors import Busy, Conflict, HoraeError, KeyReused, NotFound, OverQuota
-from horae.features.tracing.engine.spans import Tracing
 from horae.model.base.buckets import Buckets
 from horae.model.base.event import Event
 from horae.model.executions.execution import Extra
@@ -31,6 +31,7 @@ from horae.model.executions.submission import (
     Submission,
     Submitted,
 )
+from horae.model.executions.tracer import Tracer
 from horae.model.fleet.protocol import Submit
 from horae.store.contract import Store
 from horae.store.executions.entering.repeats import TwinRequests
@@ -48,15 +49,25 @@ class _Pending(Struct, frozen=True):
 class Submitter:
     """Accepts executions: on disk before it answers, many requests in one transaction."""
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, settings: EngineSettings) -> None:
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        settings: EngineSettings,
+        quotas: Quotas,
+        seals: Seals,
+        counters: Counters,
+        parcels: Parcels,
+        lot: ParkingLot,
+        tracer: Tracer | None = None,
+    ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._settings = settings
-        self._resolver = Resolver(env, store, directory)
-        self.on_parcels: Callable[[Sequence[Parcel]], object] = lambda parcels: None  # told of what was written
-        self.lot: ParkingLot | None = None  # whose exchanges wait for what is submitted here
-        self.quotas: Quotas | None = None  # what bounds it
-        self.counters = Counters()
-        self.tracing: Tracing | None = None  # who tells of requests
+        self._quotas, self._counters, self._parcels, self._tracer = quotas, counters, parcels, tracer
+        self._lot = lot  # its exchanges wait for what is submitted here
+        self._resolver = Resolver(env, store, directory, seals)
         self._pending: dict[int, int] = {}  # requests that are under way, by namespace
         self._batcher: Batcher[_Pending, list[Receipt]] = Batcher(
             self._commit,
@@ -64,15 +75,6 @@ class Submitter:
             size=lambda pending: pending.size,
             most_size=settings.batch_bytes,
         )
-
-    @property
-    def seals(self) -> Seals | None:
-        """What seals params that are not stored as they are."""
-        return self._resolver.seals
-
-    @seals.setter
-    def seals(self, seals: Seals) -> None:
-        self._resolver.seals = seals
 
     async def submit(
         self,
@@ -98,6 +100,19 @@ class Submitter:
         accepted = iter(receipts)
         return [refused[i] if i in refused else next(accepted) for i in range(len(requests))]
 
+    async def submit_all(
+        self,
+        namespace: int,
+        requests: Sequence[Submit],
+        *,
+        origin: str,
+        caller: str = "",
+        extras: Sequence[Extra] | None = None,
+    ) -> list[Receipt]:
+        """Accept all of these executions or none."""
+        done = await self.submit(namespace, requests, origin=origin, caller=caller, extras=extras)
+        return [receipt for receipt in done if isinstance(receipt, Receipt)]
+
     async def submit_lot(
         self,
         namespace: int,
@@ -122,13 +137,13 @@ class Submitter:
 
     async def _accept(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
         """Resolve a request and have it committed; what was refused is noted, and left out."""
-        if self.tracing is not None and wanted.requests:
-            return await self._traced(self.tracing, wanted, refused)
+        if self._tracer is not None and wanted.requests:
+            return await self._traced(self._tracer, wanted, refused)
         return await self._admit(wanted, refused)
 
-    async def _traced(self, tracing: Tracing, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+    async def _traced(self, tracer: Tracer, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
         """The same as a span, which what is accepted follows from."""
-        one = tracing.submitting(wanted.requests)
+        one = tracer.submitting(wanted.requests)
         if one is None:
             return await self._admit(wanted, refused)
         header, state = one.context.header, one.context.state
@@ -143,7 +158,7 @@ class Submitter:
             raise
         finally:
             alone = [receipt.execution_id for receipt in receipts if receipt.count == 1]
-            tracing.submitted(one, wanted.requests[0].job[:128], wanted.count, alone, error)
+            tracer.submitted(one, wanted.requests[0].job[:128], wanted.count, alone, error)
 
     async def _admit(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
         namespace = wanted.namespace
@@ -167,20 +182,17 @@ class Submitter:
         return self._pending.get(namespace, 0) >= most * weight(namespace) / together
 
     async def _commit_soon(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
-        if self.quotas is not None:
-            self.quotas.keep_pace(wanted.namespace, wanted.count)
+        self._quotas.keep_pace(wanted.namespace, wanted.count)
         submission = await self._resolver.resolve(wanted, refused)
         if not submission.executions:
             return []
         size = sum(map(_bytes_of, submission.executions))
         pending = _Pending(without(wanted, refused or {}), submission, size)
-        if self.quotas is None:
-            return await self._batcher.do(pending)
         try:
             place = wanted.namespace, submission.executions[0].envelope.queue
-            return await self.quotas.patiently(place, wanted.count, lambda: self._batcher.do(pending))
+            return await self._quotas.patiently(place, wanted.count, lambda: self._batcher.do(pending))
         except OverQuota:
-            self.quotas.refused(wanted.namespace, wanted.count)
+            self._quotas.refused(wanted.namespace, wanted.count)
             raise
 
     @property
@@ -212,12 +224,11 @@ class Submitter:
     async def _store_all(self, submissions: Sequence[Submission]) -> Submitted:
         """Have them stored, and handed over to whoever waits for them; tell of the rest."""
         amounts = _amounts(submissions)
-        takers = self.lot.takers(amounts) if self.lot is not None and amounts else []
+        takers = self._lot.takers(amounts) if amounts else []
         done = await self._store.submit(submissions, takers, self._directory.paused)
-        self.on_parcels(done.parcels)
-        self.counters.submitted(done)
-        if self.lot is not None:
-            self.lot.handed_over(done.running)
+        self._parcels.keep(done.parcels)
+        self._counters.submitted(done)
+        self._lot.handed_over(done.running)
         self._tell(done)
         return done
 

@@ -8,14 +8,15 @@ import msgspec
 from msgspec import Raw
 
 from horae.engine.base import telling
+from horae.engine.base.presence import Presence
 from horae.engine.base.sealed import Seals
 from horae.engine.definitions.definitions import Definition, Version
 from horae.engine.definitions.directory import Directory
 from horae.engine.tenancy.secrets import NOTHING, Given, Secrets
 from horae.env import Env
-from horae.features.tracing.engine.spans import Tracing
 from horae.model.executions.parcel import Parcel, extras_of
 from horae.model.executions.slice import Running
+from horae.model.executions.tracer import Tracer
 from horae.model.fleet.protocol import ABSENT, Answer, Grant, Range, Request
 from horae.model.fleet.session import Session
 from horae.store.contract import Store
@@ -63,15 +64,27 @@ def _weight(parcel: Parcel) -> int:
 class Answers:
     """Builds answers for workers."""
 
-    def __init__(self, env: Env, store: Store, directory: Directory) -> None:
-        self._env, self._directory = env, directory
-        self.secrets: Secrets | None = None  # whoever has them opens them for workers
-        self.seals: Seals | None = None
-        self.tracing: Tracing | None = None  # who tells of what leaves the queue
-        self.verbose = False  # what is granted is logged
-        self.parcels = Parcels(store)
-        self.servers: list[str] = []
+    def __init__(
+        self,
+        env: Env,
+        directory: Directory,
+        parcels: Parcels,
+        secrets: Secrets,
+        seals: Seals,
+        presence: Presence,
+        tracer: Tracer | None,
+        *,
+        verbose: bool,
+    ) -> None:
+        self._env, self._directory, self.parcels = env, directory, parcels
+        self._secrets, self._seals, self._presence = secrets, seals, presence
+        self._tracer, self._verbose = tracer, verbose
         self._encoder = msgspec.json.Encoder()
+
+    @property
+    def servers(self) -> list[str]:
+        """Addresses of the servers that workers may use."""
+        return self._presence.addresses
 
     async def encode(
         self,
@@ -92,7 +105,7 @@ class Answers:
         keys = {(p.envelope.job, p.envelope.version) for p in parcels.values()}
         definitions = await self._directory.definitions.get(sorted(keys)) if keys else {}
         given = await self._given(session.namespace, definitions)
-        if self.verbose:
+        if self._verbose:
             telling.granted(slices, parcels, definitions)
         answer = Answer(
             slices=[self._grant(s, session.epoch, parcels[s.parcel], definitions) for s in slices],
@@ -102,7 +115,7 @@ class Answers:
             requests=list(requests),
             hand_back=list(hand_back),
             ignored=list(ignored),
-            servers=self.servers,
+            servers=self._presence.addresses,
             drain=drain,
             now=self._env.now(),
         )
@@ -118,16 +131,14 @@ class Answers:
     async def _given(self, namespace: int, definitions: Mapping[Version, Definition]) -> Given:
         """The secrets that granted jobs refer to; most refer to none."""
         wanted = {name for known in definitions.values() for name in known.secrets}
-        if not wanted or self.secrets is None:
-            return NOTHING
-        return await self.secrets.give(namespace, sorted(wanted))
+        return await self._secrets.give(namespace, sorted(wanted)) if wanted else NOTHING
 
     def _grant(self, s: Running, epoch: int, parcel: Parcel, definitions: Mapping[Version, Definition]) -> Grant:
         e = parcel.envelope
         items, problem = parcel.items.part(s.lo, s.hi), ""
         known = definitions.get((e.job, e.version))
-        if known is not None and known.sensitive and self.seals is not None:
-            items, problem = self.seals.granted(e.job, items)
+        if known is not None and known.sensitive:
+            items, problem = self._seals.granted(e.job, items)
         token = epoch << 32 | s.attempt
         return Grant(
             parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, version=e.version, attempt=s.attempt,
@@ -137,8 +148,8 @@ class Answers:
         )  # fmt: skip
 
     def _extras(self, parcel: Parcel, s: Running, job: str) -> Raw:
-        if self.tracing is not None:
-            return Raw(msgspec.json.encode(self.tracing.granted(s, parcel, job)))
+        if self._tracer is not None:
+            return Raw(msgspec.json.encode(self._tracer.granted(s, parcel, job)))
         if parcel.extras is None:
             return ABSENT
         return Raw(msgspec.json.encode(extras_of(parcel.extras, s.lo, s.hi)))

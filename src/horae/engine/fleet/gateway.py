@@ -17,6 +17,7 @@ from horae.engine.base.sealed import Seals
 from horae.engine.batcher import Batcher, all_fail
 from horae.engine.definitions.directory import Directory
 from horae.engine.executions.memory import Memory, not_held
+from horae.engine.executions.outcomes import Outcomes
 from horae.engine.executions.resolve import check_key
 from horae.engine.executions.submit import Submitter
 from horae.engine.fleet.answers import Answers
@@ -36,7 +37,6 @@ from horae.errors import (
     OverQuota,
     SessionEnded,
 )
-from horae.features.statistics.engine.statistics import Statistics
 from horae.model.base.buckets import Buckets
 from horae.model.base.ids import execution_id
 from horae.model.executions.slice import Running
@@ -71,18 +71,20 @@ class Gateway:
         store: Store,
         directory: Directory,
         hints: Hints,
-        submitter: Submitter,
         settings: EngineSettings,
-        statistics: Statistics,
+        outcomes: Outcomes,
+        seals: Seals,
+        submitter: Submitter,
+        sessions: KnownSessions,
+        lot: ParkingLot,
+        hand_backs: HandBacks,
+        answers: Answers,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._submitter, self._settings, self._statistics = submitter, settings, statistics
-        self.answers = Answers(env, store, directory)
-        self.sessions = KnownSessions(env, store, directory)
-        self.lot = ParkingLot(env, store, directory, hints, self.sessions.lanes_of, self.sessions.taste_of)
-        self.seals: Seals | None = None  # of results that are not stored as they are
-        self.hand_backs = HandBacks(env, store, directory, hints, self.sessions.lanes_of, self.sessions.taste_of)
-        self.memory = Memory(env, store, self.sessions)
+        self._submitter, self._settings, self._outcomes = submitter, settings, outcomes
+        self._seals = seals  # of results that are not stored as they are
+        self._sessions, self._lot, self._hand_backs, self._answers = sessions, lot, hand_backs, answers
+        self.memory = Memory(env, store, sessions)
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
         self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2, key=_session_of)
         self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
@@ -97,10 +99,10 @@ class Gateway:
         check_presence(presence)
         await self._refuse_too_many(key)
         session = await self._store.register(namespace, presence, key)
-        self._asked.difference_update(self.sessions.add(session))
+        self._asked.difference_update(self._sessions.add(session))
         return Registered(
             session_id=session.id, namespace=namespace_name, session_timeout=self._settings.session_timeout,
-            heartbeat=self._settings.heartbeat, servers=self.answers.servers, now=self._env.now(), epoch=session.epoch,
+            heartbeat=self._settings.heartbeat, servers=self._answers.servers, now=self._env.now(), epoch=session.epoch,
             log_limit=self._settings.log_limit,
         )  # fmt: skip
 
@@ -118,26 +120,25 @@ class Gateway:
         """Settle, claim, or wait for work; the encoded answer."""
         check_exchange(up)
         if up.outcomes:
-            self.lot.counters.reported.add(sum(outcome.hi - outcome.lo for outcome in up.outcomes))
-        if self.seals is not None:
-            up = self.seals.seal_results(await self._marked(up))
+            self._lot.counters.reported.add(sum(outcome.hi - outcome.lo for outcome in up.outcomes))
+        up = self._seals.seal_results(await self._marked(up))
         try:
-            known = await self.sessions.get(namespace, session)
+            known = await self._sessions.get(namespace, session)
         except NotFound:
-            self.lot.counters.refused(up.outcomes)
+            self._lot.counters.refused(up.outcomes)
             raise
-        patient = up.wait > 0 and not self.lot.closed and session not in self._asked
-        lanes = self.sessions.lanes(known)
+        patient = up.wait > 0 and not self._lot.closed and session not in self._asked
+        lanes = self._sessions.lanes(known)
         head = Head(
             session=session, exchange=up, lanes=lanes, taste=known.taste, patient=patient,
             pieces=pack_all(up.logs) if up.logs else (), most_log=self._most_log,
         )  # fmt: skip
         reply = await self._decide(head)
         if reply.ignored and not reply.known:  # a repetition brings again what its first sending settled
-            self.lot.counters.refused(reply.ignored)
+            self._lot.counters.refused(reply.ignored)
         match reply.decision:
             case "ended":
-                self.lot.counters.refused(up.outcomes)
+                self._lot.counters.refused(up.outcomes)
                 self._forget(session)
                 raise _ended()
             case "gap":
@@ -151,53 +152,45 @@ class Gateway:
                 return await self._park(known, head, reply)
         granted = await self._store.stamped(session, up.channel, up.n) if reply.known else reply.granted
         if up.free:
-            self.lot.make_room(session)
-        self.hand_backs.note(session, up, granted)
-        telling = not granted and not self.lot.has(session)  # one that waits is told when its wait ends
+            self._lot.make_room(session)
+        self._hand_backs.note(session, up, granted)
+        telling = not granted and not self._lot.has(session)  # one that waits is told when its wait ends
         return await self._encode(known, granted, reply.ignored, reply.draining, telling=telling)
 
     async def _marked(self, up: Exchange) -> Exchange:
         """The same, in which outcomes of sensitive jobs say that they are: not every worker tells."""
         plain = {outcome.parcel for outcome in up.outcomes if outcome.results and not outcome.sensitive}
-        if not plain or not self._directory.seals or not (found := await self.answers.sensitive(plain)):
+        if not plain or not self._directory.seals or not (found := await self._answers.sensitive(plain)):
             return up
         marked = [structs.replace(one, sensitive=True) if one.parcel in found else one for one in up.outcomes]
         return structs.replace(up, outcomes=marked)
 
     async def _decide(self, head: Head) -> Reply:
         """One that says nothing and finds nothing goes on waiting without a lock or a write."""
-        wants_in_vain = not self.lot.has_work(want_of(head, 1), head.lanes)
+        wants_in_vain = not self._lot.has_work(want_of(head, 1), head.lanes)
         return await (self._looks if wants_in_vain and is_quiet(head) else self._batcher).do(head)
 
     def _forget(self, session: UUID) -> None:
-        self.sessions.forget(session)
-        self.hand_backs.forget(session)
+        self._sessions.forget(session)
+        self._hand_backs.forget(session)
         self._asked.discard(session)
 
     async def _commit(self, heads: Sequence[Head]) -> Sequence[Reply]:
         """One transaction for the exchanges that met."""
         marks = self._directory.marks()
-        parked = self.lot.of({head.session for head in heads})
+        parked = self._lot.of({head.session for head in heads})
         room = sum(room_of(head.exchange) for head in heads) + capacity([one.want for one in parked])
         views = self._directory.views(room)
         done = await self._store.exchange(
             heads, views, self._directory.paused, self._directory.policies, arising=self._directory.arising,
             parked=parked,
         )  # fmt: skip
-        self.answers.parcels.keep(done.effects.made)  # steps that followed are most likely given out at once
-        self.lot.serve(done.claimed.running, {one.place for one in parked})
-        self.lot.committed()
-        left = self.lot.learn(done.claimed, marks)
-        self._statistics.add(done.effects)
+        self._answers.parcels.keep(done.effects.made)  # steps that followed are most likely given out at once
+        self._lot.serve(done.claimed.running, {one.place for one in parked})
+        self._lot.committed()
+        left = self._lot.learn(done.claimed, marks)
         self._directory.settled(done.effects)
-        events = self._statistics.events(done.effects)
-        self._hints.tell(
-            Hint(
-                lanes=left | done.effects.requeued,
-                wake_at=min(done.effects.wakes, default=None),
-                events=events,
-            )
-        )
+        self._outcomes.settled(done.effects, left | done.effects.requeued)
         return done.replies
 
     async def _park(self, known: Known, head: Head, reply: Reply) -> bytes:
@@ -206,10 +199,10 @@ class Gateway:
         wait = min(up.wait, self._settings.heartbeat) * self._share_of_wait(known)
         want = want_of(head, known.session.concurrency)
         until = self._env.clock.monotonic() + wait / 1_000_000
-        if len(self.lot) >= CROWD:
+        if len(self._lot) >= CROWD:
             until -= until % TOGETHER
         parked = Parked(want=want, until=until)
-        served = await self.lot.park(parked)
+        served = await self._lot.park(parked)
         if served.decision == "ended":
             self._forget(session)
             raise _ended()
@@ -218,7 +211,7 @@ class Gateway:
         granted = served.granted
         if served.decision == "taken":
             granted = await self._store.stamped(session, up.channel, up.n)
-        self.hand_backs.note(session, up, granted)
+        self._hand_backs.note(session, up, granted)
         draining = reply.draining or served.draining
         return await self._encode(known, granted, reply.ignored, draining, telling=not granted)
 
@@ -238,12 +231,12 @@ class Gateway:
         hand_back: list[Range] = []
         if telling or session in self._asked:
             self._asked.discard(session)
-            hand_back = await self.hand_backs.take(session)
+            hand_back = await self._hand_backs.take(session)
             requests = [
                 Request(parcel=parcel, item=item, attempt=attempt, kind=kind)  # type: ignore[arg-type]
                 for parcel, item, attempt, kind in await self._requests.get(session) or ()
             ]
-        answer = await self.answers.encode(
+        answer = await self._answers.encode(
             granted,
             known.session,
             requests=requests,
@@ -251,19 +244,19 @@ class Gateway:
             ignored=ignored,
             drain=draining,
         )
-        self.lot.counters.answered(granted, len(answer))
+        self._lot.counters.answered(granted, len(answer))
         return answer
 
     def _on_hint(self, hint: Hint) -> None:
         """Somebody asked something of a session: its parked exchanges are answered."""
         for session in hint.sessions:
-            if session in self.sessions:
+            if session in self._sessions:
                 self._asked.add(session)
-                self.lot.release(session)
+                self._lot.release(session)
 
     async def submit_children(self, namespace: int, session: UUID, body: ChildSubmit) -> list[Receipt]:
         """A running item submits others; a repeated call answers with the same executions."""
-        await self.sessions.get(namespace, session)
+        await self._sessions.get(namespace, session)
         await self._held(session, body.parcel, body.item, body.attempt)
         parent = execution_id(body.parcel, body.item)
         for request in body.submissions:
@@ -284,7 +277,7 @@ class Gateway:
 
     async def close(self, namespace: int, session: UUID) -> None:
         """A worker leaves."""
-        await self.sessions.get(namespace, session)
+        await self._sessions.get(namespace, session)
         self._forget(session)
         if await self._store.close_session(session):
             self._hints.tell(Hint(sessions=[session]))
@@ -296,7 +289,7 @@ class Gateway:
 
     async def stop(self) -> None:
         """Answer what is parked and finish what was begun."""
-        await self.lot.close()
+        await self._lot.close()
         for batcher in (self._batcher, self._looks):
             await batcher.close()
         await self.memory.stop()

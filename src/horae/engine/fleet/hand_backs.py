@@ -10,6 +10,7 @@ from uuid import UUID
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import Directory
+from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.admission.choice import Taste
@@ -36,7 +37,14 @@ class HandBacks:
     name = "hand-backs"
 
     def __init__(
-        self, env: Env, store: Store, directory: Directory, hints: Hints, lanes_of: LanesOf, taste_of: TasteOf
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        happenings: Happenings,
+        lanes_of: LanesOf,
+        taste_of: TasteOf,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._lanes_of, self._taste_of = lanes_of, taste_of
@@ -48,6 +56,7 @@ class HandBacks:
         self._held_of: dict[UUID, set[int]] = {}  # session -> queues that are held, of which all goes back
         self.alarm = Alarm()
         hints.listen(self._on_hint)
+        happenings.held.subscribe(self.name, self.hold)
 
     def note(self, session: UUID, up: Exchange, granted: Sequence[Running]) -> None:
         """A session was answered: what it had in advance it has begun, if it asked for idle slots."""

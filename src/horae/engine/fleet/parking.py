@@ -1,7 +1,7 @@
 """The parking lot: exchanges that wait for work, and the claims made for all of them together."""
 
 import asyncio
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import islice
 from math import inf
 from uuid import UUID
@@ -13,6 +13,7 @@ from horae.engine.base.counters import Counters
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import Directory
 from horae.engine.fleet.parked import Parked, Place, Places, Served
+from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.errors import HoraeError, StoreUnavailable
@@ -40,6 +41,8 @@ class ParkingLot:
         store: Store,
         directory: Directory,
         hints: Hints,
+        counters: Counters,
+        happenings: Happenings,
         lanes_of: LanesOf,
         taste_of: TasteOf = lambda session: None,
     ) -> None:
@@ -51,8 +54,7 @@ class ParkingLot:
         self._looks_at = inf  # when `step` comes next, unless rung
         self._commits = 0  # of exchanges, which hold their sessions meanwhile
         self._passed_over = False
-        self.counters = Counters()
-        self.on_freed: Callable[[Collection[UUID]], object] = lambda parcels: None  # told whose keys may have room
+        self.counters, self._happenings = counters, happenings
         self.closed = False
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -262,7 +264,7 @@ class ParkingLot:
         left = self._directory.claimed(claimed.lanes, marks)
         self._hints.tell(Hint(wake_at=claimed.wake_at))
         if claimed.freed:
-            self.on_freed(claimed.freed)
+            self._happenings.freed(claimed.freed)
         if claimed.full:
             self._directory.shut(claimed.full, marks)
         return {lane: low for lane, low in left.items() if lane not in claimed.suspects and lane not in claimed.full}

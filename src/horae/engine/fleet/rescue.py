@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
+from horae.engine.executions.outcomes import Outcomes
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
-from horae.features.statistics.engine.statistics import Statistics
 from horae.model.base.event import Event
 from horae.store.contract import Store
 
@@ -38,10 +38,10 @@ class Rescuer:
         store: Store,
         hints: Hints,
         settings: EngineSettings,
-        statistics: Statistics,
+        outcomes: Outcomes,
         clock: ClockWatch,
     ) -> None:
-        self._env, self._store, self._hints, self._statistics = env, store, hints, statistics
+        self._env, self._store, self._hints, self._outcomes = env, store, hints, outcomes
         self._timeout = settings.session_timeout / SECOND
         self._batch, self._clock = settings.rescue_batch, clock
         self._watched: dict[UUID, _Watch] = {}
@@ -93,10 +93,8 @@ class Rescuer:
             effects = await self._store.rescue(id, self._batch, charge=charge)
             if effects is None:
                 return
-            self._statistics.add(effects)
+            self._outcomes.settled(effects)
             moved = sum(m.hi - m.lo for m in effects.moved) + sum(e.hi - e.lo for e in effects.ended)
             self.rescued += moved
-            wake_at = min(effects.wakes, default=None)
-            self._hints.tell(Hint(lanes=effects.requeued, wake_at=wake_at, events=self._statistics.events(effects)))
             if not moved:
                 return

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from msgspec import Struct, structs
 
+from horae.engine.executions.outcomes import Outcomes
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
 from horae.errors import Conflict, NotFound
@@ -73,12 +74,12 @@ class Workers:
         env: Env,
         store: Store,
         settings: EngineSettings,
+        outcomes: Outcomes,
         *,
-        on_request: Callable[[UUID], None],
         costs: Callable[[], Mapping[int, Cost]] = dict,
     ) -> None:
         """`costs` are those of executions in lanes where they take more than a slot."""
-        self._env, self._store, self._on_request, self._costs = env, store, on_request, costs
+        self._env, self._store, self._outcomes, self._costs = env, store, outcomes, costs
         self._late_after = settings.heartbeat * 3 // 2
 
     async def list(self, namespace: int) -> Sequence[Worker]:
@@ -135,7 +136,7 @@ class Workers:
         session = await self._find(namespace, ref)
         if not await self._store.ask_drain(session.id) and session.state != "draining":
             raise Conflict(f'Worker "{session.worker}" is {session.state}.', "There is nothing left to drain.")
-        self._on_request(session.id)
+        self._outcomes.asked(session.id)
         return (await self._shown([await self._store.session(session.id) or session]))[0]
 
     async def _sessions(self, namespace: int) -> Sequence[Brief]:

@@ -83,7 +83,7 @@ class Checked(Struct):
     recalled: float  # until then, when the store is away
 
 
-class Sessions(Protocol):
+class UserSessions(Protocol):
     """Whose cookies are people's own."""
 
     async def check(self, text: str) -> Principal | None: ...
@@ -96,9 +96,8 @@ class Sessions(Protocol):
 class Keys:
     """Makes, checks and revokes keys; signs browsers in and out."""
 
-    def __init__(self, env: Env, store: Store) -> None:
-        self._env, self._store = env, store
-        self.people: Sessions | None = None
+    def __init__(self, env: Env, store: Store, users: UserSessions | None = None) -> None:
+        self._env, self._store, self.users = env, store, users
         self._known: dict[Credential, Checked] = {}
         self._elsewhere: dict[tuple[str, str], tuple[Principal, float]] = {}  # by key's id and namespace's name
 
@@ -239,8 +238,8 @@ class Keys:
 
     async def check_cookie(self, text: str) -> Principal | None:
         """Who signed in with this cookie; None when nobody is."""
-        if self.people is not None and text.startswith(PERSONAL):
-            return await self.people.check(text)
+        if self.users is not None and text.startswith(PERSONAL):
+            return await self.users.check(text)
         digest = digest_of(text)
         known = self._remembered(("cookie", digest))
         if known is not None:
@@ -281,8 +280,8 @@ class Keys:
         """The same, in the namespace of a name: for who may use several. Others do not learn which there are."""
         if name == who.namespace_name:
             return who
-        if self.people is not None and who.kind == "user":
-            return await self.people.in_namespace(who, name)
+        if self.users is not None and who.kind == "user":
+            return await self.users.in_namespace(who, name)
         known = self._elsewhere.get((who.key, name)) if who.may("installation") else None
         if known is not None and known[1] > self._env.clock.monotonic():
             return replace(known[0], csrf=who.csrf)
@@ -332,8 +331,8 @@ class Keys:
 
     async def sign_out(self, cookie: str) -> None:
         """End a browser's cookie."""
-        if self.people is not None and cookie.startswith(PERSONAL):
-            return await self.people.sign_out(cookie)
+        if self.users is not None and cookie.startswith(PERSONAL):
+            return await self.users.sign_out(cookie)
         digest, now = digest_of(cookie), self._env.now()
         self._known.pop(("cookie", digest), None)
         return await self._store.write(lambda: keys.sign_out(digest, now))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from uuid import UUID
 
+from horae.engine.executions.outcomes import Outcomes
 from horae.env import Instant
 from horae.model.base.ids import first_id_at, index_of, parcel_of
 from horae.store.contract import Store
@@ -17,11 +18,8 @@ WHY = "the namespace is being erased"
 class NamespaceEnds:
     """Cancels what waits and is queued, and asks workers to stop what runs."""
 
-    def __init__(
-        self, store: Store, on_asked: Callable[[UUID], object] = lambda session: None
-    ) -> None:  # fmt: skip
-        """`on_asked` is called with sessions that were asked to stop something."""
-        self._store, self._on_asked = store, on_asked
+    def __init__(self, store: Store, outcomes: Outcomes) -> None:
+        self._store, self._outcomes = store, outcomes
 
     async def live(self, namespace: int, before: Instant) -> int:
         """How many executions of before an instant have not ended."""
@@ -45,12 +43,12 @@ class NamespaceEnds:
             await self._store.change(
                 lambda now: namespace_end.ask_session(session, namespace, low, WHY, now)  # noqa: B023
             )
-            self._on_asked(session)
+            self._outcomes.asked(session)
 
     async def _some(self, shelf: str, namespace: int, after: tuple[UUID, int], low: UUID) -> Batch:
         done, new_id = Started(), self._store.env.new_id
         batch = await self._store.change(
             lambda now: namespace_end.cancel_pending(shelf, namespace, new_id, after, low, BATCH, WHY, now, done)
         )
-        self._store.on_started(done)
+        self._store.started(done)
         return batch

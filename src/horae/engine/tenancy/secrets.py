@@ -1,6 +1,6 @@
 """Secrets of namespaces: set, listed, removed and sealed anew. Values go to workers with grants, and nowhere else."""
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -18,7 +18,7 @@ from horae.model.base.redaction import LEAST
 from horae.model.base.view import Page
 from horae.model.definitions.job import Spec
 from horae.model.tenancy.secret_refs import MOST_VALUE, check_secret_name, is_stored
-from horae.model.tenancy.secret_view import RotationView, SecretView
+from horae.model.tenancy.secret_view import SecretView
 from horae.store.contract import Store
 from horae.store.tenancy import secrets
 from horae.store.tenancy.secrets import Sealed
@@ -29,9 +29,6 @@ MOST_LOOKED = 1000  # values that a check opens
 MOST_NAMED = 20  # jobs that a refusal names
 MOST_KNOWN = 1000  # names among which a near one is looked for
 log = structlog.get_logger("horae.engine")
-
-
-Reseal = Callable[[], Awaitable[tuple[int, int]]]  # how many were sealed anew, and how many need not be
 
 
 class Given(Struct, frozen=True):
@@ -50,7 +47,6 @@ class Secrets:
     def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
         self._env, self._store, self._sealer = env, store, sealer
         self._opened: dict[tuple[int, str], tuple[float, str]] = {}
-        self.reseal_others: list[Reseal] = []
 
     async def put(self, namespace: int, name: str, value: str) -> tuple[SecretView, bool]:
         """Give a secret a value; whether it is new. Raises BadInput, MasterKeyMissing."""
@@ -91,12 +87,9 @@ class Secrets:
         if not removed:
             raise await _none(self._store, namespace, name)
 
-    async def rotate(self) -> RotationView:
-        """Seal every secret of all namespaces with the first master key. Raises MasterKeyMissing at a lost one."""
+    async def reseal(self) -> tuple[int, int]:
+        """Seal every secret of all namespaces with the first master key: how many were, and how many need not be."""
         resealed = current = 0
-        for reseal in self.reseal_others:
-            done, need_not = await reseal()
-            resealed, current = resealed + done, current + need_not
         at = (0, "")
         while rows := await self._store.read(lambda at=at: secrets.all_after(*at)):  # type: ignore[misc]
             for namespace, name, sealed in rows:
@@ -104,9 +97,8 @@ class Secrets:
                 if self._sealer.is_current(sealed):
                     current += 1
                 else:
-                    resealed += await self._reseal(namespace, name, sealed)
-        log.info("secrets were sealed anew", resealed=resealed, current=current)
-        return RotationView(resealed=resealed, current=current)
+                    resealed += await self._seal_anew(namespace, name, sealed)
+        return resealed, current
 
     async def look(self) -> tuple[int, int]:
         """How many secrets open with the master keys there are, and how many do not; of very many only the first."""
@@ -121,7 +113,7 @@ class Secrets:
                     opened += 1
         return opened, looked - opened
 
-    async def _reseal(self, namespace: int, name: str, sealed: bytes) -> bool:
+    async def _seal_anew(self, namespace: int, name: str, sealed: bytes) -> bool:
         """One that was set meanwhile is sealed with the key of whoever set it; if that is an old one, rotate again."""
         try:
             anew = self._sealer.reseal(sealed, _place(namespace, name))

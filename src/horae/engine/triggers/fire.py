@@ -1,7 +1,7 @@
 """Fire: due triggers become executions, each nominal fire once, whichever server comes first."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import structlog
 
@@ -11,11 +11,11 @@ from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import Directory
 from horae.engine.executions.promote import OTHERS, SAFETY, is_held, until
 from horae.engine.executions.submit import created
+from horae.engine.happenings import FiredParcels, Happenings
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
 from horae.model.base.event import Event
-from horae.model.executions.parcel import Parcel
 from horae.store.contract import Store
 from horae.store.triggers import streaks
 from horae.store.triggers.due import FIRST, Mark, Trouble
@@ -55,6 +55,8 @@ class Scheduler:
         hints: Hints,
         settings: EngineSettings,
         clock: ClockWatch,
+        counters: Counters,
+        happenings: Happenings,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._clock = clock
@@ -65,10 +67,8 @@ class Scheduler:
         self._scan_at = 0.0
         self._behind = False
         self.fired = 0
-        self.counters = Counters()
+        self._counters, self._happenings = counters, happenings
         self.alarm = Alarm()
-        self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
-        self.on_fired: Callable[[Sequence[Parcel], Instant], object] = lambda parcels, now: None
         hints.listen(self._on_hint)
 
     def _on_hint(self, hint: Hint) -> None:
@@ -128,8 +128,8 @@ class Scheduler:
     def _tell(self, done: Fired) -> None:
         now = self._env.now()
         self.fired += sum(len(parcel) for parcel in done.parcels)
-        self.counters.fired(((parcel.envelope.due_at, len(parcel)) for parcel in done.parcels), now)
-        self.on_fired(done.parcels, now)
+        self._counters.fired(((parcel.envelope.due_at, len(parcel)) for parcel in done.parcels), now)
+        self._happenings.fired(FiredParcels(done.parcels, now))
         for trouble in done.troubles:
             log.error(
                 "trigger cannot be decided", trigger=str(trouble.trigger), job=str(trouble.job), error=trouble.reason
@@ -137,7 +137,7 @@ class Scheduler:
         events = [created(parcel, now) for parcel in done.parcels[:20]]
         self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
         if done.blocked:
-            self.on_blocked()
+            self._happenings.blocked(None)
 
     async def _pause_costly(self, troubles: Sequence[Trouble]) -> None:
         """Pause jobs whose own expressions take too much work: each fire would take it again."""

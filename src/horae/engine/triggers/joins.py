@@ -2,11 +2,11 @@
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
+from horae.engine.executions.outcomes import Outcomes
 from horae.engine.executions.promote import OTHERS, SAFETY, is_held, until
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
-from horae.features.statistics.engine.statistics import Statistics
 from horae.store.contract import Store
 
 
@@ -21,11 +21,11 @@ class Joiner:
         store: Store,
         hints: Hints,
         settings: EngineSettings,
-        statistics: Statistics,
+        outcomes: Outcomes,
         clock: ClockWatch,
     ) -> None:
         self._env, self._store, self._hints = env, store, hints
-        self._batch, self._statistics, self._clock = settings.promote_batch, statistics, clock
+        self._batch, self._outcomes, self._clock = settings.promote_batch, outcomes, clock
         self._next: Instant | None = None
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -42,10 +42,7 @@ class Joiner:
         asked_at = self._env.now()
         met, effects = await self._store.look_at_joins(self._batch)
         if met:
-            self._statistics.add(effects)
-            wake_at = min(effects.wakes, default=None)
-            events = self._statistics.events(effects)
-            self._hints.tell(Hint(lanes=effects.requeued, wake_at=wake_at, events=events))
+            self._outcomes.settled(effects)
         if met == self._batch:
             return 0.0
         self._next = await self._store.next_join()

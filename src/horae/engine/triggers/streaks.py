@@ -1,18 +1,21 @@
 """`pauseAfter`: a job that fails again and again stops firing, until somebody has looked at it."""
 
+from collections.abc import Collection
 from uuid import UUID
 
 import structlog
 
 from horae.engine.base.hints import Hint, Hints
+from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
-from horae.features.statistics.engine.statistics import MINUTE, Statistics
 from horae.model.base.event import Event
 from horae.store.contract import Store
+from horae.store.executions.leaving.effects import Effects
 from horae.store.triggers import streaks
 
 LOOK = 30.0  # seconds between looks at jobs that failed while nobody was there to see it
+MINUTE = 60_000_000
 BACK = 3  # minutes that such a look goes back
 log = structlog.get_logger("horae.engine")
 
@@ -22,16 +25,26 @@ class Streaks:
 
     name = "streaks"
 
-    def __init__(self, env: Env, store: Store, hints: Hints, statistics: Statistics) -> None:
-        self._env, self._store, self._hints, self._statistics = env, store, hints, statistics
+    def __init__(self, env: Env, store: Store, hints: Hints, happenings: Happenings) -> None:
+        self._env, self._store, self._hints = env, store, hints
+        self._failed: set[UUID] = set()  # jobs of which something failed since the last look
         self._look_at = 0.0
         self.paused = 0
         self.alarm = Alarm()
-        statistics.on_failed = self.alarm.ring
+        happenings.settled.subscribe(self.name, self._settled)
+        happenings.failed.subscribe(self.name, self._note)
+
+    def _settled(self, effects: Effects) -> None:
+        self._note({ended.job for ended in effects.ended if ended.state == "failed"})
+
+    def _note(self, failed: Collection[UUID]) -> None:
+        if failed:
+            self._failed.update(failed)
+            self.alarm.ring()
 
     async def step(self) -> Wait:
         """Look at each of them once."""
-        failed = self._statistics.take_failed()
+        failed, self._failed = self._failed, set()
         if self._env.clock.monotonic() >= self._look_at:
             since = self._env.now() // MINUTE - BACK
             failed |= await self._store.read(lambda: streaks.failed_lately(since))

@@ -1,11 +1,12 @@
 """Turns: what waits for the execution before it begins when that has ended."""
 
-from collections.abc import Callable
 from uuid import UUID
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import Directory
+from horae.engine.executions.outcomes import Outcomes
 from horae.engine.executions.promote import SAFETY
+from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.base.ids import index_of, parcel_of
@@ -31,17 +32,17 @@ class Turns:
         store: Store,
         directory: Directory,
         hints: Hints,
-        on_asked: Callable[[UUID], object] = lambda session: None,
-        on_cancelled: Callable[[UUID, int], object] = lambda job, count: None,
+        outcomes: Outcomes,
+        happenings: Happenings,
     ) -> None:
-        """`on_asked` is told of sessions that were asked to stop something, `on_cancelled` of what ended at once."""
-        self._on_asked, self._on_cancelled = on_asked, on_cancelled
+        self._outcomes = outcomes
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._jobs: set[UUID] = set()
         self._asked: dict[str, UUID] = {}  # by key, the holder that was asked to stop
         self._forget_at, self._forgotten = 0.0, ""
         self.alarm = Alarm()
         hints.listen(self._on_hint)
+        happenings.blocked.subscribe(self.name, lambda _: self.alarm.ring())
 
     def _on_hint(self, hint: Hint) -> None:
         if any(event.job in self._jobs and event.state in FINAL for event in hint.events):
@@ -81,7 +82,7 @@ class Turns:
     async def _cancel(self, holder: UUID, job: UUID) -> None:
         verdict, session = await self._store.cancel(parcel_of(holder), index_of(holder), CANCELLED)
         if session is not None:
-            self._on_asked(session)
+            self._outcomes.asked(session)
         if verdict == "cancelled":
-            self._on_cancelled(job, 1)
+            self._outcomes.cancelled(job)
             self.alarm.ring()

@@ -45,8 +45,8 @@ class Graphs:
         move = flow_pause.pause if pause else flow_pause.resume
         if not await self._store.change(lambda now: move(execution.id, self._env.new_id, now, done)):
             raise _no_workflow(execution.id, execution.state in FINAL)
-        self._store.on_started(done)
-        self._store.on_made(done.parcels)
+        self._store.started(done)
+        self._store.made(done.parcels)
         return await self._executions.get(namespace, execution.id)
 
 

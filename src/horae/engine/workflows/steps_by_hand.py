@@ -83,8 +83,8 @@ class StepsByHand:
         done = Started()
         told = await self._store.change(lambda now: move(now, done))
         _refuse(execution, told)
-        self._store.on_started(done)
-        self._store.on_made(done.parcels)
+        self._store.started(done)
+        self._store.made(done.parcels)
 
 
 def _refuse(execution: UUID, told: Told) -> None:

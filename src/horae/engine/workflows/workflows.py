@@ -3,7 +3,7 @@
 Steps follow one another in the transactions that end them; these two services do what no such transaction does.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -12,14 +12,16 @@ import structlog
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import Directory
+from horae.engine.executions.outcomes import Outcomes
 from horae.engine.executions.promote import SAFETY, until
+from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
 from horae.errors import Busy, HoraeError
-from horae.features.tracing.engine.spans import Tracing
 from horae.model.admission.choice import LaneView
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.slice import Running
+from horae.model.executions.tracer import Tracer
 from horae.store.contract import Store
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows import begin as flow_begin
@@ -47,15 +49,14 @@ class Opener:
         store: Store,
         directory: Directory,
         hints: Hints,
-        on_freed: Callable[[Iterable[UUID]], object] = lambda parcels: None,
+        happenings: Happenings,
+        tracer: Tracer | None = None,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._on_freed = on_freed
+        self._happenings, self._tracer = happenings, tracer
         self._known = -1  # the directory's version in which the lanes were looked for
         self._lanes: frozenset[int] = frozenset()
         self.opened = 0
-        self.tracing: Tracing | None = None  # who tells of what leaves the queue
-        self.on_opened: Callable[[], object] = lambda: None  # told when workflows have left the queue
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -89,7 +90,7 @@ class Opener:
     async def _open(self, views: Sequence[LaneView], most: int) -> bool:
         """Begin a batch of these lanes; whether there may be more."""
         marks, paused = self._directory.marks(), self._directory.paused
-        new_id, within = self._env.new_id, None if self.tracing is None else self.tracing.within
+        new_id, within = self._env.new_id, None if self._tracer is None else self._tracer.within
         opened = await self._store.change(lambda now: flow_begin.open_some(views, most, paused, new_id, now, within))
         self.opened += len(opened.executions)
         if opened.begun:
@@ -105,24 +106,24 @@ class Opener:
         if claimed.full:
             self._directory.shut(claimed.full, marks)
         if claimed.freed:
-            self._on_freed(claimed.freed)
+            self._happenings.freed(claimed.freed)
         self._hints.tell(Hint(wake_at=claimed.wake_at))
         if opened.executions:
-            self.on_opened()
-        self._store.on_started(opened.started)
-        self._store.on_made(opened.started.parcels)
+            self._happenings.opened(None)
+        self._store.started(opened.started)
+        self._store.made(opened.started.parcels)
         return bool(claimed.running or left.keys() - claimed.full.keys())
 
     async def _trace(self, begun: Sequence[flow_begin.Begun]) -> None:
         """Tell of workflows that left the queue."""
-        assert self.tracing is not None
+        assert self._tracer is not None
         known = await self._directory.definitions.get(sorted({one.version for one in begun}))
         for one in begun:
             job = known[one.version].name if one.version in known else ""
             first = one.slice.attempt == 1
-            context = self.tracing.context(one.extra, one.execution, job, one.made, first=first)
+            context = self._tracer.context(one.extra, one.execution, job, one.made, first=first)
             attempt, slice = one.slice.attempt, one.slice
-            self.tracing.waited(context, one.execution, attempt, job, slice.queued_at, slice.granted_at)
+            self._tracer.waited(context, one.execution, attempt, job, slice.queued_at, slice.granted_at)
 
 
 class Flows:
@@ -136,15 +137,16 @@ class Flows:
         store: Store,
         hints: Hints,
         clock: ClockWatch,
-        on_asked: Callable[[UUID], object] = lambda session: None,
-        on_cancelled: OnCancelled = lambda job, count: None,
+        outcomes: Outcomes,
+        happenings: Happenings,
     ) -> None:
         self._env, self._store, self._clock = env, store, clock
-        self._on_asked, self._on_cancelled = on_asked, on_cancelled
+        self._outcomes = outcomes
         self._next: Instant | None = None
         self._idle = True  # no workflow is under way, as far as this server knows
         self.alarm = Alarm()
         hints.listen(self._on_hint)
+        happenings.opened.subscribe(self.name, lambda _: self.wake())
 
     def wake(self) -> None:
         """There are workflows, and some of them may be to begin."""
@@ -200,8 +202,8 @@ class Flows:
         return flow_due.Looked()
 
     def _tell(self, started: Started) -> None:
-        self._store.on_started(started)
-        self._store.on_made(started.parcels)
+        self._store.started(started)
+        self._store.made(started.parcels)
 
     async def _stop(self, execution: UUID) -> bool:
         """Cancel what a workflow's steps run; false when some of it could not be caught, and is looked for again."""
@@ -224,9 +226,9 @@ class Flows:
     async def _cancel(self, child: UUID, job: UUID | None, reason: str) -> None:
         verdict, session = await self._store.cancel(parcel_of(child), index_of(child), reason)
         if session is not None:
-            self._on_asked(session)
+            self._outcomes.asked(session)
         if verdict == "cancelled" and job is not None:
-            self._on_cancelled(job, 1)
+            self._outcomes.cancelled(job)
 
     async def _cancel_parcels(self, what: ToStop, parcels: list[UUID]) -> bool:
         """The children of a step that fans out: those that wait by their parcels, those that run by their sessions."""
@@ -234,12 +236,12 @@ class Flows:
             done = Started()
             move = partial(flow_cancel.cancel_pending, shelf, parcels, what.reason, self._env.new_id)
             for job, count in (await self._store.change(lambda now: move(now, done))).items():  # noqa: B023
-                self._on_cancelled(job, count)
+                self._outcomes.cancelled(job, count)
             self._tell(done)
         for child in await self._store.read(lambda: flow_cancel.flows_in(parcels)):
             await self._cancel(child, None, what.reason)
         for session in await self._store.read(lambda: flow_cancel.sessions_of(parcels)):
             asking = partial(flow_cancel.ask_session, session, parcels, what.reason)
             if await self._store.change(asking):
-                self._on_asked(session)
+                self._outcomes.asked(session)
         return not await self._store.read(lambda: flow_cancel.left_of(parcels))

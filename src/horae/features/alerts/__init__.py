@@ -2,3 +2,12 @@
 
 Rules are checked by a service; what they find becomes an alert with notices, delivered by mail, webhook or chat.
 """
+
+from horae.feature import Feature
+
+FEATURE = Feature(
+    name="alerts",
+    about="Rules that watch jobs, queues and workers, and channels that notify people.",
+    part="horae.features.alerts.part:AlertsPart",
+    sealed="horae.features.alerts.engine.channels:AlertChannels",
+)

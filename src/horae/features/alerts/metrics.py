@@ -6,6 +6,7 @@ from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from horae.engine.node import Node
+from horae.features.alerts.part import AlertsPart
 from horae.server.metrics.families import by, counter
 
 
@@ -16,7 +17,7 @@ class Alerts(Collector):
         self._node = node
 
     def collect(self) -> Iterator[Metric]:
-        watch, delivery = self._node.alerts.watch, self._node.alerts.delivery
+        watch, delivery = self._node.part(AlertsPart).watch, self._node.part(AlertsPart).delivery
         changes = {"firing": watch.fired, "recovered": watch.recovered}
         told = "Changes of alerts that this server found, by what they changed to: firing or recovered."
         yield counter("alert_changes", told, by(changes), ["state"])

@@ -7,6 +7,7 @@ from msgspec import Meta, field
 from horae.errors import Conflict, MasterKeyMissing, NotFound, Stale
 from horae.features.alerts.model.rule import AlertState, ChannelKind, Kind, Severity
 from horae.features.alerts.model.view import AcknowledgedView, AlertView, ChannelView, RuleView, TestView
+from horae.features.alerts.part import AlertsPart
 from horae.model.base.view import Page
 from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import Call
@@ -91,7 +92,7 @@ class AlertList(Paged, frozen=True, kw_only=True):
 @get(f"{API}/alerts", "alerts.list", Page[AlertView], access=VIEW, scope=closed, refuses=(NotFound,))
 async def list_alerts(call: Call, query: AlertList) -> Reply:
     """List alerts, newest first, each with how its notices fare."""
-    page = await call.node.alerts.list(
+    page = await call.node.part(AlertsPart).alerts.list(
         call.namespace, state=query.state, rule=query.rule, job=query.job, limit=query.limit, cursor=query.cursor
     )
     return ok(page)
@@ -100,7 +101,7 @@ async def list_alerts(call: Call, query: AlertList) -> Reply:
 @get(f"{API}/alerts/{{id}}", "alerts.get", AlertView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_alert(call: Call) -> Reply:
     """Read an alert."""
-    return ok(await call.node.alerts.get(call.namespace, call.id()))
+    return ok(await call.node.part(AlertsPart).alerts.get(call.namespace, call.id()))
 
 
 @post(
@@ -109,7 +110,7 @@ async def get_alert(call: Call) -> Reply:
 )  # fmt: skip
 async def acknowledge(call: Call) -> Reply:
     """Say that somebody looks after an alert: nobody is reminded of it any more."""
-    return ok(await call.node.alerts.acknowledge(call.namespace, call.id(), call.caller))
+    return ok(await call.node.part(AlertsPart).alerts.acknowledge(call.namespace, call.id(), call.caller))
 
 
 def _rule(view: RuleView, status: int = 200) -> Reply:
@@ -123,19 +124,19 @@ def _rule(view: RuleView, status: int = 200) -> Reply:
 )  # fmt: skip
 async def create_rule(call: Call, body: dict[str, Any]) -> Reply:
     """Create an alert rule."""
-    return _rule(await call.node.alerts.rules.create(call.namespace, body), 201)
+    return _rule(await call.node.part(AlertsPart).rules.create(call.namespace, body), 201)
 
 
 @get(f"{API}/alert-rules", "alert-rules.list", Page[RuleView], access=VIEW, scope=closed)
 async def list_rules(call: Call, query: Paged) -> Reply:
     """List alert rules by name."""
-    return ok(await call.node.alerts.rules.list(call.namespace, limit=query.limit, cursor=query.cursor))
+    return ok(await call.node.part(AlertsPart).rules.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
 @get(f"{API}/alert-rules/{{name}}", "alert-rules.get", RuleView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_rule(call: Call) -> Reply:
     """Read an alert rule."""
-    return _rule(await call.node.alerts.rules.get(call.namespace, call.path("name")))
+    return _rule(await call.node.part(AlertsPart).rules.get(call.namespace, call.path("name")))
 
 
 @put(
@@ -144,7 +145,9 @@ async def get_rule(call: Call) -> Reply:
 )  # fmt: skip
 async def put_rule(call: Call, body: dict[str, Any]) -> Reply:
     """Create an alert rule, or give it a whole new definition."""
-    view, is_new = await call.node.alerts.rules.put(call.namespace, call.path("name"), body, if_match=call.if_match())
+    view, is_new = await call.node.part(AlertsPart).rules.put(
+        call.namespace, call.path("name"), body, if_match=call.if_match()
+    )
     return _rule(view, 201 if is_new else 200)
 
 
@@ -153,7 +156,7 @@ async def put_rule(call: Call, body: dict[str, Any]) -> Reply:
 )
 async def delete_rule(call: Call) -> Reply:
     """Delete an alert rule; its alerts are over, and nobody is told."""
-    await call.node.alerts.rules.delete(call.namespace, call.path("name"))
+    await call.node.part(AlertsPart).rules.delete(call.namespace, call.path("name"))
     return nothing()
 
 
@@ -163,7 +166,7 @@ async def delete_rule(call: Call) -> Reply:
 )  # fmt: skip
 async def pause_rule(call: Call) -> Reply:
     """Pause an alert rule; its alerts are over, and nobody is told."""
-    return _rule(await call.node.alerts.rules.set_state(call.namespace, call.path("name"), "paused"))
+    return _rule(await call.node.part(AlertsPart).rules.set_state(call.namespace, call.path("name"), "paused"))
 
 
 @post(
@@ -172,7 +175,7 @@ async def pause_rule(call: Call) -> Reply:
 )  # fmt: skip
 async def resume_rule(call: Call) -> Reply:
     """Resume an alert rule."""
-    return _rule(await call.node.alerts.rules.set_state(call.namespace, call.path("name"), "active"))
+    return _rule(await call.node.part(AlertsPart).rules.set_state(call.namespace, call.path("name"), "active"))
 
 
 @post(
@@ -181,7 +184,7 @@ async def resume_rule(call: Call) -> Reply:
 )  # fmt: skip
 async def acknowledge_rule(call: Call) -> Reply:
     """Say that somebody looks after all alerts of a rule that go on: nobody is reminded of them any more."""
-    return ok(await call.node.alerts.acknowledge_rule(call.namespace, call.path("name"), call.caller))
+    return ok(await call.node.part(AlertsPart).alerts.acknowledge_rule(call.namespace, call.path("name"), call.caller))
 
 
 @post(
@@ -190,7 +193,7 @@ async def acknowledge_rule(call: Call) -> Reply:
 )  # fmt: skip
 async def test_rule(call: Call) -> Reply:
     """Tell all channels of a rule that this is a test, once, and answer what became of it."""
-    return ok(await call.node.alerts.test_rule(call.namespace, call.path("name")))
+    return ok(await call.node.part(AlertsPart).alerts.test_rule(call.namespace, call.path("name")))
 
 
 def _channel(view: ChannelView, status: int = 200) -> Reply:
@@ -205,13 +208,13 @@ def _channel(view: ChannelView, status: int = 200) -> Reply:
 )  # fmt: skip
 async def create_channel(call: Call, body: dict[str, Any]) -> Reply:
     """Create a channel that alerts are told to. The secret of a webhook, if one was made, is shown this once."""
-    return _channel(await call.node.alerts.channels.create(call.namespace, body), 201)
+    return _channel(await call.node.part(AlertsPart).channels.create(call.namespace, body), 201)
 
 
 @get(f"{API}/alert-channels", "alert-channels.list", Page[ChannelView], access=VIEW, scope=closed)
 async def list_channels(call: Call, query: Paged) -> Reply:
     """List channels by name, without what is secret of them."""
-    return ok(await call.node.alerts.channels.list(call.namespace, limit=query.limit, cursor=query.cursor))
+    return ok(await call.node.part(AlertsPart).channels.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
 @get(
@@ -219,7 +222,7 @@ async def list_channels(call: Call, query: Paged) -> Reply:
 )
 async def get_channel(call: Call) -> Reply:
     """Read a channel, without what is secret of it."""
-    return _channel(await call.node.alerts.channels.get(call.namespace, call.path("name")))
+    return _channel(await call.node.part(AlertsPart).channels.get(call.namespace, call.path("name")))
 
 
 @put(
@@ -229,7 +232,7 @@ async def get_channel(call: Call) -> Reply:
 )  # fmt: skip
 async def put_channel(call: Call, body: dict[str, Any]) -> Reply:
     """Create a channel, or give it a whole new definition; what is secret and left out stays as it was."""
-    view, is_new = await call.node.alerts.channels.put(
+    view, is_new = await call.node.part(AlertsPart).channels.put(
         call.namespace, call.path("name"), body, if_match=call.if_match()
     )
     return _channel(view, 201 if is_new else 200)
@@ -241,7 +244,7 @@ async def put_channel(call: Call, body: dict[str, Any]) -> Reply:
 )  # fmt: skip
 async def delete_channel(call: Call) -> Reply:
     """Delete a channel that no rule tells."""
-    await call.node.alerts.channels.delete(call.namespace, call.path("name"))
+    await call.node.part(AlertsPart).channels.delete(call.namespace, call.path("name"))
     return nothing()
 
 
@@ -251,4 +254,4 @@ async def delete_channel(call: Call) -> Reply:
 )  # fmt: skip
 async def test_channel(call: Call) -> Reply:
     """Tell a channel that this is a test, once, and answer what became of it."""
-    return ok(await call.node.alerts.test_channel(call.namespace, call.path("name")))
+    return ok(await call.node.part(AlertsPart).alerts.test_channel(call.namespace, call.path("name")))

@@ -9,6 +9,7 @@ from msgspec import Meta
 from horae.errors import Busy, Conflict, Gone, NotFound, TooLarge
 from horae.features.artifacts.engine.keeper import Upload
 from horae.features.artifacts.model import ArtifactView, show_artifact
+from horae.features.artifacts.part import ArtifactsPart
 from horae.model.base.ids import execution_id
 from horae.model.base.view import Page
 from horae.model.executions.output.artifact import DEFAULT_TYPE, Artifact
@@ -49,7 +50,7 @@ async def upload(call: Call, query: HeldItem) -> Reply:
         session=call.id(), parcel=query.parcel, item=query.item, attempt=query.attempt, name=call.path("file"),
         type=call.header(b"content-type") or DEFAULT_TYPE,
     )  # fmt: skip
-    kept = await call.node.artifacts.put(call.namespace, told, call.pieces())
+    kept = await call.node.part(ArtifactsPart).artifacts.put(call.namespace, told, call.pieces())
     return ok(show_artifact(execution_id(query.parcel, query.item), kept))
 
 
@@ -60,7 +61,7 @@ async def upload(call: Call, query: HeldItem) -> Reply:
 async def list_artifacts(call: Call, query: ArtifactList) -> Reply:
     """List the files that an execution left behind, by name."""
     id, limit = call.id(), query.limit
-    found = await call.node.artifacts.list(call.namespace, id, query.cursor or "", limit + 1)
+    found = await call.node.part(ArtifactsPart).artifacts.list(call.namespace, id, query.cursor or "", limit + 1)
     items = [show_artifact(id, artifact) for artifact in found[:limit]]
     return ok(Page(items=items, next_cursor=items[-1].name if len(found) > limit else None))
 
@@ -71,7 +72,7 @@ async def list_artifacts(call: Call, query: ArtifactList) -> Reply:
 )  # fmt: skip
 async def read(call: Call) -> Reply:
     """Read a file that an execution left behind."""
-    artifact, pieces = await call.node.artifacts.get(call.namespace, call.id(), call.path("file"))
+    artifact, pieces = await call.node.part(ArtifactsPart).artifacts.get(call.namespace, call.id(), call.path("file"))
     return Stream(pieces, artifact.size, _kind(artifact.type), _headers(artifact))
 
 

@@ -9,6 +9,7 @@ from horae.engine.triggers.audit_fires import FiresAudit
 from horae.errors import BadInput, NotFound
 from horae.features.audit_log.model.values import RowFilter
 from horae.features.audit_log.model.view import AuditRow, AuditVerdict
+from horae.features.audit_log.part import AuditLogPart
 from horae.model.base.instant import EARLIEST, LATEST, parse_instant
 from horae.model.base.view import Page
 from horae.server.access import ADMIN, INSTALLATION, OVERSEE, VIEW
@@ -52,7 +53,7 @@ async def read_log(call: Call, query: LogRows) -> Reply:
         until=LATEST if query.until is None else parse_instant(query.until, field="to"),
         actor=query.actor or "", target=query.target or "", action=query.action or "",
     )  # fmt: skip
-    rows = await call.node.audit_log.rows(asked)
+    rows = await call.node.part(AuditLogPart).audit_log.rows(asked)
     more = len(rows) > query.limit
     items = rows[: query.limit]
     return ok(Page(items=items, next_cursor=str(items[-1].seq) if more else None))
@@ -69,23 +70,23 @@ def _place(cursor: str | None) -> int:
 @get(f"{API}/audit/log/verdict", "audit.verify", AuditVerdict, access=OVERSEE, scope=closed)
 async def verify_log(call: Call) -> Reply:
     """Check that no row of the audit log was edited, removed, put elsewhere or cut off; names the first that was."""
-    return ok(await call.node.audit_log.verify())
+    return ok(await call.node.part(AuditLogPart).audit_log.verify())
 
 
 @get(f"{API}/audit/executions", "audit.executions", ExecutionsAudit, access=OVERSEE, scope=closed)
 async def check(call: Call) -> Reply:
     """Check that each execution lies on one shelf, in one slice, with an owner."""
-    return ok(await call.node.audit.executions())
+    return ok(await call.node.work.audit.executions())
 
 
 @post(f"{API}/audit/executions", "audit.repair", ExecutionsAudit, access=INSTALLATION, scope=closed, audit=REQUEST)
 async def repair(call: Call) -> Reply:
     """Check, and queue again what has no owner."""
-    return ok(await call.node.audit.executions(repair=True))
+    return ok(await call.node.work.audit.executions(repair=True))
 
 
 @get(f"{API}/audit/fires", "audit.fires", FiresAudit, access=VIEW, scope=by_job_filter, refuses=(NotFound,))
 async def check_fires(call: Call, query: FiresOf) -> Reply:
     """Check that each nominal fire of a job's triggers is covered by exactly one row of the ledger."""
-    audits = call.node.fire_audits
+    audits = call.node.firing.fire_audits
     return ok(await audits.job(call.namespace, query.job, query.since, query.until, query.trigger))

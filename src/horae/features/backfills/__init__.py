@@ -1,1 +1,9 @@
 """Backfills: run the fires of a past span that did not run."""
+
+from horae.feature import Feature
+
+FEATURE = Feature(
+    name="backfills",
+    about="Run the fires of a past range that did not run.",
+    part="horae.features.backfills.part:BackfillsPart",
+)

@@ -8,6 +8,7 @@ from horae.errors import Conflict, NotFound
 from horae.features.backfills.engine.backfills import Asked
 from horae.features.backfills.model.values import DEFAULT_CONCURRENT, MOST_CONCURRENT, BackfillState
 from horae.features.backfills.model.view import BackfillPlan, BackfillRunView, BackfillView
+from horae.features.backfills.part import BackfillsPart
 from horae.model.base.view import Page
 from horae.model.fleet.protocol import ABSENT
 from horae.server.access import OPERATE, VIEW
@@ -63,15 +64,15 @@ async def create(call: Call, body: BackfillBody) -> Reply:
         params=None if body.params == ABSENT else bytes(body.params),
     )  # fmt: skip
     if body.dry_run:
-        return ok(await call.node.backfills.plan(call.namespace, asked))
-    made = await call.node.backfills.create(call.namespace, asked, call.caller)
+        return ok(await call.node.part(BackfillsPart).backfills.plan(call.namespace, asked))
+    made = await call.node.part(BackfillsPart).backfills.create(call.namespace, asked, call.caller)
     return ok(made, 201, location=f"{API}/backfills/{made.backfill_id}")
 
 
 @get(f"{API}/backfills", "backfills.list", Page[BackfillView], access=VIEW, scope=closed, refuses=(NotFound,))
 async def list_backfills(call: Call, query: BackfillList) -> Reply:
     """List backfills, newest first."""
-    page = await call.node.backfills.list(
+    page = await call.node.part(BackfillsPart).backfills.list(
         call.namespace, job=query.job, state=query.state, limit=query.limit, cursor=query.cursor
     )
     return ok(page)
@@ -80,7 +81,7 @@ async def list_backfills(call: Call, query: BackfillList) -> Reply:
 @get(f"{API}/backfills/{{id}}", "backfills.get", BackfillView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_backfill(call: Call) -> Reply:
     """Read a backfill and how far it is."""
-    return ok(await call.node.backfills.get(call.namespace, call.id()))
+    return ok(await call.node.part(BackfillsPart).backfills.get(call.namespace, call.id()))
 
 
 @get(
@@ -89,7 +90,9 @@ async def get_backfill(call: Call) -> Reply:
 )  # fmt: skip
 async def list_runs(call: Call, query: Paged) -> Reply:
     """List the fires that a backfill ran, with their executions, in the order of the fires."""
-    page = await call.node.backfills.runs(call.namespace, call.id(), limit=query.limit, cursor=query.cursor)
+    page = await call.node.part(BackfillsPart).backfills.runs(
+        call.namespace, call.id(), limit=query.limit, cursor=query.cursor
+    )
     return ok(page)
 
 
@@ -99,7 +102,7 @@ async def list_runs(call: Call, query: Paged) -> Reply:
 )  # fmt: skip
 async def pause(call: Call) -> Reply:
     """Start nothing more until resumed; what was started goes on."""
-    return ok(await call.node.backfills.pause(call.namespace, call.id()))
+    return ok(await call.node.part(BackfillsPart).backfills.pause(call.namespace, call.id()))
 
 
 @post(
@@ -108,7 +111,7 @@ async def pause(call: Call) -> Reply:
 )  # fmt: skip
 async def resume(call: Call) -> Reply:
     """Go on where it stopped."""
-    return ok(await call.node.backfills.resume(call.namespace, call.id()))
+    return ok(await call.node.part(BackfillsPart).backfills.resume(call.namespace, call.id()))
 
 
 @post(
@@ -117,5 +120,7 @@ async def resume(call: Call) -> Reply:
 )  # fmt: skip
 async def cancel(call: Call, body: CancelBackfill) -> Reply:
     """Start nothing more, for good; what was started finishes, or is cancelled too."""
-    view = await call.node.backfills.cancel(call.namespace, call.id(), executions=body.executions == "cancel")
+    view = await call.node.part(BackfillsPart).backfills.cancel(
+        call.namespace, call.id(), executions=body.executions == "cancel"
+    )
     return ok(view)

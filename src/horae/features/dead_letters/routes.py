@@ -18,6 +18,7 @@ from horae.features.dead_letters.engine.filters import Which
 from horae.features.dead_letters.model.replay import ReplayState
 from horae.features.dead_letters.model.replay_view import ReplayView
 from horae.features.dead_letters.model.view import BulkView, DeadLetterGroups, DeadLetterView
+from horae.features.dead_letters.part import DeadLettersPart
 from horae.model.base.view import Page
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
@@ -72,7 +73,7 @@ async def by_choice(call: Call, arguments: Arguments) -> None:
 @get(f"{API}/dlq", "dlq.list", Page[DeadLetterView], access=VIEW, scope=by_job_filter, refuses=(NotFound,))
 async def list_dead_letters(call: Call, query: DeadLetterList) -> Reply:
     """List dead letters, newest first."""
-    page = await call.node.dead_letters.list(
+    page = await call.node.part(DeadLettersPart).dead_letters.list(
         call.namespace, state=query.state, limit=query.limit, cursor=query.cursor, **which(query)
     )
     items = [structs.replace(letter, execution=hidden(letter.execution)) for letter in page.items]
@@ -82,14 +83,16 @@ async def list_dead_letters(call: Call, query: DeadLetterList) -> Reply:
 @get(f"{API}/dlq/groups", "dlq.groups", DeadLetterGroups, access=VIEW, scope=by_job_filter, refuses=(NotFound,))
 async def list_groups(call: Call, query: DeadLetterQuery) -> Reply:
     """Count dead letters by job and error, the largest group first; the newest of each speaks for it."""
-    return ok(await call.node.dead_letters.groups(call.namespace, state=query.state, **which(query)))
+    return ok(
+        await call.node.part(DeadLettersPart).dead_letters.groups(call.namespace, state=query.state, **which(query))
+    )
 
 
 @get(f"{API}/dlq/{{id}}", "dlq.get", DeadLetterView, access=VIEW, scope=by_execution, refuses=(NotFound, Gone))
 async def get_dead_letter(call: Call) -> Reply:
     """Read a dead letter."""
-    letter = await call.node.dead_letters.get(call.namespace, call.id())
-    return ok(structs.replace(letter, execution=call.node.seals.shown(call.who, letter.execution)))
+    letter = await call.node.part(DeadLettersPart).dead_letters.get(call.namespace, call.id())
+    return ok(structs.replace(letter, execution=call.node.base.seals.shown(call.who, letter.execution)))
 
 
 @post(
@@ -98,7 +101,7 @@ async def get_dead_letter(call: Call) -> Reply:
 )  # fmt: skip
 async def retry(call: Call, body: DeadLetterRetry) -> Reply:
     """Run dead letters again, by id or by filter: each as a new execution with `retryOf`, its `params` over theirs."""
-    letters = call.node.dead_letters
+    letters = call.node.part(DeadLettersPart).dead_letters
     if body.ids is not None:
         done = await letters.retry_each(call.namespace, _ids(body), caller=call.caller, params=body.params)
         made = [letter.retried_as for letter in done if letter.retried_as]
@@ -117,7 +120,7 @@ async def retry(call: Call, body: DeadLetterRetry) -> Reply:
 )
 async def discard(call: Call, body: DeadLetterChoice) -> Reply:
     """Take dead letters off the list, by id or by filter; their history stays."""
-    letters = call.node.dead_letters
+    letters = call.node.part(DeadLettersPart).dead_letters
     if body.ids is not None:
         done = await letters.discard_each(call.namespace, _ids(body))
         return ok(BulkView(matched=len(done), done=len(done)))
@@ -132,7 +135,7 @@ async def discard(call: Call, body: DeadLetterChoice) -> Reply:
 )  # fmt: skip
 async def create_replay(call: Call, body: ReplayBody) -> Reply:
     """Run all dead letters again that match now, at a pace; it goes on by itself, whichever server dies."""
-    made = await call.node.replays.create(
+    made = await call.node.part(DeadLettersPart).replays.create(
         call.namespace, rate=body.rate, params=body.params, caller=call.caller, **which(body.filter)
     )
     return ok(made, 201, location=f"{API}/dlq/replays/{made.replay_id}")
@@ -141,13 +144,17 @@ async def create_replay(call: Call, body: ReplayBody) -> Reply:
 @get(f"{API}/dlq/replays", "dlq.replays", Page[ReplayView], access=VIEW, scope=closed)
 async def list_replays(call: Call, query: ReplayList) -> Reply:
     """List replays, newest first."""
-    return ok(await call.node.replays.list(call.namespace, state=query.state, limit=query.limit, cursor=query.cursor))
+    return ok(
+        await call.node.part(DeadLettersPart).replays.list(
+            call.namespace, state=query.state, limit=query.limit, cursor=query.cursor
+        )
+    )
 
 
 @get(f"{API}/dlq/replays/{{id}}", "dlq.get-replay", ReplayView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_replay(call: Call) -> Reply:
     """Read a replay and how far it is."""
-    return ok(await call.node.replays.get(call.namespace, call.id()))
+    return ok(await call.node.part(DeadLettersPart).replays.get(call.namespace, call.id()))
 
 
 @post(
@@ -156,7 +163,7 @@ async def get_replay(call: Call) -> Reply:
 )  # fmt: skip
 async def pause_replay(call: Call) -> Reply:
     """Run nothing more of a replay until it is resumed."""
-    return ok(await call.node.replays.pause(call.namespace, call.id()))
+    return ok(await call.node.part(DeadLettersPart).replays.pause(call.namespace, call.id()))
 
 
 @post(
@@ -165,7 +172,7 @@ async def pause_replay(call: Call) -> Reply:
 )  # fmt: skip
 async def resume_replay(call: Call) -> Reply:
     """Go on with a replay where it stopped."""
-    return ok(await call.node.replays.resume(call.namespace, call.id()))
+    return ok(await call.node.part(DeadLettersPart).replays.resume(call.namespace, call.id()))
 
 
 @post(
@@ -174,7 +181,7 @@ async def resume_replay(call: Call) -> Reply:
 )  # fmt: skip
 async def cancel_replay(call: Call) -> Reply:
     """Run nothing more of a replay, for good; what was retried stays so."""
-    return ok(await call.node.replays.cancel(call.namespace, call.id()))
+    return ok(await call.node.part(DeadLettersPart).replays.cancel(call.namespace, call.id()))
 
 
 def which(of: DeadLetterList | DeadLetterQuery | DeadLetterWhich) -> Which:

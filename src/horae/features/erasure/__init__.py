@@ -1,1 +1,10 @@
 """Erasure: remove the data of one execution or person from store, files and archive."""
+
+from horae.feature import Feature
+
+FEATURE = Feature(
+    name="erasure",
+    about="Remove the data of one execution, person or namespace.",
+    uses=("archive", "backfills", "dead_letters"),
+    part="horae.features.erasure.part:ErasurePart",
+)

@@ -7,7 +7,9 @@ import msgspec
 from msgspec import Meta
 
 from horae.errors import NotFound
+from horae.features.audit_log.part import AuditLogPart
 from horae.features.erasure.model import ErasureView, Which
+from horae.features.erasure.part import ErasurePart
 from horae.server.access import ADMIN
 from horae.server.call import Call
 from horae.server.reading.bodies import Body
@@ -46,10 +48,10 @@ async def erase(call: Call, body: ErasureBody) -> Reply:
     """
     where = body.where
     which = Which(job=where.job, tag=where.tag, key=where.key, params=where.params or {})
-    done = await call.node.erasures.erase(call.namespace, which, body.cursor, body.limit)
+    done = await call.node.part(ErasurePart).erasures.erase(call.namespace, which, body.cursor, body.limit)
     # Whose data it was is not said, but can be proved: the receipt has a fingerprint of what was asked.
     asked = hashlib.sha256(msgspec.json.encode(where)).hexdigest()
     receipt = {"erased": done.erased, "lookedAt": done.looked_at, "live": len(done.live), "where": f"sha256:{asked}"}
     detail = msgspec.json.encode(receipt).decode()
-    await call.node.audit_log.note(call.who, call.address, "erasures.receipt", "executions", detail)
+    await call.node.part(AuditLogPart).audit_log.note(call.who, call.address, "erasures.receipt", "executions", detail)
     return ok(done)

@@ -1,1 +1,11 @@
 """Events from outside: sent by request or webhook, or found in watched folders and buckets."""
+
+from horae.feature import Feature
+
+FEATURE = Feature(
+    name="events",
+    about="Start jobs by requests, webhooks and files in watched places.",
+    part="horae.features.events.part:EventsPart",
+    sealed="horae.features.events.engine.hook_secrets:HookSecrets",
+    check_place="horae.features.events.part:check_place",
+)

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from horae.errors import BadInput, BadSignature, NotFound, TooLarge
 from horae.features.events.model.view import Delivered, HookView
+from horae.features.events.part import EventsPart
 from horae.model.base.duration import parse_duration
 from horae.model.triggers.events.values import MOST_PAYLOAD
 from horae.server.access import EDIT, EVERYBODY, VIEW
@@ -37,7 +38,7 @@ _SIGNED = {
 @get(_PATH, "hooks.get", HookView, access=VIEW, scope=by_job, refuses=(NotFound,), secret=True)
 async def get_hook(call: Call) -> Reply:
     """Read a trigger's webhook; its URL and its secret were told when they were made."""
-    return ok(await call.node.hooks.get(call.namespace, call.path("ref"), call.path("name")))
+    return ok(await call.node.part(EventsPart).hooks.get(call.namespace, call.path("ref"), call.path("name")))
 
 
 @post(_PATH, "hooks.make", HookView, access=EDIT, scope=by_job, audit=ACTION, status=201, refuses=(NotFound,))
@@ -47,7 +48,7 @@ async def make(call: Call, body: HookBody) -> Reply:
     URL and secret are told this once. `newUrl` makes a new URL too; where nothing is verified the URL is the secret,
     and is always new.
     """
-    view = await call.node.hooks.make(
+    view = await call.node.part(EventsPart).hooks.make(
         call.namespace, call.path("ref"), call.path("name"), secret=body.secret, new_url=body.new_url,
         old_for=parse_duration(body.old_for, field="oldFor"),
     )  # fmt: skip
@@ -59,7 +60,7 @@ async def make(call: Call, body: HookBody) -> Reply:
 @delete(_PATH, "hooks.end", access=EDIT, scope=by_job, audit=ACTION, refuses=(NotFound,))
 async def end(call: Call) -> Reply:
     """End a trigger's webhook at once."""
-    await call.node.hooks.end(call.namespace, call.path("ref"), call.path("name"))
+    await call.node.part(EventsPart).hooks.end(call.namespace, call.path("ref"), call.path("name"))
     return nothing()
 
 
@@ -74,5 +75,5 @@ async def receive(call: Call) -> Reply:
     The token in the URL is the credential, the signature the proof. A message that came before is answered 200 with
     `repeated` and fires nothing; a signature that is wrong or older than five minutes is refused.
     """
-    done = await call.node.hooks.receive(call.path("token"), call.headers, call.body)
+    done = await call.node.part(EventsPart).hooks.receive(call.path("token"), call.headers, call.body)
     return ok(done, 200 if done.repeated else 202)

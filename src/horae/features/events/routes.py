@@ -7,6 +7,7 @@ from msgspec import Meta
 from horae.errors import BadInput, Conflict
 from horae.features.events.model.read import read_event, read_events
 from horae.features.events.model.view import EventPlan, EventsTaken, EventView
+from horae.features.events.part import EventsPart
 from horae.model.base.view import Page
 from horae.model.triggers.events.values import MOST_ID, NewEvent, with_id
 from horae.server.access import OPERATE, VIEW
@@ -51,17 +52,17 @@ async def send(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
     With `dryRun`, one event is decided at every trigger and not kept (200): what would fire, what not and why.
     """
     if query.dry_run:
-        return ok(await call.node.intake.plan(call.namespace, _alone(body)))
+        return ok(await call.node.part(EventsPart).intake.plan(call.namespace, _alone(body)))
     if "events" in body:
         given = read_events(body)
-        views = await call.node.intake.send(call.namespace, _known(call, given))
+        views = await call.node.part(EventsPart).intake.send(call.namespace, _known(call, given))
         answer = EventsTaken(
             items=views,
             fired=sum(len(view.fired) for view in views if not view.repeated),
             repeated=sum(view.repeated for view in views),
         )
         return ok(answer, 200 if answer.repeated == len(views) else 202)
-    (view,) = await call.node.intake.send(call.namespace, _known(call, [read_event(body)]))
+    (view,) = await call.node.part(EventsPart).intake.send(call.namespace, _known(call, [read_event(body)]))
     return ok(view, 200 if view.repeated else 202)
 
 
@@ -84,5 +85,7 @@ def _known(call: Call, given: list[NewEvent]) -> list[NewEvent]:
 @get(f"{API}/events", "events.list", Page[EventView], access=VIEW, scope=closed)
 async def list_events(call: Call, query: EventList) -> Reply:
     """List events, newest first, each with what it fired and why others did not; large payloads are left out."""
-    page = await call.node.intake.list(call.namespace, name=query.name, limit=query.limit, cursor=query.cursor)
+    page = await call.node.part(EventsPart).intake.list(
+        call.namespace, name=query.name, limit=query.limit, cursor=query.cursor
+    )
     return ok(page)

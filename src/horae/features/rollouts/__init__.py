@@ -1,1 +1,9 @@
 """Rollouts: run a new version of a job for a share of its executions first."""
+
+from horae.feature import Feature
+
+FEATURE = Feature(
+    name="rollouts",
+    about="Run a new version of a job for a share of its executions first.",
+    part="horae.features.rollouts.part:RolloutsPart",
+)

@@ -5,6 +5,7 @@ from typing import Any
 from horae.errors import Conflict, NotFound, Stale
 from horae.features.rollouts.bodies import AbortRollout, PromoteRollout, RolloutBody
 from horae.features.rollouts.model.view import RolloutView
+from horae.features.rollouts.part import RolloutsPart
 from horae.server.access import EDIT, VIEW
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
@@ -18,7 +19,7 @@ REFUSES = (NotFound, Conflict, Stale)
 @get(f"{API}/jobs/{{ref}}/rollout", "rollouts.get", RolloutView, access=VIEW, scope=by_job, refuses=(NotFound,))
 async def get_rollout(call: Call) -> Reply:
     """Read a job's newest rollout: shares, failure rates and durations of its versions."""
-    return ok(await call.node.rollouts.get(call.namespace, call.path("ref")))
+    return ok(await call.node.part(RolloutsPart).rollouts.get(call.namespace, call.path("ref")))
 
 
 @put(
@@ -28,7 +29,9 @@ async def get_rollout(call: Call) -> Reply:
 async def put_rollout(call: Call, body: dict[str, Any]) -> Reply:
     """Send shares of new executions to versions of a job; or change the shares of the rollout that is on."""
     ref, if_match = call.path("ref"), call.if_match()
-    return ok(await call.node.rollouts.put(call.namespace, ref, body, by=call.caller, if_match=if_match))
+    return ok(
+        await call.node.part(RolloutsPart).rollouts.put(call.namespace, ref, body, by=call.caller, if_match=if_match)
+    )
 
 
 @post(
@@ -38,7 +41,9 @@ async def put_rollout(call: Call, body: dict[str, Any]) -> Reply:
 async def promote(call: Call, body: PromoteRollout) -> Reply:
     """Make a version of the rollout the present one, and end the rollout."""
     ref, if_match = call.path("ref"), call.if_match()
-    done = await call.node.rollouts.promote(call.namespace, ref, body.version, by=call.caller, if_match=if_match)
+    done = await call.node.part(RolloutsPart).rollouts.promote(
+        call.namespace, ref, body.version, by=call.caller, if_match=if_match
+    )
     return ok(done)
 
 
@@ -49,5 +54,7 @@ async def promote(call: Call, body: PromoteRollout) -> Reply:
 async def abort(call: Call, body: AbortRollout) -> Reply:
     """End a rollout: all new executions run the present version."""
     ref, if_match = call.path("ref"), call.if_match()
-    done = await call.node.rollouts.abort(call.namespace, ref, by=call.caller, reason=body.reason, if_match=if_match)
+    done = await call.node.part(RolloutsPart).rollouts.abort(
+        call.namespace, ref, by=call.caller, reason=body.reason, if_match=if_match
+    )
     return ok(done)

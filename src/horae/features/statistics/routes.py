@@ -7,12 +7,14 @@ from msgspec import Meta, field
 from horae.engine.workflows.grid import GridOrder
 from horae.errors import BadInput, NotFound
 from horae.features.statistics.model.view import DaysView, GridView, JobTotalsView
+from horae.features.statistics.part import StatisticsPart
+from horae.model.executions.execution_view import CountsView
 from horae.server.access import VIEW
 from horae.server.call import Call
 from horae.server.reading.queries import Paged, Query, Text, Window
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
-from horae.server.scopes import by_job
+from horae.server.scopes import by_job, closed
 
 
 class Days(Query, frozen=True, kw_only=True):
@@ -31,7 +33,11 @@ JOB = f"{API}/jobs/{{ref}}"
 @get(f"{JOB}/statistics", "jobs.statistics", JobTotalsView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
 async def statistics(call: Call, query: Window) -> Reply:
     """What became of a job's executions in a window, by default the last seven days, and how long they took."""
-    return ok(await call.node.job_statistics.of(call.namespace, call.path("ref"), query.since, query.until))
+    return ok(
+        await call.node.part(StatisticsPart).job_statistics.of(
+            call.namespace, call.path("ref"), query.since, query.until
+        )
+    )
 
 
 @get(f"{JOB}/days", "jobs.days", DaysView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
@@ -40,7 +46,7 @@ async def days(call: Call, query: Days) -> Reply:
 
     Days of UTC stand for those of the time zone where they are more than 100 days ago.
     """
-    view = await call.node.job_statistics.days(
+    view = await call.node.part(StatisticsPart).job_statistics.days(
         call.namespace, call.path("ref"), query.since, query.until, query.timezone
     )
     return ok(view)
@@ -55,7 +61,18 @@ class Gridded(Paged, frozen=True, kw_only=True):
 @get(f"{JOB}/grid", "jobs.grid", GridView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
 async def grid(call: Call, query: Gridded) -> Reply:
     """A job's executions, newest first, and how the steps of each stand if it is a workflow."""
-    page = await call.node.grid.page(
+    page = await call.node.workflows.grid.page(
         call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor, by=query.by
     )
     return ok(page)
+
+
+@get(f"{API}/executions/counts", "executions.counts", CountsView, access=VIEW, scope=closed)
+async def counts(call: Call) -> Reply:
+    """Count executions by status.
+
+    What has not ended is counted as it is. What has ended is counted by statistics: that of other servers is at most
+    five seconds behind, and after a server was killed up to two minutes.
+    """
+    await call.node.part(StatisticsPart).statistics.step()
+    return ok(await call.node.work.executions.counts(call.namespace))

@@ -1,1 +1,8 @@
 """Templates: jobs made from one definition with parameters, changed together."""
+
+from horae.feature import Feature
+
+FEATURE = Feature(
+    name="templates",
+    about="Make and change jobs from one definition with parameters.",
+)

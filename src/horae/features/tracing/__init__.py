@@ -1,1 +1,9 @@
 """Traces: spans of submissions, executions and workflows, exported by OpenTelemetry."""
+
+from horae.feature import Feature
+
+FEATURE = Feature(
+    name="tracing",
+    about="Spans of submissions, executions and workflows, by OpenTelemetry.",
+    part="horae.features.tracing.part:TracingPart",
+)

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from horae.errors import BadInput, Conflict, Forbidden, NotFound
 from horae.features.users.model import Member, User
+from horae.features.users.part import UsersPart
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Page, Time, View, shown_time
 from horae.server.access import ADMIN, INSTALLATION
@@ -74,7 +75,7 @@ class UserEdit(Body, frozen=True, kw_only=True):
 @get(f"{API}/users", "users.list", Page[UserView], access=ADMIN, scope=closed, secret=True)
 async def list_users(call: Call, query: Paged) -> Reply:
     """List people in the order of their names; who administers one namespace sees those of it."""
-    found = await call.node.people.list(call.who, query.cursor or "", query.limit + 1)
+    found = await call.node.part(UsersPart).users.list(call.who, query.cursor or "", query.limit + 1)
     items = [UserView.of(user) for user in found[: query.limit]]
     return ok(Page(items=items, next_cursor=items[-1].name if len(found) > query.limit else None))
 
@@ -85,14 +86,14 @@ async def list_users(call: Call, query: Paged) -> Reply:
 )  # fmt: skip
 async def create(call: Call, body: UserBody) -> Reply:
     """Let somebody in, with a password, and make them something in this namespace."""
-    user = await call.node.people.create(body.name, body.password, _member(call, body), call.who)
+    user = await call.node.part(UsersPart).users.create(body.name, body.password, _member(call, body), call.who)
     return ok(UserView.of(user), 201, location=f"{API}/users/{user.name}")
 
 
 @get(f"{API}/users/{{name}}", "users.get", UserView, access=ADMIN, scope=closed, refuses=(NotFound,), secret=True)
 async def read(call: Call) -> Reply:
     """Read a person."""
-    return ok(UserView.of(await call.node.people.get(call.who, call.path("name"))))
+    return ok(UserView.of(await call.node.part(UsersPart).users.get(call.who, call.path("name"))))
 
 
 @patch(
@@ -105,16 +106,16 @@ async def edit(call: Call, body: UserEdit) -> Reply:
     if body.password is None and body.active is None:
         raise BadInput("Nothing is to be changed.", "Send `password`, `active` or both.")
     if body.password is not None:
-        await call.node.people.set_password(name, body.password)
+        await call.node.part(UsersPart).users.set_password(name, body.password)
     if body.active is not None:
-        await call.node.people.set_active(name, body.active)
-    return ok(UserView.of(await call.node.people.get(call.who, name)))
+        await call.node.part(UsersPart).users.set_active(name, body.active)
+    return ok(UserView.of(await call.node.part(UsersPart).users.get(call.who, name)))
 
 
 @delete(f"{API}/users/{{name}}", "users.delete", access=INSTALLATION, scope=closed, audit=ACTION, refuses=(NotFound,))
 async def remove(call: Call) -> Reply:
     """Forget a person; what they did stays in the audit log."""
-    await call.node.people.delete(call.path("name"))
+    await call.node.part(UsersPart).users.delete(call.path("name"))
     return nothing()
 
 
@@ -124,13 +125,13 @@ async def remove(call: Call) -> Reply:
 )  # fmt: skip
 async def grant(call: Call, body: MemberBody) -> Reply:
     """Make somebody something in this namespace."""
-    return ok(UserView.of(await call.node.people.join(call.path("name"), _member(call, body), call.who)))
+    return ok(UserView.of(await call.node.part(UsersPart).users.join(call.path("name"), _member(call, body), call.who)))
 
 
 @delete(f"{API}/users/{{name}}/member", "users.revoke", access=ADMIN, scope=closed, audit=ACTION, refuses=(NotFound,))
 async def revoke(call: Call) -> Reply:
     """Take somebody out of this namespace."""
-    await call.node.people.leave(call.path("name"), call.who)
+    await call.node.part(UsersPart).users.leave(call.path("name"), call.who)
     return nothing()
 
 

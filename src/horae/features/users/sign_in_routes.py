@@ -10,6 +10,9 @@ from horae.engine.base.tokens import digest_of
 from horae.engine.tenancy.keys import SignedIn
 from horae.env import SECOND
 from horae.errors import Forbidden, HoraeError, NotFound, TooOften, Unauthorized
+from horae.features.audit_log.part import AuditLogPart
+from horae.features.users.engine.oidc import Oidc
+from horae.features.users.part import UsersPart
 from horae.model.base.view import View
 from horae.server.access import ANYBODY, EVERYBODY
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
@@ -59,7 +62,8 @@ class CameBack(Query, frozen=True, kw_only=True, rename=None, forbid_unknown_fie
 @get(f"{API}/sign-in", "me.ways", Ways, access=EVERYBODY, scope=closed, secret=True)
 async def ways(call: Call) -> Reply:
     """Tell how people can sign in."""
-    return ok(Ways(password=True, oidc=None if call.node.oidc is None else call.node.oidc.name))
+    provider = call.node.part(UsersPart).oidc
+    return ok(Ways(password=True, oidc=None if provider is None else provider.name))
 
 
 @post(
@@ -71,11 +75,11 @@ async def with_password(call: Call, body: PasswordBody) -> Reply:
     """Sign a browser in with a name and a password; wrong ones are looked at more and more slowly."""
     refuse_forms(call.headers)
     try:
-        signed = await call.node.sign_ins.with_password(body.name, body.password, call.address)
+        signed = await call.node.part(UsersPart).sign_ins.with_password(body.name, body.password, call.address)
     except HoraeError as error:
         await failed(call, error, body.name)
         raise
-    await call.node.audit_log.note(signed.who, call.address, call.route.name)
+    await call.node.part(AuditLogPart).audit_log.note(signed.who, call.address, call.route.name)
     reply = ok(Me.of(signed.who))
     reply.headers = (UNCACHED, _cookie(call, signed))
     return reply
@@ -88,16 +92,21 @@ async def with_password(call: Call, body: PasswordBody) -> Reply:
 async def change_password(call: Call, body: NewPasswordBody) -> Reply:
     """Change one's own password; one's other browsers are signed out."""
     keep = digest_of(cookie_of(call.headers) or "")
-    await call.node.people.change_password(call.who, body.current, body.password, keep, call.address)
+    await call.node.part(UsersPart).users.change_password(call.who, body.current, body.password, keep, call.address)
     return nothing()
+
+
+def _provider(call: Call) -> Oidc:
+    found = call.node.part(UsersPart).oidc
+    if found is None:
+        raise NotFound("There is no identity provider here.", "Set oidc_issuer and oidc_client_id.")
+    return found
 
 
 @get(f"{API}/sign-in/oidc", "me.oidc", {302: None}, access=EVERYBODY, scope=closed, refuses=(NotFound,), secret=True)
 async def begin(call: Call) -> Reply:
     """Send a browser to the identity provider."""
-    if call.node.oidc is None:
-        raise NotFound("There is no identity provider here.", "Set oidc_issuer and oidc_client_id.")
-    begun = await call.node.oidc.begin(call.here)
+    begun = await _provider(call).begin(call.here)
     return _go(begun.url, _flow(begun.state, FLOW_SECONDS, call))
 
 
@@ -107,19 +116,18 @@ async def begin(call: Call) -> Reply:
 )  # fmt: skip
 async def finish(call: Call, query: CameBack) -> Reply:
     """Take a browser back from the identity provider, signed in."""
-    if call.node.oidc is None:
-        raise NotFound("There is no identity provider here.", "Set oidc_issuer and oidc_client_id.")
+    provider = _provider(call)
     try:
         begun = cookie_of(call.headers, FLOW)
         if not begun or not hmac.compare_digest(begun.encode(), query.state.encode()):
             raise Unauthorized("This sign-in was begun in another browser.", "Begin again in this one.")
         if query.error is not None:
             raise Unauthorized(f"The identity provider said: {query.error_description or query.error}", "Begin again.")
-        signed = await call.node.oidc.finish(query.code, query.state, call.here)
+        signed = await provider.finish(query.code, query.state, call.here)
     except HoraeError as error:
         await failed(call, error)
         return _go(f"/#problem={quote(str(error))}", _flow("", 0, call))
-    await call.node.audit_log.note(signed.who, call.address, call.route.name)
+    await call.node.part(AuditLogPart).audit_log.note(signed.who, call.address, call.route.name)
     return _go("/", _flow("", 0, call), _cookie(call, signed))
 
 

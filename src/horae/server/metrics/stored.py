@@ -11,6 +11,10 @@ from prometheus_client.registry import Collector
 from horae.engine.base.survey import MOST_HOLDERS, Survey, Table
 from horae.engine.node import Node
 from horae.errors import Busy, StoreUnavailable
+from horae.features.alerts.part import AlertsPart
+from horae.features.backfills.part import BackfillsPart
+from horae.features.dead_letters.part import DeadLettersPart
+from horae.features.events.part import EventsPart
 from horae.server.metrics.families import bounded, gauge
 from horae.server.promptly import heard
 
@@ -55,13 +59,13 @@ class Look:
 
 async def look(node: Node) -> Looked:
     """Ask for everything."""
-    survey = await node.surveyor.look()
-    looked, names = Looked(survey, await node.watcher.troubled()), survey.namespaces
-    for (namespace, state), count in (await node.replays.counts()).items():
+    survey = await node.work.surveyor.look()
+    looked, names = Looked(survey, await node.part(EventsPart).watcher.troubled()), survey.namespaces
+    for (namespace, state), count in (await node.part(DeadLettersPart).replays.counts()).items():
         looked.replays[names.get(namespace, ""), state] = count
-    for (namespace, severity), count in (await node.alerts.firing()).items():
+    for (namespace, severity), count in (await node.part(AlertsPart).alerts.firing()).items():
         looked.alerts[names.get(namespace, ""), severity] = count
-    for one in await node.backfills.unfinished():
+    for one in await node.part(BackfillsPart).backfills.unfinished():
         looked.backfills[names.get(one.namespace, ""), one.job, one.state] = one.backfills
         for standing, count in one.fires.items():
             looked.fires[names.get(one.namespace, ""), one.job, standing] += count

@@ -42,7 +42,7 @@ class Exchanges(Collector):
         self._node = node
 
     def collect(self) -> Iterator[Metric]:
-        counted = self._node.counters
+        counted = self._node.base.counters
         claims = {"granted": counted.claims, "empty": counted.claims_in_vain}
         yield counter(
             "claims", "Claims that were made for workers, by whether they brought something.", by(claims), ["result"]
@@ -52,7 +52,7 @@ class Exchanges(Collector):
         told = "Executions that the answer to an exchange gave to its worker, of those that gave any."
         yield histogram("exchange_granted_executions", told, counted.granted)
         yield counter("exchange_answer_bytes", "Bytes of answers to exchanges.", counted.answer_bytes)
-        yield gauge("parked_exchanges", "Exchanges that wait here for work.", len(self._node.gateway.lot))
+        yield gauge("parked_exchanges", "Exchanges that wait here for work.", len(self._node.fleet.lot))
 
 
 # What operators call the classes of failures.
@@ -79,22 +79,24 @@ class Executions(Collector):
         yield from self._ended()
 
     def _asked(self) -> Iterator[Metric]:
-        counted = self._node.counters
+        counted = self._node.base.counters
         yield counter("submitted_executions", "Executions that were submitted to this server.", counted.accepted)
         told = "Executions of submissions that a key stood for already: answered with what there is, nothing was made."
         yield counter("deduplicated_executions", told, counted.known)
         yield counter(
-            "fired_executions", "Executions that this server made for fires of triggers.", self._node.scheduler.fired
+            "fired_executions",
+            "Executions that this server made for fires of triggers.",
+            self._node.firing.scheduler.fired,
         )
         told = "How long after the instant that a trigger's fire was due at its execution was made."
         yield histogram("schedule_lag_seconds", told, counted.lags)
 
     def _tried(self) -> Iterator[Metric]:
-        counted = self._node.counters
+        counted = self._node.base.counters
         told = "How long executions stood in a queue before this server gave them to a worker."
         yield histogram("queue_wait_seconds", told, counted.waits)
         told = "Attempts that failed and are to be tried again, as their jobs say."
-        yield counter("retries", told, self._node.statistics.totals["retried"])
+        yield counter("retries", told, self._node.base.counters.totals["retried"])
         yield counter("repeated_attempts", "Attempts after an execution's first that were begun.", counted.repeated)
         told = "Attempts that failed, by class: job (its own), timeout, worker_lost or platform."
         failures = {word: counted.failures[kind] for kind, word in CLASSES.items()}
@@ -103,12 +105,12 @@ class Executions(Collector):
         yield counter("stale_reports", told, counted.stale)
 
     def _ended(self) -> Iterator[Metric]:
-        totals = self._node.statistics.totals
+        totals = self._node.base.counters.totals
         outcomes = {state: totals[state] for state in ENDS}
         yield counter("outcomes", "Executions that ended, by what became of them.", by(outcomes), ["outcome"])
         told = "How long the last attempts of executions ran, by outcome; of those that ran together, their mean."
-        yield histogram("execution_seconds", told, by(self._node.counters.runs), ["outcome"])
-        dead = named(self._node.counters.dead, self._names)
+        yield histogram("execution_seconds", told, by(self._node.base.counters.runs), ["outcome"])
+        dead = named(self._node.base.counters.dead, self._names)
         yield counter(
             "dead_letters", "Executions that failed for good, without steps of workflows.", by(dead), ["namespace"]
         )

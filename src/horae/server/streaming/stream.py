@@ -38,7 +38,7 @@ class Streams:
         if key not in self._gatherings:
             made = Gathering(self._node.env.clock, wanted, self._write)
             stack = ExitStack()
-            stack.enter_context(self._node.events.listening(namespace, made.hear))
+            stack.enter_context(self._node.base.events.listening(namespace, made.hear))
             self._gatherings[key] = made, stack
         gathering, stack = self._gatherings[key]
         gathering.add(reader)

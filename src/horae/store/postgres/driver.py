@@ -11,6 +11,7 @@ import asyncpg
 
 from horae.env import Env, Instant
 from horae.errors import Busy, Conflict, StoreUnavailable
+from horae.model.base.topic import Topic
 from horae.model.tenancy.namespace import Longer
 from horae.store import epochs, seed
 from horae.store.connections import DEFAULT, Connections
@@ -44,7 +45,7 @@ class PostgresDriver:
         self.before: Before | None = None
         self.retries = 0
         self.statements: Counter[str] = Counter()
-        self.on_epoch: Callable[[], object] = lambda: None
+        self.epoch_met: Topic[None] = Topic("epoch_met")
         self._env = env
         self._epoch = 0  # the last that was seen, to begin none twice
         self._connector = connector = Connector(url, self._on_place, connections)
@@ -199,7 +200,7 @@ class PostgresDriver:
             epoch = await run_async(script, partial(execute, connection))
         if epoch != self._epoch:
             self._epoch = epoch
-            self.on_epoch()
+            self.epoch_met(None)
 
     async def ensure_partitions(self, now: Instant) -> None:
         with translated():

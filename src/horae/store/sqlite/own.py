@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from horae.env import Env, Instant
+from horae.model.base.topic import Topic
 from horae.model.tenancy.namespace import Longer
 from horae.store.driver import Before, Read, alone
 from horae.store.expiry import expiry, fire_expiry
@@ -25,7 +26,7 @@ class OwnDriver(ABC):
     def __init__(self, env: Env) -> None:
         self.before: Before | None = None
         self.retries = 0
-        self.on_epoch: Callable[[], object] = lambda: None
+        self.epoch_met: Topic[None] = Topic("epoch_met")
         self._env = env
         self._listeners: list[Callable[[str], None]] = []
 

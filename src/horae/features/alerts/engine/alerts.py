@@ -45,23 +45,22 @@ class Alerts:
         delivery: AlertDelivery,
     ) -> None:
         self._env, self._store, self._hints = env, store, hints
-        self.rules, self.channels, self.watch, self.delivery = rules, channels, watch, delivery
-        watch.on_notices, rules.on_change = delivery.alarm.ring, watch.alarm.ring
+        self._rules, self._channels, self._watch, self._delivery = rules, channels, watch, delivery
 
     @property
     def fired(self) -> int:
         """Alerts that this server opened."""
-        return self.watch.fired
+        return self._watch.fired
 
     @property
     def recovered(self) -> int:
         """Alerts that this server saw end."""
-        return self.watch.recovered
+        return self._watch.recovered
 
     @property
     def deliveries(self) -> dict[NoticeState, int]:
         """Tries of this server, by what came of them; one that is pending is tried again."""
-        return self.delivery.deliveries
+        return self._delivery.deliveries
 
     async def firing(self) -> dict[tuple[int, str], int]:
         """Count the alerts that are not over, by namespace and severity."""
@@ -119,7 +118,7 @@ class Alerts:
 
     async def acknowledge_rule(self, namespace: int, name: str, by: str) -> AcknowledgedView:
         """Somebody looks after all that a rule has found so far; how many nobody looked after. Raises NotFound."""
-        await self.rules.stored(namespace, name)
+        await self._rules.stored(namespace, name)
         changed = await self._store.change(lambda now: moves.acknowledge_all(namespace, name, by, now))
         events = [Event("alert", id, "acknowledged", namespace, self._env.now(), job) for id, job in changed]
         if events:
@@ -128,14 +127,14 @@ class Alerts:
 
     async def test_rule(self, namespace: int, name: str) -> TestView:
         """Tell all channels of a rule that this is a test, and what became of it."""
-        stored = await self.rules.stored(namespace, name)
+        stored = await self._rules.stored(namespace, name)
         if not stored.rule.channels:
             raise Conflict(f'Rule "{name}" tells no channel.', "Name some: `horae alerts rules put`.")
         return await self._test(namespace, name, stored.rule.kind, stored.rule.severity, stored.rule.channels)
 
     async def test_channel(self, namespace: int, name: str) -> TestView:
         """The same for one channel."""
-        await self.channels.get(namespace, name)
+        await self._channels.get(namespace, name)
         return await self._test(namespace, "test", next(iter(KINDS)), "info", [name])
 
     async def _test(self, namespace: int, rule: str, kind: Kind, severity: str, channels: Iterable[str]) -> TestView:
@@ -149,7 +148,7 @@ class Alerts:
             yield notices.put(made, now + CLAIM, now)
 
         await self._store.write(script)
-        tried = await asyncio.gather(*(self.delivery.deliver(one) for one in made))
+        tried = await asyncio.gather(*(self._delivery.deliver(one) for one in made))
         at = self._env.now()
         came_to = [
             Delivery(one.channel, "test", state, 1, error, at) for one, (state, error) in zip(made, tried, strict=True)

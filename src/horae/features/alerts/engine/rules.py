@@ -25,9 +25,8 @@ MOST_RULES = 500  # of a namespace
 class AlertRules:
     """What can be done with rules, by their names."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.on_change: Callable[[], object] = lambda: None  # told when there is something to look at
+    def __init__(self, store: Store, changed: Callable[[], object]) -> None:
+        self._store, self._changed = store, changed
 
     async def create(self, namespace: int, body: Any) -> RuleView:
         """Make a rule. Raises BadInput, Conflict."""
@@ -44,7 +43,7 @@ class AlertRules:
         name = a_name(name, "name", NAME)
         rule = self._read(name, body)
         kept, is_new = await self._store.change(lambda now: _put(namespace, name, rule, if_match, now, new=new))
-        self.on_change()
+        self._changed()
         return await self._shown(kept), is_new
 
     async def get(self, namespace: int, name: str) -> RuleView:
@@ -75,7 +74,7 @@ class AlertRules:
         stored = await self._store.change(script)
         if stored is None:
             raise await self._none(namespace, name)
-        self.on_change()
+        self._changed()
         return await self._shown(stored)
 
     async def delete(self, namespace: int, name: str) -> None:

@@ -45,7 +45,16 @@ class AlertWatch:
 
     name = "alert-watch"
 
-    def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, clock: ClockWatch, starts: Ask) -> None:
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        node: UUID,
+        hints: Hints,
+        clock: ClockWatch,
+        starts: Ask,
+        notices_made: Callable[[], object],
+    ) -> None:
         self._env, self._store, self._node, self._hints, self._clock = env, store, node, hints, clock
         self._learned, self._suspects = Learned(env, store), Suspects(env, store)
         self._starts, self._nearing, self._turns = Starts(env, starts), Nearing(env, store), Turns()
@@ -55,7 +64,7 @@ class AlertWatch:
         self._forget_at = 0.0
         self._later: dict[tuple[int, str, int], float] = {}  # when rules that need not be looked at always are
         self.fired = self.recovered = self.failed = 0  # by what this server saw
-        self.on_notices: Callable[[], object] = lambda: None  # told when there is something to deliver
+        self._notices_made = notices_made
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
@@ -151,7 +160,7 @@ class AlertWatch:
         self._tell(settled.opened, "firing")
         self._tell(settled.recovered, "recovered")
         if settled.notices:
-            self.on_notices()
+            self._notices_made()
 
     def _tell(self, changed: Sequence[Alert], state: str) -> None:
         for alert in changed:

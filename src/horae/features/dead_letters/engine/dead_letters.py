@@ -38,9 +38,9 @@ BATCH = 256  # letters of a bulk action that are read and submitted together
 class DeadLetters:
     """The list of failed executions of a namespace."""
 
-    def __init__(self, env: Env, store: Store, submit: SubmitMany, executions: Executions | None = None) -> None:
+    def __init__(self, env: Env, store: Store, submit: SubmitMany, executions: Executions) -> None:
         self._env, self._store, self._retries = env, store, Retries(store, submit)
-        self._executions = executions or Executions(env, store)
+        self._executions = executions
 
     async def get(self, namespace: int, execution: str | UUID) -> DeadLetterView:
         """One dead letter. Raises NotFound when the execution has not failed."""

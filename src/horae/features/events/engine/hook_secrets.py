@@ -8,7 +8,7 @@ import structlog
 
 from horae.engine.base.sealing import Sealer
 from horae.engine.tenancy.secrets import MOST_LOOKED, Secrets
-from horae.env import Instant
+from horae.env import Env, Instant
 from horae.errors import BadInput, Busy, MasterKeyMissing
 from horae.features.events.store import hooks
 from horae.features.events.store.hooks import Hook, Secret
@@ -24,7 +24,7 @@ log = structlog.get_logger("horae.engine")
 class HookSecrets:
     """Keeps them, and opens them for who verifies."""
 
-    def __init__(self, store: Store, sealer: Sealer, secrets: Secrets) -> None:
+    def __init__(self, env: Env, store: Store, sealer: Sealer, secrets: Secrets) -> None:
         self._store, self._sealer, self._secrets = store, sealer, secrets
 
     async def check(self, namespace: int, text: str) -> str:

@@ -1,6 +1,6 @@
 """Events come in: from the API, from webhooks and from watches. Each is kept, decided and told what it came to."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from horae.engine.batcher import Batcher
 from horae.engine.definitions.directory import Directory
 from horae.engine.definitions.params import Params
 from horae.engine.executions.submit import created
+from horae.engine.happenings import Happenings
 from horae.env import Env
 from horae.errors import BadInput, Conflict, HoraeError, OverQuota
 from horae.features.events.model.read import MOST_EVENTS
@@ -37,11 +38,19 @@ COSTS = 10  # executions: as much as an event costs a server
 class EventIntake:
     """Takes events, and tells what became of them."""
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, quotas: Quotas) -> None:
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        quotas: Quotas,
+        happenings: Happenings,
+    ) -> None:
+        self._happenings = happenings
         self._env, self._store, self._directory, self._hints, self._quotas = env, store, directory, hints, quotas
         self._params = Params()
         self._together: dict[int, Batcher[Sequence[NewEvent], list[StoredEvent]]] = {}
-        self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
 
     def checking(self) -> Check:
         """What tells why an item cannot be the params of a job's execution, for all items of one transaction."""
@@ -132,12 +141,12 @@ class EventIntake:
             done = await self._quotas.patiently((namespace, 0), len(given), take)
         except OverQuota:
             done = await take(patient=False)
-        self._store.on_made(done.parcels)
+        self._store.made(done.parcels)
         now = env.now()
         told = [created(parcel, now) for parcel in done.parcels[:20]]
         self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=told))
         if done.blocked:
-            self.on_blocked()
+            self._happenings.blocked(None)
         return done.events
 
     async def list(self, namespace: int, *, name: str | None, limit: int, cursor: str | None) -> Page[EventView]:

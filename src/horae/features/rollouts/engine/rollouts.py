@@ -4,7 +4,6 @@ What reports tell is added up in memory and given to the store once a second, ou
 server had not given yet is lost with it, and only makes a bound slower to notice.
 """
 
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from horae.engine.definitions.job_changes import Adoption, Draft, rolling
 from horae.engine.definitions.job_lists import no_such_version
 from horae.engine.definitions.jobs import TRIES, Jobs
 from horae.engine.definitions.permits import check_changes
+from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.errors import BadInput, Busy, Conflict, NotFound, StoreUnavailable
@@ -30,6 +30,7 @@ from horae.model.fields.values import a_text
 from horae.model.workflows.decisions.values import Workflow
 from horae.store.contract import Store
 from horae.store.definitions.jobs import StoredJob
+from horae.store.executions.leaving.effects import Effects
 
 PACE = 1.0  # seconds between two countings
 IDLE = 60.0
@@ -42,11 +43,12 @@ class Rollouts:
 
     name = "rollouts"
 
-    def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, jobs: Jobs) -> None:
+    def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, jobs: Jobs, happenings: Happenings) -> None:
         self._env, self._store, self._node, self._hints, self._jobs = env, store, node, hints, jobs
         self._trials: list[Trial] = []
         self._count_at = 0.0
         self.alarm = Alarm()
+        happenings.settled.subscribe(self.name, self._settled)
 
     async def get(self, namespace: int, ref: str) -> RolloutView:
         """A job's newest rollout, whether it is on or not. Raises NotFound."""
@@ -99,10 +101,11 @@ class Rollouts:
             raise none_on(before.job)
         return await self.get(namespace, str(before.job.id))
 
-    def add(self, trials: Sequence[Trial]) -> None:
+    def _settled(self, effects: Effects) -> None:
         """Attempts of executions that a rollout chose ended."""
-        self._trials += trials
-        self.alarm.ring()
+        if effects.trials:
+            self._trials += effects.trials
+            self.alarm.ring()
 
     async def step(self) -> Wait:
         """Count what ended, and judge the rollouts of which something failed."""

@@ -4,9 +4,9 @@ from uuid import UUID
 
 import structlog
 
+from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant
-from horae.features.statistics.engine.statistics import Statistics
 from horae.features.statistics.store import recounting
 from horae.features.statistics.store.recounting import MINUTE, Lost
 from horae.store.contract import Store
@@ -28,8 +28,8 @@ class Recounter:
 
     name = "recounter"
 
-    def __init__(self, env: Env, store: Store, node: UUID, statistics: Statistics) -> None:
-        self._env, self._store, self._node, self._statistics = env, store, node, statistics
+    def __init__(self, env: Env, store: Store, node: UUID, happenings: Happenings) -> None:
+        self._env, self._store, self._node, self._happenings = env, store, node, happenings
         self._alone = not store.driver.is_shared
         self.alarm = Alarm()
 
@@ -57,7 +57,7 @@ class Recounter:
         if jobs:
             total = sum((counts.ended for counts in jobs.values()), 0)
             log.info("recounted what a killed server had not written", server=str(lost.id), executions=total)
-            self._statistics.recounted(jobs)
+            self._happenings.failed([job for job, counts in jobs.items() if counts.failed])
 
 
 def _minute_after(at: Instant) -> Instant:

@@ -5,19 +5,15 @@ transaction: either all of them know of an end, or none does, and then a recount
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from uuid import UUID
 
+from horae.engine.happenings import CancelledCount, FiredParcels, Happenings, QueueSample
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
 from horae.errors import StoreUnavailable
-from horae.features.rollouts.model.values import Trial
 from horae.features.statistics.engine.tallies import Tallies
 from horae.features.statistics.store import statistics
-from horae.model.admission.circuit import Attempted
-from horae.model.base.event import Event, missed
-from horae.model.base.ids import execution_id
-from horae.model.executions.parcel import Parcel
 from horae.model.executions.tally import JOB_SPANS, NAMESPACE_SPANS, Counts, JobTally, NamespaceTally
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
@@ -25,7 +21,6 @@ from horae.store.executions.told import Ended
 from horae.store.script import Script
 
 FLUSH = 5.0
-MOST_TOLD, FEW_TOLD = 1000, 20  # events of one kind in a batch
 MINUTE = 60_000_000
 FARTHEST = 60 * MINUTE  # a report may come late
 TELLING = ("success", "failed")  # how long the others took tells nothing of a job
@@ -36,7 +31,7 @@ class Statistics:
 
     name = "statistics"
 
-    def __init__(self, env: Env, store: Store, node: UUID) -> None:
+    def __init__(self, env: Env, store: Store, node: UUID, happenings: Happenings) -> None:
         self._env, self._store, self._node = env, store, node
         self._jobs: dict[tuple[UUID, int], JobTally] = {}  # by minute: since the last flush
         self._minutes: dict[tuple[UUID, int], JobTally] = {}  # the same, in wider spans already and not written
@@ -44,43 +39,24 @@ class Statistics:
         self._unowned: list[tuple[UUID, int, JobTally]] = []  # of jobs whose namespace nobody told
         self._job_spans = Tallies(JOB_SPANS, JobTally, statistics.put_jobs, env.new_id)
         self._namespace_spans = Tallies(NAMESPACE_SPANS, NamespaceTally, statistics.put_namespaces, env.new_id)
-        self.totals: dict[str, int] = {"success": 0, "failed": 0, "cancelled": 0, "skipped": 0, "retried": 0, "lost": 0}
-        self._failed: set[UUID] = set()
-        self.on_failed: Callable[[], object] = lambda: None  # told when an execution has failed
-        self.on_attempted: Callable[[Sequence[Attempted]], object] = lambda attempted: None
-        self.on_trials: Callable[[Sequence[Trial]], object] = lambda trials: None  # told of what rollouts chose
-        self.listened: Callable[[], bool] = lambda: False  # whether anybody here wants to know each event
-        self.on_effects: Callable[[Effects], object] = lambda effects: None  # told of all that is counted
-        self.on_ended: Callable[[Sequence[Ended]], object] | None = None  # told of what is over, if anybody traces it
         self._writing = asyncio.Lock()
         self.alarm = Alarm()
-
-    def take_failed(self) -> set[UUID]:
-        """The jobs of which something failed since this was last asked."""
-        failed, self._failed = self._failed, set()
-        return failed
+        happenings.settled.subscribe(self.name, self.add)
+        happenings.cancelled.subscribe(self.name, self._cancelled)
+        happenings.fired.subscribe(self.name, self._fired)
+        happenings.sampled.subscribe(self.name, self._sampled)
 
     def add(self, effects: Effects) -> None:
-        """Count what a batch of reports did; circuits are told of attempts of their jobs."""
-        if effects.trials:
-            self.on_trials(effects.trials)
-        if effects.attempted:
-            self.on_attempted(effects.attempted)
+        """Count a batch of reports."""
         now = self._env.now()
         minute = now // MINUTE
         for ended in effects.ended:
             self._ended(ended, _minute_of(ended, now))
         for again in effects.repeats:
             self._of_job(again.job, again.namespace, minute).add(again.what, again.count)
-            self.totals[again.what] += again.count
         for waited in effects.waited:
             self._of_namespace(waited.namespace, minute).waits.add(waited.micros, waited.count)
             self._of_job(waited.job, waited.namespace, minute).waits.add(waited.micros, waited.count)
-        if self._failed:
-            self.on_failed()
-        if self.on_ended is not None:
-            self.on_ended(effects.ended)
-        self.on_effects(effects)
 
     def _ended(self, ended: Ended, minute: int) -> None:
         count, state = ended.hi - ended.lo, ended.state
@@ -91,31 +67,25 @@ class Statistics:
         else:
             job.add(state, count, ended.busy)
         if state == "failed":
-            self._failed.add(ended.job)
             job.steps_failed += count if ended.step else 0
         if ended.spans and state in TELLING:
             job.took(ended.spans, count)
         if ended.waited is not None:
             self._of_namespace(ended.namespace, minute).waits.add(ended.waited, count)
             job.waits.add(ended.waited, count)
-        self.totals[state] += count
 
-    def cancelled(self, job: UUID, count: int) -> None:
-        """Count what was cancelled before it ran."""
-        if count:
-            self._of_job(job, 0, self._env.now() // MINUTE).add("cancelled", count)
-            self.totals["cancelled"] += count
+    def _cancelled(self, cancelled: CancelledCount) -> None:
+        self._of_job(cancelled.job, 0, self._env.now() // MINUTE).add("cancelled", cancelled.executions)
 
-    def fired(self, parcels: Sequence[Parcel], now: Instant) -> None:
+    def _fired(self, fired: FiredParcels) -> None:
         """Count how late fires came."""
-        for parcel in parcels:
-            lag = max(0, now - parcel.envelope.due_at)
-            self._of_namespace(parcel.envelope.namespace, now // MINUTE).lagged(lag, len(parcel))
+        for parcel in fired.parcels:
+            lag = max(0, fired.at - parcel.envelope.due_at)
+            self._of_namespace(parcel.envelope.namespace, fired.at // MINUTE).lagged(lag, len(parcel))
 
-    def sampled(self, queued: Mapping[int, int], now: Instant) -> None:
-        """So many executions stand in the queues of each namespace now."""
-        for namespace, count in queued.items():
-            tally = self._of_namespace(namespace, now // MINUTE)
+    def _sampled(self, sample: QueueSample) -> None:
+        for namespace, count in sample.queued.items():
+            tally = self._of_namespace(namespace, sample.at // MINUTE)
             tally.queued = max(count, tally.queued or 0)
 
     def _of_job(self, job: UUID, namespace: int, minute: int) -> JobTally:
@@ -130,29 +100,6 @@ class Statistics:
         if found is None:
             found = self._namespaces[namespace, minute] = NamespaceTally()
         return found
-
-    def events(self, effects: Effects) -> list[Event]:
-        """What listeners are told of a batch: all of it where somebody listens here, else enough for other servers."""
-        now, most = self._env.now(), MOST_TOLD if self.listened() else FEW_TOLD
-        told = [
-            *(
-                Event("execution", execution_id(m.parcel, m.lo), m.state, m.namespace, now, m.job, m.hi - m.lo)
-                for moved in (effects.ended, effects.moved, effects.started)
-                for m in moved[:most]
-            ),
-            *(
-                Event("log", execution_id(n.parcel, n.lo), "running", n.namespace, now, n.job)
-                for n in effects.logged[:most]
-            ),
-            *(
-                Event("step", s.execution, s.state, s.namespace, now, s.job, step=s.step)
-                for s in effects.stepped[:most]
-            ),
-        ]
-        whole = (effects.ended, effects.moved, effects.started, effects.logged, effects.stepped)
-        if any(len(some) > most for some in whole):
-            told += [missed(at, now) for at in {one.namespace for some in whole for one in some[most:]}]
-        return told
 
     async def step(self) -> Wait:
         """Write what was added up; whoever wants to read it has it written before."""
@@ -205,13 +152,6 @@ class Statistics:
         self._minutes = {}
         self._namespace_spans.wrote(wide)
         self._job_spans.wrote(jobs)
-
-    def recounted(self, jobs: Mapping[UUID, Counts]) -> None:
-        """Look at jobs whose ends another server had heard of, which is gone."""
-        failed = {job for job, counts in jobs.items() if counts.failed}
-        self._failed |= failed
-        if failed:
-            self.on_failed()
 
     def _widen(self, counts: Mapping[tuple[UUID, int], JobTally]) -> None:
         """Add what was counted of minutes to what is wider: hours and days of the job, and all of its namespace.

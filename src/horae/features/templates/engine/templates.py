@@ -125,7 +125,7 @@ class Templates:
             )
         except changes.Moved:
             return False
-        self._store.on_started(done)
+        self._store.started(done)
         for job, _ in course.edits:
             self._jobs.changed(job.job)
         return True

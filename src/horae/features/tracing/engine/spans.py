@@ -12,12 +12,12 @@ from horae.model.base.trace import TraceContext, checked_state, read_trace, root
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel, extras_of
 from horae.model.executions.slice import Running
+from horae.model.executions.tracer import Made, Submitting
 from horae.model.fleet.protocol import Failure, Submit
 from horae.store.executions.told import FlowEnd
 
 Kind = Literal["producer", "consumer", "internal"]
 Attributes = Mapping[str, str | int]
-Made = tuple[Instant, Instant]  # when an execution was due, and when it was made
 
 
 class Span(Struct, frozen=True, kw_only=True):
@@ -56,14 +56,6 @@ class Sink(Protocol):
     async def close(self) -> None:
         """Tell of what is left."""
         ...
-
-
-class Submitting(Struct, frozen=True):
-    """A request on its way."""
-
-    context: TraceContext
-    parent: str | None
-    start: Instant
 
 
 class Tracing:

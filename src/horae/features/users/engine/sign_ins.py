@@ -39,7 +39,7 @@ class SignIns:
     """Opens sessions, knows whose they are, and ends them."""
 
     def __init__(self, env: Env, store: Store, passwords: Passwords, idle: Micros, life: Micros) -> None:
-        self._env, self._store, self._passwords = env, store, passwords
+        self._env, self._store, self.passwords = env, store, passwords
         self._idle, self._life = idle, life
         self._places, self._addresses = Throttle(env, FREE_OF_PLACE), Throttle(env, FREE_OF_ADDRESS)
         self._names = Trickle(env, FREE_OF_NAME, PACE_OF_NAME)
@@ -52,8 +52,8 @@ class SignIns:
         found = await self.prove(name, password, address)
         if found is None:
             raise Unauthorized("The name or the password is wrong.", "Try again, or ask an administrator for another.")
-        if found[1] is not None and self._passwords.is_old(found[1]):
-            kept = await self._passwords.hash(password)
+        if found[1] is not None and self.passwords.is_old(found[1]):
+            kept = await self.passwords.hash(password)
             await self._store.write(lambda: people.keep_password(name, kept))
         return await self.open(name, found[0].members, None, neighbourhood(address, NETWORK))
 
@@ -74,7 +74,7 @@ class SignIns:
         self._names.guess(name)
         self._addresses.guess(where)
         found = await self._store.read(lambda: people.one(name))
-        is_right = len(password) <= LONGEST and await self._passwords.is_right(found[1] if found else None, password)
+        is_right = len(password) <= LONGEST and await self.passwords.is_right(found[1] if found else None, password)
         if found is None or not is_right or not found[0].is_active:
             return None
         self._places.right(place)

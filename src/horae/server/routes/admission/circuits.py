@@ -45,7 +45,7 @@ class Opening(Override, frozen=True, kw_only=True):
 @get(f"{API}/circuits", "circuits.list", Whole[CircuitView], access=VIEW, scope=closed)
 async def list_circuits(call: Call) -> Reply:
     """List circuits that are open or half-open."""
-    return ok(Whole(items=await call.node.circuit_breakers.list(call.namespace)))
+    return ok(Whole(items=await call.node.admission.circuit_breakers.list(call.namespace)))
 
 
 @get(
@@ -54,7 +54,7 @@ async def list_circuits(call: Call) -> Reply:
 )  # fmt: skip
 async def get_circuit(call: Call, query: WhichCircuit) -> Reply:
     """Read a job's circuit, or those of its keys, and what they went through."""
-    return ok(await call.node.circuit_breakers.of(call.namespace, call.path("ref"), query.key))
+    return ok(await call.node.admission.circuit_breakers.of(call.namespace, call.path("ref"), query.key))
 
 
 @post(
@@ -63,7 +63,7 @@ async def get_circuit(call: Call, query: WhichCircuit) -> Reply:
 )  # fmt: skip
 async def open_circuit(call: Call, body: Opening) -> Reply:
     """Open a circuit by hand: once this is answered, no server starts anything of it."""
-    shown = await call.node.circuit_breakers.open(
+    shown = await call.node.admission.circuit_breakers.open(
         call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason, length=body.length
     )
     return ok(shown)
@@ -75,7 +75,7 @@ async def open_circuit(call: Call, body: Opening) -> Reply:
 )  # fmt: skip
 async def close_circuit(call: Call, body: Override) -> Reply:
     """Close a circuit by hand: it does not open, whatever fails, until it is reset."""
-    shown = await call.node.circuit_breakers.close(
+    shown = await call.node.admission.circuit_breakers.close(
         call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason
     )
     return ok(shown)
@@ -87,7 +87,7 @@ async def close_circuit(call: Call, body: Override) -> Reply:
 )  # fmt: skip
 async def reset_circuit(call: Call, body: Override) -> Reply:
     """Close a circuit and count anew; what was done by hand ends."""
-    shown = await call.node.circuit_breakers.reset(
+    shown = await call.node.admission.circuit_breakers.reset(
         call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason
     )
     return ok(shown)

@@ -57,7 +57,7 @@ class HoldList(Query, frozen=True, kw_only=True):
 @get(f"{API}/holds", "holds.list", Whole[HoldView], access=VIEW, scope=closed, refuses=(NotFound,))
 async def list_holds(call: Call, query: HoldList) -> Reply:
     """List holds and maintenance windows, newest first: until when, why, and who opened and ended them."""
-    return ok(Whole(items=await call.node.holds.list(call.namespace, queue=query.queue, ended=query.ended)))
+    return ok(Whole(items=await call.node.admission.holds.list(call.namespace, queue=query.queue, ended=query.ended)))
 
 
 @post(
@@ -70,7 +70,7 @@ async def hold(call: Call, body: HoldBody) -> Reply:
     What runs goes on. What is submitted or fires is queued and starts when the hold has ended, by itself or by a
     release. The same reason again moves the end.
     """
-    return ok(await call.node.holds.open(call.namespace, call.path("name"), body.asked(), call.caller), 201)
+    return ok(await call.node.admission.holds.open(call.namespace, call.path("name"), body.asked(), call.caller), 201)
 
 
 @delete(
@@ -79,7 +79,7 @@ async def hold(call: Call, body: HoldBody) -> Reply:
 )  # fmt: skip
 async def release(call: Call, query: Release) -> Reply:
     """Let a queue go on at once. Windows, and holds of all queues, go on; the answer names what holds still."""
-    return ok(await call.node.holds.release(call.namespace, call.path("name"), query.reason, call.caller))
+    return ok(await call.node.admission.holds.release(call.namespace, call.path("name"), query.reason, call.caller))
 
 
 @post(
@@ -87,13 +87,13 @@ async def release(call: Call, query: Release) -> Reply:
 )
 async def hold_all(call: Call, body: HoldBody) -> Reply:
     """Start nothing of any queue for a time, as POST /api/v1/queues/{name}/hold does for one."""
-    return ok(await call.node.holds.open(call.namespace, None, body.asked(), call.caller), 201)
+    return ok(await call.node.admission.holds.open(call.namespace, None, body.asked(), call.caller), 201)
 
 
 @delete(f"{API}/holds", "holds.release", ReleasedView, access=OPERATE, scope=closed, audit=REQUEST, status=200)
 async def release_all(call: Call, query: Release) -> Reply:
     """End what holds all queues; what holds a single queue goes on."""
-    return ok(await call.node.holds.release(call.namespace, None, query.reason, call.caller))
+    return ok(await call.node.admission.holds.release(call.namespace, None, query.reason, call.caller))
 
 
 @put(
@@ -102,7 +102,7 @@ async def release_all(call: Call, query: Release) -> Reply:
 )  # fmt: skip
 async def window(call: Call, body: WindowBody) -> Reply:
     """Make a calendar a queue's maintenance window: while it is open, nothing of the queue is started."""
-    view = await call.node.holds.put_window(
+    view = await call.node.admission.holds.put_window(
         call.namespace, call.path("name"), call.path("calendar"), drain=body.drain, reason=body.reason, by=call.caller
     )
     return ok(view)
@@ -114,7 +114,7 @@ async def window(call: Call, body: WindowBody) -> Reply:
 )  # fmt: skip
 async def remove_window(call: Call) -> Reply:
     """Take a maintenance window away from a queue."""
-    await call.node.holds.remove_window(call.namespace, call.path("name"), call.path("calendar"), call.caller)
+    await call.node.admission.holds.remove_window(call.namespace, call.path("name"), call.path("calendar"), call.caller)
     return nothing()
 
 
@@ -124,7 +124,7 @@ async def remove_window(call: Call) -> Reply:
 )  # fmt: skip
 async def window_of_all(call: Call, body: WindowBody) -> Reply:
     """Make a calendar the maintenance window of all queues: while it is open, nothing is started."""
-    view = await call.node.holds.put_window(
+    view = await call.node.admission.holds.put_window(
         call.namespace, None, call.path("calendar"), drain=body.drain, reason=body.reason, by=call.caller
     )
     return ok(view)
@@ -136,5 +136,5 @@ async def window_of_all(call: Call, body: WindowBody) -> Reply:
 )  # fmt: skip
 async def remove_window_of_all(call: Call) -> Reply:
     """Take a maintenance window away from all queues."""
-    await call.node.holds.remove_window(call.namespace, None, call.path("calendar"), call.caller)
+    await call.node.admission.holds.remove_window(call.namespace, None, call.path("calendar"), call.caller)
     return nothing()

@@ -70,19 +70,19 @@ class Purge(Query, frozen=True, kw_only=True):
 @get(f"{API}/queues", "queues.list", Whole[QueueView], access=VIEW, scope=closed)
 async def list_queues(call: Call) -> Reply:
     """List queues with their lanes, how much is queued and runs in each, and what holds them now."""
-    return ok(Whole(items=await call.node.queue_views.list(call.namespace)))
+    return ok(Whole(items=await call.node.admission.queue_views.list(call.namespace)))
 
 
 @get(f"{API}/queues/{{name}}", "queues.get", QueueView, access=VIEW, scope=by_queue, refuses=(NotFound,))
 async def get_queue(call: Call) -> Reply:
     """Read a queue: its policy, what is queued and runs, and what holds it."""
-    return await _shown(call, await call.node.queues.get(call.namespace, call.path("name")))
+    return await _shown(call, await call.node.admission.queues.get(call.namespace, call.path("name")))
 
 
 @put(f"{API}/queues/{{name}}", "queues.put", QueueView, access=EDIT, scope=closed, audit=CHANGES, refuses=(Conflict,))
 async def put_queue(call: Call, body: QueueBody) -> Reply:
     """Define a queue; it acts at once, also on what is queued. What is left out takes its default."""
-    return await _shown(call, await call.node.queues.put(call.namespace, call.path("name"), _said(body)))
+    return await _shown(call, await call.node.admission.queues.put(call.namespace, call.path("name"), _said(body)))
 
 
 @patch(
@@ -90,7 +90,7 @@ async def put_queue(call: Call, body: QueueBody) -> Reply:
 )
 async def patch_queue(call: Call, body: QueueBody) -> Reply:
     """Change some of a queue's definition."""
-    return await _shown(call, await call.node.queues.patch(call.namespace, call.path("name"), _said(body)))
+    return await _shown(call, await call.node.admission.queues.patch(call.namespace, call.path("name"), _said(body)))
 
 
 @post(
@@ -100,8 +100,8 @@ async def patch_queue(call: Call, body: QueueBody) -> Reply:
 async def pause(call: Call, body: PauseBody) -> Reply:
     """Start nothing of a queue until it is resumed: once this is answered, no server does. What runs goes on."""
     name = call.path("name")
-    await call.node.holds.pause(call.namespace, name, body.reason, False, call.caller)
-    return await _shown(call, await call.node.queues.get(call.namespace, name))
+    await call.node.admission.holds.pause(call.namespace, name, body.reason, False, call.caller)
+    return await _shown(call, await call.node.admission.queues.get(call.namespace, name))
 
 
 @post(
@@ -111,8 +111,8 @@ async def pause(call: Call, body: PauseBody) -> Reply:
 async def resume(call: Call) -> Reply:
     """Let a queue that was paused or drained go on; holds with an end, and windows, last as long as they do."""
     name = call.path("name")
-    await call.node.holds.resume(call.namespace, name, call.caller)
-    return await _shown(call, await call.node.queues.set_state(call.namespace, name, "active"))
+    await call.node.admission.holds.resume(call.namespace, name, call.caller)
+    return await _shown(call, await call.node.admission.queues.set_state(call.namespace, name, "active"))
 
 
 @post(
@@ -121,7 +121,7 @@ async def resume(call: Call) -> Reply:
 )  # fmt: skip
 async def drain(call: Call) -> Reply:
     """Refuse what is submitted to a queue from now on, and run what it has. Triggers of its jobs go on firing."""
-    return await _shown(call, await call.node.queues.set_state(call.namespace, call.path("name"), "draining"))
+    return await _shown(call, await call.node.admission.queues.set_state(call.namespace, call.path("name"), "draining"))
 
 
 @post(
@@ -130,7 +130,7 @@ async def drain(call: Call) -> Reply:
 )  # fmt: skip
 async def purge(call: Call, query: Purge) -> Reply:
     """Cancel everything of a queue that has not begun; `confirm` must be its name."""
-    done = await call.node.queues.purge(call.namespace, call.path("name"), query.confirm, call.caller)
+    done = await call.node.admission.queues.purge(call.namespace, call.path("name"), query.confirm, call.caller)
     return ok(PurgedView(cancelled=done.cancelled))
 
 
@@ -140,4 +140,4 @@ def _said(body: QueueBody) -> dict[str, Any]:
 
 
 async def _shown(call: Call, queue: Queue) -> Reply:
-    return ok(await call.node.queue_views.of(queue))
+    return ok(await call.node.admission.queue_views.of(queue))

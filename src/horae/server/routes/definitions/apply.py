@@ -33,7 +33,10 @@ async def by_documents(call: Call, arguments: Arguments) -> None:
     if body.calendars or body.templates:
         raise outside(call.who, "calendars and templates")
     for name in (one.get("name") for one in body.jobs or ()):
-        if isinstance(name, str) and (known := await call.node.jobs.named(call.namespace, name)) is not None:
+        if (
+            isinstance(name, str)
+            and (known := await call.node.definitions.jobs.named(call.namespace, name)) is not None
+        ):
             check_job(known, name)
 
 
@@ -44,4 +47,4 @@ async def apply(call: Call, body: ApplyBody, query: DryRun) -> Reply:
     The name of each says which one is meant. With `dryRun`, say what would change.
     """
     documents = Documents(calendars=body.calendars or (), templates=body.templates or (), jobs=body.jobs or ())
-    return ok(await call.node.applying.apply(call.namespace, documents, dry_run=query.dry_run))
+    return ok(await call.node.definitions.applying.apply(call.namespace, documents, dry_run=query.dry_run))

@@ -8,6 +8,7 @@ from msgspec import Meta
 from horae.engine.base.sealed import hidden_page
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Stale
 from horae.features.statistics.model.view import ListedJobView
+from horae.features.statistics.part import StatisticsPart
 from horae.model.base.view import Page, View
 from horae.model.definitions.job_view import JobPlanView, JobView
 from horae.model.executions.execution_view import ExecutionView
@@ -73,8 +74,8 @@ def _shown(job: JobView, status: int = 200) -> Reply:
 async def create(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
     """Create a job; with `dryRun`, say what it would be (200)."""
     if query.dry_run:
-        return ok(await call.node.job_plans.create(call.namespace, body))
-    return _shown(await call.node.jobs.create(call.namespace, body), 201)
+        return ok(await call.node.definitions.job_plans.create(call.namespace, body))
+    return _shown(await call.node.definitions.jobs.create(call.namespace, body), 201)
 
 
 @get(f"{API}/jobs", "jobs.list", Page[ListedJobView], access=VIEW, scope=by_leaving_out, refuses=(NotFound,))
@@ -84,7 +85,7 @@ async def list_jobs(call: Call, query: JobList) -> Reply:
     A page of large jobs, or of a credential that is for some jobs only, may hold fewer than `limit`, and go on
     nevertheless.
     """
-    page = await call.node.jobs.list(
+    page = await call.node.definitions.jobs.list(
         call.namespace, search=query.search, prefix=query.prefix, state=query.state, tag=query.tag, queue=query.queue,
         owner=query.owner, owned=query.owned, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
@@ -92,14 +93,19 @@ async def list_jobs(call: Call, query: JobList) -> Reply:
         mine = [job for job in page.items if call.who.covers(owner_of(job.name), job.queue)]
         page = msgspec.structs.replace(page, items=mine)
     if query.statistics:
-        return ok(Page(items=await call.node.job_statistics.listed(page.items), next_cursor=page.next_cursor))
+        return ok(
+            Page(
+                items=await call.node.part(StatisticsPart).job_statistics.listed(page.items),
+                next_cursor=page.next_cursor,
+            )
+        )
     return ok(page)
 
 
 @get(f"{API}/jobs/{{ref}}", "jobs.get", JobView, access=VIEW, scope=by_job, refuses=(NotFound,))
 async def get_job(call: Call) -> Reply:
     """Read a job; deleted ones by id."""
-    return _shown(await call.node.jobs.get(call.namespace, call.path("ref")))
+    return _shown(await call.node.definitions.jobs.get(call.namespace, call.path("ref")))
 
 
 @put(
@@ -110,8 +116,10 @@ async def replace(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
     """Give a job a whole new definition; every real change is a version. With `dryRun`, say what would change."""
     ref, if_match = call.path("ref"), call.if_match()
     if query.dry_run:
-        return ok(await call.node.job_plans.edit(call.namespace, ref, body, if_match=if_match, replace=True))
-    return _shown(await call.node.jobs.edit(call.namespace, ref, body, if_match=if_match, replace=True))
+        return ok(
+            await call.node.definitions.job_plans.edit(call.namespace, ref, body, if_match=if_match, replace=True)
+        )
+    return _shown(await call.node.definitions.jobs.edit(call.namespace, ref, body, if_match=if_match, replace=True))
 
 
 @patch(
@@ -122,8 +130,8 @@ async def edit(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
     """Change parts of a job's definition: a JSON merge patch. With `dryRun`, say what would change."""
     ref, if_match = call.path("ref"), call.if_match()
     if query.dry_run:
-        return ok(await call.node.job_plans.edit(call.namespace, ref, body, if_match=if_match))
-    return _shown(await call.node.jobs.edit(call.namespace, ref, body, if_match=if_match))
+        return ok(await call.node.definitions.job_plans.edit(call.namespace, ref, body, if_match=if_match))
+    return _shown(await call.node.definitions.jobs.edit(call.namespace, ref, body, if_match=if_match))
 
 
 @delete(
@@ -132,7 +140,7 @@ async def edit(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
 )  # fmt: skip
 async def delete_job(call: Call, query: DeleteJob) -> Reply:
     """Delete a job: its triggers stop at once, its history stays readable, its name is free again."""
-    job = await call.node.jobs.delete(
+    job = await call.node.definitions.jobs.delete(
         call.namespace, call.path("ref"), queued=query.queued, running=query.running, if_match=call.if_match(),
         force=query.force,
     )  # fmt: skip
@@ -145,7 +153,7 @@ async def delete_job(call: Call, query: DeleteJob) -> Reply:
 )  # fmt: skip
 async def pause(call: Call) -> Reply:
     """Start nothing of a job until it is resumed; what runs goes on."""
-    return _shown(await call.node.jobs.pause(call.namespace, call.path("ref")))
+    return _shown(await call.node.definitions.jobs.pause(call.namespace, call.path("ref")))
 
 
 @post(
@@ -154,7 +162,7 @@ async def pause(call: Call) -> Reply:
 )  # fmt: skip
 async def resume(call: Call) -> Reply:
     """Let a paused job go on."""
-    return _shown(await call.node.jobs.resume(call.namespace, call.path("ref")))
+    return _shown(await call.node.definitions.jobs.resume(call.namespace, call.path("ref")))
 
 
 @post(
@@ -163,7 +171,7 @@ async def resume(call: Call) -> Reply:
 )  # fmt: skip
 async def restore(call: Call) -> Reply:
     """Undo a deletion; a name means the job of that name deleted last."""
-    return _shown(await call.node.jobs.restore(call.namespace, call.path("ref")))
+    return _shown(await call.node.definitions.jobs.restore(call.namespace, call.path("ref")))
 
 
 @post(
@@ -184,7 +192,7 @@ async def trigger(call: Call, body: Trigger) -> Reply:
         call.namespace, [request], origin="trigger", caller=call.caller, idempotency=submission_key(call)
     )
     receipt = await with_warning(call, call.path("ref"), await with_result(call, one(receipts)))
-    about = await call.node.dependencies.about(call.namespace, call.path("ref"))
+    about = await call.node.definitions.dependencies.about(call.namespace, call.path("ref"))
     answer = Triggered(
         **msgspec.structs.asdict(receipt),
         fires=tuple(about.dependents) if body.propagate else (),
@@ -199,7 +207,7 @@ async def trigger(call: Call, body: Trigger) -> Reply:
 )  # fmt: skip
 async def dependencies(call: Call) -> Reply:
     """What a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
-    return ok(await call.node.dependencies.of(call.namespace, call.path("ref")))
+    return ok(await call.node.definitions.dependencies.of(call.namespace, call.path("ref")))
 
 
 @get(
@@ -208,7 +216,7 @@ async def dependencies(call: Call) -> Reply:
 )  # fmt: skip
 async def executions(call: Call, query: JobExecutions) -> Reply:
     """List a job's executions, newest first."""
-    page = await call.node.executions.list(
+    page = await call.node.work.executions.list(
         call.namespace, job=call.path("ref"), status=query.status, tag=query.tag, worker=query.worker,
         since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
@@ -221,4 +229,4 @@ async def executions(call: Call, query: JobExecutions) -> Reply:
 )  # fmt: skip
 async def forget_results(call: Call) -> Reply:
     """Let no remembered result of a job answer a submission any more."""
-    return ok(Forgotten(forgotten=await call.node.jobs.forget_results(call.namespace, call.path("ref"))))
+    return ok(Forgotten(forgotten=await call.node.definitions.jobs.forget_results(call.namespace, call.path("ref"))))

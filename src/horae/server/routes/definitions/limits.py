@@ -17,5 +17,7 @@ from horae.server.scopes import by_job
 )  # fmt: skip
 async def held(call: Call, query: Paged) -> Reply:
     """List the keys of a job's limits and sequence that are held, and who holds them; at most 100 a page."""
-    page = await call.node.held_keys.page(call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor)
+    page = await call.node.admission.held_keys.page(
+        call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor
+    )
     return ok(page)

@@ -28,7 +28,7 @@ class Rollback(Body, frozen=True, kw_only=True):
 )  # fmt: skip
 async def versions(call: Call) -> Reply:
     """List a job's versions, newest first."""
-    return ok(Whole(items=await call.node.jobs.versions(call.namespace, call.path("ref"))))
+    return ok(Whole(items=await call.node.definitions.jobs.versions(call.namespace, call.path("ref"))))
 
 
 @get(
@@ -37,7 +37,7 @@ async def versions(call: Call) -> Reply:
 )  # fmt: skip
 async def version(call: Call) -> Reply:
     """Read one version of a job's definition."""
-    return ok(await call.node.jobs.version(call.namespace, call.path("ref"), call.path("version")))
+    return ok(await call.node.definitions.jobs.version(call.namespace, call.path("ref"), call.path("version")))
 
 
 @get(
@@ -47,7 +47,7 @@ async def version(call: Call) -> Reply:
 async def diff(call: Call) -> Reply:
     """Tell what differs between two versions of a job, field by field."""
     before, after = call.path("version"), call.path("other")
-    return ok(await call.node.jobs.diff(call.namespace, call.path("ref"), before, after))
+    return ok(await call.node.definitions.jobs.diff(call.namespace, call.path("ref"), before, after))
 
 
 @post(
@@ -57,5 +57,5 @@ async def diff(call: Call) -> Reply:
 async def rollback(call: Call, body: Rollback) -> Reply:
     """Make a new version that reads as an earlier one."""
     ref = call.path("ref")
-    job = await call.node.jobs.rollback(call.namespace, ref, body.version, if_match=call.if_match())
+    job = await call.node.definitions.jobs.rollback(call.namespace, ref, body.version, if_match=call.if_match())
     return ok(job, version=job.version)

@@ -29,7 +29,7 @@ class YamlView(View, frozen=True, kw_only=True):
 @post(f"{API}/yaml", "yaml.read", YamlView, access=VIEW, scope=unscoped, audit=UNRECORDED, repeats="by itself")
 async def read(call: Call, body: YamlBody) -> Reply:
     """Read YAML as `horae apply` does, and store nothing; a mistake is told with its line and column."""
-    documents = await call.node.fair_access.compute(lambda: read_documents(body.text))
+    documents = await call.node.base.fair_access.compute(lambda: read_documents(body.text))
     if len(documents) != 1:
         what = "is empty" if not documents else f"has {len(documents)} documents"
         raise BadInput(f"The text {what}.", "Write one document.", field="text", line=1, column=1)

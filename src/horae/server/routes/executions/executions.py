@@ -7,10 +7,12 @@ from msgspec import Raw, structs
 from horae.engine.base.sealed import hidden_page
 from horae.errors import Busy, Conflict, Gone, KeyReused, NotFound, OverQuota
 from horae.features.archive.model import ArchivePage
+from horae.features.archive.part import ArchivePart
 from horae.features.logs.engine.logs import Wanted
+from horae.features.logs.part import LogsPart
 from horae.model.base.trace import UNTRACED
 from horae.model.base.view import Page, Whole
-from horae.model.executions.execution_view import AttemptView, CancelView, CountsView, ExecutionView, LogPage
+from horae.model.executions.execution_view import AttemptView, CancelView, ExecutionView, LogPage
 from horae.model.fleet.protocol import Submit
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
@@ -90,7 +92,7 @@ async def _submit_lot(call: Call, body: Submission, job: str, items: Sequence[Ra
 @get(f"{API}/executions", "executions.list", Page[ExecutionView], access=VIEW, scope=by_job_filter, refuses=(NotFound,))
 async def list_executions(call: Call, query: ExecutionList) -> Reply:
     """List executions, newest first; large params and results are left out, and those of sensitive jobs are sealed."""
-    page = await call.node.executions.list(
+    page = await call.node.work.executions.list(
         call.namespace, status=query.status, job=query.job, queue=query.queue, parent=query.parent, tag=query.tag,
         worker=query.worker, since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
@@ -100,21 +102,11 @@ async def list_executions(call: Call, query: ExecutionList) -> Reply:
 @get(f"{API}/archive", "executions.archived", ArchivePage, access=VIEW, scope=closed, refuses=(Busy,))
 async def archived(call: Call, query: ArchiveList) -> Reply:
     """List executions of the archive, the newest files first; a page may be short, even empty, while there is more."""
-    page = await call.node.archive.list(
+    page = await call.node.part(ArchivePart).reader.list(
         call.namespace, status=query.status, job=query.job, tag=query.tag, since=query.since, until=query.until,
         limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
-    return ok(structs.replace(page, items=[call.node.seals.shown(call.who, one) for one in page.items]))
-
-
-@get(f"{API}/executions/counts", "executions.counts", CountsView, access=VIEW, scope=closed)
-async def counts(call: Call) -> Reply:
-    """Count executions by status.
-
-    What has not ended is counted as it is. What has ended is counted by statistics: that of other servers is at most
-    five seconds behind, and after a server was killed up to two minutes.
-    """
-    return ok(await call.node.executions.counts(call.namespace))
+    return ok(structs.replace(page, items=[call.node.base.seals.shown(call.who, one) for one in page.items]))
 
 
 @get(
@@ -123,7 +115,7 @@ async def counts(call: Call) -> Reply:
 )  # fmt: skip
 async def get_execution(call: Call) -> Reply:
     """Read an execution."""
-    return ok(call.node.seals.shown(call.who, await call.node.executions.get(call.namespace, call.id())))
+    return ok(call.node.base.seals.shown(call.who, await call.node.work.executions.get(call.namespace, call.id())))
 
 
 @post(
@@ -132,7 +124,7 @@ async def get_execution(call: Call) -> Reply:
 )  # fmt: skip
 async def cancel(call: Call, body: Reason) -> Reply:
     """Cancel what has not begun; ask the worker to stop what runs."""
-    return ok(await call.node.executions.cancel(call.namespace, call.id(), body.reason))
+    return ok(await call.node.work.executions.cancel(call.namespace, call.id(), body.reason))
 
 
 @get(
@@ -144,7 +136,7 @@ async def logs(call: Call, query: Logs) -> Reply:
 
     Also while the execution runs. A page of a search may be empty while `more` says that there is more to look at.
     """
-    page = await call.node.logs.read(
+    page = await call.node.part(LogsPart).logs.read(
         call.namespace, call.id(), _wanted(query), cursor=query.cursor, tail=query.tail, after=query.after,
         before=query.before, limit=query.limit,
     )  # fmt: skip
@@ -157,7 +149,7 @@ async def logs(call: Call, query: Logs) -> Reply:
 )  # fmt: skip
 async def download_log(call: Call, query: LogText) -> Reply:
     """Read the whole log as one text."""
-    text = await call.node.logs.text(call.namespace, call.id(), _wanted(query), times=query.times)
+    text = await call.node.part(LogsPart).logs.text(call.namespace, call.id(), _wanted(query), times=query.times)
     name = (b"content-disposition", b'attachment; filename="%s.log"' % str(call.id()).encode())
     return Text(text, b"text/plain; charset=utf-8", headers=(UNCACHED, name))
 
@@ -172,4 +164,4 @@ def _wanted(query: LogLinesOf) -> Wanted:
 )  # fmt: skip
 async def attempts(call: Call) -> Reply:
     """List the tries of an execution in order, each with its error."""
-    return ok(Whole(items=await call.node.executions.attempts(call.namespace, call.id())))
+    return ok(Whole(items=await call.node.work.executions.attempts(call.namespace, call.id())))

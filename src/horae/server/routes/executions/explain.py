@@ -15,10 +15,10 @@ from horae.server.scopes import by_execution, by_job
 )  # fmt: skip
 async def explain_execution(call: Call) -> Reply:
     """Say why an execution does not run: what holds it, in order, what opens each, and when it probably starts."""
-    return ok(await call.node.explainer.execution(call.namespace, call.id()))
+    return ok(await call.node.work.explainer.execution(call.namespace, call.id()))
 
 
 @get(f"{API}/jobs/{{ref}}/explain", "jobs.explain", JobExplanationView, access=VIEW, scope=by_job, refuses=(NotFound,))
 async def explain_job(call: Call) -> Reply:
     """Say why a job does not run: its triggers, its queue, its workers, and what holds its executions."""
-    return ok(await call.node.explainer.job(call.namespace, call.path("ref")))
+    return ok(await call.node.work.explainer.job(call.namespace, call.path("ref")))

@@ -31,7 +31,7 @@ class NewSignal(Body, frozen=True, kw_only=True):
 async def signal(call: Call, body: NewSignal) -> Reply:
     """Send a signal to an execution that waits for it, or will; one that has ended refuses it."""
     key = call.idempotency_key()
-    sent = await call.node.signals.send(call.namespace, call.id(), body.name, body.payload, key)
+    sent = await call.node.work.signals.send(call.namespace, call.id(), body.name, body.payload, key)
     return ok(sent, 202)
 
 
@@ -44,4 +44,4 @@ async def called(call: Call) -> Reply:
     """Call the URL of a step that waits for it, with any JSON; the token is the credential. It counts once."""
     if call.body:
         check_item(b'{"body":' + call.body + b"}", "body")
-    return ok(await call.node.callbacks.receive(call.path("token"), Raw(call.body)), 202)
+    return ok(await call.node.workflows.callbacks.receive(call.path("token"), Raw(call.body)), 202)

@@ -132,7 +132,7 @@ async def with_result(call: Call, receipt: Accepted) -> Accepted:
     """A receipt with the result that answers, when one does."""
     if receipt.cached is not True:
         return receipt
-    known = await call.node.executions.get(call.namespace, receipt.execution_id)
+    known = await call.node.work.executions.get(call.namespace, receipt.execution_id)
     return msgspec.structs.replace(receipt, result=known.result)
 
 

@@ -56,7 +56,7 @@ async def autoscale_queue(call: Call, query: AutoscaleQuery) -> Reply:
     wait = parse_duration(query.target_wait, field="targetWait")
     if not 1000 <= wait <= MOST_WAIT:
         raise BadInput(f"targetWait cannot be {query.target_wait}.", "It runs from 1ms to 1d.", field="targetWait")
-    advice = await call.node.autoscale.advise(call.namespace, call.path("queue"), wait, query.slots)
+    advice = await call.node.fleet.autoscale.advise(call.namespace, call.path("queue"), wait, query.slots)
     signals = advice.signals
     return ok(
         AutoscaleView(

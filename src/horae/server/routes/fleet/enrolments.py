@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from horae.errors import Unauthorized
+from horae.features.audit_log.part import AuditLogPart
 from horae.model.base.duration import parse_duration
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
@@ -45,7 +46,9 @@ class EnrolmentView(View, frozen=True, kw_only=True):
 )  # fmt: skip
 async def create(call: Call, body: EnrolmentBody) -> Reply:
     """Make a token that one worker exchanges for a key of its own. Repeated, it makes another one."""
-    made = await call.node.enrolments.create(call.who, body.queues, parse_duration(body.expires_in, field="expiresIn"))
+    made = await call.node.fleet.enrolments.create(
+        call.who, body.queues, parse_duration(body.expires_in, field="expiresIn")
+    )
     reply = ok(EnrolmentView(token=made.text, expires_at=format_instant(made.until)), 201)
     reply.headers = (UNCACHED,)
     return reply
@@ -61,8 +64,8 @@ async def redeem(call: Call, body: RedeemBody) -> Reply:
 
     A token works once, so a repeated request is refused.
     """
-    new = await call.node.enrolments.redeem(body.token, body.name)
+    new = await call.node.fleet.enrolments.redeem(body.token, body.name)
     grant = new.stored.grant
     who = Principal(namespace=grant.namespace, role=grant.role, key=new.stored.id, name=new.stored.name)
-    await call.node.audit_log.note(who, call.address, call.route.name, f"keys/{new.stored.id}")
+    await call.node.part(AuditLogPart).audit_log.note(who, call.address, call.route.name, f"keys/{new.stored.id}")
     return ok(KeyView.of(new.stored, grant.namespace_name, new.text), 201)

@@ -65,7 +65,7 @@ async def by_queues_served(call: Call, arguments: Arguments) -> None:
 async def register(call: Call, body: Register) -> Reply:
     """Present a worker process; the answer names its session and the rhythm the server expects."""
     registered = await call.node.gateway.register(call.namespace, body, call.who.namespace_name, call.who.key)
-    known = call.node.epochs.installation
+    known = call.node.base.epochs.installation
     return ok(registered if known is None else structs.replace(registered, installation=known.id), 201)
 
 

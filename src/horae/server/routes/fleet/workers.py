@@ -50,14 +50,14 @@ class WorkerView(View, frozen=True, kw_only=True):
 @get(f"{API}/workers", "workers.list", Whole[WorkerView], access=VIEW, scope=closed)
 async def list_workers(call: Call) -> Reply:
     """List workers that are there or were lost lately, newest first."""
-    workers = await call.node.workers.list(call.namespace)
+    workers = await call.node.fleet.workers.list(call.namespace)
     return ok(Whole(items=[WorkerView.of(worker) for worker in workers]))
 
 
 @get(f"{API}/workers/{{id}}", "workers.get", WorkerView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_worker(call: Call) -> Reply:
     """Read a worker, by its name or by its session's id."""
-    return ok(WorkerView.of(await call.node.workers.show(call.namespace, call.path("id"))))
+    return ok(WorkerView.of(await call.node.fleet.workers.show(call.namespace, call.path("id"))))
 
 
 @post(
@@ -66,4 +66,4 @@ async def get_worker(call: Call) -> Reply:
 )  # fmt: skip
 async def drain(call: Call) -> Reply:
     """Ask a worker to finish what it runs and leave."""
-    return ok(WorkerView.of(await call.node.workers.drain(call.namespace, call.path("id"))), 202)
+    return ok(WorkerView.of(await call.node.fleet.workers.drain(call.namespace, call.path("id"))), 202)

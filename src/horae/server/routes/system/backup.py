@@ -15,4 +15,4 @@ from horae.server.streaming.download import Download
 )  # fmt: skip
 async def read(call: Call) -> Reply:
     """Read a copy of the whole SQLite store, as it is at one instant; the server goes on meanwhile."""
-    return Download(await call.node.backups.take(), b"application/vnd.sqlite3")
+    return Download(await call.node.tenancy.backups.take(), b"application/vnd.sqlite3")

@@ -18,7 +18,7 @@ class ClockView(View, frozen=True, kw_only=True):
 
 
 def _view(call: Call) -> ClockView:
-    clock = call.node.clock
+    clock = call.node.base.clock
     return ClockView(
         now=format_instant(call.node.env.now()), trusted=clock.trusted, jump_seconds=clock.jump / 1_000_000
     )
@@ -33,5 +33,5 @@ async def read(call: Call) -> Reply:
 @post(f"{API}/clock/accept", "clock.accept", ClockView, access=INSTALLATION, scope=closed, audit=REQUEST, status=200)
 async def accept(call: Call) -> Reply:
     """Take the present time for true on all servers: firing and expiring go on."""
-    call.node.clock.accept()
+    call.node.base.clock.accept()
     return ok(_view(call))

@@ -35,7 +35,7 @@ async def ready(call: Call) -> Reply:
 
 
 def _note(call: Call) -> str | None:
-    clock = call.node.clock
+    clock = call.node.base.clock
     if clock.trusted:
         return None
     told = f"Schedules are stopped: the store's clock jumped by {clock.jump / SECOND:+.0f} s."

@@ -43,4 +43,4 @@ class ServerView(View, frozen=True, kw_only=True):
 @get(f"{API}/servers", "servers.list", Whole[ServerView], access=OVERSEE, scope=closed)
 async def list_servers(call: Call) -> Reply:
     """List the servers that were heard of lately."""
-    return ok(Whole(items=[ServerView.of(server) for server in await call.node.presence.servers()]))
+    return ok(Whole(items=[ServerView.of(server) for server in await call.node.fleet.presence.servers()]))

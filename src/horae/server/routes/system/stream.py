@@ -76,7 +76,7 @@ async def follow(call: Call, query: Topics) -> Reply:
 
     async def admitted() -> bool:
         try:
-            return (await authenticate(call.node.keys, "GET", call.headers)).namespace == call.namespace
+            return (await authenticate(call.node.tenancy.keys, "GET", call.headers)).namespace == call.namespace
         except HoraeError:
             return False
 
@@ -84,7 +84,7 @@ async def follow(call: Call, query: Topics) -> Reply:
     streams.refuse_more(call.namespace)
     asked = wanted(query)
     if asked.execution is not None:
-        await call.node.executions.find(call.namespace, asked.execution)
+        await call.node.work.executions.find(call.namespace, asked.execution)
     return Stream(streams, call.namespace, asked, admitted)
 
 

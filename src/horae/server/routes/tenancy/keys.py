@@ -82,7 +82,7 @@ class Rotation(Body, frozen=True, kw_only=True):
 @get(f"{API}/keys", "keys.list", Page[KeyView], access=ADMIN, scope=closed, secret=True)
 async def list_keys(call: Call, query: Paged) -> Reply:
     """List keys, those that were revoked or have expired included; their secrets are not stored."""
-    stored = await call.node.keys.list(call.namespace, query.cursor or "", query.limit + 1)
+    stored = await call.node.tenancy.keys.list(call.namespace, query.cursor or "", query.limit + 1)
     items = [KeyView.of(key, call.who.namespace_name) for key in stored[: query.limit]]
     return ok(Page(items=items, next_cursor=items[-1].key_id if len(stored) > query.limit else None))
 
@@ -93,7 +93,7 @@ async def list_keys(call: Call, query: Paged) -> Reply:
 async def create(call: Call, body: KeyBody) -> Reply:
     """Make a key; the answer holds its text, which is told this once, also when the request is repeated."""
     expires_at = None if body.expires_at is None else parse_instant(body.expires_at, field="expiresAt")
-    new = await call.node.keys.create(
+    new = await call.node.tenancy.keys.create(
         call.namespace, body.name, body.role, expires_at, permissions=body.permissions, queues=body.queues,
         jobs=body.jobs, rate=body.rate, by=call.who,
     )  # fmt: skip
@@ -110,7 +110,7 @@ async def rotate(call: Call, body: Rotation) -> Reply:
     The answer holds its text, which is told this once, also when the request is repeated.
     """
     overlap = parse_duration(body.overlap, field="overlap")
-    return _told_once(call, await call.node.keys.rotate(call.namespace, call.path("id"), overlap, by=call.who))
+    return _told_once(call, await call.node.tenancy.keys.rotate(call.namespace, call.path("id"), overlap, by=call.who))
 
 
 def _told_once(call: Call, new: NewKey) -> Reply:
@@ -129,5 +129,5 @@ class Revocation(Query, frozen=True, kw_only=True):
 @delete(f"{API}/keys/{{id}}", "keys.revoke", access=ADMIN, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict))
 async def revoke(call: Call, query: Revocation) -> Reply:
     """Revoke a key: it stops working within five seconds on every server, as do browsers that it signed in."""
-    await call.node.keys.revoke(call.namespace, call.path("id"), by=call.who, force=query.force)
+    await call.node.tenancy.keys.revoke(call.namespace, call.path("id"), by=call.who, force=query.force)
     return nothing()

@@ -6,6 +6,8 @@ from msgspec import Meta
 
 from horae.env import SECOND
 from horae.errors import Forbidden, Unauthorized
+from horae.features.audit_log.part import AuditLogPart
+from horae.features.users.part import UsersPart
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
 from horae.model.tenancy.principal import Principal
@@ -67,11 +69,11 @@ async def sign_in(call: Call, body: Code) -> Reply:
     """
     refuse_forms(call.headers)
     try:
-        signed = await call.node.keys.sign_in(body.code)
+        signed = await call.node.tenancy.keys.sign_in(body.code)
     except Unauthorized as error:
         await failed(call, error)
         raise
-    await call.node.audit_log.note(signed.who, call.address, call.route.name)
+    await call.node.part(AuditLogPart).audit_log.note(signed.who, call.address, call.route.name)
     seconds = (signed.until - call.node.env.now()) // SECOND
     reply = ok(Me.of(signed.who))
     reply.headers = (UNCACHED, set_cookie(signed.cookie, seconds, secure=call.secure))
@@ -87,7 +89,7 @@ async def new_code(call: Call) -> Reply:
 
     A link carries it: the server's URL and `/#code=` with the code. Repeated, it makes another code.
     """
-    made = await call.node.keys.new_sign_in_code(call.who)
+    made = await call.node.tenancy.keys.new_sign_in_code(call.who)
     return ok(SignInCode(code=made.text, expires_at=format_instant(made.until)), 201)
 
 
@@ -99,7 +101,7 @@ async def sign_out(call: Call) -> Reply:
     """
     cookie = cookie_of(call.headers)
     if cookie is not None:
-        await call.node.keys.sign_out(cookie)
+        await call.node.tenancy.keys.sign_out(cookie)
     reply = nothing()
     reply.headers = (UNCACHED, set_cookie("", 0, secure=call.secure))
     return reply
@@ -108,4 +110,4 @@ async def sign_out(call: Call) -> Reply:
 @get(f"{API}/me", "me.get", Me, access=ANYBODY, scope=unscoped, secret=True)
 async def get_me(call: Call) -> Reply:
     """Tell who this credential is."""
-    return ok(Me.of(call.who, call.node.sign_ins.namespaces(call.who)))
+    return ok(Me.of(call.who, call.node.part(UsersPart).sign_ins.namespaces(call.who)))

@@ -6,7 +6,9 @@ import msgspec
 from msgspec import Meta, field
 
 from horae.errors import Conflict, Forbidden, NotFound
+from horae.features.audit_log.part import AuditLogPart
 from horae.features.erasure.model import EraseNamespace, NamespaceErasureView
+from horae.features.erasure.part import ErasurePart
 from horae.model.admission.quota_view import QuotaView, UsageView
 from horae.model.base.instant import parse_instant
 from horae.model.base.view import Whole
@@ -60,7 +62,7 @@ class NewNamespace(NamespaceBody, frozen=True, kw_only=True):
 @get(f"{API}/namespaces", "namespaces.list", Whole[NamespaceView], access=VIEW, scope=closed)
 async def list_namespaces(call: Call) -> Reply:
     """List the namespaces that this credential is for."""
-    return ok(Whole(items=await call.node.namespaces.list(call.who)))
+    return ok(Whole(items=await call.node.tenancy.namespaces.list(call.who)))
 
 
 @post(
@@ -69,14 +71,14 @@ async def list_namespaces(call: Call) -> Reply:
 )  # fmt: skip
 async def create(call: Call, body: dict[str, Any]) -> Reply:
     """Make a namespace, with its first queue."""
-    made = await call.node.namespaces.create(body)
+    made = await call.node.tenancy.namespaces.create(body)
     return ok(made, 201, location=f"{API}/namespaces/{made.name}")
 
 
 @get(f"{API}/namespaces/{{name}}", "namespaces.get", NamespaceView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_namespace(call: Call) -> Reply:
     """Read what is said of a namespace."""
-    return ok(await call.node.namespaces.get(call.who, call.path("name")))
+    return ok(await call.node.tenancy.namespaces.get(call.who, call.path("name")))
 
 
 @patch(
@@ -85,7 +87,7 @@ async def get_namespace(call: Call) -> Reply:
 )  # fmt: skip
 async def edit(call: Call, body: dict[str, Any]) -> Reply:
     """Change some of what is said of a namespace."""
-    return ok(await call.node.namespaces.edit(call.who, call.path("name"), body))
+    return ok(await call.node.tenancy.namespaces.edit(call.who, call.path("name"), body))
 
 
 @delete(
@@ -94,7 +96,7 @@ async def edit(call: Call, body: dict[str, Any]) -> Reply:
 )  # fmt: skip
 async def delete_namespace(call: Call) -> Reply:
     """Delete a namespace in which nothing lives; its keys end within five seconds."""
-    await call.node.namespaces.delete(call.who, call.path("name"))
+    await call.node.tenancy.namespaces.delete(call.who, call.path("name"))
     return nothing()
 
 
@@ -128,18 +130,18 @@ async def erase(call: Call, body: NamespaceErasure) -> Reply:
     """
     before = None if body.before is None else parse_instant(body.before, field="before")
     asked = EraseNamespace(confirm=body.confirm, cancel=body.cancel, definitions=body.definitions, before=before)
-    done = await call.node.namespace_erasures.erase(call.who, call.path("name"), asked)
+    done = await call.node.part(ErasurePart).namespace_erasures.erase(call.who, call.path("name"), asked)
     detail = msgspec.json.encode(done).decode()
     target = f"namespaces/{done.namespace}"
-    await call.node.audit_log.note(call.who, call.address, "namespaces.receipt", target, detail)
+    await call.node.part(AuditLogPart).audit_log.note(call.who, call.address, "namespaces.receipt", target, detail)
     return ok(done)
 
 
 @get(f"{API}/namespaces/{{name}}/quota", "namespaces.quota", QuotaView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_quota(call: Call) -> Reply:
     """Read what a namespace may have and use."""
-    found = await call.node.namespaces.find(call.who, call.path("name"))
-    return ok(await call.node.quotas.get(found.id, found.name))
+    found = await call.node.tenancy.namespaces.find(call.who, call.path("name"))
+    return ok(await call.node.admission.quotas.get(found.id, found.name))
 
 
 @put(
@@ -148,14 +150,14 @@ async def get_quota(call: Call) -> Reply:
 )  # fmt: skip
 async def set_quota(call: Call, body: dict[str, Any]) -> Reply:
     """Say what a namespace may have and use; what is left out, or null, is without a bound."""
-    found = await call.node.namespaces.find(call.who, call.path("name"))
-    return ok(await call.node.quotas.put(found.id, found.name, body))
+    found = await call.node.tenancy.namespaces.find(call.who, call.path("name"))
+    return ok(await call.node.admission.quotas.put(found.id, found.name, body))
 
 
 @get(f"{API}/namespaces/{{name}}/usage", "namespaces.usage", UsageView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def usage(call: Call, query: UsageDays) -> Reply:
     """Tell what a namespace has now, and used by day: the last thirty days unless told otherwise."""
-    found = await call.node.namespaces.find(call.who, call.path("name"))
+    found = await call.node.tenancy.namespaces.find(call.who, call.path("name"))
     since = None if query.since is None else parse_instant(query.since, field="from")
     until = None if query.until is None else parse_instant(query.until, field="to")
-    return ok(await call.node.quotas.usage(found.id, found.name, since, until))
+    return ok(await call.node.admission.quotas.usage(found.id, found.name, since, until))

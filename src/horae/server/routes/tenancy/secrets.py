@@ -31,13 +31,13 @@ class DeleteSecret(Query, frozen=True, kw_only=True):
 @get(f"{API}/secrets", "secrets.list", Page[SecretView], access=EDIT, scope=closed, secret=True)
 async def list_secrets(call: Call, query: Paged) -> Reply:
     """List secrets by name, without their values."""
-    return ok(await call.node.secrets.list(call.namespace, limit=query.limit, cursor=query.cursor))
+    return ok(await call.node.base.secrets.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
 @get(f"{API}/secrets/{{name}}", "secrets.get", SecretView, access=EDIT, scope=closed, refuses=(NotFound,), secret=True)
 async def get_secret(call: Call) -> Reply:
     """Read what is known of a secret, and which jobs refer to it."""
-    return ok(await call.node.secrets.get(call.namespace, call.path("name")))
+    return ok(await call.node.base.secrets.get(call.namespace, call.path("name")))
 
 
 @put(
@@ -46,7 +46,7 @@ async def get_secret(call: Call) -> Reply:
 )  # fmt: skip
 async def put_secret(call: Call, body: SecretBody) -> Reply:
     """Set a secret's value; executions that start from now on get it."""
-    view, is_new = await call.node.secrets.put(call.namespace, call.path("name"), body.value)
+    view, is_new = await call.node.base.secrets.put(call.namespace, call.path("name"), body.value)
     return ok(view, 201 if is_new else 200, location=f"{API}/secrets/{view.name}" if is_new else None)
 
 
@@ -55,7 +55,7 @@ async def put_secret(call: Call, body: SecretBody) -> Reply:
 )
 async def delete_secret(call: Call, query: DeleteSecret) -> Reply:
     """Remove a secret that no job refers to."""
-    await call.node.secrets.delete(call.namespace, call.path("name"), force=query.force)
+    await call.node.base.secrets.delete(call.namespace, call.path("name"), force=query.force)
     return nothing()
 
 
@@ -65,4 +65,4 @@ async def delete_secret(call: Call, query: DeleteSecret) -> Reply:
 )  # fmt: skip
 async def rotate(call: Call) -> Reply:
     """Seal all secrets of all namespaces with the first master key, so that others can be taken away."""
-    return ok(await call.node.secrets.rotate())
+    return ok(await call.node.tenancy.sealed_kinds.rotate())

@@ -73,19 +73,19 @@ def _shown(calendar: CalendarView, status: int = 200) -> Reply:
 )  # fmt: skip
 async def create(call: Call, body: dict[str, Any]) -> Reply:
     """Create a calendar."""
-    return _shown(await call.node.calendars.create(call.namespace, body), 201)
+    return _shown(await call.node.definitions.calendars.create(call.namespace, body), 201)
 
 
 @get(f"{API}/calendars", "calendars.list", Page[CalendarView], access=VIEW, scope=closed)
 async def list_calendars(call: Call, query: Paged) -> Reply:
     """List calendars by name."""
-    return ok(await call.node.calendars.list(call.namespace, limit=query.limit, cursor=query.cursor))
+    return ok(await call.node.definitions.calendars.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
 @get(f"{API}/calendars/{{name}}", "calendars.get", CalendarView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_calendar(call: Call, query: CalendarAt) -> Reply:
     """Read a calendar, as it is or as it was, and who goes by it."""
-    return _shown(await call.node.calendars.get(call.namespace, call.path("name"), query.at))
+    return _shown(await call.node.definitions.calendars.get(call.namespace, call.path("name"), query.at))
 
 
 @put(
@@ -94,7 +94,9 @@ async def get_calendar(call: Call, query: CalendarAt) -> Reply:
 )  # fmt: skip
 async def put_calendar(call: Call, body: dict[str, Any]) -> Reply:
     """Create a calendar or give it a whole new definition; every real change is a version and takes effect at once."""
-    view, change = await call.node.calendars.put(call.namespace, call.path("name"), body, if_match=call.if_match())
+    view, change = await call.node.definitions.calendars.put(
+        call.namespace, call.path("name"), body, if_match=call.if_match()
+    )
     return _shown(view, 201 if change == "created" else 200)
 
 
@@ -104,7 +106,7 @@ async def put_calendar(call: Call, body: dict[str, Any]) -> Reply:
 )  # fmt: skip
 async def delete_calendar(call: Call) -> Reply:
     """Delete a calendar that nothing goes by; its versions can be read still."""
-    await call.node.calendars.delete(call.namespace, call.path("name"), if_match=call.if_match())
+    await call.node.definitions.calendars.delete(call.namespace, call.path("name"), if_match=call.if_match())
     return nothing()
 
 
@@ -114,7 +116,7 @@ async def delete_calendar(call: Call) -> Reply:
 )  # fmt: skip
 async def versions(call: Call) -> Reply:
     """List a calendar's versions, newest first, also after its deletion."""
-    return ok(Whole(items=await call.node.calendars.versions(call.namespace, call.path("name"))))
+    return ok(Whole(items=await call.node.definitions.calendars.versions(call.namespace, call.path("name"))))
 
 
 @get(
@@ -123,7 +125,7 @@ async def versions(call: Call) -> Reply:
 )  # fmt: skip
 async def openings(call: Call, query: Openings) -> Reply:
     """List when a calendar is open between two instants."""
-    page = await call.node.calendars.openings(
+    page = await call.node.definitions.calendars.openings(
         call.namespace, call.path("name"), after=query.since, before=query.until, at=query.at, limit=query.limit,
         cursor=query.cursor,
     )  # fmt: skip

@@ -45,7 +45,7 @@ class FireCounting(Query, frozen=True, kw_only=True):
 @get(f"{API}/fires", "fires.list", FirePage, access=VIEW, scope=by_job_filter, refuses=(NotFound, BadInput))
 async def list_fires(call: Call, query: FireList) -> Reply:
     """Everything that fired or will fire in a window, across jobs, in the order of time."""
-    page = await call.node.fires.list(
+    page = await call.node.firing.fires.list(
         call.namespace, since=query.since, until=query.until, job=query.job, trigger=query.trigger,
         disposition=query.disposition, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
@@ -57,7 +57,7 @@ async def list_fires(call: Call, query: FireList) -> Reply:
 )
 async def count_fires(call: Call, query: FireCounting) -> Reply:
     """Count what fired, was missed or skipped and what is to come, by minute, hour or day of a time zone."""
-    counted = await call.node.fire_counts.of(
+    counted = await call.node.firing.fire_counts.of(
         call.namespace, since=query.since, until=query.until, by=query.by, zone=query.timezone, job=query.job
     )
     return ok(counted)

@@ -41,7 +41,7 @@ OF_JOB = f"{API}/jobs/{{ref}}/triggers"
 )  # fmt: skip
 async def list_triggers(call: Call, query: TriggerList) -> Reply:
     """List triggers across jobs, in the order they were made."""
-    page = await call.node.triggers.list(
+    page = await call.node.definitions.triggers.list(
         call.namespace, job=query.job, state=query.state, kind=query.kind, search=query.search, limit=query.limit,
         cursor=query.cursor,
     )  # fmt: skip
@@ -54,13 +54,13 @@ async def list_triggers(call: Call, query: TriggerList) -> Reply:
 )  # fmt: skip
 async def preview(call: Call, body: dict[str, Any]) -> Reply:
     """When a trigger would fire, or one that a job has will: nothing is stored."""
-    return ok(await call.node.triggers.preview(call.namespace, body))
+    return ok(await call.node.definitions.triggers.preview(call.namespace, body))
 
 
 @get(OF_JOB, "triggers.of-job", Whole[TriggerView], access=VIEW, scope=by_job, refuses=(NotFound,))
 async def of_job(call: Call) -> Reply:
     """List a job's triggers by name."""
-    return ok(Whole(items=await call.node.triggers.of_job(call.namespace, call.path("ref"))))
+    return ok(Whole(items=await call.node.definitions.triggers.of_job(call.namespace, call.path("ref"))))
 
 
 @post(
@@ -70,14 +70,14 @@ async def of_job(call: Call) -> Reply:
 )  # fmt: skip
 async def add(call: Call, body: dict[str, Any]) -> Reply:
     """Add a trigger to a job: a new version of it."""
-    made = await call.node.triggers.add(call.namespace, call.path("ref"), body, if_match=call.if_match())
+    made = await call.node.definitions.triggers.add(call.namespace, call.path("ref"), body, if_match=call.if_match())
     return ok(made, 201, location=f"{API}/jobs/{made.job_id}/triggers/{made.name}")
 
 
 @get(f"{OF_JOB}/{{name}}", "triggers.get", TriggerView, access=VIEW, scope=by_job, refuses=(NotFound,))
 async def get_trigger(call: Call) -> Reply:
     """Read one trigger; that of a job's `schedule` is named "schedule"."""
-    return ok(await call.node.triggers.get(call.namespace, call.path("ref"), call.path("name")))
+    return ok(await call.node.definitions.triggers.get(call.namespace, call.path("ref"), call.path("name")))
 
 
 @patch(
@@ -87,7 +87,7 @@ async def get_trigger(call: Call) -> Reply:
 async def edit(call: Call, body: dict[str, Any]) -> Reply:
     """Change parts of a trigger: a new version of its job. It keeps its count of fires and its last execution."""
     ref, name = call.path("ref"), call.path("name")
-    return ok(await call.node.triggers.edit(call.namespace, ref, name, body, if_match=call.if_match()))
+    return ok(await call.node.definitions.triggers.edit(call.namespace, ref, name, body, if_match=call.if_match()))
 
 
 @delete(
@@ -97,7 +97,7 @@ async def edit(call: Call, body: dict[str, Any]) -> Reply:
 async def remove(call: Call) -> Reply:
     """Take a trigger away: it fires no more, at once and on all servers."""
     ref, name = call.path("ref"), call.path("name")
-    return ok(await call.node.triggers.remove(call.namespace, ref, name, if_match=call.if_match()))
+    return ok(await call.node.definitions.triggers.remove(call.namespace, ref, name, if_match=call.if_match()))
 
 
 @post(
@@ -106,7 +106,7 @@ async def remove(call: Call) -> Reply:
 )  # fmt: skip
 async def pause(call: Call) -> Reply:
     """Let one trigger fire nothing until it is resumed."""
-    return ok(await call.node.triggers.pause(call.namespace, call.path("ref"), call.path("name")))
+    return ok(await call.node.definitions.triggers.pause(call.namespace, call.path("ref"), call.path("name")))
 
 
 @post(
@@ -115,4 +115,4 @@ async def pause(call: Call) -> Reply:
 )  # fmt: skip
 async def resume(call: Call) -> Reply:
     """Let a paused trigger go on; the ledger says what it left out."""
-    return ok(await call.node.triggers.resume(call.namespace, call.path("ref"), call.path("name")))
+    return ok(await call.node.definitions.triggers.resume(call.namespace, call.path("ref"), call.path("name")))

@@ -63,14 +63,14 @@ class RerunBody(Body, frozen=True, kw_only=True):
 async def rerun(call: Call, body: RerunBody) -> Reply:
     """Run an execution that has ended again, as a new one: a workflow from a step on, or from what failed."""
     wish = Wish(since=body.since, params=body.params, latest=body.latest, breakpoints=tuple(body.breakpoints))
-    receipt = await call.node.reruns.rerun(call.namespace, call.id(), wish, call.caller)
+    receipt = await call.node.work.reruns.rerun(call.namespace, call.id(), wish, call.caller)
     return ok(accepted(receipt), 202, location=f"{API}/executions/{receipt.execution_id}")
 
 
 @get(f"{API}/approvals", "executions.approvals", Page[ApprovalView], access=VIEW, scope=closed)
 async def approvals(call: Call, query: Paged) -> Reply:
     """List steps of workflows that wait for somebody to agree, the longest wait first."""
-    return ok(await call.node.steps_by_hand.approvals(call.namespace, limit=query.limit, cursor=query.cursor))
+    return ok(await call.node.workflows.steps_by_hand.approvals(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
 @post(
@@ -79,7 +79,7 @@ async def approvals(call: Call, query: Paged) -> Reply:
 )  # fmt: skip
 async def approve(call: Call, body: StepAnswer) -> Reply:
     """Agree to a step of a workflow that waits for it."""
-    told = call.node.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=True)
+    told = call.node.workflows.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=True)
     return ok(hidden(await told))
 
 
@@ -89,7 +89,7 @@ async def approve(call: Call, body: StepAnswer) -> Reply:
 )  # fmt: skip
 async def reject(call: Call, body: StepAnswer) -> Reply:
     """Refuse a step of a workflow that waits for it: it fails."""
-    told = call.node.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=False)
+    told = call.node.workflows.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=False)
     return ok(hidden(await told))
 
 
@@ -99,7 +99,7 @@ async def reject(call: Call, body: StepAnswer) -> Reply:
 )  # fmt: skip
 async def skip(call: Call, body: StepSkip) -> Reply:
     """Leave a step of a workflow out; what it runs is cancelled."""
-    return ok(hidden(await call.node.steps_by_hand.skip(call.who, call.id(), call.path("step"), body.reason)))
+    return ok(hidden(await call.node.workflows.steps_by_hand.skip(call.who, call.id(), call.path("step"), body.reason)))
 
 
 @post(
@@ -108,5 +108,5 @@ async def skip(call: Call, body: StepSkip) -> Reply:
 )  # fmt: skip
 async def complete(call: Call, body: StepDone) -> Reply:
     """Take a step of a workflow as done, with a result; what it runs is cancelled."""
-    done = call.node.steps_by_hand.complete(call.who, call.id(), call.path("step"), body.result, body.reason)
+    done = call.node.workflows.steps_by_hand.complete(call.who, call.id(), call.path("step"), body.result, body.reason)
     return ok(hidden(await done))

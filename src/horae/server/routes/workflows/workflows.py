@@ -17,7 +17,7 @@ from horae.server.scopes import by_execution
 )  # fmt: skip
 async def graph(call: Call) -> Reply:
     """Read the steps of a workflow's execution: how they stand, their times, and those that it waited for."""
-    return ok(await call.node.graphs.graph(call.namespace, call.id()))
+    return ok(await call.node.workflows.graphs.graph(call.namespace, call.id()))
 
 
 @post(
@@ -26,7 +26,7 @@ async def graph(call: Call) -> Reply:
 )  # fmt: skip
 async def pause(call: Call) -> Reply:
     """Let no step of a workflow start, nor of those below it, until it is resumed; what runs goes on."""
-    return ok(hidden(await call.node.graphs.pause(call.namespace, call.id())))
+    return ok(hidden(await call.node.workflows.graphs.pause(call.namespace, call.id())))
 
 
 @post(
@@ -35,4 +35,4 @@ async def pause(call: Call) -> Reply:
 )  # fmt: skip
 async def resume(call: Call) -> Reply:
     """Let a paused workflow go on, also from a step before which it stopped."""
-    return ok(hidden(await call.node.graphs.resume(call.namespace, call.id())))
+    return ok(hidden(await call.node.workflows.graphs.resume(call.namespace, call.id())))

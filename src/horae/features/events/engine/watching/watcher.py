@@ -10,6 +10,7 @@ from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import Directory
 from horae.engine.executions.promote import OTHERS
 from horae.engine.executions.submit import created
+from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.engine.storage import buckets as bucket
 from horae.env import SECOND, Env, Instant, Micros
@@ -73,12 +74,13 @@ class Watcher:
         clock: ClockWatch,
         check: Check,
         places: Places,
+        happenings: Happenings,
     ) -> None:
+        self._happenings = happenings
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._clock, self._check, self.places = clock, check, places
         self._looking: set[asyncio.Task[None]] = set()
         self._next: Instant | None = None
-        self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -161,12 +163,12 @@ class Watcher:
             for one in listed:  # as many as there is room for
                 await self._write(poll, [one])
             return
-        self._store.on_made(done.parcels)
+        self._store.made(done.parcels)
         now = self._env.now()
         events = [created(parcel, now) for parcel in done.parcels[:20]]
         self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
         if done.blocked:
-            self.on_blocked()
+            self._happenings.blocked(None)
 
 
 class Look:

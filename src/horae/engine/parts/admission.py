@@ -1,9 +1,10 @@
-"""What decides whether, where and when something may start: queues, holds, circuits, quotas, limits and the fleet."""
+"""Admission: every reason for which an execution may not start yet."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from horae.engine.admission.circuit_breakers import CircuitBreakers
 from horae.engine.admission.circuits import Circuits
+from horae.engine.admission.held_keys import HeldKeys
 from horae.engine.admission.hold_watch import HoldWatch
 from horae.engine.admission.holds import Holds
 from horae.engine.admission.limits import Limits
@@ -16,39 +17,43 @@ from horae.engine.admission.quotas import Quotas
 from horae.engine.admission.reranking import Reranker
 from horae.engine.fleet.backstop import Backstop
 from horae.engine.fleet.fleet import Fleet
-from horae.engine.layers.ground import Ground
+from horae.engine.parts.base import Base
+from horae.engine.parts.part import Part
 from horae.engine.service import Service
-from horae.engine.settings import EngineSettings
-from horae.env import Env
-from horae.store.contract import Store
 
 
-class Gates(Ground):
-    """What stands before a start."""
+class Admission(Part):
+    """Queues, holds, circuits, quotas, limits and placement."""
 
-    def __init__(self, env: Env, store: Store, settings: EngineSettings) -> None:
-        super().__init__(env, store, settings)
-        directory, hints = self.directory, self.hints
-        self.hold_watch = HoldWatch(env, store, directory, hints, self.clock)
+    def __init__(self, base: Base) -> None:
+        env, store, directory, hints = base.env, base.store, base.directory, base.hints
+        self.hold_watch = HoldWatch(env, store, directory, hints, base.clock, base.happenings)
         self.holds = Holds(env, store, directory, self.hold_watch, hints)
-        self.queues = Queues(env, store, directory, hints, self.statistics.cancelled)
+        self.queues = Queues(env, store, directory, hints, base.outcomes)
         self.queue_views = QueueViews(store, directory, self.holds)
         self.reranker = Reranker(env, store, directory, hints)
-        self.circuits = Circuits(env, store, self.id, directory, hints, self.clock)
+        self.circuits = Circuits(env, store, base.id, directory, hints, base.clock, base.happenings)
         self.circuit_breakers = CircuitBreakers(env, store, self.circuits)
-        self.statistics.on_attempted = self.circuits.add
-        self.quotas = Quotas(env, store, directory, hints, self.id, self.fair_access)
-        self.limits = Limits(env, store, hints)
+        self.quotas = Quotas(env, store, directory, hints, base.id, base.fair_access, base.happenings)
+        self.limits = Limits(env, store, hints, base.happenings)
+        self.held_keys = HeldKeys(store)
         self.fleet = Fleet(env, store)
-        self.placer = Placer(env, store, directory, hints, self.fleet, self.clock)
+        self.placer = Placer(env, store, directory, hints, self.fleet, base.clock)
         self.reserver = Reserver(env, store, directory, self.fleet)
         self.backstop = Backstop(env, store, directory, hints)
         self.preemptor = Preemptor(env, store, directory, hints)
 
-    def services(self, parts: Collection[str]) -> list[Service]:
-        chosen: list[Service] = [*super().services(parts), self.hold_watch, self.circuits, self.quotas]
-        if "gateway" in parts:
+    async def prepare(self) -> None:
+        await self.hold_watch.step()
+        await self.quotas.step()
+
+    def services(self, roles: Collection[str]) -> Sequence[Service]:
+        chosen: list[Service] = [self.hold_watch, self.circuits, self.quotas]
+        if "gateway" in roles:
             chosen += [self.reserver]
-        if "scheduler" in parts:
+        if "scheduler" in roles:
             chosen += [self.reranker, self.placer, self.limits, self.backstop, self.preemptor]
         return chosen
+
+    async def flush(self) -> None:
+        await self.quotas.flush()

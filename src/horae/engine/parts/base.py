@@ -1,0 +1,76 @@
+"""The base of a server: the store, hints between servers, the directory of definitions, keys that seal, and time."""
+
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from horae.engine.base import telling
+from horae.engine.base.clockwatch import ClockWatch
+from horae.engine.base.counters import Counters
+from horae.engine.base.epochs import Epochs
+from horae.engine.base.event_feed import Events
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.base.sealed import Seals
+from horae.engine.base.sealing import Sealer
+from horae.engine.definitions.directory import Directory
+from horae.engine.executions.outcomes import Outcomes
+from horae.engine.fleet.answers import Parcels
+from horae.engine.fleet.room import Room
+from horae.engine.happenings import Happenings
+from horae.engine.parts.part import Part
+from horae.engine.service import Service
+from horae.engine.settings import EngineSettings
+from horae.engine.tenancy.fair_access import FairAccess
+from horae.engine.tenancy.secrets import Secrets
+from horae.env import Env
+from horae.outbound.allow import Allowed
+from horae.outbound.fetch import Outbound
+from horae.store.contract import Store
+from horae.store.executions.leaving.effects import Effects
+
+
+class Base(Part):
+    """Objects that every other part uses."""
+
+    def __init__(self, env: Env, store: Store, settings: EngineSettings) -> None:
+        self.env, self.store, self.settings = env, store, settings
+        self.id: UUID = env.new_id()
+        self.happenings = Happenings(store)
+        self.counters = Counters()
+        self.happenings.settled.subscribe("counters", self.counters.settled)
+        if settings.verbose:
+            self.happenings.settled.subscribe("log", self._log)
+        self.epochs = Epochs(store)
+        self.sealer = Sealer(env, store, settings.master_keys, settings.master_key_file, make=settings.make_master_key)
+        self.seals = Seals(self.sealer)
+        self.secrets = Secrets(env, store, self.sealer)
+        self.hints = Hints(env, store, self.id)
+        self.events = Events(self.hints)
+        self.outcomes = Outcomes(env, self.hints, self.events, self.counters, self.happenings)
+        self.directory = Directory(env, store, self.hints, self.id)
+        self.parcels = Parcels(store)
+        self.clock = ClockWatch(env, store, self.hints)
+        self.room = Room(store)
+        self.fair_access = FairAccess(env, self.directory.weight, settings)
+        self.outbound = Outbound(Allowed.read(settings.outbound_allow))
+
+    def _log(self, effects: Effects) -> None:
+        telling.ended(effects.ended, self.parcels.known, self.directory.definitions.at_hand)
+
+    async def prepare(self) -> None:
+        await self.epochs.step()
+        await self.sealer.prepare()
+        await self.clock.step()
+        await self.directory.load()
+        await self.directory.expectations.step()
+
+    def services(self, roles: Collection[str]) -> Sequence[Service]:
+        directory = self.directory
+        shared: list[Service] = [self.epochs, self.clock, directory, self.hints, directory.expectations, self.room]
+        return [*shared, directory.fair] if "gateway" in roles else shared
+
+    async def stop(self) -> None:
+        await self.outbound.close()
+
+    def timers_changed(self, job: UUID) -> None:
+        """Tell schedulers that a job's timers are new."""
+        self.hints.tell(Hint(jobs=[job], fire_at=self.env.now()))

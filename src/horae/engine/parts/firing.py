@@ -1,0 +1,39 @@
+"""Firing: triggers that are due, dependencies that are met, turns of overlapping executions, and the fires' history."""
+
+from collections.abc import Collection, Sequence
+
+from horae.engine.base.zones import ZoneRules
+from horae.engine.parts.base import Base
+from horae.engine.parts.part import Part
+from horae.engine.service import Service
+from horae.engine.triggers.audit_fires import FireAudits
+from horae.engine.triggers.coming import Coming
+from horae.engine.triggers.fire import Scheduler
+from horae.engine.triggers.fire_counts import FireCounts
+from horae.engine.triggers.fires import Fires
+from horae.engine.triggers.joins import Joiner
+from horae.engine.triggers.streaks import Streaks
+from horae.engine.triggers.turns import Turns
+
+
+class Firing(Part):
+    """Decides timers and joins, and shows what fired and what is coming."""
+
+    def __init__(self, base: Base) -> None:
+        env, store, directory, hints, settings = base.env, base.store, base.directory, base.hints, base.settings
+        happenings, outcomes, clock = base.happenings, base.outcomes, base.clock
+        self.scheduler = Scheduler(env, store, directory, hints, settings, clock, base.counters, happenings)
+        self.turns = Turns(env, store, directory, hints, outcomes, happenings)
+        self.zones = ZoneRules(env, store, hints)
+        self.joiner = Joiner(env, store, hints, settings, outcomes, clock)
+        self.streaks = Streaks(env, store, hints, happenings)
+        self.coming = Coming(env, store)
+        self.fires = Fires(env, store)
+        self.fire_counts = FireCounts(env, store)
+        self.fire_audits = FireAudits(env, store)
+
+    def services(self, roles: Collection[str]) -> Sequence[Service]:
+        chosen: list[Service] = [self.coming]
+        if "scheduler" in roles:
+            chosen += [self.scheduler, self.turns, self.zones, self.joiner, self.streaks]
+        return chosen

@@ -1,0 +1,27 @@
+"""Tenancy: namespaces, keys, and how often each may ask."""
+
+from horae.engine.base.backups import Backups
+from horae.engine.base.store_report import StoreReport
+from horae.engine.parts.base import Base
+from horae.engine.parts.part import Part
+from horae.engine.tenancy.keys import Keys, UserSessions
+from horae.engine.tenancy.namespace_ends import NamespaceEnds
+from horae.engine.tenancy.namespaces import Namespaces
+from horae.engine.tenancy.repeats import Repeats
+from horae.engine.tenancy.request_rates import RequestRates
+from horae.engine.tenancy.sealed_kinds import SealedKinds
+
+
+class Tenancy(Part):
+    """Namespaces with their keys; backups of all of them."""
+
+    def __init__(self, base: Base, users: UserSessions | None = None) -> None:
+        env, store = base.env, base.store
+        self.namespaces = Namespaces(env, store, base.directory, base.hints, base.settings)
+        self.namespace_ends = NamespaceEnds(store, base.outcomes)
+        self.keys = Keys(env, store, users)
+        self.request_rates = RequestRates(env, base.settings.request_rate)
+        self.sealed_kinds = SealedKinds(env, store, base.sealer)
+        self.store_report = StoreReport(env, store, self.sealed_kinds)
+        self.repeats = Repeats(env, store)
+        self.backups = Backups(env, store)

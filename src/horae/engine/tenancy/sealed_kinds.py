@@ -1,0 +1,62 @@
+"""Everything that is sealed in a store: secrets, and what features seal."""
+
+from typing import Protocol
+
+import structlog
+
+from horae.engine.base.sealing import Sealer
+from horae.engine.tenancy.secrets import Secrets
+from horae.env import Env
+from horae.feature import installed, load
+from horae.model.tenancy.sealed_view import SealedView
+from horae.model.tenancy.secret_view import RotationView
+from horae.store.base import sealing
+from horae.store.contract import Store
+
+log = structlog.get_logger("horae.engine")
+
+
+class SealedKind(Protocol):
+    """One kind of sealed values. Its constructor takes an environment, a store, a sealer and the secrets."""
+
+    async def look(self) -> tuple[int, int]:
+        """Count the values that open with the master keys, and those that do not; of very many only the first."""
+        ...
+
+    async def reseal(self) -> tuple[int, int]:
+        """Seal values with the first master key; count those that were, and those that need not be."""
+        ...
+
+
+class SealedKinds:
+    """Opens and seals anew every kind, also of features that are switched off."""
+
+    def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
+        self._store, self._sealer = store, sealer
+        secrets = Secrets(env, store, sealer)
+        targets = [feature.sealed for feature in installed() if feature.sealed]
+        self._kinds: list[SealedKind] = [load(target)(env, store, sealer, secrets) for target in targets]
+        self._kinds.append(secrets)
+
+    async def look(self) -> SealedView:
+        """Open every sealed value with the master keys of this server; of very many of a kind only the first."""
+        opened = unopened = 0
+        for kind in self._kinds:
+            good, bad = await kind.look()
+            opened, unopened = opened + good, unopened + bad
+        known = await self._store.read(sealing.known)
+        refusal = self._sealer.refusal
+        return SealedView(
+            opened=opened, unopened=unopened, can_seal=refusal is None,
+            problem=None if refusal is None else refusal.detail, remedy=None if refusal is None else refusal.remedy,
+            missing_keys=sorted(known - self._sealer.names),
+        )  # fmt: skip
+
+    async def rotate(self) -> RotationView:
+        """Seal every value of all namespaces with the first master key. Raises MasterKeyMissing at a lost one."""
+        resealed = current = 0
+        for kind in self._kinds:
+            done, need_not = await kind.reseal()
+            resealed, current = resealed + done, current + need_not
+        log.info("secrets were sealed anew", resealed=resealed, current=current)
+        return RotationView(resealed=resealed, current=current)

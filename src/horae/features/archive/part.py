@@ -1,0 +1,24 @@
+"""The archive in a server."""
+
+from collections.abc import Collection, Sequence
+
+from horae.engine.node import Node
+from horae.engine.parts.part import Part
+from horae.engine.service import Service
+from horae.engine.storage.place import place_at
+from horae.features.archive.engine.archiver import Archiver
+from horae.features.archive.engine.reader import ArchiveReader
+
+
+class ArchivePart(Part):
+    """Moves old executions to files, and reads them there."""
+
+    def __init__(self, node: Node) -> None:
+        place, retention = place_at(node.settings.artifacts), node.settings.retention
+        self.reader = ArchiveReader(node.env, node.store, place)
+        self.archiver = Archiver(
+            node.env, node.store, node.id, retention, node.base.clock, node.work.executions, place
+        )  # fmt: skip
+
+    def services(self, roles: Collection[str]) -> Sequence[Service]:
+        return [self.archiver] if "scheduler" in roles else ()

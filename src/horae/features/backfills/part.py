@@ -1,0 +1,23 @@
+"""Backfills in a server."""
+
+from collections.abc import Collection, Sequence
+
+from horae.engine.node import Node
+from horae.engine.parts.part import Part
+from horae.engine.service import Service
+from horae.features.backfills.engine.backfiller import Backfiller
+from horae.features.backfills.engine.backfills import Backfills
+
+
+class BackfillsPart(Part):
+    """Runs the fires of a past range, some at a time."""
+
+    def __init__(self, node: Node) -> None:
+        self.backfiller = Backfiller(node.env, node.store, node.base.directory, node.base.hints)
+        self.backfills = Backfills(
+            node.env, node.store, wake=self.backfiller.alarm.ring, cancel=node.work.executions.cancel,
+            fire_due=node.firing.scheduler.step,
+        )  # fmt: skip
+
+    def services(self, roles: Collection[str]) -> Sequence[Service]:
+        return [self.backfiller] if "scheduler" in roles else ()

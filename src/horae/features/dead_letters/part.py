@@ -1,0 +1,21 @@
+"""Dead letters in a server."""
+
+from collections.abc import Collection, Sequence
+
+from horae.engine.node import Node
+from horae.engine.parts.part import Part
+from horae.engine.service import Service
+from horae.features.dead_letters.engine.dead_letters import DeadLetters
+from horae.features.dead_letters.engine.replays import Replayer, Replays
+
+
+class DeadLettersPart(Part):
+    """Lists executions that failed for good, and runs them again."""
+
+    def __init__(self, node: Node) -> None:
+        self.dead_letters = DeadLetters(node.env, node.store, node.submitter.submit_all, node.work.executions)
+        self.replayer = Replayer(node.env, node.store, self.dead_letters)
+        self.replays = Replays(node.env, node.store, self.dead_letters, self.replayer.alarm.ring)
+
+    def services(self, roles: Collection[str]) -> Sequence[Service]:
+        return [self.replayer] if "scheduler" in roles else ()

@@ -1,0 +1,40 @@
+"""Events in a server: webhooks, watches of files, and the intake that starts jobs."""
+
+from collections.abc import Collection, Sequence
+
+from horae.engine.definitions.job_drafts import CheckPlace
+from horae.engine.node import Node
+from horae.engine.parts.part import Part
+from horae.engine.service import Service
+from horae.engine.settings import EngineSettings
+from horae.features.events.engine.hook_secrets import HookSecrets
+from horae.features.events.engine.hooks import Hooks
+from horae.features.events.engine.intake import EventIntake
+from horae.features.events.engine.watching.watcher import Places, Watcher
+
+
+def check_place(settings: EngineSettings) -> CheckPlace:
+    """Return the check that refuses places outside the allowed roots."""
+    return Places(settings.watch_roots).check
+
+
+class EventsPart(Part):
+    """Takes events in, from the API, from webhooks and from watched places."""
+
+    def __init__(self, node: Node) -> None:
+        env, store, base = node.env, node.store, node.base
+        directory, hints, happenings = base.directory, base.hints, base.happenings
+        self.intake = EventIntake(env, store, directory, hints, node.admission.quotas, happenings)
+        self.hook_secrets = HookSecrets(env, store, base.sealer, base.secrets)
+        self.hooks = Hooks(env, store, self.intake, lambda: node.fleet.presence.url, self.hook_secrets)
+        places = Places(node.settings.watch_roots)
+        self.watcher = Watcher(env, store, directory, hints, base.clock, self.intake.check, places, happenings)
+
+    def services(self, roles: Collection[str]) -> Sequence[Service]:
+        return [self.watcher] if "scheduler" in roles else ()
+
+    async def finish(self) -> None:
+        await self.intake.close()
+
+    async def stop(self) -> None:
+        await self.watcher.stop()

@@ -1,0 +1,19 @@
+"""Rollouts in a server."""
+
+from collections.abc import Collection, Sequence
+
+from horae.engine.node import Node
+from horae.engine.parts.part import Part
+from horae.engine.service import Service
+from horae.features.rollouts.engine.rollouts import Rollouts
+
+
+class RolloutsPart(Part):
+    """Gives a new version of a job a share of its executions, and judges it."""
+
+    def __init__(self, node: Node) -> None:
+        base = node.base
+        self.rollouts = Rollouts(node.env, node.store, node.id, base.hints, node.definitions.jobs, base.happenings)
+
+    def services(self, roles: Collection[str]) -> Sequence[Service]:
+        return [self.rollouts]

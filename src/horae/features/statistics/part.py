@@ -1,0 +1,33 @@
+"""Statistics in a server."""
+
+from collections.abc import Collection, Sequence
+
+from horae.engine.node import Node
+from horae.engine.parts.part import Part
+from horae.engine.service import Service
+from horae.features.statistics.engine.job_statistics import JobStatistics
+from horae.features.statistics.engine.overview import Overview
+from horae.features.statistics.engine.recount import Recounter
+from horae.features.statistics.engine.statistics import Statistics
+
+
+class StatisticsPart(Part):
+    """Counts outcomes by minute, hour and day, and shows them."""
+
+    def __init__(self, node: Node) -> None:
+        env, store, happenings = node.env, node.store, node.base.happenings
+        self.statistics = Statistics(env, store, node.id, happenings)
+        self.recounter = Recounter(env, store, node.id, happenings)
+        self.job_statistics = JobStatistics(env, store)
+        self.overview = Overview(
+            env, store, node.base.directory, node.work.gauges, node.firing.coming, node.fleet.workers
+        )  # fmt: skip
+
+    async def prepare(self) -> None:
+        await self.recounter.prepare()
+
+    def services(self, roles: Collection[str]) -> Sequence[Service]:
+        return [self.statistics, self.recounter] if "scheduler" in roles else [self.statistics]
+
+    async def flush(self) -> None:
+        await self.statistics.close()

@@ -1,0 +1,41 @@
+"""Tracing in a server: spans of workflows that ended. The kernel itself calls the tracer for requests and grants."""
+
+from collections.abc import Collection, Sequence
+
+from horae.engine.node import Node
+from horae.engine.parts.part import Part
+from horae.engine.service import Service
+from horae.features.tracing.engine.flows import FlowSpans
+from horae.features.tracing.engine.spans import Sink, Tracing
+from horae.store.executions.leaving.effects import Effects
+
+
+class TracingPart(Part):
+    """Records spans while the settings name somewhere to send them."""
+
+    def __init__(self, node: Node) -> None:
+        self.tracing = node.tracer if isinstance(node.tracer, Tracing) else None
+        self._flows: FlowSpans | None = None
+        if self.tracing is not None:
+            self._flows = FlowSpans(node.store, node.base.directory.definitions, self.tracing)
+            node.base.happenings.settled.subscribe("tracing", self._settled)
+
+    @property
+    def sink(self) -> Sink | None:
+        """Where spans go, if they go anywhere."""
+        return None if self.tracing is None else self.tracing.sink
+
+    def _settled(self, effects: Effects) -> None:
+        if self._flows is not None:
+            self._flows.add(effects.ended)
+
+    def services(self, roles: Collection[str]) -> Sequence[Service]:
+        return [] if self._flows is None else [self._flows]
+
+    async def flush(self) -> None:
+        if self._flows is not None:
+            await self._flows.step()
+
+    async def close(self) -> None:
+        if self.tracing is not None:
+            await self.tracing.sink.close()

@@ -1,0 +1,29 @@
+"""Users in a server: people with passwords or an identity provider."""
+
+from horae.engine.node import Node
+from horae.engine.parts.part import Part
+from horae.engine.settings import EngineSettings
+from horae.env import Env
+from horae.features.users.engine.oidc import Oidc
+from horae.features.users.engine.passwords import Passwords
+from horae.features.users.engine.sign_ins import SignIns
+from horae.features.users.engine.users import People
+from horae.store.contract import Store
+
+
+def sign_ins(env: Env, store: Store, settings: EngineSettings) -> SignIns:
+    """Return the cookies of users, which keys ask for."""
+    return SignIns(env, store, Passwords(), settings.session_idle, settings.session_life)
+
+
+class UsersPart(Part):
+    """Signs users in, and manages them with their roles."""
+
+    def __init__(self, node: Node) -> None:
+        env, store, settings = node.env, node.store, node.settings
+        found = node.tenancy.keys.users
+        assert isinstance(found, SignIns)
+        self.sign_ins = found
+        self.users = People(env, store, found.passwords, found)
+        callbacks = node.workflows.callbacks
+        self.oidc = Oidc(env, store, found, settings.oidc, lambda: callbacks.secret) if settings.oidc else None
