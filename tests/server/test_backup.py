@@ -87,19 +87,21 @@ async def test_a_backup_under_load_holds_all_that_was_accepted_before_it(busy: N
 
 async def test_nothing_of_a_copy_stays_beside_the_store(busy: Node, tmp_path: Path):
     (tmp_path / f"horae.db{MARK}left-by-a-crash").write_bytes(b"x")
-    (await busy.backups.take()).close()
+    (await busy.tenancy.backups.take()).close()
     assert list(tmp_path.glob(f"*{MARK}*")) == []
 
 
 async def test_one_copy_is_made_at_a_time(busy: Node):
-    first, second = await asyncio.gather(busy.backups.take(), busy.backups.take(), return_exceptions=True)
+    first, second = await asyncio.gather(
+        busy.tenancy.backups.take(), busy.tenancy.backups.take(), return_exceptions=True
+    )
     assert isinstance(second, Busy)
     first.close()
-    (await busy.backups.take()).close()
+    (await busy.tenancy.backups.take()).close()
 
 
 async def test_a_store_that_others_can_open_is_not_copied_by_its_server(busy: Node, monkeypatch):
     monkeypatch.setattr(FileDriver, "copy_file", PostgresDriver.copy_file)
     with pytest.raises(Conflict, match="PostgreSQL") as refused:
-        await busy.backups.take()
+        await busy.tenancy.backups.take()
     assert "horae db backup" in refused.value.remedy

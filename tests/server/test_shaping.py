@@ -28,7 +28,7 @@ async def serving() -> AsyncIterator[tuple[Node, Serving]]:
 
 @pytest.fixture
 async def api(serving: tuple[Node, Serving]) -> AsyncIterator[Api]:
-    key = await serving[0].keys.ensure_admin_key()
+    key = await serving[0].tenancy.keys.ensure_admin_key()
     headers = {"authorization": f"Bearer {key}", "accept-encoding": "identity"}
     async with Api(base_url=serving[1].url, headers=headers) as client:
         yield client

@@ -141,6 +141,7 @@ async def test_many_of_one_request_are_one_submission(api: Api, worker: Api, nod
     assert traces(grant) == [spans.all[0].context.header] * 3
 
 
+@pytest.mark.parametrize("told", [False])
 async def test_without_tracing_a_given_trace_is_handed_on_and_no_other_is_made(api: Api, worker: Api):
     await job(api)
     made = await api.post("/api/v1/executions", json={"job": "pay"}, headers=GIVEN)
@@ -218,7 +219,6 @@ async def test_what_vendors_say_of_a_trace_goes_with_it(api: Api, worker: Api, n
 
 
 async def test_what_is_said_of_no_trace_is_dropped(api: Api, worker: Api, node: Node):
-    node.trace(Spans())
     await job(api)
     for headers in ({"tracestate": "a=b"}, {"traceparent": "x", "tracestate": "a=b"}, {**GIVEN, "tracestate": "=b"}):
         await api.post("/api/v1/executions", json={"job": "pay"}, headers=headers)

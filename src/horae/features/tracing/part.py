@@ -15,9 +15,9 @@ class TracingPart(Part):
 
     def __init__(self, node: Node) -> None:
         self.tracing = node.tracer if isinstance(node.tracer, Tracing) else None
-        self._flows: FlowSpans | None = None
+        self.flows: FlowSpans | None = None
         if self.tracing is not None:
-            self._flows = FlowSpans(node.store, node.base.directory.definitions, self.tracing)
+            self.flows = FlowSpans(node.store, node.base.directory.definitions, self.tracing)
             node.base.happenings.settled.subscribe("tracing", self._settled)
 
     @property
@@ -26,15 +26,15 @@ class TracingPart(Part):
         return None if self.tracing is None else self.tracing.sink
 
     def _settled(self, effects: Effects) -> None:
-        if self._flows is not None:
-            self._flows.add(effects.ended)
+        if self.flows is not None:
+            self.flows.add(effects.ended)
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
-        return [] if self._flows is None else [self._flows]
+        return [] if self.flows is None else [self.flows]
 
     async def flush(self) -> None:
-        if self._flows is not None:
-            await self._flows.step()
+        if self.flows is not None:
+            await self.flows.step()
 
     async def close(self) -> None:
         if self.tracing is not None:
