@@ -110,7 +110,7 @@ def test_no_line_of_the_log_comes_between_the_lines_of_the_greeting(tmp_path, mo
     async def new_sign_in_code():
         return SimpleNamespace(link=lambda url: f"{url}/#code=1")
 
-    node = SimpleNamespace(keys=SimpleNamespace(new_sign_in_code=new_sign_in_code))
+    node = SimpleNamespace(tenancy=SimpleNamespace(keys=SimpleNamespace(new_sign_in_code=new_sign_in_code)))
     serving = SimpleNamespace(url="http://127.0.0.1:1", remote="http://there:1")
     monkeypatch.setattr(sys, "stdout", output := Logging())
 
