@@ -168,6 +168,14 @@ class Executions(Resource):
     # `python -m tools.sdk` writes what follows, from the routes of executions (submit: -, skip-step: skip,
     # complete-step: complete, artifact: read_artifact, log: read_log).
 
+    async def counts(self) -> View:
+        """Count executions by status.
+
+        What has not ended is counted as it is. What has ended is counted by statistics: that of other servers is
+        at most five seconds behind, and after a server was killed up to two minutes.
+        """
+        return View.of(await self._caller.get(path_of("executions", "counts")))
+
     async def list(
         self, *, job: str | None = None, queue: str | None = None, parent: str | None = None,
         status: Status | Literal["pending"] | None = None, tag: str | None = None, worker: str | None = None,
@@ -204,14 +212,6 @@ class Executions(Resource):
             "cursor": cursor,
         }  # fmt: skip
         return page_of(Execution, await self._caller.get(path_of("archive"), query))
-
-    async def counts(self) -> View:
-        """Count executions by status.
-
-        What has not ended is counted as it is. What has ended is counted by statistics: that of other servers is
-        at most five seconds behind, and after a server was killed up to two minutes.
-        """
-        return View.of(await self._caller.get(path_of("executions", "counts")))
 
     async def get(self, id: str) -> Execution:
         """Read an execution."""
