@@ -1,0 +1,76 @@
+"""What becomes of a body of each noun of a feature: what is stored, and what is shown."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from horae.errors import BadInput
+from horae.features.alerts.model.channel import Channel, read_channel, shown
+from horae.features.alerts.model.read import read_rule, render_rule
+from horae.features.backfills.routes import BackfillBody
+from horae.features.dead_letters.bodies import DeadLetterFilter, ReplayBody
+from horae.features.erasure.routes import ErasureBody
+from horae.features.events.hook_routes import HookBody
+from horae.features.rollouts.model.read import read_body, read_plan
+from horae.features.templates.model.read import read_template
+from horae.server.reading.bodies import decode
+from tests.model.fields import feature_corpus
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(msgspec.json.encode(value))
+
+
+def _rule(body: Any) -> list[Any]:
+    rule = read_rule(body)
+    return [_plain(rule), render_rule(rule)]
+
+
+def _channel(body: Any, before: Channel | None = None) -> list[Any]:
+    channel = read_channel(body, before)
+    return [_plain(channel), shown(channel), channel.references]
+
+
+def _changed(body: Any) -> list[Any]:
+    kind = body.get("kind") if isinstance(body, dict) else None
+    known = feature_corpus.KEPT.get(kind) if isinstance(kind, str) else None
+    return _channel(body, None if known is None else read_channel({"kind": kind, **known}))
+
+
+def _template(body: Any) -> list[Any]:
+    return _plain(read_template("", body))
+
+
+def _rollout(body: Any) -> list[Any]:
+    given = read_body(body)
+    return [_plain(read_plan(given, 5, 6 if "change" in given else None))]
+
+
+def _decoded(type: Any) -> Callable[[Any], list[Any]]:
+    """Read as a route does that declares the type of its body."""
+    decoder = msgspec.json.Decoder(type)
+
+    def read(body: Any) -> list[Any]:
+        try:
+            sent = json.dumps(body).encode()
+        except TypeError:
+            raise BadInput("no JSON", "") from None
+        return [_plain(decode(sent, decoder))]
+
+    return read
+
+
+ANSWERS: dict[str, Callable[[Any], list[Any]]] = {
+    "rule": _rule,
+    "channel": _channel,
+    "changed channel": _changed,
+    "template": _template,
+    "rollout": _rollout,
+    "backfill": _decoded(BackfillBody),
+    "replay": _decoded(ReplayBody),
+    "dead letters": _decoded(DeadLetterFilter),
+    "webhook": _decoded(HookBody),
+    "erasure": _decoded(ErasureBody),
+}
