@@ -1,11 +1,13 @@
 """Objects of the kernel, for tests that need some of them without a server."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.counters import Counters
-from horae.engine.base.hints import Hints
+from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions.announcer import Announcer, FireDue, already_fired
 from horae.engine.definitions.directory import Directory
 from horae.engine.definitions.job_deletions import Deletions
 from horae.engine.definitions.jobs import Jobs
@@ -13,9 +15,15 @@ from horae.engine.executions.executions import Executions
 from horae.engine.happenings import Happenings
 from horae.engine.parts.base import Base
 from horae.engine.settings import EngineSettings
+from horae.engine.triggers.calendars import Calendars
+from horae.engine.triggers.dependencies import Dependencies
 from horae.engine.triggers.fire import Scheduler
+from horae.engine.triggers.triggers import Triggers
 from horae.env import Env
+from horae.model.admission.queue import DEFAULT_QUEUE
+from horae.model.definitions.job import Spec
 from horae.store.contract import Store
+from horae.store.executions.promote import Ranker
 
 
 def base_of(store: Store, env: Env | None = None) -> Base:
@@ -23,9 +31,14 @@ def base_of(store: Store, env: Env | None = None) -> Base:
     return Base(env or store.env, store, EngineSettings())
 
 
-def executions_of(store: Store) -> Executions:
-    """Return what reads and cancels executions."""
-    return Executions(store.env, store, base_of(store).outcomes)
+def executions_of(store: Store, base: Base | None = None) -> Executions:
+    """Return an object that reads and cancels executions."""
+    base = base or base_of(store)
+    waits = Dependencies(store, base.directory, base.hints).waits
+    return Executions(
+        store.env, store, base.outcomes, retention=base.settings.retention, waits=waits,
+        held=lambda namespace, queue, name: None, traced=False,
+    )  # fmt: skip
 
 
 def deletions_of(store: Store, asked: list[UUID] | None = None) -> Deletions:
@@ -42,6 +55,38 @@ def scheduler_of(store: Store, hints: Hints, clock: ClockWatch, settings: Engine
     return Scheduler(store.env, store, directory, hints, settings or EngineSettings(), clock, Counters(), happenings)
 
 
-def jobs_of(store: Store, **choices: Any) -> Jobs:
-    """Return what reads and writes jobs."""
-    return Jobs(store.env, store, deletions=deletions_of(store), **choices)
+def announcer_of(store: Store, listen: Callable[[Hint], object] | None = None) -> Announcer:
+    """Return an object that announces changed definitions; `listen` hears its hints."""
+    base = base_of(store)
+    if listen is not None:
+        base.hints.listen(listen)
+    return Announcer(store.env, base.directory, base.hints, base.outcomes)
+
+
+def jobs_of(store: Store, listen: Callable[[Hint], object] | None = None, *, rank: Ranker, **choices: Any) -> Jobs:
+    """Return an object that reads and writes jobs, without a scheduler, holds and workers."""
+    alone: dict[str, Any] = {
+        "fire_due": already_fired,
+        "check_place": lambda place, field: None,
+        "held": lambda namespace, queue: None,
+        "default_queue": lambda namespace: DEFAULT_QUEUE,
+        "warn": nothing_odd,
+    }
+    announcer, deletions = announcer_of(store, listen), deletions_of(store)
+    return Jobs(store.env, store, announcer=announcer, deletions=deletions, rank=rank, **{**alone, **choices})
+
+
+async def nothing_odd(namespace: int, spec: Spec) -> None:
+    """Warn of nothing."""
+
+
+def triggers_of(store: Store, jobs: Jobs) -> Triggers:
+    """Return an object that reads and writes triggers."""
+    return Triggers(store.env, store, jobs, announcer_of(store), already_fired, base_of(store).fair_access.compute)
+
+
+def calendars_of(
+    store: Store, listen: Callable[[Hint], object] | None = None, fire_due: FireDue = already_fired
+) -> Calendars:
+    """Return an object that reads and writes calendars."""
+    return Calendars(store.env, store, announcer_of(store, listen), fire_due)

@@ -9,6 +9,7 @@ from horae.engine.triggers.calendars import Calendars
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.base.instant import format_instant
+from tests.engine.objects import calendars_of
 from tests.store_contract.world import NAMESPACE, World
 
 HOUR = 3600 * SECOND
@@ -22,7 +23,7 @@ def told() -> list[int]:
 
 @pytest.fixture
 def calendars(world: World, told: list[int]) -> Calendars:
-    return Calendars(world.env, world.store, on_change=told.append)
+    return calendars_of(world.store, lambda hint: told.append(hint.fire_at))
 
 
 async def put(calendars: Calendars, name: str = "work", definition: Any = WORK, **more: Any):

@@ -149,7 +149,7 @@ async def test_a_retry_that_broke_before_its_mark_is_not_doubled(world, letters,
 async def test_a_retry_runs_the_present_version(world, letters, submits):
     (other,) = await fail(world, await job(world, "gone"))
     (dead,) = await fail(world, await job(world))
-    jobs = jobs_of(world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
+    jobs = jobs_of(world.store, lambda hint: submits.directory.forget(hint.jobs), rank=rank)
     await jobs.edit(NAMESPACE, "job", {"timeout": "5m"})
     letter = await letters.retry(NAMESPACE, dead)
     assert (await executions_of(world.store).get(NAMESPACE, letter.retried_as)).job_version == 2
@@ -252,7 +252,7 @@ async def test_bulk_retries_what_matches_and_says_what_it_skipped(world, letters
     a = await fail(world, one, 4)
     b = await fail(world, two, 2)
     await letters.discard(NAMESPACE, a[0])
-    jobs = jobs_of(world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
+    jobs = jobs_of(world.store, lambda hint: submits.directory.forget(hint.jobs), rank=rank)
     await jobs.delete(NAMESPACE, "two")
     first = await letters.retry_many(NAMESPACE, job="one", limit=2)
     assert (first.matched, first.done, first.more) == (2, 2, True)
@@ -276,7 +276,7 @@ async def test_bulk_goes_on_where_it_ended_and_not_with_what_failed_meanwhile(wo
 
 async def test_bulk_passes_over_what_it_skipped(world, letters, submits):
     await fail(world, await job(world), 4)
-    jobs = jobs_of(world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
+    jobs = jobs_of(world.store, lambda hint: submits.directory.forget(hint.jobs), rank=rank)
     await jobs.delete(NAMESPACE, "job")
     first = await letters.retry_many(NAMESPACE, limit=3)
     rest = await letters.retry_many(NAMESPACE, limit=3, cursor=first.next_cursor)
@@ -287,7 +287,7 @@ async def test_one_that_is_refused_does_not_keep_its_neighbours(world, letters, 
     made = await job(world)
     dead = await fail(world, made, 3)
     schema = {"type": "object", "properties": {"i": {"enum": [0, 2]}}}
-    jobs = jobs_of(world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
+    jobs = jobs_of(world.store, lambda hint: submits.directory.forget(hint.jobs), rank=rank)
     await jobs.edit(NAMESPACE, "job", {"schema": schema})
     bulk = await letters.retry_many(NAMESPACE)
     assert (bulk.done, bulk.skipped) == (2, 1)

@@ -416,7 +416,7 @@ async def test_cancelling(world):
     base = base_of(world.store)
     base.hints.listen(lambda hint: asked.extend(hint.sessions))
     base.happenings.cancelled.subscribe("test", lambda of: cancelled.append(tuple(of)))
-    executions = Executions(world.env, world.store, base.outcomes)
+    executions = executions_of(world.store, base)
     job = await world.job()
     parcel = await world.parcel(job, 3)
     worker = await world.worker()

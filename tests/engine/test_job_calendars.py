@@ -9,7 +9,7 @@ from horae.engine.triggers.calendars import Calendars
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict
 from horae.store.triggers import audit_fires
-from tests.engine.objects import jobs_of
+from tests.engine.objects import calendars_of, jobs_of
 from tests.store_contract.world import NAMESPACE, World, lead, rank
 
 HOUR = 3600 * SECOND
@@ -23,7 +23,7 @@ def jobs(world: World) -> Jobs:
 
 @pytest.fixture
 def calendars(world: World) -> Calendars:
-    return Calendars(world.env, world.store, fire_due=lambda: world.store.fire(100, lead))
+    return calendars_of(world.store, fire_due=lambda: world.store.fire(100, lead))
 
 
 async def create(jobs: Jobs, name: str = "report", **fields: Any) -> Any:

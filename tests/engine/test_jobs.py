@@ -39,7 +39,7 @@ def told() -> list[tuple[UUID, int, str]]:
 
 @pytest.fixture
 def jobs(world: World, told: list[tuple[UUID, int, str]]) -> Jobs:
-    return jobs_of(world.store, rank=rank, on_event=lambda e: told.append((e.id, e.namespace, e.state)))
+    return jobs_of(world.store, lambda hint: told.extend((e.id, e.namespace, e.state) for e in hint.events), rank=rank)
 
 
 async def create(jobs: Jobs, name: str = "report", **fields: Any) -> Any:

@@ -10,7 +10,7 @@ from horae.engine.triggers.fires import Fires
 from horae.engine.triggers.triggers import Triggers
 from horae.env import SECOND
 from horae.errors import BadInput
-from tests.engine.objects import jobs_of
+from tests.engine.objects import calendars_of, jobs_of, triggers_of
 from tests.store_contract.world import NAMESPACE, World, lead, rank
 
 HOUR = 3600 * SECOND
@@ -24,12 +24,12 @@ def jobs(world: World) -> Jobs:
 
 @pytest.fixture
 def triggers(world: World, jobs: Jobs) -> Triggers:
-    return Triggers(world.env, world.store, jobs)
+    return triggers_of(world.store, jobs)
 
 
 @pytest.fixture
 async def calendars(world: World) -> Calendars:
-    made = Calendars(world.env, world.store)
+    made = calendars_of(world.store)
     await made.put(NAMESPACE, "office", OFFICE)
     return made
 

@@ -9,7 +9,7 @@ from horae.engine.triggers.fires import Fires
 from horae.engine.triggers.triggers import Triggers
 from horae.env import SECOND
 from horae.model.base.instant import format_instant
-from tests.engine.objects import jobs_of
+from tests.engine.objects import jobs_of, triggers_of
 from tests.store_contract.world import NAMESPACE, World, lead, rank
 
 MINUTE = 60 * SECOND
@@ -22,7 +22,7 @@ def jobs(world: World) -> Jobs:
 
 @pytest.fixture
 def triggers(world: World, jobs: Jobs) -> Triggers:
-    return Triggers(world.env, world.store, jobs)
+    return triggers_of(world.store, jobs)
 
 
 async def create(jobs: Jobs, **schedule: Any) -> None:

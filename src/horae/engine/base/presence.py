@@ -5,6 +5,7 @@ import socket
 from collections.abc import Collection
 from uuid import UUID
 
+from horae.engine.definitions.directory import Directory
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
 from horae.model.fleet.server import KEYLESS, ServerProcess
@@ -21,12 +22,12 @@ class Presence:
 
     name = "presence"
 
-    def __init__(self, env: Env, store: Store, node: UUID, url: str) -> None:
+    def __init__(self, env: Env, store: Store, node: UUID, url: str, directory: Directory) -> None:
         self._env, self._store, self._node = env, store, node
         self.url = url  # where workers reach this server
         self._roles: Collection[str] = ()
         self.addresses: list[str] = []  # of all servers that workers may use
-        self.keyless = False  # it has no master key for what is sealed here
+        self._directory = directory
         self.alarm = Alarm()
 
     def begin(self, roles: Collection[str], url: str) -> None:
@@ -38,7 +39,7 @@ class Presence:
         now = self._env.now()
         mine = ServerProcess(
             id=self._node, url=self.url, host=socket.gethostname(), pid=os.getpid(), version=__version__,
-            parts=(*sorted(self._roles), *((KEYLESS,) if self.keyless else ())),
+            parts=(*sorted(self._roles), *((KEYLESS,) if self._directory.keyless else ())),
         )  # fmt: skip
         await self._store.write(lambda: sessions.server_seen(mine, now))
         # One process owns a file: another server that it names is gone, or serves the original of this copy.

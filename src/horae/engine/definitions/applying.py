@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from horae.engine.definitions.announcer import FireDue, Later
 from horae.engine.definitions.job_changes import lock_all
 from horae.engine.definitions.jobs import Jobs, change_of
 from horae.engine.triggers.calendars import Calendars
@@ -23,7 +24,6 @@ from horae.store.script import Script
 from horae.store.within import together
 
 MOST = 1_000  # documents in one transaction
-Later = Callable[[Callable[[], object]], object]  # takes what is to be done once everything is committed
 
 
 class Documents(Struct, frozen=True, kw_only=True):
@@ -52,9 +52,7 @@ class _OnlyLooked(Exception):
 class Applying:
     """Applies documents. `parts` makes who writes them to a store, and has what they tell done later."""
 
-    def __init__(
-        self, env: Env, store: Store, parts: Callable[[Store, Later], Parts], fire_due: Callable[[], Awaitable[object]]
-    ) -> None:
+    def __init__(self, env: Env, store: Store, parts: Callable[[Store, Later], Parts], fire_due: FireDue) -> None:
         self._env, self._store, self._parts, self._fire_due = env, store, parts, fire_due
         # Another apply of the namespace would only wait for the first one's locks, with a connection in its hands.
         self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)

@@ -19,7 +19,6 @@ from horae.errors import BadInput
 from horae.features.templates.engine.drafts import Derived, derive
 from horae.features.templates.model.read import patched_form
 from horae.features.templates.model.values import JobTemplate
-from horae.model.admission.queue import DEFAULT_QUEUE
 from horae.model.definitions.job import Spec
 from horae.model.definitions.reading.patch import merge_definition
 from horae.model.definitions.reading.read import Definition, parse_definition, parse_whens
@@ -43,8 +42,8 @@ class Drafts:
         self,
         env: Env,
         store: Store,
-        check_place: CheckPlace = lambda place, field: None,
-        default_queue: Callable[[int], str] = lambda namespace: DEFAULT_QUEUE,
+        check_place: CheckPlace,
+        default_queue: Callable[[int], str],
     ) -> None:
         """`check_place` refuses places that must not be watched; `default_queue` is where jobs go that name none."""
         self._env, self._store, self._check_place = env, store, check_place

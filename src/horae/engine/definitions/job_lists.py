@@ -46,7 +46,7 @@ Warn = Callable[[int, Spec], Awaitable[str | None]]
 class JobLists:
     """What can be read about jobs. A `ref` is a job's name or id."""
 
-    def __init__(self, store: Store, held: Held = lambda namespace, queue: None, warn: Warn | None = None) -> None:
+    def __init__(self, store: Store, held: Held, warn: Warn) -> None:
         """`held` tells in words why nothing of a queue is started, by its name; `warn`, what is odd about a spec."""
         self._store, self._held, self._warn = store, held, warn
         self._renderings = Renderings()
@@ -69,7 +69,7 @@ class JobLists:
         upstream = {UUID(id): names[UUID(id)] for id in rendering.spec.dependencies}
         if upstream and (note := await self._apart({**upstream, job.id: job.name})):
             view = structs.replace(view, notes=[*view.notes, note])
-        if self._warn is not None and (odd := await self._warn(namespace, rendering.spec)):
+        if odd := await self._warn(namespace, rendering.spec):
             view = structs.replace(view, notes=[odd, *view.notes])
         if job.state != "deleted" and (why := self._held(namespace, rendering.spec.queue)):
             view = structs.replace(view, notes=[why, *view.notes])

@@ -1,6 +1,6 @@
 """Jobs: created, edited, paused, deleted and restored, each change in one transaction."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 from uuid import UUID
@@ -9,6 +9,7 @@ import msgspec
 
 from horae.engine.base.refs import as_id, find_job
 from horae.engine.definitions import job_changes as changes
+from horae.engine.definitions.announcer import Announcer, FireDue
 from horae.engine.definitions.job_changes import Draft
 from horae.engine.definitions.job_deletions import Deletions
 from horae.engine.definitions.job_drafts import CheckPlace, Drafts
@@ -19,8 +20,6 @@ from horae.engine.definitions.permits import check_changes, check_name, visible
 from horae.env import Env
 from horae.errors import Busy, Conflict, Stale
 from horae.features.templates.model.values import JobTemplate, source_of
-from horae.model.admission.queue import DEFAULT_QUEUE
-from horae.model.base.event import Event
 from horae.model.definitions.job import Job, Spec
 from horae.model.definitions.job_view import JobView
 from horae.model.definitions.reading.read import Definition
@@ -47,29 +46,24 @@ class Jobs(JobLists):
         self,
         env: Env,
         store: Store,
-        directory_hint: Callable[[], object] = lambda: None,
         *,
+        announcer: Announcer,
+        fire_due: FireDue,
         rank: Ranker,
         deletions: Deletions,
-        on_change: Callable[[UUID], object] = lambda job: None,
-        on_queued: Callable[[Mapping[int, int]], object] = lambda lanes: None,
-        on_event: Callable[[Event], object] = lambda event: None,
-        fire_due: Callable[[], Awaitable[object]] | None = None,
-        check_place: CheckPlace = lambda place, field: None,
-        held: Held = lambda namespace, queue: None,
-        default_queue: Callable[[int], str] = lambda namespace: DEFAULT_QUEUE,
-        warn: Warn | None = None,
+        check_place: CheckPlace,
+        held: Held,
+        default_queue: Callable[[int], str],
+        warn: Warn,
     ) -> None:
-        """`directory_hint` is called when a queue or lane may be new, `on_change` with every job that changed and
-        `on_event` with what to tell people, `on_queued` with lanes and their least new rank; `fire_due` lets the
-        scheduler decide what is due before a trigger ends, `deletions` goes on with what a deletion began;
-        `check_place` refuses places that must not be watched; `held` tells why nothing of a queue is started,
-        `default_queue` where jobs go that name none, `warn` what is odd about a spec.
+        """Make an object that reads and writes jobs.
+
+        `deletions` cancels the executions of a deleted job. `check_place` refuses a place that must not be watched.
+        `held` returns the reason why a queue starts nothing. `default_queue` returns the queue of a job that names
+        none. `warn` returns a warning about a spec.
         """
         super().__init__(store, held, warn)
-        self._env, self._directory_hint, self._rank = env, directory_hint, rank
-        self._on_change, self._on_queued, self._on_event = on_change, on_queued, on_event
-        self._fire_due = fire_due
+        self._env, self._announcer, self._fire_due, self._rank = env, announcer, fire_due, rank
         self._drafts = Drafts(env, store, check_place, default_queue)
         self._deletions = deletions
 
@@ -144,7 +138,7 @@ class Jobs(JobLists):
         definition = await self._drafts.change(before, body, replace=True, template=template)
         draft = await self._drafts.resolve(job.namespace, definition, before, beside)
         if (draft.spec.schedule, draft.spec.triggers) != (job.spec.schedule, job.spec.triggers):
-            await self._decide_due()
+            await self._fire_due()
         return draft
 
     async def check(self, namespace: int, template: JobTemplate) -> None:
@@ -161,7 +155,7 @@ class Jobs(JobLists):
 
     def changed(self, job: Job) -> None:
         """Tell everybody that something about a job changed."""
-        self._tell(job.id, job.namespace, job.state)
+        self._announcer.job_changed(job.namespace, job.id, job.state)
 
     async def pause(self, namespace: int, ref: str) -> JobView:
         """Start nothing of this job until it is resumed; what runs goes on."""
@@ -217,7 +211,7 @@ class Jobs(JobLists):
             whens = (await self._drafts.again(stored, stored.job.spec)).whens
             state = await self._store.change(lambda now: changes.restore(stored, whens, self._env.new_id, now))
             if state is not None:
-                self._tell(stored.job.id, namespace, state)
+                self._announcer.job_changed(namespace, stored.job.id, state)
         return await self.get(namespace, str(stored.job.id))
 
     # How it is done
@@ -226,7 +220,7 @@ class Jobs(JobLists):
         draft = await self._drafts.create(namespace, body)
         id = self._env.new_id()
         await self._store.change(lambda now: changes.create(id, namespace, draft, self._env.new_id, now))
-        self._tell(id, namespace, "active")
+        self._announcer.job_changed(namespace, id, "active")
         return id
 
     async def _edit(self, namespace: int, ref: str, patch: Any, if_match: int | None, *, replace: bool) -> UUID:
@@ -268,15 +262,15 @@ class Jobs(JobLists):
         if draft.spec == job.spec and adopt is None:
             return True
         if (draft.spec.schedule, draft.spec.triggers) != (job.spec.schedule, job.spec.triggers):
-            await self._decide_due()
+            await self._fire_due()
         done = Started()
         edit = partial(changes.edit, before, draft, self._env.new_id, revive=revive, done=done, adopt=adopt)
         if not await self._store.change(edit):
             return False
         self._store.started(done)
-        self._tell(job.id, job.namespace, job.state)
+        self._announcer.job_changed(job.namespace, job.id, job.state)
         for kept in () if draft.keeping is None else draft.keeping.kept:
-            self._on_change(kept.id)
+            self._announcer.timers_changed(kept.id)
         return True
 
     async def _switch(self, namespace: int, ref: str, state: Literal["active", "paused"]) -> JobView:
@@ -287,9 +281,9 @@ class Jobs(JobLists):
                     await self._resume_failing(before.job)
                 return await self.get(namespace, str(before.job.id))
             change = changes.pause if state == "paused" else changes.resume
-            await self._decide_due()
+            await self._fire_due()
             if await self._store.change(lambda now: change(before, now)):  # noqa: B023
-                self._tell(before.job.id, namespace, state)
+                self._announcer.job_changed(namespace, before.job.id, state)
                 if state == "active":
                     await self._open_gate(before.job.id)
                 return await self.get(namespace, str(before.job.id))
@@ -298,24 +292,15 @@ class Jobs(JobLists):
     async def _resume_failing(self, job: Job) -> None:
         """Resume the triggers that paused after failures, though the job itself is not paused."""
         if await self._store.change(lambda now: streaks.resume(job.id, job.namespace, job.version, now)):
-            self._tell(job.id, job.namespace, "active")
+            self._announcer.job_changed(job.namespace, job.id, "active")
 
     async def _open_gate(self, job: UUID) -> None:
         """Queue all that waited for a job to be resumed; what a claim is just putting there the sweep finds."""
         rows = BATCH
         while rows == BATCH:
             promoted = await self._store.open_gate(job, BATCH, self._rank)
-            self._on_queued(promoted.lanes)
+            self._announcer.queued(promoted.lanes)
             rows = promoted.rows
-
-    def _tell(self, job: UUID, namespace: int, state: str) -> None:
-        self._directory_hint()
-        self._on_change(job)
-        self._on_event(Event("job", job, state, namespace, self._env.now()))
-
-    async def _decide_due(self) -> None:
-        if self._fire_due is not None:
-            await self._fire_due()
 
     async def _delete(
         self, namespace: int, ref: str, ending: cancel_job.Ending | None, if_match: int | None, force: bool
@@ -328,7 +313,7 @@ class Jobs(JobLists):
                 if ending is not None:
                     await self._store.write(lambda: cancel_job.ask(before.job.id, ending))  # noqa: B023
                 return before.job.id
-            await self._decide_due()
+            await self._fire_due()
             done = Started()
             cancelled = await self._store.change(
                 lambda now: changes.delete(before, self._env.new_id, now, ending, done, force=force)  # noqa: B023
@@ -336,7 +321,7 @@ class Jobs(JobLists):
             if cancelled is not None:
                 self._store.started(done)
                 self._deletions.outcomes.cancelled(before.job.id, cancelled)
-                self._tell(before.job.id, namespace, "deleted")
+                self._announcer.job_changed(namespace, before.job.id, "deleted")
                 return before.job.id
         raise _too_busy(ref)
 

@@ -12,7 +12,6 @@ from horae.engine.executions.outcomes import Outcomes
 from horae.env import SECOND, Env, Micros
 from horae.errors import BadInput, Conflict
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
-from horae.model.base.duration import DAY
 from horae.model.base.event import Event
 from horae.model.base.ids import first_id_at, index_of, instant_of, parcel_of
 from horae.model.base.show import show_attempt, show_execution
@@ -48,12 +47,15 @@ class Executions:
         store: Store,
         outcomes: Outcomes,
         *,
-        retention: Micros = 30 * DAY,
-        waits: Callable[[Sequence[reads.Found]], Awaitable[dict[UUID, str]]] | None = None,
-        held: Callable[[int, int, str], str | None] = lambda namespace, queue, name: None,
-        traced: bool = False,
+        retention: Micros,
+        waits: Callable[[Sequence[reads.Found]], Awaitable[dict[UUID, str]]],
+        held: Callable[[int, int, str], str | None],
+        traced: bool,
     ) -> None:
-        """`waits` explains the waits of executions for other jobs, `held` why no execution of a queue starts."""
+        """Make an object that reads and cancels executions.
+
+        `waits` explains which jobs executions wait for, `held` why a queue starts nothing.
+        """
         self._env, self._store, self._retention = env, store, retention
         self._outcomes = outcomes
         self._waits, self._held = waits, held
@@ -144,7 +146,7 @@ class Executions:
         queued = any(f.execution.state == QUEUED for f in found)
         offers = await self._store.read(lambda: reads.offers(namespace)) if queued else []
         depending = any(f.execution.state == WAITING and f.execution.reason == "dependency" for f in found)
-        waits = await self._waits(found) if depending and self._waits is not None else {}
+        waits = await self._waits(found) if depending else {}
 
         def hint(f: reads.Found) -> str | None:
             if f.execution.state in PENDING and f.job_state == "paused":

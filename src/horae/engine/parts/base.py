@@ -8,7 +8,7 @@ from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.counters import Counters
 from horae.engine.base.epochs import Epochs
 from horae.engine.base.event_feed import Events
-from horae.engine.base.hints import Hint, Hints
+from horae.engine.base.hints import Hints
 from horae.engine.base.sealed import Seals
 from horae.engine.base.sealing import Sealer
 from horae.engine.definitions.directory import Directory
@@ -70,7 +70,3 @@ class Base(Part):
 
     async def stop(self) -> None:
         await self.outbound.close()
-
-    def timers_changed(self, job: UUID) -> None:
-        """Tell schedulers that a job's timers are new."""
-        self.hints.tell(Hint(jobs=[job], fire_at=self.env.now()))

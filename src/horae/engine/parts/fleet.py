@@ -27,12 +27,12 @@ class Fleet(Part):
         lanes_of, taste_of = self.sessions.lanes_of, self.sessions.taste_of
         self.lot = ParkingLot(env, store, directory, hints, base.counters, base.happenings, lanes_of, taste_of)
         self.hand_backs = HandBacks(env, store, directory, hints, base.happenings, lanes_of, taste_of)
-        self.presence = Presence(env, store, base.id, base.settings.url)
+        self.presence = Presence(env, store, base.id, base.settings.url, directory)
         self.answers = Answers(
             env, directory, base.parcels, base.secrets, base.seals, self.presence, tracer,
             verbose=base.settings.verbose,
         )  # fmt: skip
-        self.withholding = Withholding(store, base.sealer, base.secrets, directory, self.presence, hints)
+        self.withholding = Withholding(store, base.sealer, base.secrets, directory, hints)
         self.rescuer = Rescuer(env, store, hints, base.settings, base.outcomes, base.clock)
         self.workers = Workers(env, store, base.settings, base.outcomes, costs=lambda: directory.demands.costs)
         self.enrolments = Enrolments(env, store)

@@ -31,11 +31,6 @@ class Compute(Protocol):
     async def __call__(self, work: Callable[[], T]) -> T: ...
 
 
-async def at_once(work: Callable[[], T]) -> T:
-    """Do pure work here and now."""
-    return work()
-
-
 class Pace:
     """How fast each namespace goes beside others, by a rate."""
 

@@ -3,7 +3,6 @@
 import structlog
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.base.presence import Presence
 from horae.engine.base.sealing import Sealer
 from horae.engine.definitions.directory import Directory
 from horae.engine.service import Alarm, Wait
@@ -26,11 +25,10 @@ class Withholding:
         sealer: Sealer,
         secrets: Secrets,
         directory: Directory,
-        presence: Presence,
         hints: Hints,
     ) -> None:
         self._store, self._sealer, self._secrets = store, sealer, secrets
-        self._directory, self._presence = directory, presence
+        self._directory = directory
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -50,5 +48,4 @@ class Withholding:
         if self._directory.keyless and not keyless:
             log.info("this server hands out work that needs secrets again")
         self._directory.withhold(keyless)
-        self._presence.keyless = keyless
         return LOOK

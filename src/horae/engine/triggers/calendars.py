@@ -1,11 +1,11 @@
 """Calendars: written, read, deleted and looked into. A change takes effect at once on all servers."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
 from horae.engine.base.refs import in_quotes, nearest
+from horae.engine.definitions.announcer import Announcer, FireDue
 from horae.engine.triggers import calendar_changes as changes
 from horae.engine.triggers.calendar_changes import Change
 from horae.env import Env, Instant, Micros
@@ -33,18 +33,8 @@ AHEAD: Micros = 366 * DAY  # how far openings are shown unless told
 class Calendars:
     """What can be done with calendars."""
 
-    def __init__(
-        self,
-        env: Env,
-        store: Store,
-        *,
-        on_change: Callable[[Instant], object] = lambda now: None,
-        fire_due: Callable[[], Awaitable[object]] | None = None,
-    ) -> None:
-        """`on_change` is told when timers are to be looked at; `fire_due` lets the scheduler decide what is due before
-        a calendar changes.
-        """
-        self._env, self._store, self._on_change, self._fire_due = env, store, on_change, fire_due
+    def __init__(self, env: Env, store: Store, announcer: Announcer, fire_due: FireDue) -> None:
+        self._env, self._store, self._announcer, self._fire_due = env, store, announcer, fire_due
 
     async def create(self, namespace: int, body: Any) -> CalendarView:
         """Make a calendar from the decoded body of POST /api/v1/calendars. Raises BadInput, Conflict."""
@@ -66,13 +56,13 @@ class Calendars:
         check_times(times)
         known = await self._store.read(lambda: moves.definitions(namespace))
         check_opens(name, changes.resolved(name, {**known, name: times}), self._env.now())
-        if self._fire_due is not None and name in known:
+        if name in known:
             await self._fire_due()
         change = await self._store.change(
             lambda now: changes.put(namespace, name, times, description, if_match, new=new, now=now)
         )
         if change != "unchanged":
-            self._on_change(self._env.now())
+            self._announcer.calendar_changed()
         return await self.get(namespace, name), change
 
     async def delete(self, namespace: int, name: str, *, if_match: int | None = None) -> None:

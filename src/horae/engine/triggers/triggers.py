@@ -3,7 +3,7 @@
 What changes a trigger changes its job's definition and is a version of it; pausing is not.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Literal
 from uuid import UUID
 
@@ -11,8 +11,9 @@ from msgspec import structs
 
 from horae.engine.base.refs import find_job, in_quotes, nearest
 from horae.engine.definitions import job_changes as changes
+from horae.engine.definitions.announcer import Announcer, FireDue
 from horae.engine.definitions.jobs import TRIES, Jobs
-from horae.engine.tenancy.fair_access import Compute, at_once
+from horae.engine.tenancy.fair_access import Compute
 from horae.engine.triggers.trigger_calendars import calendar_of
 from horae.engine.triggers.trigger_views import show_trigger, show_triggers, state_of
 from horae.env import Env
@@ -45,16 +46,13 @@ class Triggers:
         env: Env,
         store: Store,
         jobs: Jobs,
-        on_change: Callable[[UUID], object] = lambda job: None,
-        fire_due: Callable[[], Awaitable[object]] | None = None,
-        compute: Compute = at_once,
+        announcer: Announcer,
+        fire_due: FireDue,
+        compute: Compute,
     ) -> None:
-        """`on_change` is told of jobs whose timers changed; `fire_due` decides what is due before a pause.
-
-        `compute` does long pure work where it keeps nobody waiting.
-        """
+        """Make an object that reads and writes triggers; `compute` does long work where nobody has to wait for it."""
         self._env, self._store, self._jobs, self._compute = env, store, jobs, compute
-        self._on_change, self._fire_due = on_change, fire_due
+        self._announcer, self._fire_due = announcer, fire_due
 
     async def of_job(self, namespace: int, ref: str) -> list[TriggerView]:
         """A job's triggers by name."""
@@ -227,11 +225,10 @@ class Triggers:
             stored, _shown = await self._find(namespace, ref, name)
             if stored.job.state == "deleted":
                 raise Conflict(f'Job "{stored.job.name}" is deleted.', "Bring it back first: `horae jobs restore`.")
-            if self._fire_due is not None:
-                await self._fire_due()
+            await self._fire_due()
             switch = changes.switch(stored, name, state)
             if await self._store.change(switch):
-                self._on_change(stored.job.id)
+                self._announcer.timers_changed(stored.job.id)
                 return await self.get(namespace, str(stored.job.id), name)
         raise Busy(f'Job "{ref}" was changed again and again meanwhile.')
 
