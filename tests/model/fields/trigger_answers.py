@@ -1,0 +1,65 @@
+"""What becomes of a trigger or a calendar: what is stored, what is shown, and when it fires or is open."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from horae.engine.triggers.calendars import read_body
+from horae.env import SECOND
+from horae.errors import BadInput
+from horae.model.base.duration import DAY
+from horae.model.definitions.reading.schedule import name_triggers, parse_when, render_when
+from horae.model.triggers.calendars.compiled import BITS, compiled
+from horae.model.triggers.calendars.read import render_times
+from horae.model.triggers.calendars.spelling import references_in
+from horae.model.triggers.calendars.values import references_of
+from horae.model.triggers.calendars.words import describe_times
+from horae.model.triggers.decisions.count import count_fires
+from horae.model.triggers.decisions.decide import due_after, upcoming
+from horae.model.triggers.decisions.describe import describe
+from horae.model.triggers.decisions.schedule import kind_of
+
+NOW = 1_800_000_000 * 1_000_000
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(msgspec.json.encode(value))
+
+
+def _trigger(body: Any) -> list[Any]:
+    """Read it as a job's `schedule`, or one of its `triggers` if it has a name."""
+    named = name_triggers([body])[0]["name"] if isinstance(body, dict) and "name" in body else "schedule"
+    spelled = {name: value for name, value in body.items() if name != "name"} if isinstance(body, dict) else body
+    when = parse_when(spelled, key="default/report", created_at=NOW, name=named)
+    shown = render_when(when)
+    fires = [upcoming(when.trigger, when.rules, NOW), due_after(when.trigger, when.rules, NOW)]
+    counts = [count_fires(when.trigger, when.rules, NOW, NOW + days * DAY) for days in (1, 400)]
+    stored = [_plain(when.trigger), _plain(when.rules), when.params, when.paused, when.name]
+    return [stored, shown, kind_of(shown).name, describe(when.trigger), fires, counts]
+
+
+def _calendar(body: Any) -> list[Any]:
+    """Read it as the body of a request."""
+    times, description = read_body("office", body)
+    others = {name: compiled(_work(), {}, name) for name in references_of(times)}
+    calendar = compiled(times, others, "office")
+    openings = [] if "Business" in repr(times) else calendar.bucket(NOW // SECOND >> BITS)
+    names = [sorted(references_of(times)), sorted(references_in(body))]
+    return [repr(times), render_times(times), describe_times(times), description, names, openings[:3], len(openings)]
+
+
+def _work() -> Any:
+    return read_body("work", {"hours": "MON-FRI 08:00-18:00"})[0]
+
+
+ANSWERS: dict[str, Callable[[Any], list[Any]]] = {"triggers": _trigger, "calendars": _calendar}
+
+
+def answer(noun: str, body: Any) -> list[Any]:
+    """Return what becomes of a body, or the refusal."""
+    try:
+        return ["accepted", *ANSWERS[noun](body)]
+    except BadInput as error:
+        return ["refused", error.detail, error.remedy, {name: str(value) for name, value in error.fields.items()}]
