@@ -1,15 +1,62 @@
 """The sockets of a feature: everything by which it joins the kernel, declared once in the feature's `__init__`.
 
 Targets are named as "module:object" and imported when they are needed, so that a list of features costs no start-up.
-*Installed is not enabled*: a feature that is switched off keeps its tables, and backups, moves and deletions of
-namespaces still cover them; its services, routes and metrics are absent.
+
+*Installed is not enabled.* The setting `features` switches features off, as `["-alerts"]`. What a feature keeps goes by
+what is installed: its tables, and with them backups, moves, deletions of namespaces and re-sealing. So do the documents
+and the commands. What a feature does goes by what is on: its part, routes, metrics and pages.
+
+| socket | what hangs in it |
+|---|---|
+| `part` | A `Part` made with the node: objects, services, subscribers to topics. |
+| `routes` | Modules of routes, each with the kernel's module of routes that it stands after in documents. |
+| `metrics` | A `FeatureMetrics`: families of what this server counted, gauges of what the store knows. |
+| `commands` | Rows of commands, in a section of `horae --help` or under a group of the kernel's (`jobs stats`). |
+| `open_tracer`, `open_sink` | Where a server, or a worker, sends spans: both go by settings. |
+| `audit` | Records changes, sign-ins and refusals: an `AuditTrail`. |
+| `users` | Signs users in with cookies of their own: `UserSessions`. |
+| `sealed` | Values that are sealed with the master key: a `SealedKind`. |
+| `check_place` | Refuses places that must not be watched: a `CheckPlace`. |
+
+A kernel route that shows something of a feature asks for a part by the kernel's own type: `node.find(ListsJobs)`.
 """
 
+import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from horae.errors import BadInput, NotFound
+
 Target = str
+
+
+@dataclass(frozen=True)
+class Routes:
+    """A module of routes; in documents it stands after a module of the kernel, beside other features there."""
+
+    module: str
+    after: str  # the module's last name: "jobs"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: `path` is "alerts", or "jobs stats" for one under a group of the kernel."""
+
+    path: str
+    help: str
+    target: Target
+    section: str = ""  # of `horae --help`
+    after: str = ""  # the kernel's command that it follows there; first without one
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(" ")[2]
+
+    @property
+    def group(self) -> str:
+        return self.path.rpartition(" ")[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,10 +67,16 @@ class Feature:
     about: str  # in one line
     required: bool = False  # cannot be switched off
     uses: tuple[str, ...] = ()  # features that it imports
-    part: Target = ""  # a `Part`, made with the node; the parts of the features it uses are made before
-    users: Target = ""  # who signs in with cookies of their own: `UserSessions` for an environment, a store, settings
-    sealed: Target = ""  # a `SealedKind`: values that are sealed with the master key
-    check_place: Target = ""  # refuses places that must not be watched: a `CheckPlace` for settings
+    part: Target = ""  # made with the node; the parts of the features it uses are made before
+    routes: tuple[Routes, ...] = ()
+    metrics: Target = ""  # made with the node
+    commands: tuple[Command, ...] = ()
+    open_tracer: Target = ""  # (endpoint, environ, env) -> `Tracer | None`
+    open_sink: Target = ""  # (endpoint, service, environ) -> `Sink | None`
+    audit: Target = ""  # (env, store, sealer) -> `AuditTrail`
+    users: Target = ""  # (env, store, settings) -> `UserSessions`
+    sealed: Target = ""  # (env, store, sealer, secrets) -> `SealedKind`
+    check_place: Target = ""  # (settings) -> `CheckPlace`
 
 
 def load(target: Target) -> Any:
@@ -38,7 +91,45 @@ def installed() -> tuple[Feature, ...]:
     return found
 
 
-def served(settings: tuple[str, ...] = ()) -> tuple[Feature, ...]:
-    """Return the features that are left when settings such as `-alerts` switch some off."""
-    off = {name.removeprefix("-") for name in settings}
-    return tuple(feature for feature in installed() if feature.name not in off)
+def served(settings: Sequence[str] = ()) -> tuple[Feature, ...]:
+    """Return the features that are left when a setting such as `["-alerts"]` switches some off. Raises BadInput."""
+    off = {_switched(text) for text in settings}
+    left = tuple(feature for feature in installed() if feature.name not in off)
+    for feature in left:
+        if missing := sorted(off.intersection(feature.uses)):
+            remedy = f'Switch it off as well with "-{feature.name}", or leave "-{missing[0]}" out.'
+            raise BadInput(f"The feature {feature.name} uses {' and '.join(missing)}.", remedy, field="features")
+    return left
+
+
+def optional() -> list[str]:
+    """Return the names of the features that can be switched off."""
+    return [feature.name for feature in installed() if not feature.required]
+
+
+def switched_off(name: str) -> NotFound:
+    """Return the refusal of what only a feature could do that is off."""
+    remedy = f'Remove "-{name}" from the setting `features` of the server, and start it again.'
+    return NotFound(f"The feature {name} is switched off on this server.", remedy, feature=name)
+
+
+def _switched(text: str) -> str:
+    """Return the name of the feature that a part of the setting switches off."""
+    name, known = text.removeprefix("-"), [feature.name for feature in installed()]
+    if name not in known:
+        raise BadInput(f'"{text[:60]}" names no feature.{_meant(name)}', _choices(), field="features")
+    if name not in optional():
+        raise BadInput(f"The feature {name} cannot be switched off.", _choices(), field="features")
+    if name == text:
+        remedy = f'Every feature is on by itself. To switch this one off, write "-{name}".'
+        raise BadInput(f'"{text}" switches nothing.', remedy, field="features")
+    return name
+
+
+def _meant(name: str) -> str:
+    close = difflib.get_close_matches(name.lower().replace("-", "_"), optional(), n=1)
+    return f' Did you mean "-{close[0]}"?' if close else ""
+
+
+def _choices() -> str:
+    return f"Write some of: {', '.join(f'-{name}' for name in sorted(optional()))}."

@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from horae.features.audit_log.model.values import Checker, Entry, Head, Link, link
+from horae.features.audit_log.model.values import Checker, Head, Link, link
+from horae.model.tenancy.audit import Entry
 
 
 def entry(n: int) -> Entry:

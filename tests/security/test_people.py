@@ -19,8 +19,8 @@ from horae.errors import HoraeError
 from horae.features.audit_log.engine import MOST_FAILED
 from horae.features.audit_log.part import AuditLogPart
 from horae.features.users.engine.passwords import Passwords
-from horae.features.users.model import read_mapping
 from horae.features.users.part import UsersPart
+from horae.model.tenancy.users import read_mapping
 from horae.store.driver import one
 from horae.store.script import Statement
 from tests.security.people import Api, both

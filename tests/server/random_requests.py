@@ -7,7 +7,9 @@ from pathlib import Path
 
 from horae.engine.node import Node
 from horae.model.fleet.protocol import PROTOCOL, Register, Submit
-from horae.server.openapi import document as openapi
+from horae.server.openapi import build
+from horae.server.reply import encode
+from horae.server.routes.table import ROUTES
 
 # Bodies that fit the schema may still be wrong: an unknown dependency, a command that cannot be split.
 CONFIG = """
@@ -63,7 +65,7 @@ async def schemathesis(
 ) -> tuple[int | None, str]:
     """Try every operation of a server; the exit code and what was said."""
     config, document = folder / "schemathesis.toml", folder / "openapi.json"
-    document.write_bytes(openapi())
+    document.write_bytes(encode(build(ROUTES)))
     config.write_text(CONFIG.format(examples=examples, **values))
     where = [f"{url}/openapi.json"] if key else [str(document), "--url", url]
     run = await asyncio.create_subprocess_exec(

@@ -6,6 +6,7 @@ import pytest
 
 from horae.engine.node import Node
 from horae.env import system_env
+from horae.feature import installed
 from horae.features.archive.engine.archiver import DUTY
 from horae.model.base.instant import format_instant
 from horae.server.app import Application
@@ -37,6 +38,7 @@ async def test_a_sqlite_file(tmp_path: Path):
         "revision": HEAD,
         "newest": HEAD,
         "settings": {"library": VERSION, "journal_mode": "wal", "synchronous": "2"},
+        "features": sorted(feature.name for feature in installed()),
         "archive": None,
     }
 

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 from horae.config.settings import TABLE, Settings
 from horae.engine.settings import EngineSettings, OidcSettings
 from horae.errors import BadInput
-from horae.features.users.model import read_mapping
 from horae.model.admission.rate import Rate, parse_rate
+from horae.model.tenancy.users import read_mapping
 from horae.model.triggers.decisions.external import watch_url
 from horae.store.connections import Connections
 
@@ -14,6 +14,7 @@ from horae.store.connections import Connections
 def engine_settings(settings: Settings) -> EngineSettings:
     """The engine's times, and where others reach it."""
     return EngineSettings(
+        features=settings.features,
         verbose=settings.log_level == "debug",
         session_timeout=int(settings.session_timeout),
         heartbeat=int(settings.heartbeat),

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from horae.config.settings import TABLE, Secret, Setting, Settings, Span
 from horae.errors import BadInput
+from horae.feature import served
 from horae.model.base.duration import parse_duration
 from horae.model.tenancy.master_key import read_master_keys
 
@@ -84,6 +85,7 @@ def load(
     origins = {name: found[name].origin if name in found else default for name in TABLE}
     _check_rhythm(settings, found)
     _check_master_keys(settings, found)
+    _check_features(settings, found)
     return Loaded(settings, origins, path)
 
 
@@ -221,3 +223,12 @@ def _check_master_keys(settings: Settings, found: Mapping[str, Found]) -> None:
         read_master_keys(str(settings.secret_key))
     except BadInput as error:
         raise found["secret_key"].refuse(TABLE["secret_key"], error.detail, error.remedy) from None
+
+
+def _check_features(settings: Settings, found: Mapping[str, Found]) -> None:
+    if "features" not in found:
+        return
+    try:
+        served(settings.features)
+    except BadInput as error:
+        raise found["features"].refuse(TABLE["features"], error.detail, error.remedy) from None

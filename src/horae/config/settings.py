@@ -163,6 +163,15 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = ""
 
+    # What a server does beside running executions
+    features: Annotated[
+        tuple[str, ...],
+        _about(
+            'Features that are switched off, as `["-alerts", "-events"]`, or `-alerts,-events` in the environment. All'
+            " others are on."
+        ),
+    ] = ()
+
     # Rhythm and bounds of a server
     session_timeout: Annotated[Span, _about("How long a worker may be silent before it counts as lost.")] = Span(
         15 * SECOND

@@ -1,9 +1,10 @@
 """A node: one server's engine, put together. Any number of them, all active, share one PostgreSQL."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import TypeVar
 
 import structlog
+from msgspec import structs
 
 from horae.engine.executions.submit import Submitter
 from horae.engine.fleet.gateway import Gateway
@@ -12,6 +13,7 @@ from horae.engine.parts.base import Base
 from horae.engine.parts.definitions import Definitions
 from horae.engine.parts.firing import Firing
 from horae.engine.parts.fleet import Fleet
+from horae.engine.parts.optional import OptionalPart
 from horae.engine.parts.part import ROLES, Part
 from horae.engine.parts.tenancy import Tenancy
 from horae.engine.parts.work import Work
@@ -20,13 +22,15 @@ from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
 from horae.env import Env
 from horae.errors import HoraeError
-from horae.feature import Feature, load, served
+from horae.feature import load, served, switched_off
+from horae.model.base.store_view import StoreView
 from horae.model.executions.tracer import Tracer
 from horae.store.connections import DEFAULT, Connections
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
 
 P = TypeVar("P", bound=Part)
+Q = TypeVar("Q", bound=OptionalPart)
 log = structlog.get_logger("horae.engine")
 
 
@@ -43,11 +47,10 @@ class Node:
         store: Store,
         settings: EngineSettings | None = None,
         *,
-        features: Sequence[Feature] | None = None,
         tracer: Tracer | None = None,
     ) -> None:
         settings = settings or EngineSettings()
-        self.features = served() if features is None else tuple(features)
+        self.features = served(settings.features)
         self.env, self.store, self.settings, self.tracer = env, store, settings, tracer
         self.ready = False
         self.base = base = Base(env, store, settings)
@@ -68,7 +71,8 @@ class Node:
         self.work = Work(base, self.admission, self.fleet, self.definitions, self.submitter, traced=tracer is not None)
         self.workflows = Workflows(base, self.work, tracer)
         users = [load(feature.users)(env, store, settings) for feature in self.features if feature.users]
-        self.tenancy = Tenancy(base, *users)
+        (audit,) = [load(feature.audit)(env, store, base.sealer) for feature in self.features if feature.audit]
+        self.tenancy = Tenancy(base, audit, *users)
         self._parts: dict[type[Part], Part] = {
             type(part): part
             for part in (
@@ -105,6 +109,17 @@ class Node:
         """Return the part of a feature that is on."""
         found = self._parts[kind]
         assert isinstance(found, kind)
+        return found
+
+    def find(self, kind: type[P]) -> P | None:
+        """Return the part of this kind; None while its feature is off."""
+        return next((part for part in self._parts.values() if isinstance(part, kind)), None)
+
+    def require(self, kind: type[Q]) -> Q:
+        """Return the optional part of this kind. Raises NotFound while its feature is off."""
+        found = self.find(kind)
+        if found is None:
+            raise switched_off(kind.feature)
         return found
 
     @property
@@ -150,6 +165,14 @@ class Node:
         await self.store.driver.close()
         for part in last_first:
             await part.close()
+
+    async def report(self) -> StoreView:
+        """Return what the store says of itself, with what parts know of it."""
+        on = tuple(sorted(feature.name for feature in self.features))
+        report = structs.replace(await self.tenancy.store_report.look(), features=on)
+        for part in self._parts.values():
+            report = await part.reported(report)
+        return report
 
     async def warning(self, namespace: int, ref: str) -> str | None:
         """Return a warning for a job that was just submitted, if it needs what no worker ever had."""

@@ -3,9 +3,9 @@
 from msgspec import Struct
 
 from horae.env import SECOND, Micros
-from horae.features.users.model import Mapped
 from horae.model.admission.rate import Rate
 from horae.model.fleet.protocol import LOG_LIMIT
+from horae.model.tenancy.users import Mapped
 
 DAY: Micros = 86_400 * SECOND
 
@@ -27,6 +27,7 @@ class OidcSettings(Struct, frozen=True, kw_only=True):
 class EngineSettings(Struct, frozen=True, kw_only=True):
     """Times and bounds of one server."""
 
+    features: tuple[str, ...] = ()  # those that are switched off, as "-alerts"
     verbose: bool = False  # every turn of an execution is logged
     session_timeout: Micros = 15 * SECOND
     heartbeat: Micros = 5 * SECOND  # the longest a worker's poll is held

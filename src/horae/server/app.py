@@ -1,6 +1,7 @@
 """The application as ASGI calls it: a request goes from the router straight to the door."""
 
 from collections.abc import Collection
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -14,10 +15,10 @@ from horae.server.http.proxies import Proxies
 from horae.server.metrics.exposition import Metrics
 from horae.server.problems import PROPER_ID, REQUEST_ID, problem
 from horae.server.recording import Recorder
-from horae.server.reply import Receive, Reply, Send
+from horae.server.reply import Receive, Reply, Send, encode
 from horae.server.route import Route
 from horae.server.router import Found, Router
-from horae.server.routes.table import ROUTES
+from horae.server.routes.table import ROUTES, answered
 from horae.server.shaping import shaped
 from horae.server.streaming.stream import Streams
 
@@ -39,7 +40,16 @@ class Application:
         self.proxies, self._cors = proxies or Proxies(), cors or Cors()
         self.metrics = Metrics(node)
         self.streams, self.body_room, self.recorder = Streams(node), BodyRoom(), Recorder(ROUTES)
-        self._router = Router((route.method, route.path, route) for route in ROUTES if serves(parts, route))
+        self._served, refusing = answered(node.features)
+        routes = (route for route in (*self._served, *refusing) if serves(parts, route))
+        self._router = Router((route.method, route.path, route) for route in routes)
+
+    @cached_property
+    def document(self) -> bytes:
+        """The OpenAPI document of the routes that this server has, encoded."""
+        from horae.server.openapi import build
+
+        return encode(build(self._served))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer an ASGI call, of another server or in the same process, with the request id that our listener adds."""

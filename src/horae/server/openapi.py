@@ -6,21 +6,16 @@ Schemas come from msgspec, which also decodes the bodies: what the document says
 import inspect
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 from typing import Any
 
 import msgspec
 
 from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, KeyReused, TooLarge, TooOften, Unauthorized
-from horae.features.templates.model.view import TemplateView
+from horae.model.base.view import Versioned
 from horae.model.definitions.job import JOB
-from horae.model.definitions.job_view import JobView
-from horae.model.triggers.calendars.view import CalendarView
 from horae.server.problems import Broken, Problem, UnsupportedMedia
 from horae.server.reading.schemas import BEHIND, Document, schemas_of
-from horae.server.reply import encode
 from horae.server.route import Route
-from horae.server.routes.table import ROUTES
 from horae.server.shaping import is_tagged
 from horae.version import __version__
 
@@ -38,15 +33,8 @@ FILE, FILE_SCHEMA = "application/octet-stream", {"type": "string", "format": "bi
 JOB_VIEWS = ("JobView", "ListedJobView")
 AS_WRITTEN = tuple(row.name for row in JOB.rows if row.kind.shown is Any)  # what these show as it was written
 UNLOCATED = frozenset({"sessions", "enrolments"})  # what they make is not read at an address
-VERSIONED = (JobView, CalendarView, TemplateView)
 UUID_TAGS = frozenset({"executions", "dlq", "sessions"})  # whose {id} is a UUID
 _PARAMETER = re.compile(r"\{(\w+)\}")
-
-
-@cache
-def document() -> bytes:
-    """The document, encoded."""
-    return encode(build(ROUTES))
 
 
 def build(routes: Iterable[Route]) -> Document:
@@ -210,7 +198,7 @@ def _answer(route: Route, type: Any, schemas: Schemas) -> Document:
     headers = {}
     if type is not None and route.tag not in UNLOCATED and route.gives.keys() & {201, 202}:
         headers["Location"] = _header("Where to read it.")
-    if type in VERSIONED:
+    if inspect.isclass(type) and issubclass(type, Versioned):
         headers["ETag"] = _header("Its version, for If-Match, and a digest of the answer, for If-None-Match.")
     elif is_tagged(route):
         headers["ETag"] = _header("A digest of the answer, for If-None-Match.")

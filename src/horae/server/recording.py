@@ -15,11 +15,9 @@ from msgspec import structs
 
 from horae.engine.base.refs import as_id
 from horae.errors import HoraeError, StoreUnavailable
-from horae.features.audit_log.engine import outcome_of
-from horae.features.audit_log.model.values import Entry, Outcome
-from horae.features.audit_log.part import AuditLogPart
-from horae.features.users.model import NAME
 from horae.model.definitions.applied_view import AppliedListView
+from horae.model.tenancy.audit import Entry, Outcome, outcome_of
+from horae.model.tenancy.users import NAME
 from horae.server.call import Call
 from horae.server.reply import Reply
 from horae.server.route import API, Route
@@ -52,7 +50,7 @@ class Recorder:
         before = await _read(call, reader)
         body = _body(call)
         target, asked = await self.target_of(call, body), _request(call, body)
-        begun = await call.node.part(AuditLogPart).audit_log.append(_entry(call, "begun", target, asked))
+        begun = await call.node.tenancy.audit.append(_entry(call, "begun", target, asked))
         try:
             reply = await run()
         except HoraeError as error:
@@ -79,7 +77,7 @@ class Recorder:
             said = {"path": _path(call), "status": 403, "said": error.detail[:500]}
             with suppress(StoreUnavailable):
                 target = await self.target_of(call, _body(call))
-                await call.node.part(AuditLogPart).audit_log.deny(_entry(call, "denied", target, said))
+                await call.node.tenancy.audit.deny(_entry(call, "denied", target, said))
 
     def makes(self, route: Route) -> str | None:
         """Whether a route adds things that are found by `name` or by `id`; None if it adds none."""
@@ -123,7 +121,7 @@ async def failed(call: Call, error: HoraeError, name: str = "") -> None:
     """
     if error.status < 500:
         known = name if NAME.fullmatch(name) else ""
-        await call.node.part(AuditLogPart).audit_log.fail(call.route.name, known, call.address, error.detail)
+        await call.node.tenancy.audit.fail(call.route.name, known, call.address, error.detail)
 
 
 def _readers(routes: Sequence[Route]) -> Mapping[str, Route]:
@@ -163,7 +161,7 @@ def _known(value: Any) -> Any:
 async def _end(call: Call, entry: Entry) -> None:
     """What is done is done: if this cannot be told, the log says that it was begun."""
     try:
-        await call.node.part(AuditLogPart).audit_log.append(entry)
+        await call.node.tenancy.audit.append(entry)
     except StoreUnavailable:
         log.warning("the audit log does not say how this ended", action=entry.action, target=entry.target)
 

@@ -6,10 +6,9 @@ from uuid import UUID
 import msgspec
 
 from horae.engine.node import Node
-from horae.features.artifacts.engine.keeper import Upload
-from horae.features.artifacts.model import show_artifact
-from horae.features.artifacts.part import ArtifactsPart
+from horae.engine.parts.optional import KeepsArtifacts, Upload
 from horae.model.base.ids import execution_id
+from horae.model.executions.output.artifact import url_of
 from horae.model.fleet.protocol import (
     Answer,
     Await,
@@ -33,8 +32,8 @@ class InsideTransport:
     """A worker's transport that calls the gateway."""
 
     def __init__(self, node: Node, namespace: int = DEFAULT_NAMESPACE) -> None:
-        self._gateway, self._memory, self._namespace = node.gateway, node.gateway.memory, namespace
-        self._artifacts = node.part(ArtifactsPart).artifacts
+        self._node, self._namespace = node, namespace
+        self._gateway, self._memory = node.gateway, node.gateway.memory
 
     async def register(self, body: Register) -> Registered:
         return await self._gateway.register(self._namespace, body)
@@ -57,9 +56,9 @@ class InsideTransport:
 
     async def bring(self, session: UUID, parcel: UUID, item: int, attempt: int, file: Bring) -> Kept:
         told = Upload(session=session, parcel=parcel, item=item, attempt=attempt, name=file.name, type=file.media)
-        kept = await self._artifacts.put(self._namespace, told, pieces_of(file))
-        view = show_artifact(execution_id(parcel, item), kept)
-        return Kept(name=view.name, url=view.url, size=view.size, type=view.type, sha256=view.sha256)
+        kept = await self._node.require(KeepsArtifacts).put(self._namespace, told, pieces_of(file))
+        url = url_of(execution_id(parcel, item), kept.name)
+        return Kept(name=kept.name, url=url, size=kept.size, type=kept.type, sha256=kept.sha256)
 
     async def close_session(self, session: UUID) -> None:
         await self._gateway.close(self._namespace, session)

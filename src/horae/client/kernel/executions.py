@@ -196,23 +196,6 @@ class Executions(Resource):
         }  # fmt: skip
         return page_of(Execution, await self._caller.get(path_of("executions"), query))
 
-    async def archived(
-        self, *, status: Literal["success", "failed", "cancelled", "skipped"] | None = None, job: str | None = None,
-        tag: str | None = None, since: datetime | str | None = None, until: datetime | str | None = None,
-        limit: int | None = None, cursor: str | None = None,
-    ) -> Page[Execution]:  # fmt: skip
-        """List executions of the archive, the newest files first; a page may be short, even empty, while there is
-        more.
-
-        `job`: A job's name or id, as it was then. `tag`: Only those with this tag: "name" or "name=value".
-        `since`: Not before this. `until`: Before this.
-        """
-        query = {
-            "status": status, "job": job, "tag": tag, "since": instant(since), "until": instant(until), "limit": limit,
-            "cursor": cursor,
-        }  # fmt: skip
-        return page_of(Execution, await self._caller.get(path_of("archive"), query))
-
     async def get(self, id: str) -> Execution:
         """Read an execution."""
         return Execution.of(await self._caller.get(path_of("executions", id)))
@@ -232,6 +215,23 @@ class Executions(Resource):
         """List the files that an execution left behind, by name."""
         query = {"limit": limit, "cursor": cursor}
         return page_of(Artifact, await self._caller.get(path_of("executions", id, "artifacts"), query))
+
+    async def archived(
+        self, *, status: Literal["success", "failed", "cancelled", "skipped"] | None = None, job: str | None = None,
+        tag: str | None = None, since: datetime | str | None = None, until: datetime | str | None = None,
+        limit: int | None = None, cursor: str | None = None,
+    ) -> Page[Execution]:  # fmt: skip
+        """List executions of the archive, the newest files first; a page may be short, even empty, while there is
+        more.
+
+        `job`: A job's name or id, as it was then. `tag`: Only those with this tag: "name" or "name=value".
+        `since`: Not before this. `until`: Before this.
+        """
+        query = {
+            "status": status, "job": job, "tag": tag, "since": instant(since), "until": instant(until), "limit": limit,
+            "cursor": cursor,
+        }  # fmt: skip
+        return page_of(Execution, await self._caller.get(path_of("archive"), query))
 
     async def pause(self, id: str) -> Execution:
         """Let no step of a workflow start, nor of those below it, until it is resumed; what runs goes on."""

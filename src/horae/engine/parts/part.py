@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from horae.engine.service import Service
+from horae.model.base.store_view import StoreView
 
 ROLES = frozenset({"api", "gateway", "scheduler"})  # that a server may take; all by default
 
@@ -16,6 +17,10 @@ class Part:
     def services(self, roles: Collection[str]) -> Sequence[Service]:
         """Return the services that run in a server of these roles."""
         return ()
+
+    async def reported(self, report: StoreView) -> StoreView:
+        """Return a report on the store with what this part knows of it."""
+        return report
 
     async def finish(self) -> None:
         """Finish what was accepted; services still run."""

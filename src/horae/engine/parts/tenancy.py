@@ -4,6 +4,7 @@ from horae.engine.base.backups import Backups
 from horae.engine.base.store_report import StoreReport
 from horae.engine.parts.base import Base
 from horae.engine.parts.part import Part
+from horae.engine.tenancy.audit_trail import AuditTrail
 from horae.engine.tenancy.keys import Keys, UserSessions
 from horae.engine.tenancy.namespace_ends import NamespaceEnds
 from horae.engine.tenancy.namespaces import Namespaces
@@ -15,8 +16,9 @@ from horae.engine.tenancy.sealed_kinds import SealedKinds
 class Tenancy(Part):
     """Namespaces with their keys; backups of all of them."""
 
-    def __init__(self, base: Base, users: UserSessions | None = None) -> None:
+    def __init__(self, base: Base, audit: AuditTrail, users: UserSessions | None = None) -> None:
         env, store = base.env, base.store
+        self.audit = audit
         self.namespaces = Namespaces(env, store, base.directory, base.hints, base.settings)
         self.namespace_ends = NamespaceEnds(store, base.outcomes)
         self.keys = Keys(env, store, users)

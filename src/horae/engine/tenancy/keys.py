@@ -90,6 +90,8 @@ class UserSessions(Protocol):
 
     async def in_namespace(self, who: Principal, name: str) -> Principal: ...
 
+    def namespaces(self, who: Principal) -> tuple[str, ...]: ...
+
     async def sign_out(self, text: str) -> None: ...
 
 
@@ -275,6 +277,10 @@ class Keys:
             return
         with suppress(Busy):  # a store that only reads, or has much to do, still lets people in
             await self._store.write(lambda: keys.used(stored.id, now, since))
+
+    def namespaces(self, who: Principal) -> tuple[str, ...]:
+        """Return the namespaces that a user who was just checked may choose from; nobody else has any."""
+        return () if self.users is None else self.users.namespaces(who)
 
     async def in_namespace(self, who: Principal, name: str) -> Principal:
         """The same, in the namespace of a name: for who may use several. Others do not learn which there are."""

@@ -3,11 +3,13 @@
 Rules are checked by a service; what they find becomes an alert with notices, delivered by mail, webhook or chat.
 """
 
-from horae.feature import Feature
+from horae.feature import Feature, Routes
 
 FEATURE = Feature(
     name="alerts",
     about="Rules that watch jobs, queues and workers, and channels that notify people.",
     part="horae.features.alerts.part:AlertsPart",
+    routes=(Routes("horae.features.alerts.routes", after="circuits"),),
     sealed="horae.features.alerts.engine.channels:AlertChannels",
+    metrics="horae.features.alerts.metrics:AlertMetrics",
 )

@@ -1,23 +1,20 @@
-"""What this server found by alert rules, and what became of notices."""
+"""Alerts that fire, those that this server found by rules, and what became of their notices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import Metric
-from prometheus_client.registry import Collector
 
-from horae.engine.node import Node
 from horae.features.alerts.part import AlertsPart
-from horae.server.metrics.families import by, counter
+from horae.server.metrics.families import FeatureMetrics, Gauge, Labels, by, counter
 
 
-class Alerts(Collector):
+class AlertMetrics(FeatureMetrics):
     """Alerts that began and ended, and their notices."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    gauges = (Gauge("alerts", "Alerts that are firing, by severity.", ("namespace", "severity"), names=1),)
 
     def collect(self) -> Iterator[Metric]:
-        watch, delivery = self._node.part(AlertsPart).watch, self._node.part(AlertsPart).delivery
+        watch, delivery = self.node.part(AlertsPart).watch, self.node.part(AlertsPart).delivery
         changes = {"firing": watch.fired, "recovered": watch.recovered}
         told = "Changes of alerts that this server found, by what they changed to: firing or recovered."
         yield counter("alert_changes", told, by(changes), ["state"])
@@ -25,3 +22,7 @@ class Alerts(Collector):
         yield counter("alert_looks_failed", told, watch.failed)
         told = "Tries to deliver notices of alerts, by outcome: delivered, pending (tried again) or failed (given up)."
         yield counter("alert_notices", told, by(delivery.deliveries), ["outcome"])
+
+    async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
+        firing = await self.node.part(AlertsPart).alerts.firing()
+        return {"alerts": {(names.get(namespace, ""), level): count for (namespace, level), count in firing.items()}}

@@ -1,9 +1,11 @@
 """The archive: executions past their retention, kept as files in a folder or a bucket."""
 
-from horae.feature import Feature
+from horae.feature import Feature, Routes
 
 FEATURE = Feature(
     name="archive",
     about="Executions past their retention, kept as files.",
+    routes=(Routes("horae.features.archive.routes", after="executions"),),
     part="horae.features.archive.part:ArchivePart",
+    metrics="horae.features.archive.metrics:ArchiveMetrics",
 )

@@ -2,12 +2,15 @@
 
 from collections.abc import Collection, Sequence
 
+from msgspec import structs
+
 from horae.engine.node import Node
 from horae.engine.parts.part import Part
 from horae.engine.service import Service
 from horae.engine.storage.place import place_at
 from horae.features.archive.engine.archiver import Archiver
 from horae.features.archive.engine.reader import ArchiveReader
+from horae.model.base.store_view import StoreView
 
 
 class ArchivePart(Part):
@@ -19,6 +22,9 @@ class ArchivePart(Part):
         self.archiver = Archiver(
             node.env, node.store, node.id, retention, node.base.clock, node.work.executions, place
         )  # fmt: skip
+
+    async def reported(self, report: StoreView) -> StoreView:
+        return structs.replace(report, archive=await self.archiver.trouble())
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
         return [self.archiver] if "scheduler" in roles else ()

@@ -1,9 +1,10 @@
 """Artifacts: files and large results that executions leave behind, in a folder or a bucket."""
 
-from horae.feature import Feature
+from horae.feature import Feature, Routes
 
 FEATURE = Feature(
     name="artifacts",
     about="Files and large results that executions leave behind.",
     part="horae.features.artifacts.part:ArtifactsPart",
+    routes=(Routes("horae.features.artifacts.routes", after="executions"),),
 )

@@ -1,11 +1,10 @@
 """Artifacts as JSON."""
 
-from urllib.parse import quote
 from uuid import UUID
 
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
-from horae.model.executions.output.artifact import Artifact
+from horae.model.executions.output.artifact import Artifact, url_of
 
 
 class ArtifactView(View, frozen=True, kw_only=True):
@@ -23,7 +22,7 @@ class ArtifactView(View, frozen=True, kw_only=True):
 def show_artifact(execution: UUID, artifact: Artifact) -> ArtifactView:
     """An artifact as people see it."""
     return ArtifactView(
-        name=artifact.name, url=f"/api/v1/executions/{execution}/artifacts/{quote(artifact.name)}",
+        name=artifact.name, url=url_of(execution, artifact.name),
         size=artifact.size, type=artifact.type, sha256=artifact.sha256, attempt=artifact.attempt,
         created_at=format_instant(artifact.at),
     )  # fmt: skip

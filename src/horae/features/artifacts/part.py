@@ -1,22 +1,26 @@
 """Artifacts in a server."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterable, Collection, Sequence
 
 from horae.engine.node import Node
-from horae.engine.parts.part import Part
+from horae.engine.parts.optional import KeepsArtifacts, Upload
 from horae.engine.service import Service
 from horae.engine.storage.place import place_at
 from horae.features.artifacts.engine.keeper import Artifacts
 from horae.features.artifacts.engine.sweep import ArtifactSweeper
+from horae.model.executions.output.artifact import Artifact
 
 
-class ArtifactsPart(Part):
+class ArtifactsPart(KeepsArtifacts):
     """Keeps files of executions, and deletes those that are over their time."""
 
     def __init__(self, node: Node) -> None:
         place, most = place_at(node.settings.artifacts), node.settings.artifact_limit
         self.artifacts = Artifacts(node.env, node.store, node.fleet.sessions, node.work.executions, place, most)
         self.sweeper = ArtifactSweeper(node.env, node.store, node.id, place)
+
+    async def put(self, namespace: int, upload: Upload, pieces: AsyncIterable[bytes]) -> Artifact:
+        return await self.artifacts.put(namespace, upload, pieces)
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
         return [self.sweeper] if "scheduler" in roles else ()

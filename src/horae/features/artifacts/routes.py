@@ -6,8 +6,8 @@ from uuid import UUID
 
 from msgspec import Meta
 
+from horae.engine.parts.optional import Upload
 from horae.errors import Busy, Conflict, Gone, NotFound, TooLarge
-from horae.features.artifacts.engine.keeper import Upload
 from horae.features.artifacts.model import ArtifactView, show_artifact
 from horae.features.artifacts.part import ArtifactsPart
 from horae.model.base.ids import execution_id

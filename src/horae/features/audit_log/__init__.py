@@ -1,10 +1,12 @@
 """The audit log: who changed what, in a chain of rows that shows tampering. It cannot be switched off."""
 
-from horae.feature import Feature
+from horae.feature import Feature, Routes
 
 FEATURE = Feature(
     name="audit_log",
     about="Who changed what, in a chain of rows that shows tampering.",
     required=True,
+    audit="horae.features.audit_log.engine:AuditLog",
     part="horae.features.audit_log.part:AuditLogPart",
+    routes=(Routes("horae.features.audit_log.routes", after="store"),),
 )

@@ -10,9 +10,10 @@ from horae.engine.batcher import Batcher
 from horae.engine.tenancy.throttle import neighbourhood
 from horae.env import Env
 from horae.errors import StoreUnavailable
-from horae.features.audit_log.model.values import Checker, Entry, Head, Link, Outcome, RowFilter
+from horae.features.audit_log.model.values import Checker, Head, Link, RowFilter
 from horae.features.audit_log.model.view import AuditRow, AuditVerdict, show_row
 from horae.features.audit_log.store import log as moves
+from horae.model.tenancy.audit import Entry
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE, Principal
 from horae.store.contract import Store
 
@@ -111,8 +112,3 @@ class AuditLog:
 
     async def _write(self, entries: Sequence[Entry]) -> Sequence[int | BaseException]:
         return await self._store.write(lambda: moves.append(entries, self._sealer.sign))
-
-
-def outcome_of(status: int) -> Outcome:
-    """What an answer's status says of what was asked."""
-    return "done" if status < 400 else "denied" if status == 403 else "refused" if status < 500 else "failed"

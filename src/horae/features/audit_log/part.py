@@ -6,7 +6,9 @@ from horae.features.audit_log.engine import AuditLog
 
 
 class AuditLogPart(Part):
-    """Records every change with its caller."""
+    """Shows what was recorded, with its proof."""
 
     def __init__(self, node: Node) -> None:
-        self.audit_log = AuditLog(node.env, node.store, node.base.sealer)
+        found = node.tenancy.audit
+        assert isinstance(found, AuditLog)
+        self.audit_log = found

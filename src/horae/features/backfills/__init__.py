@@ -1,9 +1,11 @@
 """Backfills: run the fires of a past span that did not run."""
 
-from horae.feature import Feature
+from horae.feature import Feature, Routes
 
 FEATURE = Feature(
     name="backfills",
     about="Run the fires of a past range that did not run.",
     part="horae.features.backfills.part:BackfillsPart",
+    routes=(Routes("horae.features.backfills.routes", after="calendars"),),
+    metrics="horae.features.backfills.metrics:BackfillMetrics",
 )

@@ -1,9 +1,11 @@
 """Dead letters: failed executions set aside, grouped, retried, replayed or discarded."""
 
-from horae.feature import Feature
+from horae.feature import Feature, Routes
 
 FEATURE = Feature(
     name="dead_letters",
     about="Failed executions set aside, grouped, retried, replayed or discarded.",
     part="horae.features.dead_letters.part:DeadLettersPart",
+    routes=(Routes("horae.features.dead_letters.routes", after="explain"),),
+    metrics="horae.features.dead_letters.metrics:ReplayMetrics",
 )

@@ -1,10 +1,14 @@
 """Erasure: remove the data of one execution or person from store, files and archive."""
 
-from horae.feature import Feature
+from horae.feature import Feature, Routes
 
 FEATURE = Feature(
     name="erasure",
     about="Remove the data of one execution, person or namespace.",
     uses=("archive", "backfills", "dead_letters"),
     part="horae.features.erasure.part:ErasurePart",
+    routes=(
+        Routes("horae.features.erasure.routes", after="executions"),
+        Routes("horae.features.erasure.namespace_routes", after="namespaces"),
+    ),
 )

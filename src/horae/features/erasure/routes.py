@@ -7,7 +7,6 @@ import msgspec
 from msgspec import Meta
 
 from horae.errors import NotFound
-from horae.features.audit_log.part import AuditLogPart
 from horae.features.erasure.model import ErasureView, Which
 from horae.features.erasure.part import ErasurePart
 from horae.server.access import ADMIN
@@ -53,5 +52,5 @@ async def erase(call: Call, body: ErasureBody) -> Reply:
     asked = hashlib.sha256(msgspec.json.encode(where)).hexdigest()
     receipt = {"erased": done.erased, "lookedAt": done.looked_at, "live": len(done.live), "where": f"sha256:{asked}"}
     detail = msgspec.json.encode(receipt).decode()
-    await call.node.part(AuditLogPart).audit_log.note(call.who, call.address, "erasures.receipt", "executions", detail)
+    await call.node.tenancy.audit.note(call.who, call.address, "erasures.receipt", "executions", detail)
     return ok(done)

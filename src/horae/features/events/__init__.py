@@ -1,11 +1,16 @@
 """Events from outside: sent by request or webhook, or found in watched folders and buckets."""
 
-from horae.feature import Feature
+from horae.feature import Feature, Routes
 
 FEATURE = Feature(
     name="events",
     about="Start jobs by requests, webhooks and files in watched places.",
     part="horae.features.events.part:EventsPart",
+    routes=(
+        Routes("horae.features.events.routes", after="circuits"),
+        Routes("horae.features.events.hook_routes", after="circuits"),
+    ),
     sealed="horae.features.events.engine.hook_secrets:HookSecrets",
     check_place="horae.features.events.part:check_place",
+    metrics="horae.features.events.metrics:EventMetrics",
 )

@@ -1,9 +1,10 @@
 """Rollouts: run a new version of a job for a share of its executions first."""
 
-from horae.feature import Feature
+from horae.feature import Feature, Routes
 
 FEATURE = Feature(
     name="rollouts",
     about="Run a new version of a job for a share of its executions first.",
     part="horae.features.rollouts.part:RolloutsPart",
+    routes=(Routes("horae.features.rollouts.routes", after="limits"),),
 )

@@ -1,9 +1,13 @@
 """Statistics: what became of executions, added up by the minute, hour and day."""
 
-from horae.feature import Feature
+from horae.feature import Feature, Routes
 
 FEATURE = Feature(
     name="statistics",
     about="Outcomes of executions, added up by minute, hour and day.",
     part="horae.features.statistics.part:StatisticsPart",
+    routes=(
+        Routes("horae.features.statistics.overview_routes", after="me"),
+        Routes("horae.features.statistics.routes", after="jobs"),
+    ),
 )

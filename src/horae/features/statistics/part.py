@@ -3,15 +3,17 @@
 from collections.abc import Collection, Sequence
 
 from horae.engine.node import Node
-from horae.engine.parts.part import Part
+from horae.engine.parts.optional import ListsJobs
 from horae.engine.service import Service
 from horae.features.statistics.engine.job_statistics import JobStatistics
 from horae.features.statistics.engine.overview import Overview
 from horae.features.statistics.engine.recount import Recounter
 from horae.features.statistics.engine.statistics import Statistics
+from horae.model.definitions.job_view import JobView
+from horae.model.definitions.listed_job_view import ListedJobView
 
 
-class StatisticsPart(Part):
+class StatisticsPart(ListsJobs):
     """Counts outcomes by minute, hour and day, and shows them."""
 
     def __init__(self, node: Node) -> None:
@@ -22,6 +24,9 @@ class StatisticsPart(Part):
         self.overview = Overview(
             env, store, node.base.directory, node.work.gauges, node.firing.coming, node.fleet.workers
         )  # fmt: skip
+
+    async def listed(self, jobs: Sequence[JobView]) -> list[ListedJobView]:
+        return await self.job_statistics.listed(jobs)
 
     async def prepare(self) -> None:
         await self.recounter.prepare()

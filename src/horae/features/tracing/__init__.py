@@ -6,4 +6,5 @@ FEATURE = Feature(
     name="tracing",
     about="Spans of submissions, executions and workflows, by OpenTelemetry.",
     part="horae.features.tracing.part:TracingPart",
+    metrics="horae.features.tracing.metrics:SpanMetrics",
 )

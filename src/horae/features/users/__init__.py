@@ -1,11 +1,15 @@
 """Users: people who sign in by password or OIDC, and their roles. It cannot be switched off."""
 
-from horae.feature import Feature
+from horae.feature import Feature, Routes
 
 FEATURE = Feature(
     name="users",
     about="People who sign in by password or OIDC, and their roles.",
     required=True,
     part="horae.features.users.part:UsersPart",
+    routes=(
+        Routes("horae.features.users.sign_in_routes", after="me"),
+        Routes("horae.features.users.routes", after="keys"),
+    ),
     users="horae.features.users.part:sign_ins",
 )

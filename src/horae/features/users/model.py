@@ -1,14 +1,12 @@
 """People: who they are, and what they may do in which namespaces."""
 
-import re
-
 from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import BadInput
-from horae.model.tenancy.principal import DEFAULT_NAME, NESTED, PERMISSIONS, Principal, in_effect
+from horae.model.tenancy.principal import DEFAULT_NAME, Principal, in_effect
+from horae.model.tenancy.users import NAME
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
 SHORTEST, LONGEST = 12, 256  # characters of a password
 
 
@@ -63,23 +61,3 @@ def check_password(name: str, password: str) -> str:
         remedy = "Leave out the name, and repeat less."
         raise BadInput("The password is too easy to guess.", remedy, field="password")
     return password
-
-
-class Mapped(Struct, frozen=True):
-    """What a group of the identity provider stands for."""
-
-    namespace: str
-    role: str
-    permissions: tuple[str, ...] = ()
-
-
-def read_mapping(group: str, text: str) -> Mapped:
-    """`namespace:role` or `namespace:role+permission+...`, as a setting says it."""
-    namespace, _, granted = text.partition(":")
-    role, *permissions = granted.split("+")
-    if not namespace or role not in NESTED or not set(permissions) <= set(PERMISSIONS):
-        remedy = (
-            f'Write "namespace:role", with a role of {", ".join(NESTED)}; "+commands" after it grants a permission.'
-        )
-        raise BadInput(f"oidc_roles: {group}={text} is no mapping.", remedy, field="oidc_roles")
-    return Mapped(namespace, role, tuple(permissions))

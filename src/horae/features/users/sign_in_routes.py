@@ -10,7 +10,6 @@ from horae.engine.base.tokens import digest_of
 from horae.engine.tenancy.keys import SignedIn
 from horae.env import SECOND
 from horae.errors import Forbidden, HoraeError, NotFound, TooOften, Unauthorized
-from horae.features.audit_log.part import AuditLogPart
 from horae.features.users.engine.oidc import Oidc
 from horae.features.users.part import UsersPart
 from horae.model.base.view import View
@@ -79,8 +78,8 @@ async def with_password(call: Call, body: PasswordBody) -> Reply:
     except HoraeError as error:
         await failed(call, error, body.name)
         raise
-    await call.node.part(AuditLogPart).audit_log.note(signed.who, call.address, call.route.name)
-    reply = ok(Me.of(signed.who))
+    await call.node.tenancy.audit.note(signed.who, call.address, call.route.name)
+    reply = ok(Me.of(call, signed.who))
     reply.headers = (UNCACHED, _cookie(call, signed))
     return reply
 
@@ -127,7 +126,7 @@ async def finish(call: Call, query: CameBack) -> Reply:
     except HoraeError as error:
         await failed(call, error)
         return _go(f"/#problem={quote(str(error))}", _flow("", 0, call))
-    await call.node.part(AuditLogPart).audit_log.note(signed.who, call.address, call.route.name)
+    await call.node.tenancy.audit.note(signed.who, call.address, call.route.name)
     return _go("/", _flow("", 0, call), _cookie(call, signed))
 
 

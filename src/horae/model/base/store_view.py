@@ -14,7 +14,8 @@ class TroubleView(View, frozen=True, kw_only=True):
 class StoreView(View, frozen=True, kw_only=True):
     """What the store says of itself; `revision` is its tables', `newest` the one this server knows.
 
-    `archive` says why nothing can be archived, and is null while nothing is wrong.
+    `features` are those that are on in this server. `archive` says why nothing can be archived, and is null while
+    nothing is wrong.
     """
 
     kind: str
@@ -24,4 +25,5 @@ class StoreView(View, frozen=True, kw_only=True):
     settings: dict[str, str]
     free_bytes: int | None
     sealed: SealedView
+    features: tuple[str, ...] = ()
     archive: TroubleView | None = None

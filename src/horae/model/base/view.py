@@ -24,6 +24,12 @@ class View(Struct, frozen=True, kw_only=True, rename="camel"):
 Status = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(State))})]
 
 
+class Versioned:
+    """Marks the view of a definition whose `version` is its ETag, for If-Match."""
+
+    __slots__ = ()
+
+
 class Page(View, Generic[T], frozen=True, kw_only=True):
     """Part of a list; `nextCursor` asks for the next part and is null at the end."""
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import Meta
 
-from horae.model.base.view import Status, Time, View
+from horae.model.base.view import Status, Time, Versioned, View
 from horae.model.definitions.job import JOB
 from horae.model.definitions.reading.diff import Difference
 from horae.model.fields.derived import view
@@ -52,7 +52,7 @@ else:
     JobDefinition = view(JOB, "JobDefinition", "The fields of a job's definition.", _Head)
 
 
-class JobView(JobDefinition, frozen=True, kw_only=True):
+class JobView(JobDefinition, Versioned, frozen=True, kw_only=True):
     """A job and its definition.
 
     `status` is the first that holds of: deleted; running (then `startedAt`, `progress` and `executionId` are those of

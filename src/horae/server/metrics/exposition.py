@@ -5,7 +5,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from horae.engine.node import Node
 from horae.errors import StoreUnavailable
-from horae.features.alerts.metrics import Alerts
+from horae.feature import load
 from horae.server.call import Call
 from horae.server.metrics.services import Itself, Services, Storage
 from horae.server.metrics.stored import Look, Shown
@@ -20,10 +20,11 @@ class Metrics:
 
     def __init__(self, node: Node) -> None:
         self.registry = CollectorRegistry()
-        self._answers, self._look = Answers(), Look(node)
-        self._shown = shown = Shown()
+        features = [load(feature.metrics)(node) for feature in node.features if feature.metrics]
+        self._answers, self._look = Answers(), Look(node, features)
+        self._shown = shown = Shown(features)
         executions = Executions(node, shown.names)
-        for family in (executions, Exchanges(node), Storage(node, shown), Services(node), Alerts(node), Itself(node)):
+        for family in (executions, Exchanges(node), Storage(node, shown), Services(node), *features, Itself(node)):
             self.registry.register(family)
         ProcessCollector(registry=self.registry)
         self.registry.register(self._answers)

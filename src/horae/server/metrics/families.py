@@ -1,13 +1,14 @@
 """What every family is made of, and how its labels are bounded."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import accumulate
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
+from horae.engine.node import Node
 from horae.model.base.buckets import Buckets
 
 K = TypeVar("K", bound=str)
@@ -49,6 +50,32 @@ def histogram(name: str, told: str, values: Buckets | Mapping[Labels, Buckets], 
         bounds = [*map(str, buckets.bounds), "+Inf"]
         family.add_metric(own, list(zip(bounds, accumulate(buckets.counts), strict=True)), buckets.total)
     return family
+
+
+class Gauge(NamedTuple):
+    """A family that only the store knows, as a feature declares it; no labels: one number."""
+
+    name: str
+    told: str
+    labels: Sequence[str] = ()
+    names: int = 0  # so many of the first labels are users' own names
+
+
+class FeatureMetrics:
+    """The metrics of a feature in one server."""
+
+    gauges: Sequence[Gauge] = ()
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what this server counted."""
+        yield from ()
+
+    async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
+        """Ask the store for the gauges, by their names; `names` are those of namespaces. Raises StoreUnavailable."""
+        return {}
 
 
 def _sum(one: float, other: float) -> float:

@@ -2,23 +2,14 @@
 
 import platform
 from collections.abc import Iterator
-from typing import get_args
 
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from horae.engine.node import Node
-from horae.features.archive.part import ArchivePart
-from horae.features.backfills.part import BackfillsPart
-from horae.features.dead_letters.part import DeadLettersPart
-from horae.features.events.engine.hooks import Told
-from horae.features.events.part import EventsPart
-from horae.features.tracing.part import TracingPart
 from horae.server.metrics.families import by, counter, gauge, histogram
 from horae.server.metrics.stored import Shown
 from horae.version import __version__
-
-NO_SPANS = dict.fromkeys(("sent", "failed", "dropped"), 0)
 
 
 class Services(Collector):
@@ -30,13 +21,6 @@ class Services(Collector):
     def collect(self) -> Iterator[Metric]:
         node = self._node
         yield counter(
-            "backfill_executions",
-            "Executions that this server started for backfills.",
-            node.part(BackfillsPart).backfiller.started,
-        )
-        told = "Dead letters that this server ran again in replays."
-        yield counter("replayed_executions", told, node.part(DeadLettersPart).replayer.retried)
-        yield counter(
             "automatic_pauses", "Jobs that this server paused for failures in a row.", node.firing.streaks.paused
         )
         yield counter(
@@ -44,20 +28,8 @@ class Services(Collector):
         )
         told = "Executions that waited for limits that had room: a few after a server was killed, more are a fault."
         yield counter("limit_repairs", told, node.admission.limits.repaired)
-        told = "Executions that this server wrote to the archive."
-        yield counter("archived_executions", told, node.part(ArchivePart).archiver.archived)
-        told = "Files of the archive that this server could not write; nothing is forgotten then."
-        yield counter("archive_failures", told, node.part(ArchivePart).archiver.failures)
-        told = "1 while this server can archive nothing, or something, and tries again; see horae doctor."
-        yield gauge("archive_failing", told, node.part(ArchivePart).archiver.is_failing)
         told = "Changes of circuits that this server made, by what they changed to: open, half-open or closed."
         yield counter("circuit_changes", told, by(node.admission.circuits.changes), ["state"])
-        told = "Calls of webhooks, by what became of them: accepted, repeated, unsigned, unknown or unreadable."
-        calls = {outcome: node.part(EventsPart).hooks.counts.get(outcome, 0) for outcome in get_args(Told)}
-        yield counter("webhooks", told, by(calls), ["outcome"])
-        told = "Spans of traces, by what became of them: sent, failed (nobody took them) or dropped (too many waited)."
-        spans = NO_SPANS if (sink := node.part(TracingPart).sink) is None else sink.counts
-        yield counter("spans", told, by(spans), ["outcome"])
 
 
 class Itself(Collector):

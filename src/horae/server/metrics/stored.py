@@ -1,21 +1,16 @@
 """What only the store knows, asked each time that somebody reads the metrics."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from horae.engine.base.survey import MOST_HOLDERS, Survey, Table
+from horae.engine.base.survey import MOST_HOLDERS, Survey
 from horae.engine.node import Node
 from horae.errors import Busy, StoreUnavailable
-from horae.features.alerts.part import AlertsPart
-from horae.features.backfills.part import BackfillsPart
-from horae.features.dead_letters.part import DeadLettersPart
-from horae.features.events.part import EventsPart
-from horae.server.metrics.families import bounded, gauge
+from horae.server.metrics.families import FeatureMetrics, Labels, bounded, gauge
 from horae.server.promptly import heard
 
 PATIENCE = 5.0  # seconds that the store has to answer; Prometheus itself waits for ten
@@ -26,24 +21,20 @@ class Looked(Struct):
     """What the store said of all namespaces: the survey of the kernel, and the figures of features."""
 
     survey: Survey = field(default_factory=Survey)
-    watches: int = 0
-    backfills: Table = field(default_factory=Counter)
-    fires: Table = field(default_factory=Counter)
-    replays: Table = field(default_factory=Counter)
-    alerts: Table = field(default_factory=Counter)
+    figures: dict[str, Mapping[Labels, float]] = field(default_factory=dict)  # by the gauge's name
 
 
 class Look:
     """Asks the store, once for all who read at the same time."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, node: Node, features: Sequence[FeatureMetrics]) -> None:
+        self._node, self._features = node, features
         self._going: asyncio.Task[Looked] | None = None
 
     async def now(self) -> Looked | None:
         """Return what the store says; None if it takes longer than readers wait. Raises StoreUnavailable."""
         if self._going is None or self._going.done():
-            self._going = asyncio.create_task(look(self._node), name="horae-metrics")
+            self._going = asyncio.create_task(look(self._node, self._features), name="horae-metrics")
             self._going.add_done_callback(heard)
         going = self._going
         await asyncio.wait({going}, timeout=PATIENCE if self._node.ready else LITTLE_PATIENCE)
@@ -57,25 +48,19 @@ class Look:
             return None
 
 
-async def look(node: Node) -> Looked:
+async def look(node: Node, features: Sequence[FeatureMetrics]) -> Looked:
     """Ask for everything."""
-    survey = await node.work.surveyor.look()
-    looked, names = Looked(survey, await node.part(EventsPart).watcher.troubled()), survey.namespaces
-    for (namespace, state), count in (await node.part(DeadLettersPart).replays.counts()).items():
-        looked.replays[names.get(namespace, ""), state] = count
-    for (namespace, severity), count in (await node.part(AlertsPart).alerts.firing()).items():
-        looked.alerts[names.get(namespace, ""), severity] = count
-    for one in await node.part(BackfillsPart).backfills.unfinished():
-        looked.backfills[names.get(one.namespace, ""), one.job, one.state] = one.backfills
-        for standing, count in one.fires.items():
-            looked.fires[names.get(one.namespace, ""), one.job, standing] += count
+    looked = Looked(await node.work.surveyor.look())
+    for feature in features:
+        looked.figures.update(await feature.look(looked.survey.namespaces))
     return looked
 
 
 class Shown(Collector):
     """The last look. Of a store that could not be asked nothing is told, rather than what was so before."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: Sequence[FeatureMetrics]) -> None:
+        self._gauges = [gauge for feature in features for gauge in feature.gauges]
         self.looked: Looked | None = None
         self.away = False
         self.names: dict[int, str] = {}  # of all namespaces that were ever seen: counters of theirs do not go away
@@ -103,8 +88,9 @@ class Shown(Collector):
         yield from self._jobs()
         told = "Triggers that cannot be decided; they are tried again every minute, and the log and their jobs say why."
         yield self._number("troubled_triggers", told, self._survey.troubled)
-        told = "Watched places that cannot be looked at; they are tried again, and the log says why."
-        yield self._number("troubled_watches", told, self._said.watches)
+        for one in self._gauges:
+            values = self._said.figures.get(one.name, {})
+            yield gauge(one.name, one.told, bounded(values, one.names), one.labels)
 
     def _queues(self) -> Iterator[Metric]:
         survey, labels = self._survey, ["namespace", "queue"]
@@ -130,19 +116,5 @@ class Shown(Collector):
         yield self._number("limit_holders", told, survey.holders)
 
     def _jobs(self) -> Iterator[Metric]:
-        looked, by_job = self._said, ["namespace", "job_name", "state"]
         told = "Circuits of jobs that are open or half-open, by job and state."
-        yield gauge("circuits", told, bounded(self._survey.circuits, 2), by_job)
-        told = (
-            "Backfills that are not completed, by job and state: running, paused, or cancelled with executions to end."
-        )
-        yield gauge("backfills", told, bounded(looked.backfills, 2), by_job)
-        told = (
-            "Fires of these backfills, by job and how they stand: to_come, left_alone, live, succeeded, failed or"
-            " ended_otherwise."
-        )
-        yield gauge("backfill_fires", told, bounded(looked.fires, 2), ["namespace", "job_name", "standing"])
-        told = "Replays of dead letters that go on or are paused, by state."
-        yield gauge("replays", told, bounded(looked.replays, 1), ["namespace", "state"])
-        told = "Alerts that are firing, by severity."
-        yield gauge("alerts", told, bounded(looked.alerts, 1), ["namespace", "severity"])
+        yield gauge("circuits", told, bounded(self._survey.circuits, 2), ["namespace", "job_name", "state"])

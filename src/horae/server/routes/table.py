@@ -1,20 +1,19 @@
-"""List every route: `ROUTES` is what all the modules beside this one declare."""
+"""List every route: those of the kernel, which the modules beside this one declare, and those of features.
 
-from horae.features.alerts import routes as alerts
-from horae.features.artifacts import routes as artifacts
-from horae.features.audit_log import routes as audit
-from horae.features.backfills import routes as backfills
-from horae.features.dead_letters import routes as dlq
-from horae.features.erasure import routes as erasures
-from horae.features.events import hook_routes as hooks
-from horae.features.events import routes as events
-from horae.features.rollouts import routes as rollouts
-from horae.features.statistics import overview_routes as overview
-from horae.features.statistics import routes as statistics
-from horae.features.templates import routes as templates
-from horae.features.users import routes as users
-from horae.features.users import sign_in_routes as sign_in
-from horae.server.route import Route
+`ROUTES` is the whole of what is installed: documents, access and scopes go by it. What a server answers is `answered`.
+"""
+
+from collections.abc import Collection, Iterator
+from importlib import import_module
+from types import ModuleType
+
+from msgspec import structs
+
+from horae.feature import Feature, installed, switched_off
+from horae.server.access import ANYBODY
+from horae.server.call import Call
+from horae.server.reply import Reply
+from horae.server.route import UNRECORDED, Route
 from horae.server.routes.admission import circuits, holds, queues
 from horae.server.routes.definitions import apply, jobs, limits, versions, yaml
 from horae.server.routes.executions import executions, explain, signals
@@ -23,35 +22,24 @@ from horae.server.routes.system import backup, clock, health, metrics, openapi, 
 from horae.server.routes.tenancy import keys, me, namespaces, secrets
 from horae.server.routes.triggers import calendars, fires, triggers
 from horae.server.routes.workflows import steps, workflows
+from horae.server.scopes import unscoped
 
-MODULES = (
+KERNEL = (
     health,
     me,
-    sign_in,
-    overview,
     jobs,
-    statistics,
     versions,
     limits,
-    rollouts,
-    templates,
     apply,
     triggers,
     fires,
     calendars,
-    backfills,
     executions,
-    erasures,
-    artifacts,
     workflows,
     signals,
     steps,
     explain,
     circuits,
-    alerts,
-    events,
-    hooks,
-    dlq,
     sessions,
     workers,
     autoscale,
@@ -59,12 +47,10 @@ MODULES = (
     holds,
     servers,
     keys,
-    users,
     secrets,
     enrolments,
     namespaces,
     store,
-    audit,
     backup,
     clock,
     yaml,
@@ -73,6 +59,41 @@ MODULES = (
     openapi,
     ui,
 )
-ROUTES: tuple[Route, ...] = tuple(
-    route for module in MODULES for route in vars(module).values() if isinstance(route, Route)
+
+
+def _composed() -> Iterator[tuple[ModuleType, str]]:
+    """Yield each module of routes with its feature's name, if it has one: each feature's after its kernel module."""
+    rows = [(feature.name, row) for feature in installed() for row in feature.routes]
+    for module in KERNEL:
+        yield module, ""
+        own = module.__name__.rpartition(".")[2]
+        for name, row in rows:
+            if row.after == own:
+                yield import_module(row.module), name
+
+
+_COMPOSED = tuple(_composed())
+MODULES = tuple(module for module, _ in _COMPOSED)
+_OWNED = tuple(
+    (route, feature) for module, feature in _COMPOSED for route in vars(module).values() if isinstance(route, Route)
 )
+ROUTES: tuple[Route, ...] = tuple(route for route, _ in _OWNED)
+
+
+def answered(features: Collection[Feature]) -> tuple[list[Route], list[Route]]:
+    """Return the routes of a server with these features, and for each other route one that refuses."""
+    on = {"", *(feature.name for feature in features)}
+    served = [route for route, feature in _OWNED if feature in on]
+    return served, [_refusing(route, feature) for route, feature in _OWNED if feature not in on]
+
+
+def _refusing(route: Route, feature: str) -> Route:
+    """Return a route that says, to all who may ask anything, that its feature is off."""
+
+    async def run(call: Call) -> Reply:
+        raise switched_off(feature)
+
+    return structs.replace(
+        route, run=run, access=route.access if route.is_public else ANYBODY, scope=unscoped, audit=UNRECORDED,
+        repeats=None, body=None, body_type=None, query=None,
+    )  # fmt: skip

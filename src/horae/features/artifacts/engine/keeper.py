@@ -6,11 +6,11 @@ from collections.abc import AsyncIterable, AsyncIterator
 from uuid import UUID
 
 import structlog
-from msgspec import Struct
 
 from horae.engine.executions.executions import Executions
 from horae.engine.executions.memory import not_held
 from horae.engine.fleet.known_sessions import KnownSessions
+from horae.engine.parts.optional import Upload
 from horae.engine.storage.place import Place
 from horae.env import Env
 from horae.errors import BadInput, Busy, Gone, NotFound, TooLarge
@@ -24,17 +24,6 @@ from horae.store.executions.durable.steps import is_held
 log = structlog.get_logger("horae.artifacts")
 MOST_PLAIN = 100  # characters of a name in its place
 _ODD = re.compile(r"[^A-Za-z0-9._-]|^\.")
-
-
-class Upload(Struct, frozen=True, kw_only=True):
-    """What a worker says of a file that it brings."""
-
-    session: UUID
-    parcel: UUID
-    item: int
-    attempt: int
-    name: str
-    type: str
 
 
 class Artifacts:

@@ -6,31 +6,14 @@ without breaking the chain at that place. What is missing at its end the head te
 
 import hashlib
 from collections.abc import Callable, Iterable
-from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
-from horae.env import Instant
+from horae.model.tenancy.audit import Entry
 
-Outcome = Literal["begun", "done", "refused", "failed", "denied"]
 FIRST = b"\0" * 32  # what the first link follows
 _encode = msgspec.json.Encoder().encode
-
-
-class Entry(Struct, frozen=True, kw_only=True):
-    """What is to be written."""
-
-    at: Instant
-    namespace: int
-    actor: str  # "key:ab12", "user:ada"
-    actor_name: str
-    address: str  # from where
-    action: str  # a route's name: "jobs.edit"
-    target: str  # the thing by its name: "jobs/etl"
-    outcome: Outcome
-    detail: str  # JSON
-    begun: int | None = None  # the link that says that this was begun
 
 
 class Link(Struct, frozen=True):

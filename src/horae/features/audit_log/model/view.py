@@ -4,9 +4,10 @@ from typing import Annotated
 
 from msgspec import Meta, Raw
 
-from horae.features.audit_log.model.values import Broken, Link, Outcome
+from horae.features.audit_log.model.values import Broken, Link
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
+from horae.model.tenancy.audit import Outcome
 
 
 class AuditRow(View, frozen=True, kw_only=True):

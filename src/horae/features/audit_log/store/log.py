@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from horae.features.audit_log.model.values import Entry, Head, Link, RowFilter, link
+from horae.features.audit_log.model.values import Head, Link, RowFilter, link
+from horae.model.tenancy.audit import Entry
 from horae.store.script import ColumnType, Fetch, Insert, Lock, Row, Script, Statement
 
 Sign = Callable[[bytes], bytes]

@@ -15,16 +15,14 @@ from horae.features.statistics.model.view import (
     DaysView,
     DayView,
     JobPointView,
-    JobStatisticsView,
     JobTotalsView,
-    ListedJobView,
-    RecentView,
 )
 from horae.features.statistics.store import reads as statistics_reads
 from horae.features.statistics.store.reads import Recent, in_seconds
 from horae.model.base.days import begin_of_day, day_at, days_between
 from horae.model.base.instant import format_instant, parse_instant
 from horae.model.definitions.job_view import JobView
+from horae.model.definitions.listed_job_view import JobStatisticsView, ListedJobView, RecentView
 from horae.model.executions.tally import (
     DAY,
     HOUR,

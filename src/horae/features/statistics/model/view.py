@@ -1,16 +1,12 @@
 """Statistics as the API shows them: times as numbers of seconds, shares from 0 to 1, null where nothing was."""
 
-from typing import Annotated
 from uuid import UUID
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import field
 
 from horae.model.base.view import Status, Time, View
-from horae.model.definitions.job_view import JobView
+from horae.model.definitions.listed_job_view import Seconds, Share
 from horae.model.executions.execution_view import IntervalView
-
-Seconds = Annotated[float, Meta(description="Seconds.")]
-Share = Annotated[float, Meta(description="From 0 to 1.")]
 
 
 class EndedView(View, frozen=True, kw_only=True):
@@ -22,31 +18,6 @@ class EndedView(View, frozen=True, kw_only=True):
     skipped: int = 0
     retried: int = 0
     lost: int = 0
-
-
-class RecentView(View, frozen=True, kw_only=True):
-    """An execution that has ended."""
-
-    execution_id: UUID
-    status: Status
-    seconds: Seconds | None
-    at: Time
-
-
-class JobStatisticsView(View, frozen=True, kw_only=True):
-    """A job in a list: its newest executions, newest last, and what became of those of the last seven days."""
-
-    recent: list[RecentView]
-    success_rate: Share | None
-    p50: Seconds | None
-    p95: Seconds | None
-    executions: int
-
-
-class ListedJobView(JobView, frozen=True, kw_only=True):
-    """A job, with its statistics if they were asked for."""
-
-    statistics: JobStatisticsView | UnsetType = UNSET
 
 
 class JobPointView(View, frozen=True, kw_only=True):

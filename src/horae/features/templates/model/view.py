@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from horae.features.templates.model.values import JobTemplate
 from horae.model.base.instant import format_instant
-from horae.model.base.view import Time, View
+from horae.model.base.view import Time, Versioned, View
 from horae.model.definitions.reading.diff import Difference
 
 
@@ -20,7 +20,7 @@ class AffectedView(View, frozen=True, kw_only=True):
     error: str | None = None
 
 
-class TemplateView(View, frozen=True, kw_only=True):
+class TemplateView(View, Versioned, frozen=True, kw_only=True):
     """A template: its parameters, the definition that they fill, and the jobs that were made from it."""
 
     template_id: UUID

@@ -21,8 +21,9 @@ from horae.env import SECOND, Env, Micros
 from horae.errors import Busy, Forbidden, Unauthorized
 from horae.features.users.engine.oidc_flow import Flow
 from horae.features.users.engine.sign_ins import SignIns
-from horae.features.users.model import NAME, Mapped, Member
+from horae.features.users.model import Member
 from horae.features.users.store import users as people
+from horae.model.tenancy.users import NAME, Mapped
 from horae.outbound.allow import Allowed
 from horae.outbound.fetch import Answer, Outbound
 from horae.store.admission import quotas

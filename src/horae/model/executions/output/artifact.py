@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+from urllib.parse import quote
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct, field
@@ -29,6 +31,11 @@ class Artifact(Struct, frozen=True, kw_only=True):
     sha256: str  # in hexadecimal digits
     location: str  # below the place of all artifacts
     at: Instant
+
+
+def url_of(execution: UUID, name: str) -> str:
+    """Return where the content of an artifact is read."""
+    return f"/api/v1/executions/{execution}/artifacts/{quote(name)}"
 
 
 class _Content(Struct, frozen=True):

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from horae.model.base.view import Time, View
+from horae.model.base.view import Time, Versioned, View
 
 
 class CalendarUse(View, frozen=True, kw_only=True, omit_defaults=True):
@@ -16,7 +16,7 @@ class CalendarUse(View, frozen=True, kw_only=True, omit_defaults=True):
     queue: str = ""
 
 
-class CalendarView(View, frozen=True, kw_only=True):
+class CalendarView(View, Versioned, frozen=True, kw_only=True):
     """A calendar: what it says, in words too, and how it stands now. `validTo` is null while it is the present one."""
 
     name: str

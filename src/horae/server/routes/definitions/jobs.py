@@ -6,11 +6,11 @@ import msgspec
 from msgspec import Meta
 
 from horae.engine.base.sealed import hidden_page
+from horae.engine.parts.optional import ListsJobs
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Stale
-from horae.features.statistics.model.view import ListedJobView
-from horae.features.statistics.part import StatisticsPart
 from horae.model.base.view import Page, View
 from horae.model.definitions.job_view import JobPlanView, JobView
+from horae.model.definitions.listed_job_view import ListedJobView
 from horae.model.executions.execution_view import ExecutionView
 from horae.model.triggers.dependency_view import DependenciesView
 from horae.model.workflows.decisions.naming import owner_of
@@ -85,6 +85,7 @@ async def list_jobs(call: Call, query: JobList) -> Reply:
     A page of large jobs, or of a credential that is for some jobs only, may hold fewer than `limit`, and go on
     nevertheless.
     """
+    lister = call.node.require(ListsJobs) if query.statistics else None
     page = await call.node.definitions.jobs.list(
         call.namespace, search=query.search, prefix=query.prefix, state=query.state, tag=query.tag, queue=query.queue,
         owner=query.owner, owned=query.owned, limit=query.limit, cursor=query.cursor,
@@ -92,13 +93,8 @@ async def list_jobs(call: Call, query: JobList) -> Reply:
     if call.who.scoped:
         mine = [job for job in page.items if call.who.covers(owner_of(job.name), job.queue)]
         page = msgspec.structs.replace(page, items=mine)
-    if query.statistics:
-        return ok(
-            Page(
-                items=await call.node.part(StatisticsPart).job_statistics.listed(page.items),
-                next_cursor=page.next_cursor,
-            )
-        )
+    if lister is not None:
+        return ok(Page(items=await lister.listed(page.items), next_cursor=page.next_cursor))
     return ok(page)
 
 

@@ -2,25 +2,21 @@
 
 from collections.abc import Sequence
 
-from msgspec import Raw, structs
+from msgspec import Raw
 
 from horae.engine.base.sealed import hidden_page
-from horae.errors import Busy, Conflict, Gone, KeyReused, NotFound, OverQuota
-from horae.features.archive.model import ArchivePage
-from horae.features.archive.part import ArchivePart
-from horae.features.logs.engine.logs import Wanted
-from horae.features.logs.part import LogsPart
+from horae.errors import Conflict, Gone, KeyReused, NotFound, OverQuota
 from horae.model.base.trace import UNTRACED
 from horae.model.base.view import Page, Whole
-from horae.model.executions.execution_view import AttemptView, CancelView, ExecutionView, LogPage
+from horae.model.executions.execution_view import AttemptView, CancelView, ExecutionView
 from horae.model.fleet.protocol import Submit
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.once import submission_key
 from horae.server.reading.bodies import LARGE_LIMIT, Reason
-from horae.server.reply import UNCACHED, Reply, ok
+from horae.server.reply import Reply, ok
 from horae.server.route import API, REQUEST, UNRECORDED, get, post
-from horae.server.routes.executions.execution_queries import ArchiveList, ExecutionList, LogLinesOf, Logs, LogText
+from horae.server.routes.executions.execution_queries import ExecutionList
 from horae.server.routes.executions.submission import (
     bulk,
     is_old,
@@ -36,8 +32,7 @@ from horae.server.routes.executions.submission import (
 )
 from horae.server.routes.executions.submission_body import ManyExecutions, ManyOfOneJob, NewExecution, Submission
 from horae.server.routes.executions.submission_view import Accepted, BulkAccepted
-from horae.server.scopes import Arguments, by_execution, by_job_filter, check_jobs, closed
-from horae.server.streaming.download import Text
+from horae.server.scopes import Arguments, by_execution, by_job_filter, check_jobs
 
 
 async def by_submissions(call: Call, arguments: Arguments) -> None:
@@ -99,16 +94,6 @@ async def list_executions(call: Call, query: ExecutionList) -> Reply:
     return ok(hidden_page(page))
 
 
-@get(f"{API}/archive", "executions.archived", ArchivePage, access=VIEW, scope=closed, refuses=(Busy,))
-async def archived(call: Call, query: ArchiveList) -> Reply:
-    """List executions of the archive, the newest files first; a page may be short, even empty, while there is more."""
-    page = await call.node.part(ArchivePart).reader.list(
-        call.namespace, status=query.status, job=query.job, tag=query.tag, since=query.since, until=query.until,
-        limit=query.limit, cursor=query.cursor,
-    )  # fmt: skip
-    return ok(structs.replace(page, items=[call.node.base.seals.shown(call.who, one) for one in page.items]))
-
-
 @get(
     f"{API}/executions/{{id}}", "executions.get", ExecutionView,
     access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
@@ -125,37 +110,6 @@ async def get_execution(call: Call) -> Reply:
 async def cancel(call: Call, body: Reason) -> Reply:
     """Cancel what has not begun; ask the worker to stop what runs."""
     return ok(await call.node.work.executions.cancel(call.namespace, call.id(), body.reason))
-
-
-@get(
-    f"{API}/executions/{{id}}/logs", "executions.logs", LogPage,
-    access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
-)  # fmt: skip
-async def logs(call: Call, query: Logs) -> Reply:
-    """Read log lines from the beginning, after a cursor or a number, before a number, or the last ones.
-
-    Also while the execution runs. A page of a search may be empty while `more` says that there is more to look at.
-    """
-    page = await call.node.part(LogsPart).logs.read(
-        call.namespace, call.id(), _wanted(query), cursor=query.cursor, tail=query.tail, after=query.after,
-        before=query.before, limit=query.limit,
-    )  # fmt: skip
-    return ok(page)
-
-
-@get(
-    f"{API}/executions/{{id}}/logs/download", "executions.log", str,
-    access=VIEW, scope=by_execution, media="text/plain", refuses=(NotFound, Gone),
-)  # fmt: skip
-async def download_log(call: Call, query: LogText) -> Reply:
-    """Read the whole log as one text."""
-    text = await call.node.part(LogsPart).logs.text(call.namespace, call.id(), _wanted(query), times=query.times)
-    name = (b"content-disposition", b'attachment; filename="%s.log"' % str(call.id()).encode())
-    return Text(text, b"text/plain; charset=utf-8", headers=(UNCACHED, name))
-
-
-def _wanted(query: LogLinesOf) -> Wanted:
-    return Wanted(attempt=query.attempt, grep=query.grep, level=query.level)
 
 
 @get(

@@ -5,7 +5,6 @@ from typing import Annotated
 from msgspec import Meta
 
 from horae.errors import Unauthorized
-from horae.features.audit_log.part import AuditLogPart
 from horae.model.base.duration import parse_duration
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
@@ -67,5 +66,5 @@ async def redeem(call: Call, body: RedeemBody) -> Reply:
     new = await call.node.fleet.enrolments.redeem(body.token, body.name)
     grant = new.stored.grant
     who = Principal(namespace=grant.namespace, role=grant.role, key=new.stored.id, name=new.stored.name)
-    await call.node.part(AuditLogPart).audit_log.note(who, call.address, call.route.name, f"keys/{new.stored.id}")
+    await call.node.tenancy.audit.note(who, call.address, call.route.name, f"keys/{new.stored.id}")
     return ok(KeyView.of(new.stored, grant.namespace_name, new.text), 201)

@@ -11,10 +11,8 @@ from horae.server.scopes import unscoped
 
 @get("/openapi.json", "openapi.read", dict[str, Any], access=ANYBODY, scope=unscoped)
 async def read(call: Call) -> Reply:
-    """Read this document: every route with what it takes, gives and refuses, as OpenAPI 3.1."""
-    from horae.server.openapi import document
-
-    return Reply(200, document())
+    """Read this document: every route of this server with what it takes, gives and refuses, as OpenAPI 3.1."""
+    return Reply(200, call.scope["app"].document)
 
 
 @get("/worker-protocol.json", "openapi.protocol", dict[str, Any], access=ANYBODY, scope=unscoped)

@@ -1,8 +1,5 @@
 """The store: what it is, which revision its tables have, and the settings that matter."""
 
-from msgspec import structs
-
-from horae.features.archive.part import ArchivePart
 from horae.model.base.store_view import StoreView
 from horae.server.access import OVERSEE
 from horae.server.call import Call
@@ -14,5 +11,4 @@ from horae.server.scopes import closed
 @get(f"{API}/store", "store.get", StoreView, access=OVERSEE, scope=closed)
 async def get_store(call: Call) -> Reply:
     """Read what the store says of itself: kind, revision, settings, what is sealed, and why nothing is archived."""
-    report = await call.node.tenancy.store_report.look()
-    return ok(structs.replace(report, archive=await call.node.part(ArchivePart).archiver.trouble()))
+    return ok(await call.node.report())

@@ -6,8 +6,6 @@ from msgspec import Meta
 
 from horae.env import SECOND
 from horae.errors import Forbidden, Unauthorized
-from horae.features.audit_log.part import AuditLogPart
-from horae.features.users.part import UsersPart
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
 from horae.model.tenancy.principal import Principal
@@ -32,14 +30,15 @@ class Me(View, frozen=True, kw_only=True):
     queues: Annotated[tuple[str, ...], Meta(description="The only ones it is for; empty: all.")] = ()
     jobs: Annotated[tuple[str, ...], Meta(description="Patterns of the only jobs it is for; empty: all.")] = ()
     namespaces: Annotated[tuple[str, ...], Meta(description="A person's own, to choose from.")] = ()
+    features: Annotated[tuple[str, ...], Meta(description="What this server does beside running executions.")] = ()
     csrf: str | None = None
 
     @classmethod
-    def of(cls, who: Principal, namespaces: tuple[str, ...] = ()) -> "Me":
+    def of(cls, call: Call, who: Principal, namespaces: tuple[str, ...] = ()) -> "Me":
         return cls(
             key_id=who.key, name=who.name, namespace=who.namespace_name, role=who.role,
             permissions=tuple(sorted(who.permissions)), queues=who.queues, jobs=who.jobs, csrf=who.csrf,
-            namespaces=namespaces,
+            namespaces=namespaces, features=tuple(feature.name for feature in call.node.features),
         )  # fmt: skip
 
 
@@ -73,9 +72,9 @@ async def sign_in(call: Call, body: Code) -> Reply:
     except Unauthorized as error:
         await failed(call, error)
         raise
-    await call.node.part(AuditLogPart).audit_log.note(signed.who, call.address, call.route.name)
+    await call.node.tenancy.audit.note(signed.who, call.address, call.route.name)
     seconds = (signed.until - call.node.env.now()) // SECOND
-    reply = ok(Me.of(signed.who))
+    reply = ok(Me.of(call, signed.who))
     reply.headers = (UNCACHED, set_cookie(signed.cookie, seconds, secure=call.secure))
     return reply
 
@@ -110,4 +109,4 @@ async def sign_out(call: Call) -> Reply:
 @get(f"{API}/me", "me.get", Me, access=ANYBODY, scope=unscoped, secret=True)
 async def get_me(call: Call) -> Reply:
     """Tell who this credential is."""
-    return ok(Me.of(call.who, call.node.part(UsersPart).sign_ins.namespaces(call.who)))
+    return ok(Me.of(call, call.who, call.node.tenancy.keys.namespaces(call.who)))

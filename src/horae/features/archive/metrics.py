@@ -1,0 +1,21 @@
+"""What this server wrote to the archive, and what it could not."""
+
+from collections.abc import Iterator
+
+from prometheus_client import Metric
+
+from horae.features.archive.part import ArchivePart
+from horae.server.metrics.families import FeatureMetrics, counter, gauge
+
+
+class ArchiveMetrics(FeatureMetrics):
+    """Executions and files of the archive."""
+
+    def collect(self) -> Iterator[Metric]:
+        archiver = self.node.part(ArchivePart).archiver
+        told = "Executions that this server wrote to the archive."
+        yield counter("archived_executions", told, archiver.archived)
+        told = "Files of the archive that this server could not write; nothing is forgotten then."
+        yield counter("archive_failures", told, archiver.failures)
+        told = "1 while this server can archive nothing, or something, and tries again; see horae doctor."
+        yield gauge("archive_failing", told, archiver.is_failing)

@@ -1,0 +1,39 @@
+"""Executions that backfills started here, and how the backfills that are not completed stand."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from prometheus_client import Metric
+
+from horae.features.backfills.part import BackfillsPart
+from horae.server.metrics.families import FeatureMetrics, Gauge, Labels, counter
+
+
+class BackfillMetrics(FeatureMetrics):
+    """What this server started for backfills, and what is left of them."""
+
+    gauges = (
+        Gauge(
+            "backfills",
+            "Backfills that are not completed, by job and state: running, paused, or cancelled with executions to end.",
+            ("namespace", "job_name", "state"), names=2,
+        ),
+        Gauge(
+            "backfill_fires",
+            "Fires of these backfills, by job and how they stand: to_come, left_alone, live, succeeded, failed or"
+            " ended_otherwise.", ("namespace", "job_name", "standing"), names=2,
+        ),
+    )  # fmt: skip
+
+    def collect(self) -> Iterator[Metric]:
+        started = self.node.part(BackfillsPart).backfiller.started
+        yield counter("backfill_executions", "Executions that this server started for backfills.", started)
+
+    async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
+        backfills, fires = Counter[Labels](), Counter[Labels]()
+        for one in await self.node.part(BackfillsPart).backfills.unfinished():
+            namespace = names.get(one.namespace, "")
+            backfills[namespace, one.job, one.state] = one.backfills
+            for standing, count in one.fires.items():
+                fires[namespace, one.job, standing] += count
+        return {"backfills": backfills, "backfill_fires": fires}

@@ -1,0 +1,26 @@
+"""Replays of dead letters: how many go on, and what this server ran again."""
+
+from collections.abc import Iterator, Mapping
+
+from prometheus_client import Metric
+
+from horae.features.dead_letters.part import DeadLettersPart
+from horae.server.metrics.families import FeatureMetrics, Gauge, Labels, counter
+
+
+class ReplayMetrics(FeatureMetrics):
+    """What this server ran again in replays, and the replays that are not over."""
+
+    gauges = (
+        Gauge(
+            "replays", "Replays of dead letters that go on or are paused, by state.", ("namespace", "state"), names=1
+        ),
+    )
+
+    def collect(self) -> Iterator[Metric]:
+        retried = self.node.part(DeadLettersPart).replayer.retried
+        yield counter("replayed_executions", "Dead letters that this server ran again in replays.", retried)
+
+    async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
+        counts = await self.node.part(DeadLettersPart).replays.counts()
+        return {"replays": {(names.get(namespace, ""), state): count for (namespace, state), count in counts.items()}}

@@ -1,0 +1,29 @@
+"""Calls of webhooks that this server took, and watched places that cannot be looked at."""
+
+from collections.abc import Iterator, Mapping
+from typing import get_args
+
+from prometheus_client import Metric
+
+from horae.features.events.engine.hooks import Told
+from horae.features.events.part import EventsPart
+from horae.server.metrics.families import FeatureMetrics, Gauge, Labels, by, counter
+
+
+class EventMetrics(FeatureMetrics):
+    """Webhooks and watches."""
+
+    gauges = (
+        Gauge(
+            "troubled_watches", "Watched places that cannot be looked at; they are tried again, and the log says why."
+        ),
+    )
+
+    def collect(self) -> Iterator[Metric]:
+        told = "Calls of webhooks, by what became of them: accepted, repeated, unsigned, unknown or unreadable."
+        counts = self.node.part(EventsPart).hooks.counts
+        calls = {outcome: counts.get(outcome, 0) for outcome in get_args(Told)}
+        yield counter("webhooks", told, by(calls), ["outcome"])
+
+    async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
+        return {"troubled_watches": {(): await self.node.part(EventsPart).watcher.troubled()}}

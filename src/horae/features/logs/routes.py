@@ -1,0 +1,76 @@
+"""Logs: what executions wrote, read in parts or as one text."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from horae.errors import Gone, NotFound
+from horae.features.logs.engine.logs import Wanted
+from horae.features.logs.part import LogsPart
+from horae.model.executions.execution_view import LogPage
+from horae.model.executions.output.log_level import Level
+from horae.server.access import VIEW
+from horae.server.call import Call
+from horae.server.reading.queries import Cursor, Query
+from horae.server.reply import UNCACHED, Reply, ok
+from horae.server.route import API, get
+from horae.server.scopes import by_execution
+from horae.server.streaming.download import Text
+
+LineNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+GREP = "Only lines with this text, `*` for anything; or that match the regular expression after `re:`."
+
+
+class LogLinesOf(Query, frozen=True, kw_only=True):
+    """Which log lines."""
+
+    attempt: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    grep: Annotated[str, Meta(min_length=1, max_length=500, description=GREP)] | None = None
+    level: Annotated[Level, Meta(description="Only lines of this level, or worse.")] | None = None
+
+
+class Logs(LogLinesOf, frozen=True, kw_only=True):
+    """Which log lines, and from where on."""
+
+    cursor: Cursor | None = None
+    tail: Annotated[int, Meta(ge=1, le=10_000, description="Only the last lines: 1 to 10000.")] | None = None
+    after: Annotated[LineNumber, Meta(description="Only lines behind the one of this number.")] | None = None
+    before: Annotated[LineNumber, Meta(description="The last lines before the one of this number.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+
+
+class LogText(LogLinesOf, frozen=True, kw_only=True):
+    """Which log lines, and how they look."""
+
+    times: Annotated[bool, Meta(description="Each line with its time before it.")] = False
+
+
+@get(
+    f"{API}/executions/{{id}}/logs", "executions.logs", LogPage,
+    access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
+)  # fmt: skip
+async def logs(call: Call, query: Logs) -> Reply:
+    """Read log lines from the beginning, after a cursor or a number, before a number, or the last ones.
+
+    Also while the execution runs. A page of a search may be empty while `more` says that there is more to look at.
+    """
+    page = await call.node.part(LogsPart).logs.read(
+        call.namespace, call.id(), _wanted(query), cursor=query.cursor, tail=query.tail, after=query.after,
+        before=query.before, limit=query.limit,
+    )  # fmt: skip
+    return ok(page)
+
+
+@get(
+    f"{API}/executions/{{id}}/logs/download", "executions.log", str,
+    access=VIEW, scope=by_execution, media="text/plain", refuses=(NotFound, Gone),
+)  # fmt: skip
+async def download_log(call: Call, query: LogText) -> Reply:
+    """Read the whole log as one text."""
+    text = await call.node.part(LogsPart).logs.text(call.namespace, call.id(), _wanted(query), times=query.times)
+    name = (b"content-disposition", b'attachment; filename="%s.log"' % str(call.id()).encode())
+    return Text(text, b"text/plain; charset=utf-8", headers=(UNCACHED, name))
+
+
+def _wanted(query: LogLinesOf) -> Wanted:
+    return Wanted(attempt=query.attempt, grep=query.grep, level=query.level)

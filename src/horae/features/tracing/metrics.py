@@ -1,0 +1,19 @@
+"""Spans that this server sent, and those that it did not."""
+
+from collections.abc import Iterator
+
+from prometheus_client import Metric
+
+from horae.features.tracing.part import TracingPart
+from horae.server.metrics.families import FeatureMetrics, by, counter
+
+NO_SPANS = dict.fromkeys(("sent", "failed", "dropped"), 0)
+
+
+class SpanMetrics(FeatureMetrics):
+    """Spans by what became of them."""
+
+    def collect(self) -> Iterator[Metric]:
+        told = "Spans of traces, by what became of them: sent, failed (nobody took them) or dropped (too many waited)."
+        spans = NO_SPANS if (sink := self.node.part(TracingPart).sink) is None else sink.counts
+        yield counter("spans", told, by(spans), ["outcome"])

@@ -1,0 +1,37 @@
+"""A job in a list, with what became of its executions if that is asked for and counted."""
+
+from typing import Annotated
+from uuid import UUID
+
+from msgspec import UNSET, Meta, UnsetType
+
+from horae.model.base.view import Status, Time, View
+from horae.model.definitions.job_view import JobView
+
+Seconds = Annotated[float, Meta(description="Seconds.")]
+Share = Annotated[float, Meta(description="From 0 to 1.")]
+
+
+class RecentView(View, frozen=True, kw_only=True):
+    """An execution that has ended."""
+
+    execution_id: UUID
+    status: Status
+    seconds: Seconds | None
+    at: Time
+
+
+class JobStatisticsView(View, frozen=True, kw_only=True):
+    """A job in a list: its newest executions, newest last, and what became of those of the last seven days."""
+
+    recent: list[RecentView]
+    success_rate: Share | None
+    p50: Seconds | None
+    p95: Seconds | None
+    executions: int
+
+
+class ListedJobView(JobView, frozen=True, kw_only=True):
+    """A job, with its statistics if they were asked for."""
+
+    statistics: JobStatisticsView | UnsetType = UNSET

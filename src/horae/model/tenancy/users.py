@@ -1,0 +1,30 @@
+"""Users as requests and settings name them: their names, and the roles that groups of an identity provider have."""
+
+import re
+
+from msgspec import Struct
+
+from horae.errors import BadInput
+from horae.model.tenancy.principal import NESTED, PERMISSIONS
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
+
+
+class Mapped(Struct, frozen=True):
+    """What a group of the identity provider stands for."""
+
+    namespace: str
+    role: str
+    permissions: tuple[str, ...] = ()
+
+
+def read_mapping(group: str, text: str) -> Mapped:
+    """`namespace:role` or `namespace:role+permission+...`, as a setting says it."""
+    namespace, _, granted = text.partition(":")
+    role, *permissions = granted.split("+")
+    if not namespace or role not in NESTED or not set(permissions) <= set(PERMISSIONS):
+        remedy = (
+            f'Write "namespace:role", with a role of {", ".join(NESTED)}; "+commands" after it grants a permission.'
+        )
+        raise BadInput(f"oidc_roles: {group}={text} is no mapping.", remedy, field="oidc_roles")
+    return Mapped(namespace, role, tuple(permissions))
