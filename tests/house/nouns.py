@@ -1,0 +1,45 @@
+"""Nouns with a table of their fields, and the modules that may spell these: the table, rules across fields, codecs."""
+
+from typing import NamedTuple
+
+from horae.model.admission.reading.queue import FIELDS as QUEUE_FIELDS
+from horae.model.definitions.job import JOB
+
+
+class Noun(NamedTuple):
+    """A noun: what its fields are called in the API, and which modules and packages below `horae` may spell that."""
+
+    name: str
+    fields: tuple[str, ...]
+    homes: tuple[str, ...]
+    common: frozenset[str] = frozenset()  # names that mean something else in documents that the API does not describe
+
+
+NOUNS = (
+    Noun(
+        "job",
+        JOB.names,
+        (
+            "model.definitions",
+            "model.tenancy.namespace",  # which defaults stand back for which
+            "model.workflows.reading",
+            "features.templates.model.read",  # what a job that is made from a template says
+            "engine.definitions.permits",
+            "engine.executions.resolve",  # where the key of a submission has no effect
+            "server.routes.executions.submission",
+            "client.options",  # written by tools/sdk
+            "client.app",  # fields that decorators spell in their own way
+            "client.workflows",
+            "cli.definitions",  # fields that options spell in their own way
+            "cli.installation.demo",  # definitions of its own
+            "testing.inline",
+            "worker.processes",  # an environment of a process, too, is an `env`
+        ),
+    ),
+    Noun(
+        "queue",
+        QUEUE_FIELDS,
+        ("model.admission", "engine.admission.queues", "server.routes.admission.queues", "cli.admission"),
+        frozenset({"default"}),  # of JSON schemas
+    ),
+)
