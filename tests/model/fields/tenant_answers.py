@@ -1,0 +1,107 @@
+"""What becomes of a body of a queue, a policy, a namespace, a quota, a key, a hold or a circuit: what is shown."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from horae.config.load import load
+from horae.config.show import plain
+from horae.errors import BadInput
+from horae.model.admission.quota import read_quota, show_quota
+from horae.model.admission.reading.policy import parse_policy, show_policy
+from horae.model.admission.reading.queue import merge_queue, parse_queue, show_queue
+from horae.model.tenancy.namespace import Namespace
+from horae.model.tenancy.read_namespace import merge_namespace, parse_namespace, show_namespace
+from horae.server.reading.bodies import decode
+from horae.server.routes.admission.circuits import Opening
+from horae.server.routes.admission.holds import HoldBody, WindowBody
+from horae.server.routes.admission.queues import PauseBody
+from horae.server.routes.tenancy.keys import KeyBody, Rotation
+from horae.server.routes.tenancy.secrets import SecretBody
+
+QUEUE = {
+    "policy": {"kind": "fair", "by": "${params.a}", "within": "shortest", "weights": {"acme": 5}},
+    "rate": "10/1m", "burst": 3, "maxQueued": 7, "preempts": True,
+}  # fmt: skip
+NAMESPACE = {
+    "description": "Billing", "weight": 2, "retention": {"success": "7d"}, "archive": ["failed"],
+    "defaults": {"retries": 3}, "queuePolicy": {"kind": "priority", "ageing": "5s"},
+}  # fmt: skip
+
+
+def _policy(value: Any) -> list[Any]:
+    return [show_policy(parse_policy(value))]
+
+
+def _queue(body: Any) -> list[Any]:
+    spec, default = parse_queue(body)
+    return [show_queue(spec), default]
+
+
+def _changed_queue(patch: Any) -> list[Any]:
+    return _queue(merge_queue(parse_queue(QUEUE)[0], patch))
+
+
+def _namespace(body: Any) -> list[Any]:
+    said = parse_namespace(body)
+    return [show_namespace(Namespace(id=2, name="a", weight=said.weight, policy=said.policy, spec=said.spec))]
+
+
+def _changed_namespace(patch: Any) -> list[Any]:
+    said = parse_namespace(NAMESPACE)
+    before = Namespace(id=2, name="a", weight=said.weight, policy=said.policy, spec=said.spec)
+    return _namespace(merge_namespace(before, patch))
+
+
+def _quota(body: Any) -> list[Any]:
+    return [show_quota(read_quota(body))]
+
+
+def _setting(given: Any) -> list[Any]:
+    ((name, value),) = given.items()
+    environ = {f"HORAE_{name.upper()}": value} if isinstance(value, str) else {}
+    loaded = load({} if environ else {name: value}, environ, Path("/dev/null"))
+    return [plain(getattr(loaded.settings, name))]
+
+
+def _decoded(type: Any) -> Callable[[Any], list[Any]]:
+    """Read as a route does that declares the type of its body."""
+    decoder = msgspec.json.Decoder(type)
+
+    def read(body: Any) -> list[Any]:
+        try:
+            sent = json.dumps(body).encode()
+        except TypeError:
+            raise BadInput("no JSON", "") from None
+        return [json.loads(msgspec.json.encode(decode(sent, decoder)))]
+
+    return read
+
+
+ANSWERS: Mapping[str, Callable[[Any], list[Any]]] = {
+    "policy": _policy,
+    "queue": _queue,
+    "changed queue": _changed_queue,
+    "namespace": _namespace,
+    "changed namespace": _changed_namespace,
+    "quota": _quota,
+    "key": _decoded(KeyBody),
+    "rotation": _decoded(Rotation),
+    "hold": _decoded(HoldBody),
+    "window": _decoded(WindowBody),
+    "pause": _decoded(PauseBody),
+    "circuit": _decoded(Opening),
+    "secret": _decoded(SecretBody),
+    "setting": _setting,
+}
+
+
+def answer(noun: str, body: Any) -> list[Any]:
+    """Return what becomes of a body: what is shown of it, or the refusal."""
+    try:
+        return ["accepted", *ANSWERS[noun](body)]
+    except BadInput as error:
+        return ["refused", error.detail, error.remedy, {name: str(value) for name, value in error.fields.items()}]

@@ -1,0 +1,57 @@
+"""Bodies of queues, namespaces, quotas, keys and holds are read and refused as when the golden files were written."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from horae.model.admission.reading.queue import parse_queue, show_queue
+from horae.model.tenancy.read_namespace import parse_namespace, show_namespace
+from horae.store.admission import lanes
+from horae.store.tenancy.namespaces import _namespace, _row
+from tests.model.fields.tenant_corpus import NOUNS, answer, bodies
+from tests.model.fields.test_golden import spelled
+
+GOLDEN = Path(__file__).parent / "golden_tenants"  # a file for each noun, a line for each body: what becomes of it
+STORED = GOLDEN / "stored.jsonl"  # written once, by the first version: what a row says, and how that was shown
+
+
+def lines(noun: str) -> Iterator[str]:
+    return (spelled(answer(noun, body)) for body in bodies(noun))
+
+
+def file(noun: str) -> Path:
+    return GOLDEN / f"{noun.replace(' ', '_')}.jsonl"
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_bodies_are_read_and_refused_as_they_were(noun: str) -> None:
+    were = file(noun).read_text().splitlines()
+    differ = [
+        f"{body!s:.300}\n  was {was}\n  is  {now}"
+        for body, was, now in zip(bodies(noun), were, lines(noun), strict=True)
+        if was != now
+    ]
+    assert len(were) > 50
+    assert not differ, f"{len(differ)} bodies:\n" + "\n".join(differ[:20])
+
+
+@pytest.mark.parametrize("line", STORED.read_text().splitlines())
+def test_rows_of_the_first_version_mean_what_they_meant(line: str) -> None:
+    kept = json.loads(line)
+    if "queue" in kept:
+        queue = lanes.read_queue((1, 2, "a", *kept["queue"], "active", 0, 1, 1))
+        assert show_queue(queue.spec) == kept["shown"]
+        assert show_queue(parse_queue(kept["shown"])[0]) == kept["shown"]
+    else:
+        namespace = _namespace((2, "a", *kept["namespace"], "active", 0, 0))
+        assert show_namespace(namespace) == kept["shown"]
+        anew = _namespace((2, "a", *_row(parse_namespace(kept["shown"])), "active", 0, 0))
+        assert show_namespace(anew) == kept["shown"]
+
+
+if __name__ == "__main__":  # write the files anew: python -m tests.model.fields.test_tenant_golden
+    GOLDEN.mkdir(exist_ok=True)
+    for each in NOUNS:
+        file(each).write_text("".join(f"{line}\n" for line in lines(each)))
