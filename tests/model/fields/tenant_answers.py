@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -63,7 +62,7 @@ def _quota(body: Any) -> list[Any]:
 def _setting(given: Any) -> list[Any]:
     ((name, value),) = given.items()
     environ = {f"HORAE_{name.upper()}": value} if isinstance(value, str) else {}
-    loaded = load({} if environ else {name: value}, environ, Path("/dev/null"))
+    loaded = load({} if environ else {name: value}, environ)
     return [plain(getattr(loaded.settings, name))]
 
 
