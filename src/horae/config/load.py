@@ -179,7 +179,7 @@ def _split(setting: Setting, found: Found) -> Any:
     """Lists as "a,b" and tables as "k=v,k=v", for places that hold only text."""
     if isinstance(setting.default, tuple) and isinstance(found.value, str):
         return [part.strip() for part in found.value.split(",") if part.strip()]
-    if isinstance(setting.default, dict) and not isinstance(found.value, Mapping):
+    if isinstance(setting.default, dict) and isinstance(found.value, str | list | tuple):
         parts = found.value.split(",") if isinstance(found.value, str) else found.value
         return dict(_pair(setting, found, part) for part in parts if part)
     return found.value
