@@ -13,6 +13,9 @@ and the commands. What a feature does goes by what is on: its part, routes, metr
 | `metrics` | A `FeatureMetrics`: families of what this server counted, gauges of what the store knows. |
 | `commands` | Rows of commands, in a section of `horae --help` or under a group of the kernel's (`jobs stats`). |
 | `open_tracer`, `open_sink` | Where a server, or a worker, sends spans: both go by settings. |
+| `tables` | The module that declares its tables. |
+| `sweep` | Forgets rows that are older than they are kept: a `Sweep`. |
+| `ended_counts` | How many executions ended in each hour: an `EndedCounts`. |
 | `audit` | Records changes, sign-ins and refusals: an `AuditTrail`. |
 | `users` | Signs users in with cookies of their own: `UserSessions`. |
 | `sealed` | Values that are sealed with the master key: a `SealedKind`. |
@@ -67,6 +70,9 @@ class Feature:
     about: str  # in one line
     required: bool = False  # cannot be switched off
     uses: tuple[str, ...] = ()  # features that it imports
+    tables: str = ""  # the module that declares them
+    sweep: Target = ""  # (ages) -> a script: `Sweep`
+    ended_counts: Target = ""  # an `EndedCounts`
     part: Target = ""  # made with the node; the parts of the features it uses are made before
     routes: tuple[Routes, ...] = ()
     metrics: Target = ""  # made with the node

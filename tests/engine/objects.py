@@ -28,7 +28,7 @@ from horae.store.executions.promote import Ranker
 
 def base_of(store: Store, env: Env | None = None) -> Base:
     """Return the base that other objects are made from."""
-    return Base(env or store.env, store, EngineSettings())
+    return Base(env or store.env, store, EngineSettings(), ())
 
 
 def executions_of(store: Store, base: Base | None = None) -> Executions:

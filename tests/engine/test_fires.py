@@ -12,6 +12,7 @@ from horae.engine.triggers.fire_counts import FireCounts
 from horae.engine.triggers.fires import Fires
 from horae.env import SECOND
 from horae.errors import BadInput
+from horae.features.statistics.engine.job_statistics import ended_counts
 from horae.model.base.days import day_at
 from horae.model.base.duration import HOUR
 from horae.model.base.instant import format_instant, parse_instant
@@ -116,7 +117,7 @@ async def test_days_and_hours_are_counted(jobs, world):
     await world.store.fire(100, lead)
     world.clock.advance(MINUTE - SECOND)
     await world.store.fire(100, lead)
-    counts = FireCounts(world.env, world.store)
+    counts = FireCounts(world.env, world.store, ended_counts)
     today = day_at("Europe/Paris", world.now())
 
     day = await counts.of(NAMESPACE, zone="Europe/Paris", since=str(today), until=str(today + timedelta(days=2)))
@@ -145,7 +146,7 @@ async def test_a_ledger_that_is_too_long_is_counted_from_its_end(jobs, world, mo
     for _ in range(3):
         world.clock.advance(MINUTE)
         await world.store.fire(100, lead)
-    told = await FireCounts(world.env, world.store).of(NAMESPACE)
+    told = await FireCounts(world.env, world.store, ended_counts).of(NAMESPACE)
     assert sum(one.fired for one in told.items) == 2
     assert not told.complete
     assert "newest 2" in told.notes[0]

@@ -7,8 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from horae.engine.storage import buckets as bucket
+from horae.engine.storage import buckets
 from horae.errors import BadInput
+from horae.features.events.engine.watching import bucket
 from horae.features.events.engine.watching.listed import Listed
 from horae.features.events.engine.watching.refusals import in_words
 from horae.features.events.engine.watching.watcher import Places
@@ -93,7 +94,7 @@ async def test_a_prefix_is_listed_through_all_its_pages(s3: S3):
 
 async def test_a_store_that_does_not_answer_is_an_error_and_no_crash(s3: S3, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    monkeypatch.setattr(bucket, "_RETRY", {"max_retries": 0})
+    monkeypatch.setattr(buckets, "_RETRY", {"max_retries": 0})
 
     with pytest.raises(BadInput, match=r'"drop" cannot be listed at http://127\.0\.0\.1:1'):
         await listed("s3://drop/in/")

@@ -14,12 +14,11 @@ from horae.engine.base.hints import Hints
 from horae.engine.definitions.directory import Directory
 from horae.engine.happenings import Happenings
 from horae.engine.settings import EngineSettings
-from horae.engine.storage import buckets as bucket
 from horae.engine.tenancy.fair_access import FairAccess
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.features.events.engine.intake import EventIntake
-from horae.features.events.engine.watching import folder
+from horae.features.events.engine.watching import bucket, folder
 from horae.features.events.engine.watching.listed import Listed
 from horae.features.events.engine.watching.watcher import COUNTED_EVERY, Places, Watcher
 from horae.features.events.store import event_reads, watches

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.features.backfills.model.plan import Stretch, Version, ahead, outline, stretches
+from horae.features.backfills.model.plan import Stretch, ahead, outline, stretches
 from horae.features.backfills.model.work import choose, rewrite
 from horae.model.base.duration import HOUR, MINUTE
 from horae.model.base.instant import parse_instant
@@ -17,7 +17,7 @@ from horae.model.triggers.calendars.read import parse_times
 from horae.model.triggers.decisions.coverage import Coverage, Flaw, Span, name_fires
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Cron, Interval, next_fire
-from horae.model.triggers.ledger import LedgerRow, cut, row_of
+from horae.model.triggers.ledger import LedgerRow, TriggerVersion, cut, row_of
 
 T0 = parse_instant("2026-11-15T08:00:00Z")
 EVERY = Interval(every=MINUTE, anchor=T0)
@@ -149,7 +149,9 @@ def test_fires_are_named_up_to_a_bound_and_counted():
 
 
 def version(after=-1, through=59, trigger=EVERY, id=ID, name="schedule"):
-    return Version(id=id, name=name, trigger=trigger, rules=RULES, after=at(after), through=at(through), born=at(after))
+    return TriggerVersion(
+        id=id, name=name, trigger=trigger, rules=RULES, after=at(after), through=at(through), born=at(after)
+    )
 
 
 def worked(rows, parts, room, *, force=False, newest_first=False):

@@ -8,7 +8,8 @@ from horae.features.events.store.hooks import Hook, Secret
 from horae.model.triggers.decisions.external import Event, Watch
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.values import NewEvent
-from horae.store.triggers import triggers
+from horae.store.expiry.expiry import Ages
+from horae.store.triggers import trigger_reads, triggers
 from horae.store.triggers.targets import Target
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
 
@@ -33,10 +34,10 @@ async def hear(world: World) -> None:
     for name in (None, "upload"):
         await world.store.read(lambda name=name: event_reads.page(NAMESPACE, name, None, 10))
     await world.store.read(lambda: event_reads.heard_names(NAMESPACE))
-    await world.store.read(lambda: event_reads.fired_of(job.id))
+    await world.store.read(lambda: trigger_reads.fired_by_events(job.id))
     await webhook(world, job.id)
     await watch(world)
-    await world.store.write(lambda: event_sweep.forget_events(world.now() + SECOND, world.now()))
+    await world.store.write(lambda: event_sweep.sweep(Ages(world.now() + SECOND, world.now() + SECOND, world.now())))
 
 
 async def webhook(world: World, job: UUID) -> None:

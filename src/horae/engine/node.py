@@ -53,7 +53,7 @@ class Node:
         self.features = served(settings.features)
         self.env, self.store, self.settings, self.tracer = env, store, settings, tracer
         self.ready = False
-        self.base = base = Base(env, store, settings)
+        self.base = base = Base(env, store, settings, self.features)
         self.id = base.id
         self.admission = Admission(base)
         self.fleet = Fleet(base, tracer)

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from horae.env import Env, Instant
 from horae.errors import Busy
-from horae.features.backfills.store import work as backfill_work
 from horae.model.admission.choice import LaneView
 from horae.model.admission.queue import Queue
 from horae.model.admission.quota import UNBOUNDED, Bounds
@@ -374,19 +373,6 @@ class Store:
         bounds = self.bounds
         done = await self.driver.write(lambda: fires.fire(limit, lead, self.env.new_id, now, low, holds, bounds))
         self.made(done.parcels)
-        return done
-
-    @timed
-    async def work_backfill(self, id: UUID, lead: Lead) -> backfill_work.Worked | None:
-        """See how a backfill's executions ended, and start its next fires: as many as it may have live beside them.
-
-        The ledger's rows, the executions and the place it got to change in one transaction: each fire runs once,
-        whoever works it and whatever ends in between. None while somebody else does, and when nothing is left of it.
-        """
-        now = self.env.now()
-        bounds = self.bounds
-        done = await self.driver.write(lambda: backfill_work.work(id, lead, self.env.new_id, now, bounds=bounds))
-        self.made(done.parcels if done is not None else [])
         return done
 
     async def next_fire_at(self, low: due.Mark = due.FIRST) -> Instant | None:

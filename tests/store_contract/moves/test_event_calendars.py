@@ -1,8 +1,7 @@
 """Events at triggers that go by calendars: skipped while these are closed, or due when they open."""
 
-from horae.features.events.store import event_reads
 from horae.model.triggers.decisions.rules import Rules
-from horae.store.triggers import calendars
+from horae.store.triggers import calendars, trigger_reads
 from tests.store_contract.moves.test_events import event, listen, take, told
 from tests.store_contract.moves.test_fire_calendars import ALWAYS, HOUR, NINE_TO_TEN, put
 from tests.store_contract.world import NAMESPACE, World
@@ -36,7 +35,7 @@ async def test_what_comes_while_the_calendar_is_closed_waits_for_its_opening(wor
     assert taken.wake_at == start + HOUR
     assert await world.rows("SELECT DISTINCT due_at FROM parcels") == [(start + HOUR,)]
     assert {slice.wake_at for slice in await world.on("waiting")} == {start + HOUR}
-    assert (await world.store.read(lambda: event_reads.fired_of(mine)))[0] == 2
+    assert (await world.store.read(lambda: trigger_reads.fired_by_events(mine)))[0] == 2
 
 
 async def test_one_at_a_time_holds_for_what_was_moved_too(world: World):

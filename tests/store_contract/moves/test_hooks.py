@@ -7,6 +7,7 @@ from horae.features.events.store import event_sweep, hooks
 from horae.features.events.store.hooks import Hook, Secret
 from horae.model.triggers.decisions.external import Event
 from horae.model.triggers.decisions.rules import Rules
+from horae.store.expiry.expiry import Ages
 from horae.store.triggers import triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger
 
@@ -57,10 +58,10 @@ async def test_a_trigger_that_was_taken_away_takes_its_url_along(world: World):
     await world.store.change(lambda now: triggers.end(timer, now))
 
     await world.do("UPDATE jobs SET state = 'deleted', deleted_at = $1", world.now())
-    await world.store.write(lambda: event_sweep.forget_events(0, world.now()))
+    await world.store.write(lambda: event_sweep.sweep(Ages(0, 0, world.now())))
     assert len(await world.rows("SELECT trigger FROM hooks")) == 1
     await world.do("UPDATE jobs SET state = 'active', deleted_at = NULL")
-    await world.store.write(lambda: event_sweep.forget_events(0, world.now()))
+    await world.store.write(lambda: event_sweep.sweep(Ages(0, 0, world.now())))
     assert await world.rows("SELECT trigger FROM hooks") == []
 
 
@@ -99,5 +100,5 @@ async def test_an_old_url_leads_on_for_a_while_and_is_forgotten(world: World):
     world.clock.advance(10 * SECOND)
     assert await find(world) is None
     assert await world.store.read(lambda: hooks.of_trigger(hook.job, "github", world.now())) == []
-    await world.store.write(lambda: event_sweep.forget_events(0, world.now()))
+    await world.store.write(lambda: event_sweep.sweep(Ages(0, 0, world.now())))
     assert await world.rows("SELECT trigger FROM hooks") == []

@@ -11,6 +11,7 @@ from horae.features.events.store.watches import Found, Overtaken, Poll
 from horae.model.triggers.decisions.external import Watch
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.values import NewEvent
+from horae.store.expiry.expiry import Ages
 from horae.store.triggers import triggers
 from tests.store_contract.outside_life import fits
 from tests.store_contract.world import TestJob, World, add_trigger, lead
@@ -225,7 +226,7 @@ async def test_a_place_nobody_watches_any_more_is_forgotten(world: World):
     await world.store.change(lambda now: triggers.end(timer, now))
     world.clock.advance(SECOND)
 
-    while await world.store.write(lambda: event_sweep.forget_events(world.now(), world.now(), 2)):
+    while await world.store.write(lambda: event_sweep.sweep(Ages(world.now(), world.now(), world.now()), 2)):
         pass
 
     assert await world.rows("SELECT id FROM watches") == []

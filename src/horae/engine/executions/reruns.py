@@ -4,16 +4,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import UUID
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from horae.engine.base.refs import nearest
 from horae.engine.executions.executions import Executions
+from horae.engine.executions.stories import letter_of
 from horae.errors import BadInput, Conflict
-from horae.features.dead_letters.engine.retries import edited
-from horae.features.dead_letters.engine.stories import letter_of
+from horae.model.documents.merge import merge
 from horae.model.executions.execution import FINAL, Extra, Rerun
 from horae.model.executions.submission import Receipt
 from horae.model.fleet.protocol import Submit
+from horae.model.tenancy.sealed import is_sealed
 from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.rerun import FAILED
 from horae.store.contract import Store
@@ -78,3 +80,11 @@ def _check(plan: Plan, wish: Wish) -> None:
             near = nearest(name, main)
             remedy = f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(main[:20])}."
             raise BadInput(f"The workflow has no step {name[:60]!r}.", remedy, field=field)
+
+
+def edited(params: Raw, patch: dict[str, Any]) -> Raw:
+    """Params with what a merge patch says."""
+    if is_sealed(params):
+        remedy = "Run it again as it is, or submit it anew with all its params."
+        raise BadInput("Its params are sealed, and cannot be changed in part.", remedy, field="params")
+    return Raw(msgspec.json.encode(merge(msgspec.json.decode(params), patch)))

@@ -1,5 +1,6 @@
 """Sweep: the housekeeping that must be single. Whoever holds the duty does it; nothing is unsafe if two do."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import structlog
@@ -10,10 +11,6 @@ from horae.engine.executions.promote import Promoter
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
-from horae.features.backfills.store import backfills
-from horae.features.dead_letters.store import replays
-from horae.features.events.store.event_sweep import forget_events
-from horae.features.statistics.store import statistics
 from horae.model.admission.quota import day_of
 from horae.model.tenancy.namespace import Retention
 from horae.store.admission import quotas
@@ -21,6 +18,7 @@ from horae.store.contract import Store
 from horae.store.executions.deduplication import meeting_sweep
 from horae.store.executions.reads import sweep
 from horae.store.expiry import expiry
+from horae.store.expiry.expiry import Ages, Sweep
 from horae.store.expiry.fire_expiry import LATE_BY
 from horae.store.tenancy import namespaces
 
@@ -49,9 +47,12 @@ class Sweeper:
         promoter: Promoter,
         clock: ClockWatch,
         deletions: Deletions,
+        sweeps: Sequence[Sweep] = (),
     ) -> None:
+        """`sweeps` are what features forget."""
         self._env, self._store, self._node, self._settings = env, store, node, settings
         self._promoter, self._clock, self._deletions = promoter, clock, deletions
+        self._sweeps = tuple(sweeps)
         self.healed = 0
         self._fires_low = 0
         self._meetings = meeting_sweep.START
@@ -81,13 +82,10 @@ class Sweeper:
         minutes = max(kept, now - KEEP_MINUTES)
         while await self._store.write(lambda: sweep.forget_records(now - self._settings.fire_retention, minutes)):
             await self._env.clock.sleep(0)
-        while await self._store.write(lambda: statistics.forget(now)):
-            await self._env.clock.sleep(0)
-        while await self._store.write(lambda: backfills.forget(kept)):
-            await self._env.clock.sleep(0)
-        await self._store.write(lambda: replays.forget(kept))
-        while await self._store.write(lambda: forget_events(now - self._settings.fire_retention, now)):
-            await self._env.clock.sleep(0)
+        ages = Ages(kept, now - self._settings.fire_retention, now)
+        for sweep_feature in self._sweeps:
+            while await self._store.write(lambda: sweep_feature(ages)):  # noqa: B023
+                await self._env.clock.sleep(0)
         return LOOK
 
     async def _forget_executions(self, now: Instant) -> None:

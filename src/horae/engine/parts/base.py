@@ -22,6 +22,7 @@ from horae.engine.settings import EngineSettings
 from horae.engine.tenancy.fair_access import FairAccess
 from horae.engine.tenancy.secrets import Secrets
 from horae.env import Env
+from horae.feature import Feature
 from horae.outbound.allow import Allowed
 from horae.outbound.fetch import Outbound
 from horae.store.contract import Store
@@ -31,8 +32,8 @@ from horae.store.executions.leaving.effects import Effects
 class Base(Part):
     """Objects that every other part uses."""
 
-    def __init__(self, env: Env, store: Store, settings: EngineSettings) -> None:
-        self.env, self.store, self.settings = env, store, settings
+    def __init__(self, env: Env, store: Store, settings: EngineSettings, features: Sequence[Feature]) -> None:
+        self.env, self.store, self.settings, self.features = env, store, settings, features
         self.id: UUID = env.new_id()
         self.happenings = Happenings(store)
         self.counters = Counters()

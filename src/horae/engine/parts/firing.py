@@ -14,6 +14,7 @@ from horae.engine.triggers.fires import Fires
 from horae.engine.triggers.joins import Joiner
 from horae.engine.triggers.streaks import Streaks
 from horae.engine.triggers.turns import Turns
+from horae.feature import load
 
 
 class Firing(Part):
@@ -29,7 +30,8 @@ class Firing(Part):
         self.streaks = Streaks(env, store, hints, happenings)
         self.coming = Coming(env, store)
         self.fires = Fires(env, store)
-        self.fire_counts = FireCounts(env, store)
+        ended = [load(feature.ended_counts) for feature in base.features if feature.ended_counts]
+        self.fire_counts = FireCounts(env, store, *ended)
         self.fire_audits = FireAudits(env, store)
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:

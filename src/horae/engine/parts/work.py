@@ -19,6 +19,7 @@ from horae.engine.parts.definitions import Definitions
 from horae.engine.parts.fleet import Fleet
 from horae.engine.parts.part import Part
 from horae.engine.service import Service
+from horae.feature import load
 
 
 class Work(Part):
@@ -37,7 +38,9 @@ class Work(Part):
         env, store, directory, hints, settings = base.env, base.store, base.directory, base.hints, base.settings
         self.promoter = Promoter(env, store, directory, hints, settings, base.clock)
         self.timeouts = Timeouts(env, store, settings, base.outcomes, base.clock)
-        self.sweeper = Sweeper(env, store, base.id, settings, self.promoter, base.clock, definitions.deletions)
+        sweeps = [load(feature.sweep) for feature in base.features if feature.sweep]
+        deletions = definitions.deletions
+        self.sweeper = Sweeper(env, store, base.id, settings, self.promoter, base.clock, deletions, sweeps)
         self.executions = Executions(
             env, store, base.outcomes, waits=definitions.dependencies.waits, held=admission.hold_watch.why,
             retention=settings.retention, traced=traced,

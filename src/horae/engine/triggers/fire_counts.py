@@ -4,8 +4,10 @@ The past comes from the ledger and from the statistics, what is to come is count
 """
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from datetime import timedelta
 from itertools import pairwise
+from typing import Protocol
 from uuid import UUID
 
 from msgspec import structs
@@ -14,9 +16,7 @@ from horae.engine.base.refs import find_job
 from horae.engine.triggers.coming import count
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
-from horae.features.statistics.engine.job_statistics import a_day
-from horae.features.statistics.store import reads as statistics_reads
-from horae.model.base.days import begin_of_day, day_at, days_between
+from horae.model.base.days import a_day, begin_of_day, day_at, days_between
 from horae.model.base.instant import format_instant
 from horae.model.executions.tally import HOUR, Counts
 from horae.model.triggers.fire_view import FireCountsView, FireCountView
@@ -32,11 +32,20 @@ MISSED = ("skipped-misfire", "coalesced")
 RAN = ("fired", "backfilled")
 
 
+class EndedCounts(Protocol):
+    """Counts the executions of a namespace, or of one job, that ended in each hour from one instant to another."""
+
+    async def __call__(
+        self, store: Store, namespace: int, job: UUID | None, since: Instant, until: Instant
+    ) -> Mapping[Instant, Counts]: ...
+
+
 class FireCounts:
     """Fires of a namespace, or of one job, counted."""
 
-    def __init__(self, env: Env, store: Store) -> None:
-        self._env, self._store = env, store
+    def __init__(self, env: Env, store: Store, ended: EndedCounts | None = None) -> None:
+        """`ended` tells how executions ended; None while statistics are switched off."""
+        self._env, self._store, self._ended = env, store, ended
 
     async def of(
         self,
@@ -85,14 +94,12 @@ class FireCounts:
             )
         if by == "minute":
             return  # how executions ended is known by the hour
-        for at, ended in (await self._ended(namespace, job, begin, now)).items():
+        if self._ended is None:
+            notes.append("How executions ended is not counted: statistics are switched off.")
+            return
+        for at, ended in (await self._ended(self._store, namespace, job, begin, now)).items():
             table.add(at, "success", ended.success)
             table.add(at, "failed", ended.failed)
-
-    async def _ended(self, namespace: int, job: UUID | None, begin: Instant, now: Instant) -> dict[Instant, Counts]:
-        if job is not None:
-            return await self._store.read(lambda: statistics_reads.counts_of_job(job, HOUR, begin, now))
-        return await self._store.read(lambda: statistics_reads.counts_of_namespace(namespace, HOUR, begin, now, HOUR))
 
     async def _coming(self, namespace: int, job: UUID | None, table: "_Table", notes: list[str]) -> None:
         now = self._env.now()

@@ -6,7 +6,6 @@ from msgspec import structs
 
 from horae.engine.triggers.trigger_calendars import next_runs
 from horae.env import Instant
-from horae.features.events.store import event_reads
 from horae.model.base.instant import format_instant
 from horae.model.base.view import shown_time
 from horae.model.definitions.reading.by_calendar import describe_outside
@@ -16,6 +15,7 @@ from horae.model.triggers.decisions.schedule import kind_of
 from horae.model.triggers.decisions.values import Timed
 from horae.model.triggers.fire_view import TriggerView
 from horae.store.contract import Store
+from horae.store.triggers import trigger_reads
 from horae.store.triggers.trigger_reads import Shown
 
 
@@ -30,7 +30,7 @@ async def _counted(store: Store, shown: Shown) -> Shown:
     timer = shown.timer
     if isinstance(timer.trigger, Timed):
         return shown
-    fired, last = await store.read(lambda: event_reads.fired_of(timer.id))
+    fired, last = await store.read(lambda: trigger_reads.fired_by_events(timer.id))
     last = last or timer.last_execution
     return structs.replace(shown, timer=structs.replace(timer, fired=max(fired, timer.fired), last_execution=last))
 

@@ -5,14 +5,14 @@ from uuid import UUID
 
 from horae.engine.base.refs import find_job
 from horae.env import Instant
-from horae.features.statistics.model.view import GridItemView, GridView
-from horae.features.statistics.store.reads import in_seconds
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.ids import execution_id
 from horae.model.base.instant import format_instant
+from horae.model.base.view import in_seconds
 from horae.model.executions.execution_view import shown_interval
 from horae.model.executions.parcel import Extras
 from horae.model.workflows.decisions.values import Workflow
+from horae.model.workflows.grid_view import GridItemView, GridView
 from horae.store.contract import Store
 from horae.store.executions.reads import execution_lists
 from horae.store.executions.reads.execution_lists import END, Chosen, ExecutionFilter

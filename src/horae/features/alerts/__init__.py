@@ -8,6 +8,7 @@ from horae.feature import Feature, Routes
 FEATURE = Feature(
     name="alerts",
     about="Rules that watch jobs, queues and workers, and channels that notify people.",
+    tables="horae.features.alerts.store.tables",
     part="horae.features.alerts.part:AlertsPart",
     routes=(Routes("horae.features.alerts.routes", after="circuits"),),
     sealed="horae.features.alerts.engine.channels:AlertChannels",

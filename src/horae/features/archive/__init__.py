@@ -5,6 +5,7 @@ from horae.feature import Feature, Routes
 FEATURE = Feature(
     name="archive",
     about="Executions past their retention, kept as files.",
+    tables="horae.features.archive.store.tables",
     routes=(Routes("horae.features.archive.routes", after="executions"),),
     part="horae.features.archive.part:ArchivePart",
     metrics="horae.features.archive.metrics:ArchiveMetrics",

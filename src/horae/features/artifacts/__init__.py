@@ -5,6 +5,7 @@ from horae.feature import Feature, Routes
 FEATURE = Feature(
     name="artifacts",
     about="Files and large results that executions leave behind.",
+    tables="horae.features.artifacts.store.tables",
     part="horae.features.artifacts.part:ArtifactsPart",
     routes=(Routes("horae.features.artifacts.routes", after="executions"),),
 )

@@ -5,6 +5,7 @@ from horae.feature import Feature, Routes
 FEATURE = Feature(
     name="audit_log",
     about="Who changed what, in a chain of rows that shows tampering.",
+    tables="horae.features.audit_log.store.tables",
     required=True,
     audit="horae.features.audit_log.engine:AuditLog",
     part="horae.features.audit_log.part:AuditLogPart",

@@ -5,6 +5,8 @@ from horae.feature import Feature, Routes
 FEATURE = Feature(
     name="backfills",
     about="Run the fires of a past range that did not run.",
+    tables="horae.features.backfills.store.tables",
+    sweep="horae.features.backfills.store.backfills:sweep",
     part="horae.features.backfills.part:BackfillsPart",
     routes=(Routes("horae.features.backfills.routes", after="calendars"),),
     metrics="horae.features.backfills.metrics:BackfillMetrics",

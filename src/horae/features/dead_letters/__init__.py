@@ -5,6 +5,8 @@ from horae.feature import Feature, Routes
 FEATURE = Feature(
     name="dead_letters",
     about="Failed executions set aside, grouped, retried, replayed or discarded.",
+    tables="horae.features.dead_letters.store.tables",
+    sweep="horae.features.dead_letters.store.replays:sweep",
     part="horae.features.dead_letters.part:DeadLettersPart",
     routes=(Routes("horae.features.dead_letters.routes", after="explain"),),
     metrics="horae.features.dead_letters.metrics:ReplayMetrics",

@@ -5,6 +5,8 @@ from horae.feature import Feature, Routes
 FEATURE = Feature(
     name="events",
     about="Start jobs by requests, webhooks and files in watched places.",
+    tables="horae.features.events.store.tables",
+    sweep="horae.features.events.store.event_sweep:sweep",
     part="horae.features.events.part:EventsPart",
     routes=(
         Routes("horae.features.events.routes", after="circuits"),

@@ -5,6 +5,7 @@ from horae.feature import Feature, Routes
 FEATURE = Feature(
     name="rollouts",
     about="Run a new version of a job for a share of its executions first.",
+    tables="horae.features.rollouts.store.tables",
     part="horae.features.rollouts.part:RolloutsPart",
     routes=(Routes("horae.features.rollouts.routes", after="limits"),),
 )

@@ -5,6 +5,9 @@ from horae.feature import Feature, Routes
 FEATURE = Feature(
     name="statistics",
     about="Outcomes of executions, added up by minute, hour and day.",
+    tables="horae.features.statistics.store.tables",
+    sweep="horae.features.statistics.store.statistics:sweep",
+    ended_counts="horae.features.statistics.engine.job_statistics:ended_counts",
     part="horae.features.statistics.part:StatisticsPart",
     routes=(
         Routes("horae.features.statistics.overview_routes", after="me"),

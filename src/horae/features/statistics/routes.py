@@ -6,9 +6,10 @@ from msgspec import Meta, field
 
 from horae.engine.workflows.grid import GridOrder
 from horae.errors import BadInput, NotFound
-from horae.features.statistics.model.view import DaysView, GridView, JobTotalsView
+from horae.features.statistics.model.view import DaysView, JobTotalsView
 from horae.features.statistics.part import StatisticsPart
 from horae.model.executions.execution_view import CountsView
+from horae.model.workflows.grid_view import GridView
 from horae.server.access import VIEW
 from horae.server.call import Call
 from horae.server.reading.queries import Paged, Query, Text, Window

@@ -5,5 +5,6 @@ from horae.feature import Feature, Routes
 FEATURE = Feature(
     name="templates",
     about="Make and change jobs from one definition with parameters.",
+    tables="horae.features.templates.store.tables",
     routes=(Routes("horae.features.templates.routes", after="limits"),),
 )

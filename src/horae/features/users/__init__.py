@@ -5,6 +5,7 @@ from horae.feature import Feature, Routes
 FEATURE = Feature(
     name="users",
     about="People who sign in by password or OIDC, and their roles.",
+    tables="horae.features.users.store.tables",
     required=True,
     part="horae.features.users.part:UsersPart",
     routes=(

@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime, time, timedelta
 
 from horae.env import SECOND, Instant
+from horae.model.base.instant import parse_instant
 from horae.model.triggers.cron.zone import load
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -11,6 +12,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def day_at(zone: str, at: Instant) -> date:
     """The day that it is in a zone at an instant. Raises BadInput for a zone that is none."""
     return (_EPOCH + timedelta(seconds=at // SECOND)).astimezone(load(zone)).date()
+
+
+def a_day(zone: str, text: str, field: str) -> date:
+    """A day as it is written, or the day of an instant."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return day_at(zone, parse_instant(text, field=field))
 
 
 def begin_of_day(zone: str, day: date) -> Instant:

@@ -8,11 +8,12 @@ from typing import Annotated, Generic, TypeVar, get_args
 
 from msgspec import Meta, Struct
 
-from horae.env import Instant
+from horae.env import SECOND, Instant
 from horae.model.base.instant import format_instant
 from horae.model.executions.execution import State
 
 Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+Seconds = Annotated[float, Meta(description="Seconds.")]
 T = TypeVar("T")
 
 
@@ -46,3 +47,8 @@ class Whole(View, Generic[T], frozen=True, kw_only=True):
 def shown_time(at: Instant | None) -> str | None:
     """An instant as the API shows it."""
     return None if at is None else format_instant(at)
+
+
+def in_seconds(micros: float | None) -> float | None:
+    """A length of time as the API shows it where it is measured."""
+    return None if micros is None else round(micros / SECOND, 6)

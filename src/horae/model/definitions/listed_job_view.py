@@ -5,10 +5,9 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from horae.model.base.view import Status, Time, View
+from horae.model.base.view import Seconds, Status, Time, View
 from horae.model.definitions.job_view import JobView
 
-Seconds = Annotated[float, Meta(description="Seconds.")]
 Share = Annotated[float, Meta(description="From 0 to 1.")]
 
 

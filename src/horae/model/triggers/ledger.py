@@ -1,4 +1,4 @@
-"""The ledger of fires: rows that say what became of nominal fires, and how a backfill cuts them."""
+"""The ledger of fires: versions of triggers, what became of their nominal fires, and how a backfill cuts its rows."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -7,10 +7,25 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
+from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.decide import NONEXISTENT, Disposition, latest, upcoming
 from horae.model.triggers.decisions.lost import lost_between
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Trigger
+
+
+class TriggerVersion(Struct, frozen=True, kw_only=True):
+    """A version of a trigger: what it is, and which nominal fires were its own, after < fire <= through."""
+
+    id: UUID
+    name: str
+    trigger: Trigger
+    rules: Rules
+    params: str = "{}"  # of the trigger, as JSON
+    after: Instant
+    through: Instant
+    born: Instant = 0  # when its job was made
+    calendar: Calendar | None = None  # what its rules name, as it was at each time
 
 
 class LedgerRow(Struct, frozen=True, kw_only=True):

@@ -5,8 +5,9 @@ partition. A parcel goes as a whole, when all that ended in it is kept long enou
 its place.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
+from typing import NamedTuple
 from uuid import UUID
 
 from msgspec import structs
@@ -21,6 +22,17 @@ from horae.store.tables import BESIDE, PARTITIONED, SHELVES
 _PARENT_PARCEL = "(left(p.parent::text, 32) || '0000')::uuid"
 _PARENT_PARCEL_SQLITE = "CAST(substr(p.parent, 1, 14) || x'0000' AS BLOB)"
 _RANGE: tuple[tuple[str, ColumnType], ...] = (("first", "uuid"), ("last", "uuid"))
+
+
+class Ages(NamedTuple):
+    """What is older than these instants is forgotten, but for what is kept for a time of its own."""
+
+    executions: Instant
+    fires: Instant
+    now: Instant
+
+
+Sweep = Callable[[Ages], Script[bool]]  # forgets some rows of a feature; true when there may be more
 
 
 def live(parcel: str) -> str:

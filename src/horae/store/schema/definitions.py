@@ -1,4 +1,4 @@
-"""Definitions: namespaces, queues, lanes, versions of jobs, calendars, triggers and the ledger of their fires."""
+"""Definitions: namespaces, queues, lanes, versions of jobs, calendars, triggers and the ledgers of their fires."""
 
 from sqlalchemy import Index
 
@@ -170,6 +170,38 @@ fires = table(
     by="last",
 )
 
+# What became of each event at each trigger that listens.
+event_fires = table(
+    "event_fires",
+    key("trigger_id", ID),
+    key("event", ID),
+    col("job", ID),
+    col("at", BIG),
+    col("disposition", TEXT),
+    col("cause", TEXT),
+    opt("execution", ID),
+    Index("event_fires_event", "event"),
+    Index("event_fires_at", "at", "trigger_id"),
+    small=True,
+)
+
+# A trigger that watches a place, and how far it got.
+watches = table(
+    "watches",
+    key("id", ID),
+    col("trigger_id", ID),
+    col("job", ID),
+    col("namespace", INT),
+    col("began_at", BIG),
+    col("next_poll_at", BIG),
+    col("polled_at", BIG, "0"),  # when the present or the last look began: only who began it may write
+    col("ready", BOOL, "false"),  # what was there in the beginning is known
+    col("counted_at", BIG, "0"),  # when all that is remembered was last seen to be there
+    col("objects", INT, "0"),
+    opt("trouble", TEXT),  # why it could not be looked at
+    Index("watches_next_poll_at", "next_poll_at"),
+    Index("watches_trigger", "trigger_id"),
+)
 
 calendars = table(
     "calendars",

@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct, field
 
 from horae.env import SECOND, Instant, Micros
-from horae.features.backfills.model.plan import Version
 from horae.model.triggers.decisions.count import count_fires
 from horae.model.triggers.decisions.coverage import Coverage, Flaw, Span, name_fires
 from horae.model.triggers.decisions.decide import NONEXISTENT
+from horae.model.triggers.ledger import TriggerVersion
 from horae.store.script import Fetch, Row, Script, Statement
 from horae.store.triggers import ledger, zone_rules
 from horae.store.triggers.ledger import TIMED, VERSIONS, Versioned, read_version
@@ -127,7 +127,9 @@ def _expected(found: Versioned, span: Span, now: Instant, report: FireReport) ->
     return through
 
 
-def _audit_version(version: Version, since: Instant, until: Instant, report: FireReport) -> Script[list[FireFinding]]:
+def _audit_version(
+    version: TriggerVersion, since: Instant, until: Instant, report: FireReport
+) -> Script[list[FireFinding]]:
     """Read a version's rows that reach into [since, until] and check what they cover."""
     report.triggers += 1
     coverage = Coverage(version.trigger, version.rules, version.after, since, until)
@@ -147,11 +149,11 @@ def _audit_version(version: Version, since: Instant, until: Instant, report: Fir
     return [_finding(version, flaw) for flaw in coverage.finish()]
 
 
-def _count(version: Version, first: Instant, last: Instant) -> int:
+def _count(version: TriggerVersion, first: Instant, last: Instant) -> int:
     return 1 if first == last else count_fires(version.trigger, version.rules, first - 1, last + 1)
 
 
-def _finding(version: Version, flaw: Flaw) -> FireFinding:
+def _finding(version: TriggerVersion, flaw: Flaw) -> FireFinding:
     return FireFinding(flaw.kind, version.id, flaw.span.first, flaw.span.last, version.name)
 
 

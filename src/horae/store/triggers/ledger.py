@@ -7,11 +7,10 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.features.backfills.model.plan import Version
 from horae.model.triggers.decisions.decide import NONEXISTENT, is_spent, upcoming
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Cron, Interval, Once, Trigger
-from horae.model.triggers.ledger import LedgerRow
+from horae.model.triggers.ledger import LedgerRow, TriggerVersion
 from horae.store.base.shelves import Columns
 from horae.store.script import Again, Fetch, ForEach, Insert, Row, Script, Statement
 from horae.store.triggers.triggers import FIRES
@@ -48,7 +47,7 @@ TIMED = (Cron, Interval, Once)  # what has nominal fires; others answer to event
 class Versioned(Struct, frozen=True):
     """A version of a trigger; a live one with when it fires next, and whether it has fires left."""
 
-    version: Version
+    version: TriggerVersion
     next_fire_at: Instant | None = None
     live: bool = False
     spent: bool = False
@@ -64,7 +63,7 @@ class Versioned(Struct, frozen=True):
         """Paused, so that nobody decides its fires before `until`."""
         return self.next_fire_at is None and self.is_pending(until)
 
-    def reaching(self, until: Instant) -> Version:
+    def reaching(self, until: Instant) -> TriggerVersion:
         """The version up to where its fires are decided: without any left before `until`, up to there."""
         if not self.live or self.spent or self.is_pending(until):
             return self.version
@@ -84,7 +83,7 @@ def read_version(row: Row) -> Versioned:
     decided, fired, born = timer
     trigger, rules = msgspec.json.decode(definition, type=Trigger), msgspec.json.decode(rules_text, type=Rules)
     through = decided if decided is not None else valid_to
-    version = Version(
+    version = TriggerVersion(
         id=id, name=name, trigger=trigger, rules=rules, params=params or "{}", after=valid_from,
         through=valid_from if through is None else through, born=born,
     )  # fmt: skip

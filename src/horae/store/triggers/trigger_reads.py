@@ -14,6 +14,13 @@ FIRST = UUID(int=0)
 OF_JOB = Statement("shown_triggers", f"SELECT {_SHOWN} {_FROM} WHERE g.job = $1 ORDER BY g.name")
 NAMED = Statement("shown_trigger", f"SELECT {_SHOWN} {_FROM} WHERE g.job = $1 AND g.name = $2")
 PAGE = Statement("trigger_page", f"SELECT {_SHOWN} {_FROM} WHERE g.namespace = $1 AND g.id > $2 ORDER BY g.id LIMIT $3")
+_BY_EVENTS = "FROM event_fires WHERE trigger_id = $1 AND disposition IN ('fired', 'moved')"
+BY_EVENTS = Statement(
+    "event_fires_of_trigger",
+    f"SELECT (SELECT count(*) FROM (SELECT 1 {_BY_EVENTS} LIMIT $2) AS counted),"
+    f" (SELECT execution {_BY_EVENTS} ORDER BY event DESC LIMIT 1)",
+)
+MOST_COUNTED = 10_000
 
 
 class Shown(Struct, frozen=True, kw_only=True):
@@ -51,3 +58,9 @@ def page(namespace: int, after: UUID, limit: int) -> Script[list[Shown]]:
     """Triggers of a namespace in the order they were made."""
     rows = yield Fetch(PAGE, (namespace, after, limit))
     return [_shown(row) for row in rows]
+
+
+def fired_by_events(trigger: UUID) -> Script[tuple[int, UUID | None]]:
+    """How often events fired a trigger as far as is known, at most so many times, and the newest execution."""
+    ((count, execution),) = yield Fetch(BY_EVENTS, (trigger, MOST_COUNTED))
+    return count, execution

@@ -13,10 +13,9 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import HoraeError
-from horae.features.events.store import watch_rows
 from horae.model.triggers.calendars.resolve import no_such_calendar
 from horae.model.triggers.decisions.decide import Disposition, LedgerRun, cover, due_after, is_spent
-from horae.model.triggers.decisions.external import Event, Watch
+from horae.model.triggers.decisions.external import Event, Watch, watch_id
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Timed, Trigger, begin
 from horae.model.triggers.decisions.when import When
@@ -60,6 +59,13 @@ END = Statement(
 SET_STATE = Statement("set_trigger_state", "UPDATE triggers SET state = $2 WHERE id = $1")
 DROP_TIMER = Statement("drop_timer", "DELETE FROM timers WHERE trigger_id = $1")
 SET_TIMER = Statement("set_timer", "UPDATE timers SET next_fire_at = $2, decided_through = $3 WHERE trigger_id = $1")
+# A place that was watched before under the same name goes on: what it fired it does not fire again.
+BEGIN_WATCH = Statement(
+    "begin_watch",
+    "INSERT INTO watches (id, trigger_id, job, namespace, began_at, next_poll_at) VALUES ($1, $2, $3, $4, $5, $5)"
+    " ON CONFLICT (id) DO UPDATE SET trigger_id = excluded.trigger_id, next_poll_at = excluded.next_poll_at,"
+    " trouble = NULL",
+)
 FIRES: Columns = (
     ("trigger_id", "uuid"), ("first", "bigint"), ("last", "bigint"), ("disposition", "text"), ("cause", "text"),
     ("execution", "uuid"), ("decided_at", "bigint"),
@@ -127,7 +133,8 @@ def add(id: UUID, owner: Owner, when: When, now: Instant, heritage: Heritage | N
     if when.rules.calendars:
         yield from _go_by(id, owner.namespace, when.rules)
     if isinstance(when.trigger, Watch):
-        yield from watch_rows.begin(id, owner.job, when.name, owner.namespace, when.trigger, now)
+        watch = watch_id(owner.job, when.name, when.trigger.url)
+        yield Fetch(BEGIN_WATCH, (watch, id, owner.job, owner.namespace, now))
 
 
 def _go_by(id: UUID, namespace: int, rules: Rules) -> Script[None]:

@@ -8,7 +8,7 @@ from horae.engine.executions.submit import created
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.features.backfills.store.backfills import unfinished
-from horae.features.backfills.store.work import Worked
+from horae.features.backfills.store.work import Worked, work
 from horae.model.executions.execution import FINAL
 from horae.store.contract import Store
 
@@ -46,9 +46,11 @@ class Backfiller:
         return 0.0 if more else BUSY
 
     async def _work(self, id: UUID) -> Worked | None:
-        worked = await self._store.work_backfill(id, self._directory.lead)
+        env, lead, bounds, now = self._env, self._directory.lead, self._store.bounds, self._env.now()
+        worked = await self._store.write(lambda: work(id, lead, env.new_id, now, bounds=bounds))
         if worked is not None and worked.parcels:
-            now = self._env.now()
+            self._store.made(worked.parcels)
+            now = env.now()
             self.started += sum(map(len, worked.parcels))
             events = [created(parcel, now) for parcel in worked.parcels[:20]]
             self._hints.tell(Hint(lanes=worked.lanes, wake_at=worked.wake_at, events=events))

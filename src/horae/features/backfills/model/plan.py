@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain, islice
 from typing import Literal
-from uuid import UUID
 
 from msgspec import Struct
 
@@ -14,25 +13,10 @@ from horae.model.triggers.decisions.count import count_fires
 from horae.model.triggers.decisions.course import Course
 from horae.model.triggers.decisions.decide import latest, upcoming
 from horae.model.triggers.decisions.open_count import count_open
-from horae.model.triggers.decisions.rules import Rules
-from horae.model.triggers.decisions.values import Trigger
+from horae.model.triggers.ledger import TriggerVersion
 
 Place = tuple[Instant, str]  # a fire: its instant, and its trigger's name
 Known = Literal["before", "forgotten", "known"]
-
-
-class Version(Struct, frozen=True, kw_only=True):
-    """A version of a trigger: what it is, and which nominal fires were its own, after < fire <= through."""
-
-    id: UUID
-    name: str
-    trigger: Trigger
-    rules: Rules
-    params: str = "{}"  # of the trigger, as JSON
-    after: Instant
-    through: Instant
-    born: Instant = 0  # when its job was made
-    calendar: Calendar | None = None  # what its rules name, as it was at each time
 
 
 class Stretch(Struct, frozen=True):
@@ -41,7 +25,7 @@ class Stretch(Struct, frozen=True):
     Before its first version a trigger fired at no time: there its fires are those the first version would have had.
     """
 
-    version: Version
+    version: TriggerVersion
     after: Instant
     through: Instant
     known: Known = "known"
@@ -96,7 +80,7 @@ class Stretch(Struct, frozen=True):
         return Course(self.version.trigger, self.version.rules, calendar, begun)
 
 
-def stretches(versions: Iterable[Version], since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:
+def stretches(versions: Iterable[TriggerVersion], since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:
     """The stretches of [since, until), in the order of time for each trigger.
 
     What lies between two versions belongs to none: the trigger was not there.
@@ -114,7 +98,7 @@ def stretches(versions: Iterable[Version], since: Instant, until: Instant, known
     return [stretch for stretch in found if stretch.after < stretch.through]
 
 
-def _before(first: Version, since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:
+def _before(first: TriggerVersion, since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:
     """What lies before the first version that is remembered.
 
     Since its job was made there may have been others, which were forgotten with the last of their fires.

@@ -8,6 +8,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.features.backfills.model.values import Backfill, BackfillState, Counts
 from horae.store.base.shelves import Columns, names
+from horae.store.expiry.expiry import Ages
 from horae.store.script import Fetch, Insert, Row, Script, Statement
 
 COLUMNS: Columns = (
@@ -168,8 +169,8 @@ def standing(most: int) -> Script[list[Standing]]:
     ]
 
 
-def forget(before: Instant, most: int = 1000) -> Script[bool]:
-    """Forget backfills that were completed before an instant; true when there may be more."""
-    gone = yield Fetch(OLD_RUNS, (before, most))
-    yield Fetch(OLD, (before,))
+def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
+    """Forget backfills that were completed long ago; true when there may be more."""
+    gone = yield Fetch(OLD_RUNS, (ages.executions, most))
+    yield Fetch(OLD, (ages.executions,))
     return len(gone) == most

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.features.backfills.model.plan import Stretch, Version, ahead, stretches
+from horae.features.backfills.model.plan import Stretch, ahead, stretches
 from horae.features.backfills.model.values import Backfill, Counts
 from horae.features.backfills.model.work import Chosen, Pick, choose, rewrite
 from horae.features.backfills.store.backfills import COLUMNS, live_runs, read
@@ -27,7 +27,7 @@ from horae.model.triggers.calendars.resolve import no_such_calendar
 from horae.model.triggers.decisions.decide import cover
 from horae.model.triggers.decisions.params import fill_fire_params, fire_scope
 from horae.model.triggers.decisions.values import previous_fire
-from horae.model.triggers.ledger import LedgerRow
+from horae.model.triggers.ledger import LedgerRow, TriggerVersion
 from horae.store.admission.share_lanes import in_their_lanes
 from horae.store.base.live import live_among
 from horae.store.base.shelves import Columns, names
@@ -93,9 +93,11 @@ class _Made(Struct, frozen=True):
 def work(
     id: UUID, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int = LOOK, bounds: Bounds = UNBOUNDED
 ) -> Script[Worked | None]:
-    """See what has ended, and start what there is room for; None when somebody else works it, or nothing is left.
+    """See how a backfill's executions ended, and start its next fires: as many as it may have live beside them.
 
-    One that cannot go on is paused with the reason.
+    The ledger's rows, the executions and the place it got to change in one transaction: each fire runs once,
+    whoever works it and whatever ends in between. One that cannot go on is paused with the reason. None while somebody
+    else works it, and when nothing is left of it.
     """
     rows = yield Fetch(TAKE, (id,))
     if not rows:
@@ -177,7 +179,7 @@ def _start(
     return Worked(backfill, made.parcels, made.lanes, made.wake_at, more)
 
 
-def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], list[Version]]]:
+def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], list[TriggerVersion]]]:
     """The stretches of its triggers that may run, and those versions that have yet to decide some of its fires."""
     found = yield from chosen_versions(backfill)
     asleep = {one.version.id for one in found if one.is_asleep(backfill.until)}
@@ -192,7 +194,7 @@ def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], list
 
 
 def _decided(
-    fires: list[tuple[Instant, Stretch]], backfill: Backfill, pending: Sequence[Version]
+    fires: list[tuple[Instant, Stretch]], backfill: Backfill, pending: Sequence[TriggerVersion]
 ) -> list[tuple[Instant, Stretch]]:
     """The next fires as far as no trigger has yet to decide others before them: they would be passed over."""
     if not pending:
@@ -289,7 +291,7 @@ def _execution(
     return one
 
 
-def _moved_on(backfill: Backfill, made: _Made | None, pending: Sequence[Version], refused: str) -> Backfill:
+def _moved_on(backfill: Backfill, made: _Made | None, pending: Sequence[TriggerVersion], refused: str) -> Backfill:
     names = ", ".join(sorted({version.name for version in pending})[:5])
     waits = f"It waits until these triggers have decided: {names}." if names else ""
     backfill = structs.replace(backfill, note=f"It waits: {refused}." if refused else waits)

@@ -4,17 +4,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
-import msgspec
-from msgspec import Raw
-
+from horae.engine.executions.reruns import edited
 from horae.errors import BadInput, Conflict, NotFound, TooLarge
 from horae.model.base.duration import DAY
 from horae.model.base.show import RETRY_KEY
-from horae.model.documents.merge import merge
 from horae.model.executions.execution import CANCELLED, Execution, Extra, Rerun
 from horae.model.executions.submission import Receipt
 from horae.model.fleet.protocol import Submit
-from horae.model.tenancy.sealed import is_sealed
 from horae.model.workflows.decisions.rerun import FAILED
 from horae.store.contract import Store
 from horae.store.executions.leaving import dead_letters as moves
@@ -127,11 +123,3 @@ def _again(letter: Execution, params: Params, key: str) -> Submit:
         priority=letter.priority,
         tags=letter.extra.tags,
     )
-
-
-def edited(params: Raw, patch: dict[str, Any]) -> Raw:
-    """Params with what a merge patch says."""
-    if is_sealed(params):
-        remedy = "Run it again as it is, or submit it anew with all its params."
-        raise BadInput("Its params are sealed, and cannot be changed in part.", remedy, field="params")
-    return Raw(msgspec.json.encode(merge(msgspec.json.decode(params), patch)))

@@ -13,6 +13,7 @@ from horae.env import Instant
 from horae.features.dead_letters.model.replay import LEASE, Letters, Replay, ReplayState
 from horae.model.admission.rate import Rate
 from horae.store.base.shelves import Columns, json_or_none, names
+from horae.store.expiry.expiry import Ages
 from horae.store.script import Fetch, Insert, Row, Script, Statement
 
 COLUMNS: Columns = (
@@ -130,6 +131,7 @@ def change(
     return before
 
 
-def forget(before: Instant) -> Script[None]:
-    """Forget replays that ended before an instant."""
-    yield Fetch(FORGET, (before,))
+def sweep(ages: Ages) -> Script[bool]:
+    """Forget replays that ended long ago, all at once."""
+    yield Fetch(FORGET, (ages.executions,))
+    return False

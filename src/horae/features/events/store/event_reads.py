@@ -36,13 +36,6 @@ HEARD = Statement(
     "heard_events",
     "SELECT DISTINCT event FROM triggers WHERE namespace = $1 AND event IS NOT NULL AND state <> 'ended' LIMIT 1000",
 )
-_FIRED = "FROM event_fires WHERE trigger_id = $1 AND disposition IN ('fired', 'moved')"
-FIRED = Statement(
-    "event_fires_of_trigger",
-    f"SELECT (SELECT count(*) FROM (SELECT 1 {_FIRED} LIMIT $2) AS counted),"
-    f" (SELECT execution {_FIRED} ORDER BY event DESC LIMIT 1)",
-)
-MOST_COUNTED = 10_000
 LATEST = UUID(int=2**128 - 1)
 
 
@@ -96,12 +89,6 @@ def page(namespace: int, name: str | None, before: UUID | None, limit: int) -> S
 def heard_names(namespace: int) -> Script[list[str]]:
     """The names of events that somebody listens to."""
     return [row[0] for row in (yield Fetch(HEARD, (namespace,)))]
-
-
-def fired_of(trigger: UUID) -> Script[tuple[int, UUID | None]]:
-    """How often events fired a trigger as far as is known, at most so many times, and the newest execution."""
-    ((count, execution),) = yield Fetch(FIRED, (trigger, MOST_COUNTED))
-    return count, execution
 
 
 def _with_outcomes(rows: Sequence[Row]) -> Script[list[StoredEvent]]:

@@ -1,6 +1,6 @@
 """Forgetting what came from outside: events with their ledger, webhooks that ended, places no longer watched."""
 
-from horae.env import Instant
+from horae.store.expiry.expiry import Ages
 from horae.store.script import Fetch, ForEach, Script, Statement
 
 OLD_EVENTS = Statement(
@@ -37,11 +37,12 @@ DROP_WATCH = Statement("drop_watch", "DELETE FROM watches WHERE id = $1")
 FEW = 10  # watches looked at in one go
 
 
-def forget_events(before: Instant, now: Instant, most: int = 1000) -> Script[bool]:
-    """Forget events of before an instant, and what ended before it; true when there may be more."""
+def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
+    """Forget events that came long ago, and what ended long ago; true when there may be more."""
+    before = ages.fires
     events = yield Fetch(OLD_EVENTS, (before, most))
     yield ForEach(OLD_EVENT_FIRES, (("event", "uuid"),), events)
-    yield Fetch(ENDED_HOOKS, (now,))
+    yield Fetch(ENDED_HOOKS, (ages.now,))
     yield Fetch(LEFT_HOOKS, (before,))
     gone = yield Fetch(GONE_WATCHES, (before, FEW))
     more = len(events) == most or len(gone) == FEW

@@ -1,8 +1,8 @@
-"""What comes from outside: events and what became of them, webhooks, and watched places."""
+"""What comes from outside: events, webhooks, and the objects of watched places."""
 
 from sqlalchemy import Index
 
-from horae.store.schema.columns import BIG, BOOL, BYTES, ID, INT, TEXT, col, key, opt, partial, table
+from horae.store.schema.columns import BIG, BYTES, ID, INT, TEXT, col, key, opt, partial, table
 
 events = table(
     "events",
@@ -22,20 +22,6 @@ events = table(
     Index("events_received_at", "received_at"),
 )
 
-event_fires = table(
-    "event_fires",
-    key("trigger_id", ID),
-    key("event", ID),
-    col("job", ID),
-    col("at", BIG),
-    col("disposition", TEXT),
-    col("cause", TEXT),
-    opt("execution", ID),
-    Index("event_fires_event", "event"),
-    Index("event_fires_at", "at", "trigger_id"),
-    small=True,
-)
-
 hooks = table(
     "hooks",
     key("hash", BYTES),  # of the token in its URL
@@ -47,23 +33,6 @@ hooks = table(
     opt("until", BIG),
     Index("hooks_trigger", "job", "trigger"),
     partial("hooks_until", "until", where="until IS NOT NULL"),
-)
-
-watches = table(
-    "watches",
-    key("id", ID),
-    col("trigger_id", ID),
-    col("job", ID),
-    col("namespace", INT),
-    col("began_at", BIG),
-    col("next_poll_at", BIG),
-    col("polled_at", BIG, "0"),  # when the present or the last look began: only who began it may write
-    col("ready", BOOL, "false"),  # what was there in the beginning is known
-    col("counted_at", BIG, "0"),  # when all that is remembered was last seen to be there
-    col("objects", INT, "0"),
-    opt("trouble", TEXT),  # why it could not be looked at
-    Index("watches_next_poll_at", "next_poll_at"),
-    Index("watches_trigger", "trigger_id"),
 )
 
 watched = table(

@@ -18,9 +18,10 @@ from horae.features.statistics.model.view import (
     JobTotalsView,
 )
 from horae.features.statistics.store import reads as statistics_reads
-from horae.features.statistics.store.reads import Recent, in_seconds
-from horae.model.base.days import begin_of_day, day_at, days_between
-from horae.model.base.instant import format_instant, parse_instant
+from horae.features.statistics.store.reads import Recent
+from horae.model.base.days import a_day, begin_of_day, day_at, days_between
+from horae.model.base.instant import format_instant
+from horae.model.base.view import in_seconds
 from horae.model.definitions.job_view import JobView
 from horae.model.definitions.listed_job_view import JobStatisticsView, ListedJobView, RecentView
 from horae.model.executions.tally import (
@@ -122,12 +123,13 @@ class JobStatistics:
         return dict(zip(days, ahead.counts, strict=False))
 
 
-def a_day(zone: str, text: str, field: str) -> date:
-    """A day as it is written, or the day of an instant."""
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return day_at(zone, parse_instant(text, field=field))
+async def ended_counts(
+    store: Store, namespace: int, job: UUID | None, since: Instant, until: Instant
+) -> dict[Instant, Counts]:
+    """Count the executions of a namespace, or of one job, that ended in each hour from one instant to another."""
+    if job is not None:
+        return await store.read(lambda: statistics_reads.counts_of_job(job, HOUR, since, until))
+    return await store.read(lambda: statistics_reads.counts_of_namespace(namespace, HOUR, since, until, HOUR))
 
 
 def _mean(tally: JobTally) -> float | None:

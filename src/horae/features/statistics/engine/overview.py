@@ -20,9 +20,8 @@ from horae.features.statistics.model.overview_view import (
 )
 from horae.features.statistics.model.view import EndedView
 from horae.features.statistics.store import reads as statistics_reads
-from horae.features.statistics.store.reads import in_seconds
 from horae.model.base.instant import format_instant
-from horae.model.base.view import shown_time
+from horae.model.base.view import in_seconds, shown_time
 from horae.model.executions.tally import (
     DAY,
     HOUR,

@@ -5,8 +5,7 @@ from uuid import UUID
 from msgspec import field
 
 from horae.features.statistics.model.view import EndedView
-from horae.model.base.view import Time, View
-from horae.model.definitions.listed_job_view import Seconds
+from horae.model.base.view import Seconds, Time, View
 
 
 class LiveView(View, frozen=True, kw_only=True):

@@ -1,12 +1,9 @@
 """Statistics as the API shows them: times as numbers of seconds, shares from 0 to 1, null where nothing was."""
 
-from uuid import UUID
-
 from msgspec import field
 
-from horae.model.base.view import Status, Time, View
-from horae.model.definitions.listed_job_view import Seconds, Share
-from horae.model.executions.execution_view import IntervalView
+from horae.model.base.view import Seconds, Time, View
+from horae.model.definitions.listed_job_view import Share
 
 
 class EndedView(View, frozen=True, kw_only=True):
@@ -78,28 +75,3 @@ class DaysView(View, frozen=True, kw_only=True):
 
     timezone: str
     days: list[DayView]
-
-
-class GridItemView(View, frozen=True, kw_only=True):
-    """An execution and how its steps stand; a step that it does not have is left out.
-
-    `at` is when it was due, `interval` the data that it is about, if it says so.
-    """
-
-    execution_id: UUID
-    status: Status
-    at: Time
-    interval: IntervalView | None = None
-    seconds: Seconds | None
-    steps: dict[str, str]
-
-
-class GridView(View, frozen=True, kw_only=True):
-    """Executions of a job, newest first, by the steps of its workflow; of a plain job `steps` is empty.
-
-    By `interval`, the executions of a page are in the order of the data that they are about, the latest first.
-    """
-
-    steps: list[str]
-    items: list[GridItemView]
-    next_cursor: str | None = None

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from horae.env import SECOND, Instant, Micros
+from horae.env import Instant, Micros
 from horae.model.base.ids import execution_id
 from horae.model.executions.settle import timing_of
 from horae.model.executions.tally import DAY, Counts, JobTally, NamespaceTally, begin_of, most
@@ -131,8 +131,3 @@ def recent_of(jobs: Sequence[UUID]) -> Script[dict[UUID, list[Recent]]]:
     for recent in found.values():
         recent.reverse()
     return found
-
-
-def in_seconds(micros: float | None) -> float | None:
-    """As the API shows lengths of time in statistics."""
-    return None if micros is None else round(micros / SECOND, 6)

@@ -10,6 +10,7 @@ from uuid import UUID
 from horae.env import SECOND, Instant
 from horae.model.executions.tally import KEPT, Counts, JobTally, NamespaceTally
 from horae.store.base.shelves import Columns
+from horae.store.expiry.expiry import Ages
 from horae.store.script import Among, Fetch, Insert, Script, Statement
 
 _COUNTS: Columns = (
@@ -80,10 +81,10 @@ def _expiry(table: str, of: str) -> Statement:
 EXPIRE = (_expiry("job_spans", "job"), _expiry("namespace_spans", "namespace"))
 
 
-def forget(now: Instant, most: int = 1000) -> Script[bool]:
+def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
     """Forget spans that are older than their kind is kept; true when there may be more."""
     more = False
     for statement in EXPIRE:
         for span, kept in KEPT.items():
-            more |= len((yield Fetch(statement, (span, now - kept * SECOND, most)))) == most
+            more |= len((yield Fetch(statement, (span, ages.now - kept * SECOND, most)))) == most
     return more

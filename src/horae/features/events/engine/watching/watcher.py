@@ -12,10 +12,10 @@ from horae.engine.executions.promote import OTHERS
 from horae.engine.executions.submit import created
 from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
-from horae.engine.storage import buckets as bucket
+from horae.engine.storage.buckets import Open, open_bucket
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, OverQuota, StoreUnavailable
-from horae.features.events.engine.watching import folder
+from horae.features.events.engine.watching import bucket, folder
 from horae.features.events.engine.watching.listed import Listed, found
 from horae.features.events.store import watches
 from horae.features.events.store.events import Taken
@@ -40,7 +40,7 @@ Pages = AsyncIterator[list[Listed]]
 class Places:
     """Which places this server may look at, and how."""
 
-    def __init__(self, roots: Sequence[str] = (), open: bucket.Open = bucket.open_bucket) -> None:
+    def __init__(self, roots: Sequence[str] = (), open: Open = open_bucket) -> None:
         self._roots, self._open = tuple(roots), open
 
     def check(self, place: Watch, field: str = "watch") -> None:
