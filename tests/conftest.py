@@ -97,6 +97,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="runs in `make prove`"))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show the figures of the source, where a test recorded them."""
+    for report in terminalreporter.stats.get("passed", ()):
+        for name, text in report.user_properties:
+            if name == "figures":
+                terminalreporter.write_sep("-", "figures of src/horae")
+                terminalreporter.write_line(text)
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Postgres:
     """The run's shared server; a test must not stop it (see `own_postgres`)."""

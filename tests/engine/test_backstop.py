@@ -29,15 +29,15 @@ async def test_what_runs_past_its_timeout_is_asked_to_end_once(world: World, bac
 
     world.clock.advance(15 * SECOND + SLACK)
     await backstop.step()
-    assert await world.store.requests_of(worker.session) == []
+    assert (await world.store.requests_of([worker.session]))[worker.session] == []
     world.clock.advance(1)
     await backstop.step()
     await backstop.step()
 
     (late,) = [slice for slice in await worker.holds() if slice.job == quick.id]
-    assert [(parcel, kind) for parcel, *_, kind in await world.store.requests_of(worker.session)] == [
-        (late.parcel, "timeout")
-    ]
+    assert [
+        (parcel, kind) for parcel, *_, kind in (await world.store.requests_of([worker.session]))[worker.session]
+    ] == [(late.parcel, "timeout")]
     assert backstop.asked == 1
 
 
@@ -62,7 +62,7 @@ async def test_each_timeout_is_asked_for_by_its_name(world: World, backstop: Bac
     await backstop.step()
     await backstop.step()
 
-    asked = [request[3] for request in await world.store.requests_of(worker.session)]
+    asked = [request[3] for request in (await world.store.requests_of([worker.session]))[worker.session]]
     assert asked == ([] if kind is None else [kind])
     assert backstop.asked == len(asked)
 
@@ -77,11 +77,13 @@ async def test_what_tells_of_itself_is_not_asked_to_end(world: World, backstop: 
         await worker.exchange(progress=[progress(slice, 0, None)])
         await backstop.step()
 
-    assert await world.store.requests_of(worker.session) == []
+    assert (await world.store.requests_of([worker.session]))[worker.session] == []
     assert await world.rows("SELECT percent, message FROM progress") == [(40.0, "on it")]
     world.clock.advance(11 * SECOND + SLACK)
     await backstop.step()
-    assert [request[3] for request in await world.store.requests_of(worker.session)] == ["heartbeatTimeout"]
+    assert [request[3] for request in (await world.store.requests_of([worker.session]))[worker.session]] == [
+        "heartbeatTimeout"
+    ]
 
 
 async def test_what_was_not_to_begin_and_did_is_still_asked_to_end(world: World, backstop: Backstop):
@@ -94,7 +96,7 @@ async def test_what_was_not_to_begin_and_did_is_still_asked_to_end(world: World,
     world.clock.advance(71 * SECOND + SLACK)
     await backstop.step()
 
-    asked = await world.store.requests_of(worker.session)
+    asked = (await world.store.requests_of([worker.session]))[worker.session]
     assert [request[3] for request in asked] == ["startTimeout", "timeout"]
 
 

@@ -370,7 +370,7 @@ async def test_a_deletion_that_a_crash_cut_short_asks_what_runs_to_stop(jobs, wo
     assert await deletions_of(world.store, asked).finish(job.id)
 
     assert asked == [worker.session]
-    requests = {parcel for parcel, *_ in await world.store.requests_of(worker.session)}
+    requests = {parcel for parcel, *_ in (await world.store.requests_of([worker.session]))[worker.session]}
     assert requests == {s.parcel for s in held if s.job == job.id} != set()
 
 
@@ -382,7 +382,7 @@ async def test_a_deletion_asked_for_again_goes_on_and_may_end_more(jobs, world, 
     await jobs.delete(NAMESPACE, str(job.id), queued="finish", running="cancel")
 
     assert await world.on("queued") == await world.on("waiting") == []
-    assert len(await world.store.requests_of(worker.session)) == 1
+    assert len((await world.store.requests_of([worker.session]))[worker.session]) == 1
 
 
 async def test_what_a_restored_job_has_to_do_is_not_ended_by_its_deletion(jobs, world, monkeypatch):
@@ -407,7 +407,7 @@ async def test_deleting_may_let_the_queue_finish_and_ask_what_runs_to_stop(jobs,
     await jobs.delete(NAMESPACE, "report", queued="finish", running="cancel")
     assert await world.states(parcel) == ["running", "running", "queued"]
     assert asked == [worker.session]
-    requests = await world.store.requests_of(worker.session)
+    requests = (await world.store.requests_of([worker.session]))[worker.session]
     assert [(item, kind) for _, item, _, kind in requests] == [(0, "cancel"), (1, "cancel")]
     await worker.report(*(failed(s) for s in slices))
     assert await world.states(parcel) == ["cancelled", "cancelled", "queued"]

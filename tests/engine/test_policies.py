@@ -129,7 +129,7 @@ async def test_lanes_are_believed_to_hold_what_was_seen_there_or_in_another_of_t
         known, new = sorted(view.lane for view in directory.views())
         job = (await directory.job(NAMESPACE, "job")).job.id
         directory.granted(known, [running(job, known)])
-        directory.seen({known: 8.0})
+        directory.estimates.picked({known: 8.0}, directory.lanes)
         directory.expectations.learn([Ended(UUID(int=3), 0, 1, job, NAMESPACE, "success", 20 * MS)])
 
         views = {view.lane: view for view in directory.views()}

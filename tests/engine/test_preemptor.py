@@ -53,7 +53,7 @@ async def test_who_gives_way_is_told_and_who_waited_is_given_the_place(world: Wo
     assert told.sessions == [w.session]
     assert is_in_front(told.lanes[high.lane])
     assert preemptor.asked == 1
-    assert [row[3] for row in await world.store.requests_of(w.session)] == ["preempt"]
+    assert [row[3] for row in (await world.store.requests_of([w.session]))[w.session]] == ["preempt"]
 
     reply = await w.report(released(slice), free=1)
     assert [granted.parcel for granted in reply.granted] == [waits]
@@ -84,7 +84,7 @@ async def test_resources_decide_who_must_give_way(world: World, preemptor):
     await learn(preemptor, world)
 
     await preemptor.step()
-    assert len(await world.store.requests_of(w.session)) == 2
+    assert len((await world.store.requests_of([w.session]))[w.session]) == 2
 
 
 async def test_what_waits_in_a_queue_that_preempts_does_so(world: World, preemptor):
@@ -97,10 +97,10 @@ async def test_what_waits_in_a_queue_that_preempts_does_so(world: World, preempt
     await world.do("UPDATE sessions SET queues = $1", '["default", "hasty"]')
     await learn(preemptor, world)
     await preemptor.step()
-    assert await world.store.requests_of(w.session) == []
+    assert (await world.store.requests_of([w.session]))[w.session] == []
 
     await world.do("UPDATE queues SET spec = $1 WHERE name = 'hasty'", '{"preempts":true}')
     await learn(preemptor, world)
     await preemptor.step()
     await world.do("UPDATE queues SET spec = '{}' WHERE name = 'hasty'")
-    assert [row[3] for row in await world.store.requests_of(w.session)] == ["preempt"]
+    assert [row[3] for row in (await world.store.requests_of([w.session]))[w.session]] == ["preempt"]

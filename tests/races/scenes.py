@@ -746,7 +746,7 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         state = (await world.states(parcel))[1]
-        asked = bool(await world.store.requests_of(w.session))
+        asked = bool((await world.store.requests_of([w.session]))[w.session])
         expected = {"cancelled": ("cancelled", False), "asked": ("running", True), "moving": ("running", False)}
         assert (state, asked) == expected[verdict(left)], f"it was {verdict(left)}, and is {state}"
 
@@ -825,7 +825,7 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert verdict(left) == verdict(right) == "asked"
-        assert len(await world.store.requests_of(w.session)) == 1
+        assert len((await world.store.requests_of([w.session]))[w.session]) == 1
 
     return Scene(left=[c.cancel(parcel, 0)], right=[c.cancel(parcel, 0)], check=check)
 

@@ -15,7 +15,8 @@ from horae.model.base.ids import execution_id
 from horae.model.executions.submission import Idempotency, Receipt
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Function, Register, Submit
 from horae.worker.holding import Begun, Chunk, Fate
-from horae.worker.session import Interrupt, Session
+from horae.worker.interrupts import Interrupt
+from horae.worker.session import Session
 from tests.simulation.durable import SIGNAL, Course, Kept
 from tests.simulation.world import Actor, Lost, World
 

@@ -257,8 +257,8 @@ async def look(world: World, job: Any, worker: Any) -> None:
     (slice, *_) = await worker.holds()
     for ask in (
         store.next_fire_at(), store.next_wake(), store.occupied(), store.paused_jobs(), store.watched(),
-        store.gates_left_open(), store.epoch(), store.directory(), store.troubled_triggers(),
-        store.stamped(worker.session, 0, 1), store.requests_of(worker.session), store.parcels([slice.parcel]),
+        store.gates_left_open(), store.standing(), store.directory(), store.troubled_triggers(),
+        store.stamped(worker.session, 0, 1), store.requests_of([worker.session]), store.parcels([slice.parcel]),
         store.definitions([(job.id, 1)]), store.job(job.id, NAMESPACE), store.job_named(NAMESPACE, "job"),
         store.session(worker.session), store.some_sessions([worker.session]),
         store.look([worker.head(Exchange(channel=2, n=1), frozenset(), patient=True)]),

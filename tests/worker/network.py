@@ -12,8 +12,9 @@ from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.tasks import Python
 from horae.model.fleet.protocol import Answer, Exchange, Failure
 from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Fate
+from horae.worker.interrupts import Interrupt
 from horae.worker.pace import Pace
-from horae.worker.session import Interrupt, Session
+from horae.worker.session import Session
 from tests.worker.gateway import Gateway, parameters
 
 SPECS = [

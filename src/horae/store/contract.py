@@ -186,12 +186,8 @@ class Store:
         """The running slices that answer an exchange, however often it is asked."""
         return await self.driver.read(lambda: exchanges.stamped(session, channel, n))
 
-    async def requests_of(self, session: UUID) -> list[Asked]:
-        """What is asked of the items a session holds: (parcel, item, attempt, kind)."""
-        return (await self.requests_of_all([session]))[session]
-
-    async def requests_of_all(self, sessions: Sequence[UUID]) -> dict[UUID, list[Asked]]:
-        """What is asked of the items that each of these sessions holds, by one statement."""
+    async def requests_of(self, sessions: Sequence[UUID]) -> dict[UUID, list[Asked]]:
+        """Return what is asked of the items that each session holds: (parcel, item, attempt, kind)."""
         return await self.driver.read(lambda: requests_of(sessions))
 
     @timed
@@ -260,10 +256,6 @@ class Store:
         """Live sessions, and ended ones that still own something: (id, state, last_seen, owns)."""
         return await self.driver.read(rescues.watched)
 
-    async def orphans(self) -> list[UUID]:
-        """Sessions that are not live yet own running slices."""
-        return await self.driver.read(rescues.orphans)
-
     async def close_session(self, session: UUID) -> bool:
         """A worker leaves; false when its session had ended before."""
         now = self.env.now()
@@ -313,12 +305,8 @@ class Store:
         """Ask a worker to finish and leave."""
         return await self.driver.write(lambda: presences.ask_drain(id))
 
-    async def epoch(self) -> int:
-        """The store's epoch: it grows with every restore and failover."""
-        return await self.driver.read(presences.epoch)
-
     async def standing(self) -> epochs.Standing:
-        """The store's epoch, and which installation it is."""
+        """Return the store's epoch, which grows with every restore and failover, and which installation it is."""
         return await self.driver.read(epochs.standing)
 
     async def end_old_epochs(self, epoch: int) -> list[UUID]:

@@ -19,7 +19,7 @@ from horae.model.definitions.job import Spec
 from horae.model.executions.execution import Extra
 from horae.model.fleet.protocol import Grant, OutcomeKind, ToldFailure
 from horae.worker.pace import may_fetch_ahead
-from horae.worker.secrets import Given, Held
+from horae.worker.secrets import Given, Held, NoParams, Providers, held
 
 
 class Fate(Struct, frozen=True, kw_only=True):
@@ -62,6 +62,14 @@ class Lot:
         self.traced = b'"trace":' in bytes(grant.extras)  # some of it belongs to a trace, most likely
         self.given: Given | None = None  # what the server sent of the secrets that its job refers to
         self.secrets: Held | None = None  # all of them, from when its first chunk is taken up
+
+    def provide(self, providers: Providers) -> None:
+        """Look up the job's secrets once. Raises Unavailable when params or a secret are missing."""
+        if self.grant.problem:
+            raise NoParams(f"the params cannot be given: {self.grant.problem}")
+        if self.secrets is None and self.given is not None:
+            values = providers.hold(self.pile.references, self.given)
+            self.pile.secrets = self.secrets = held(values, self.pile.secrets)
 
     def item(self, index: int) -> Raw:
         """The params of one item as they were submitted."""

@@ -29,6 +29,14 @@ _STORED = (
 class Unavailable(Exception):
     """A secret that cannot be given, and why: what needs it does not start."""
 
+    type = "SecretUnavailable"
+
+
+class NoParams(Unavailable):
+    """Params that the server could not open, and why."""
+
+    type = "ParamsUnavailable"
+
 
 class Given(Struct, frozen=True):
     """What a server sent with a grant."""

@@ -12,18 +12,17 @@ have expired.
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Literal
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
 
 from horae.env import SECOND, Clock, Instant
-from horae.model.fleet.protocol import Answer, Exchange, Progress, Range, Registered, Request, Started
+from horae.model.fleet.protocol import Answer, Exchange, Progress, Range, Registered, Started
 from horae.worker.appetite import BREATH, fetch_ahead, free_room, free_slots
 from horae.worker.code.failure import TIMED_OUT
 from horae.worker.code.refusal import lighten
-from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Ending, Fate, Item
+from horae.worker.holding import RELEASED, Begun, Chunk, Ending, Fate, Item
+from horae.worker.interrupts import Interrupt, InterruptKind, do
 from horae.worker.logs.log_queue import Key, Line
 from horae.worker.outbox import Load, Outbox, key_of
 from horae.worker.pace import Pace
@@ -34,16 +33,6 @@ MARGIN = 3.0  # seconds before the session's timeout after which nothing is begu
 TOLD_AFTER = 1.0  # seconds that an item runs before its start is told: short ones are not worth it
 FLUSH = 0.2  # seconds that log lines, progress and starts wait for company
 POLLS, CARRIERS = 2, 2  # exchanges that wait for work, and that do not, in flight at once
-
-InterruptKind = Literal["cancel", "timeout", "heartbeat", "total", "preempt", "drain", "lost"]
-
-
-class Interrupt(Struct, frozen=True, eq=False):
-    """Something a runner must do to an item that a chunk runs."""
-
-    chunk: Chunk
-    begun: Begun
-    kind: InterruptKind
 
 
 class Channel:
@@ -125,7 +114,7 @@ class Session:
             self._hand_back(answer.hand_back)
         if answer.drain or self.draining:
             self.drain()
-        return [found for request in answer.requests if (found := self._act(request))]
+        return [found for request in answer.requests if (found := do(request, self.stock, self.outbox))]
 
     def refused(self, exchange: Exchange, reason: str, index: int | None = None) -> Exchange | None:
         """The server will not read this exchange and nothing came of it: what to send instead under the same number.
@@ -370,42 +359,6 @@ class Session:
         for pile in self.stock.piles.values():
             self._release(self.stock.take_out(pile, is_named))
         self._asked_free_at = -inf
-
-    def _act(self, request: Request) -> Interrupt | None:
-        """Do what is asked of an item once; an unstarted one ends here. One that is not found is asked for again."""
-        lot = self.stock.lot(request.parcel, request.item, request.attempt)
-        mark = (request.item, request.kind)
-        if lot is None or mark in lot.acted:
-            return None
-        if self.stock.withdraw((lot, request.item)):
-            lot.acted.add(mark)
-            self.outbox.end([(lot, request.item, None, None, _UNSTARTED[request.kind])])
-            return None
-        kind = _BEGUN.get(request.kind)
-        for chunk in lot.pile.chunks:
-            begun = chunk.running()
-            if begun is not None and begun[0] is lot and begun[1] == request.item:
-                lot.acted.add(mark)
-                return None if kind is None else Interrupt(chunk, begun, kind)
-        return None
-
-
-_UNSTARTED: dict[str, Fate] = {
-    "cancel": CANCELLED,
-    "preempt": RELEASED,
-    "timeout": TIMED_OUT["start"],
-    "startTimeout": TIMED_OUT["start"],
-    "heartbeatTimeout": TIMED_OUT["start"],
-    "totalTimeout": TIMED_OUT["total"],
-}
-# What has begun is not too late to begin.
-_BEGUN: dict[str, InterruptKind] = {
-    "cancel": "cancel",
-    "preempt": "preempt",
-    "timeout": "timeout",
-    "heartbeatTimeout": "heartbeat",
-    "totalTimeout": "total",
-}
 
 
 def _covered(ending: Ending) -> Ending:

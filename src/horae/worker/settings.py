@@ -1,14 +1,19 @@
-"""How a worker is set up."""
+"""How a worker is set up, and what it tells servers of that."""
 
+import os
+import platform
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from horae.env import SECOND, Micros
 from horae.model.definitions.confines import FREE, Confines
 from horae.model.definitions.function_signature import Signature
+from horae.model.fleet.protocol import PROTOCOL, Function, Register
 from horae.outbound.allow import Allowed
+from horae.version import __version__
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -57,3 +62,27 @@ class Registry(Protocol):
 
     @property
     def jobs(self) -> Mapping[str, Any]: ...
+
+
+def presence(name: str, settings: Settings, registry: Registry) -> Register:
+    """Return what a worker tells of itself when it registers."""
+    functions = [
+        Function(name=name, params=Raw(msgspec.json.encode(job.signature.schema)))
+        for name, job in registry.jobs.items()
+    ]
+    return Register(
+        protocol=PROTOCOL,
+        worker=name,
+        host=platform.node(),
+        pid=os.getpid(),
+        version=__version__,
+        labels=settings.labels,
+        queues=settings.queues,
+        weights=settings.weights,
+        strict=settings.strict,
+        concurrency=settings.concurrency,
+        resources=settings.resources,
+        kinds=settings.kinds,
+        functions=functions,
+        secrets=True,
+    )

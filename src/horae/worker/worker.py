@@ -8,9 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Literal
 
-import msgspec
 import structlog
-from msgspec import Raw
 
 from horae.env import SECOND, Env, Micros
 from horae.errors import (
@@ -25,13 +23,13 @@ from horae.errors import (
     Unauthorized,
 )
 from horae.model.admission.placement.placement import Cost
-from horae.model.fleet.protocol import PROTOCOL, Exchange, Function, Register
-from horae.version import __version__
+from horae.model.fleet.protocol import Exchange
 from horae.worker.code.asks import Ask
 from horae.worker.code.errands import Errands
 from horae.worker.code.failure import failed, trace
 from horae.worker.code.tracing import Attempts
 from horae.worker.holding import Chunk, Item
+from horae.worker.interrupts import Interrupt
 from horae.worker.logs import capture
 from horae.worker.notices.notice import Notice, shown, time_left
 from horae.worker.pace import Pace
@@ -39,9 +37,9 @@ from horae.worker.plan import Plan, plan_for
 from horae.worker.processes.spawner import Spawner
 from horae.worker.runners.base import Run, Runner
 from horae.worker.runners.table import runners_for
-from horae.worker.secrets import Providers, Unavailable, held
-from horae.worker.session import Interrupt, Session
-from horae.worker.settings import Registry, Settings
+from horae.worker.secrets import Providers, Unavailable
+from horae.worker.session import Session
+from horae.worker.settings import Registry, Settings, presence
 from horae.worker.telling import teller
 from horae.worker.timers import Timer, Timers
 from horae.worker.transport import Transport
@@ -181,7 +179,7 @@ class Worker:
         wait, said = FIRST_WAIT, ""
         while not self._is_leaving:
             try:
-                registered = await self._transport.register(self._presence())
+                registered = await self._transport.register(presence(self.name, self.settings, self._registry))
             except (*FATAL, BadInput) as error:
                 self._refuse(error)
                 return
@@ -203,28 +201,6 @@ class Worker:
             log.info("registered", session=str(registered.session_id), worker=self.name)
             self._stir()
             return
-
-    def _presence(self) -> Register:
-        functions = [
-            Function(name=name, params=Raw(msgspec.json.encode(job.signature.schema)))
-            for name, job in self._registry.jobs.items()
-        ]
-        return Register(
-            protocol=PROTOCOL,
-            worker=self.name,
-            host=platform.node(),
-            pid=os.getpid(),
-            version=__version__,
-            labels=self.settings.labels,
-            queues=self.settings.queues,
-            weights=self.settings.weights,
-            strict=self.settings.strict,
-            concurrency=self.settings.concurrency,
-            resources=self.settings.resources,
-            kinds=self.settings.kinds,
-            functions=functions,
-            secrets=True,
-        )
 
     def _lose(self, session: Session) -> None:
         """The session has ended: stop everything, forget it, register anew."""
@@ -281,7 +257,7 @@ class Worker:
     def _launch(self, session: Session, chunk: Chunk) -> None:
         plan: Plan = chunk.pile.plan or plan_for(chunk.pile, self._registry)
         chunk.pile.plan = plan
-        if (chunk.pile.references or chunk.pile.is_sensitive) and not self._provide(session, chunk):
+        if (chunk.pile.references or chunk.pile.is_sensitive) and not self._has_secrets(session, chunk):
             return session.finish(chunk)
         try:
             self._runners[plan.kind].launch(session, chunk, plan)
@@ -293,22 +269,14 @@ class Worker:
                 chunk.end(begun, self.env.clock.monotonic(), fate)
             session.finish(chunk)
 
-    def _provide(self, session: Session, chunk: Chunk) -> bool:
+    def _has_secrets(self, session: Session, chunk: Chunk) -> bool:
         """Have every item's secrets at hand; what lacks one ends here. False when nothing is left to begin."""
         for item in list(chunk.left):
-            lot, pile = item[0], chunk.pile
-            if lot.grant.problem:
+            try:
+                item[0].provide(self._secrets)
+            except Unavailable as error:
                 chunk.left.remove(item)
-                session.refuse(
-                    item,
-                    failed("ParamsUnavailable", f"the params cannot be given: {lot.grant.problem}", kind="platform"),
-                )
-            elif lot.secrets is None and lot.given is not None:
-                try:
-                    pile.secrets = lot.secrets = held(self._secrets.hold(pile.references, lot.given), pile.secrets)
-                except Unavailable as error:
-                    chunk.left.remove(item)
-                    session.refuse(item, failed("SecretUnavailable", str(error), kind="platform"))
+                session.refuse(item, failed(error.type, str(error), kind="platform"))
         return bool(chunk.left)
 
     def _receive(self) -> None:

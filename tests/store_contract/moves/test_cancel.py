@@ -51,7 +51,7 @@ async def test_a_running_item_is_asked_to_stop(world: World):
 
     assert await world.store.cancel(parcel, 1, "") == ("asked", w.session)
     assert await world.states(parcel) == ["running"] * 3
-    assert await world.store.requests_of(w.session) == [(parcel, 1, 1, "cancel")]
+    assert (await world.store.requests_of([w.session]))[w.session] == [(parcel, 1, 1, "cancel")]
 
 
 @pytest.mark.parametrize("said", [cancelled, failed, released])
@@ -109,7 +109,7 @@ async def test_asking_twice_is_asking_once(world: World):
     for _ in range(3):
         assert await world.store.cancel(parcel, 0, "") == ("asked", w.session)
 
-    assert len(await world.store.requests_of(w.session)) == 1
+    assert len((await world.store.requests_of([w.session]))[w.session]) == 1
 
 
 async def test_a_request_goes_with_the_attempt(world: World):
@@ -121,7 +121,7 @@ async def test_a_request_goes_with_the_attempt(world: World):
     await w.report(cancelled(slice, 0, 1), success(slice, 1, 2))
 
     assert await world.states(parcel) == ["cancelled", "success", "running"]
-    assert await world.store.requests_of(w.session) == []
+    assert (await world.store.requests_of([w.session]))[w.session] == []
 
 
 async def test_an_item_that_fails_after_being_asked_is_not_retried(world: World):
@@ -144,7 +144,7 @@ async def test_an_item_that_is_handed_back_or_sleeps_after_being_asked_does_not_
     await w.report(released(slice, 0, 2), suspended(slice, world.now() + 9, 2, 4))
 
     assert await world.states(parcel) == ["cancelled", "queued", "cancelled", "running"]
-    assert await world.store.requests_of(w.session) == []
+    assert (await world.store.requests_of([w.session]))[w.session] == []
 
 
 async def test_a_request_of_an_earlier_attempt_does_not_stand_in_the_way(world: World):
@@ -159,7 +159,7 @@ async def test_a_request_of_an_earlier_attempt_does_not_stand_in_the_way(world: 
 
     assert slice.lo == 1
     assert await world.store.cancel(parcel, 1, "") == ("asked", second.session)
-    assert await world.store.requests_of(second.session) == [(parcel, 1, 2, "cancel")]
+    assert (await world.store.requests_of([second.session]))[second.session] == [(parcel, 1, 2, "cancel")]
 
 
 async def test_what_has_ended_stays_as_it_ended(world: World):

@@ -154,7 +154,7 @@ async def test_a_failure_stops_what_runs_and_ends_what_has_not_begun(world: Worl
     assert await steps(world, execution) == {"a": "failed", "b": "running", "c": "skipped"}
     assert await state(world, execution) == "running"
     await look(world)
-    asked = await world.store.requests_of(worker.session)
+    asked = (await world.store.requests_of([worker.session]))[worker.session]
     assert [(parcel, item, kind) for parcel, item, _, kind in asked] == [(held["b"].parcel, held["b"].lo, "cancel")]
     await worker.report(failed(held["b"]))
     assert (await steps(world, execution))["b"] == "cancelled"

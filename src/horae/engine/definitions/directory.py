@@ -14,11 +14,12 @@ from horae.engine.admission.demands import Demands
 from horae.engine.admission.fair_shares import FairShares
 from horae.engine.admission.full_lanes import FullLanes
 from horae.engine.admission.heads import Heads
+from horae.engine.admission.lane_estimates import NO_JOBS, LaneEstimates
 from horae.engine.admission.tastes import Tastes
-from horae.engine.base.hints import MANY, Hint, Hints, add_amounts
+from horae.engine.base.hints import MANY, Hint, Hints
 from horae.engine.base.refs import find_job, no_such_job
 from horae.engine.definitions.definitions import Definitions, Version
-from horae.engine.executions.expectations import UNKNOWN, Expectations
+from horae.engine.executions.expectations import Expectations
 from horae.engine.fleet.fetching import may_fetch
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
@@ -27,7 +28,7 @@ from horae.features.rollouts.engine.choices import with_choice
 from horae.model.admission.choice import LaneView
 from horae.model.admission.placement.placement import PLAIN, fits
 from horae.model.admission.placement.preempt import is_in_front
-from horae.model.admission.policy import QUANTUM, SHORT_TIME, Policy
+from horae.model.admission.policy import Policy
 from horae.model.admission.queue import Queue
 from horae.model.admission.rank import Leads
 from horae.model.definitions.retry import RetryPolicy
@@ -45,9 +46,7 @@ MOST_JOBS = 10_000
 FEW = 64  # occupied lanes that are all looked at before a claim
 MOST_REACHES = 1_000  # different sets of lanes that sessions may take from
 NEEDS_KEY = frozenset({TAKES_SECRETS, SEALED})
-_NO_JOBS: frozenset[UUID] = frozenset()
 FREES = -1  # among marks: no lane has this number
-NOT_SHORT = SHORT_TIME / QUANTUM  # microseconds: more than a quantum of these is not given at a time
 SCAN = 1.0  # seconds between scans for lanes that hints did not tell of
 
 
@@ -70,20 +69,15 @@ class Directory:
         self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
         self._revisions = (0, 0, 0)  # of queues and namespaces, as they were read
         self.expectations = Expectations(env, store)
+        self.estimates = LaneEstimates(self.expectations.of)
         self.fair = FairShares(env, store, self.expectations, node)
         self._heads = Heads(self.fair.came, self.fair.went)
         self.demands = Demands(self._heads)
         self._front: set[int] = set()  # lanes where something stands for which others gave way
         self._moved: dict[int, int] = {}
-        self._amounts: dict[int, int] = {}  # how many executions each lane is believed to hold
-        self._means: dict[int, float] = {}  # executions that a slice of each lane has
-        self._usual_means: dict[int, float] = {}  # and one of each queue: what lanes are believed that were not seen
-        self._expected: dict[int, float] = {}  # microseconds that an execution of each lane takes
-        self._usual: dict[int, float] = {}  # and of each queue: what lanes are believed of which nothing was granted
         self._families: dict[tuple[int, frozenset[str]], list[int]] = {}  # lanes that differ in their shares alone
         self._by_share: dict[tuple[int, frozenset[str], str], int] = {}
         self._reaches: dict[tuple[int, frozenset[tuple[int, frozenset[str]]]], frozenset[int]] = {}
-        self._jobs_in: dict[int, frozenset[UUID]] = {}  # what was granted from each lane
         self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
         self.definitions = Definitions(store)
         self.tastes = Tastes()
@@ -138,7 +132,7 @@ class Directory:
         self.version += 1
 
     def _on_hint(self, hint: Hint) -> None:
-        add_amounts(self._amounts, hint)
+        self.estimates.hinted(hint)
         for lane, rank in hint.lanes.items():
             self._heads[lane] = min(rank, self._heads.get(lane, rank))
             self._moved[lane] = self._moved.get(lane, 0) + 1
@@ -249,7 +243,9 @@ class Directory:
             return not lanes.isdisjoint(self._heads)
         if not of:
             return False
-        held = (lane for lane in self._heads if lane in lanes and not self._jobs_in.get(lane, _NO_JOBS).isdisjoint(of))
+        held = (
+            lane for lane in self._heads if lane in lanes and not self.estimates.jobs.get(lane, NO_JOBS).isdisjoint(of)
+        )
         if len(self._heads) > FEW:  # a claim looks more closely
             return any(True for _ in held)
         theirs = set(held)
@@ -265,7 +261,7 @@ class Directory:
     def expected(self) -> int:
         """How many executions the occupied lanes are believed to hold; MANY when nobody has counted."""
         heads = [lane for lane in self._heads if not self._is_held(lane)] if self.held else self._heads
-        return min(MANY, sum(self._amounts.get(lane) or MANY for lane in heads))
+        return min(MANY, sum(map(self.estimates.amount, heads)))
 
     def _is_held(self, lane: int) -> bool:
         return lane in self.lanes and self.lanes[lane].queue in self.held
@@ -276,7 +272,7 @@ class Directory:
             self.tastes.present({self.lanes[lane].queue for lane in self._heads if lane in self.lanes})
         if not self.fair:
             return self._views(self._heads)
-        shared = self.fair.next_lanes(room, self._amounts, self._expects)
+        shared = self.fair.next_lanes(room, self.estimates.amounts, self._expects)
         if self._front:  # places were made for what stands there
             self._front = {lane for lane in self._front if is_in_front(self._heads.get(lane, 0))}
             shared |= self._front - self.fair.plain
@@ -288,12 +284,11 @@ class Directory:
 
     def _view(self, lane: int, low: int) -> LaneView:
         demands, queue = self.demands, self.lanes[lane].queue
-        mean = self._means.get(lane) or self._usual_means.get(queue, 1.0)
+        estimates = self.estimates
         return LaneView(
-            lane=lane, low=low, mean=mean, jobs=self._jobs_in.get(lane, _NO_JOBS),
+            lane=lane, low=low, mean=estimates.size(lane, queue), jobs=estimates.jobs.get(lane, NO_JOBS),
             cost=demands.costs.get(lane, PLAIN), among=demands.among.get(lane), limits=self._limits_of(lane),
-            queue=queue, amount=self._amounts.get(lane) or MANY,
-            expected=self._expects(lane),
+            queue=queue, amount=estimates.amount(lane), expected=estimates.time(lane, queue),
         )  # fmt: skip
 
     def arising(self, lanes: Mapping[int, int]) -> list[LaneView]:
@@ -303,14 +298,7 @@ class Directory:
         return [self._view(lane, low) for lane, low in plain.items()]
 
     def _expects(self, lane: int) -> float:
-        """Microseconds that an execution of a lane takes; or what those of its queue do, but not very short ones."""
-        jobs = self._jobs_in.get(lane, _NO_JOBS)
-        if len(jobs) == 1:
-            return self.expectations.of(*jobs)
-        known = self._expected.get(lane)
-        if known is None and lane in self.lanes:
-            return max(NOT_SHORT, self._usual.get(self.lanes[lane].queue, UNKNOWN))
-        return UNKNOWN if known is None else known
+        return self.estimates.time(lane, self.lanes[lane].queue if lane in self.lanes else None)
 
     def marks(self) -> dict[int, int]:
         """How often each lane was hinted so far: taken before a claim, given back after it."""
@@ -335,36 +323,19 @@ class Directory:
         for lane, low in lanes.items():
             if low is not None:
                 left[lane] = low
-                self._amounts[lane] = self._amounts.get(lane) or MANY
+                self.estimates.amounts[lane] = self.estimates.amount(lane)
                 if before.get(lane) == self._moved.get(lane):
                     self._heads[lane] = low
             elif before.get(lane) == self._moved.get(lane):
                 self._heads.pop(lane, None)
-                self._amounts.pop(lane, None)
+                self.estimates.amounts.pop(lane, None)
         return left
 
-    def seen(self, means: Mapping[int, float]) -> None:
-        """Learn how many executions a slice of each lane has, to pick as many as are needed."""
-        for lane, mean in means.items():
-            self._means[lane] = mean = (self._means.get(lane, mean) + mean) / 2
-            if lane in self.lanes:
-                self._usual_means[self.lanes[lane].queue] = mean
-
     def granted(self, lane: int, slices: Sequence[Running]) -> None:
-        """Learn whose slices a lane holds, and how long they take."""
-        total = sum(s.hi - s.lo for s in slices)
-        amount = self._amounts.get(lane, MANY)
-        self._amounts[lane] = amount if amount == MANY else max(0, amount - total)
-        expects = self.expectations.of
-        taken = sum((s.hi - s.lo) * expects(s.job) for s in slices) / total
-        self._expected[lane] = 0.7 * self._expected.get(lane, taken) + 0.3 * taken
-        queue = slices[0].queue
-        self._usual[queue] = (self._usual.get(queue, taken) + taken) / 2
+        """Learn from what a claim gave out of a lane."""
+        self.estimates.granted(lane, slices)
         if self.fair:
             self.fair.given(lane, slices)
-        known, jobs = self._jobs_in.get(lane, _NO_JOBS), {s.job for s in slices}
-        if not jobs <= known:
-            self._jobs_in[lane] = frozenset(jobs) if len(known) > MOST_JOBS else known | jobs
 
     def settled(self, effects: Effects) -> None:
         """Executions have ended: learn how long they took, and what their shares have had."""

@@ -88,7 +88,7 @@ class Gateway:
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
         self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2, key=_session_of)
         self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
-        self._requests: Lookup[UUID, list[Asked]] = Lookup(store.requests_of_all, most=MOST_READ)
+        self._requests: Lookup[UUID, list[Asked]] = Lookup(store.requests_of, most=MOST_READ)
         self._most_log = settings.log_limit * ATTEMPTS_KEPT
         hints.listen(self._on_hint)
 

@@ -260,7 +260,7 @@ class ParkingLot:
                 charge(taste, slice, self._directory.expectations.of(slice.job))
         for lane, slices in granted.items():
             self._directory.granted(lane, slices)
-        self._directory.seen(claimed.means)
+        self._directory.estimates.picked(claimed.means, self._directory.lanes)
         left = self._directory.claimed(claimed.lanes, marks)
         self._hints.tell(Hint(wake_at=claimed.wake_at))
         if claimed.freed:

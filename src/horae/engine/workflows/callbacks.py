@@ -7,8 +7,7 @@ from msgspec import Raw
 from horae.engine.base.tokens import new_callback_secret
 from horae.engine.executions.signals import Signals
 from horae.errors import Conflict, NotFound
-from horae.model.executions.awaits import Signal
-from horae.model.executions.signal_view import SignalView
+from horae.model.executions.awaits import Signal, SignalView
 from horae.model.workflows.decisions.waits import CALLBACK, read_token
 from horae.store.contract import Store
 from horae.store.workflows.course import keep_secret

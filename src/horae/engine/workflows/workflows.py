@@ -101,7 +101,7 @@ class Opener:
             granted.setdefault(slice.lane, []).append(slice)
         for lane, slices in granted.items():
             self._directory.granted(lane, slices)
-        self._directory.seen(claimed.means)
+        self._directory.estimates.picked(claimed.means, self._directory.lanes)
         left = self._directory.claimed(claimed.lanes, marks)
         if claimed.full:
             self._directory.shut(claimed.full, marks)

@@ -12,12 +12,21 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.base.view import View
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared
 from horae.model.triggers.events.filters import Filter, compile_filter
 
 SIGNAL_NAMES = frozenset({"signal"})
 MOST_KEPT = 1000  # signals of one execution that nothing waits for yet
 TIMED_OUT = b'{"timedOut":true}'
+
+
+class SignalView(View, frozen=True, kw_only=True):
+    """A signal that was taken: `delivered` to a step that waited for it, or kept for one that will."""
+
+    execution_id: UUID
+    name: str
+    delivered: bool
 
 
 class Signal(Struct, frozen=True, kw_only=True):

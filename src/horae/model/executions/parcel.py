@@ -5,10 +5,11 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.errors import BadInput, TooLarge
+from horae.model.admission.keys import encode_keys, keys_of
 from horae.model.base.packing import Packed, pack
 from horae.model.definitions.timeouts import Patience
 from horae.model.executions.execution import Extra
@@ -191,3 +192,8 @@ def extras_of(encoded: bytes | None, lo: int, hi: int) -> list[Extra]:
 def extra_of(encoded: bytes | None, item: int) -> Extra:
     """The extra of one item."""
     return extras_of(encoded, item, item + 1)[0]
+
+
+def by_retry(envelope: Envelope) -> Envelope:
+    """Mark executions that run a dead letter again, so that the letter opens again if they are cancelled."""
+    return structs.replace(envelope, keys=encode_keys(structs.replace(keys_of(envelope.keys), again=True)))

@@ -125,10 +125,7 @@ def claim_lane(
     while most > 0 and (room := min(most, capacity(wants, view.jobs, view.cost))) > 0:
         if first is None:
             limit = _limit(room, mean, whole)
-            yield from moves.make()
-            asked = (view.lane, low, limit, now, bool(view.limits))
-            rows = yield Fetch(PICK_MILDER, (*asked, milder)) if milder else Fetch(PICK, asked)
-            picked = [shelves.queued(row) for row in rows]
+            picked = yield from _pick((view.lane, low, limit, now, bool(view.limits)), milder, moves)
         else:
             picked, limit, first = first.slices, first.limit, None
         if not picked:
@@ -153,6 +150,13 @@ def claim_lane(
         elif len(picked) < limit:  # what others hold now, they hint again if they leave something
             return Taken(claimed, passed, wants, passed is not None and not claimed, mean)
     return Taken(claimed, low if passed is None else passed, wants, mean=mean)
+
+
+def _pick(asked: tuple[int, int, int, Instant, bool], milder: int, moves: Deferred) -> Script[list[Queued]]:
+    """Pick from a lane what begins there; with `milder`, only what was lost less often."""
+    yield from moves.make()
+    rows = yield Fetch(PICK_MILDER, (*asked, milder)) if milder else Fetch(PICK, asked)
+    return [shelves.queued(row) for row in rows]
 
 
 def _usable(

@@ -36,11 +36,6 @@ WATCHED = Statement(
 )
 _LO, _HI = 1, 2  # of a slice, in its row
 END_SESSION = Statement("end_session", "UPDATE sessions SET state = $2, ended_at = $3 WHERE id = $1")
-ORPHANS = Statement(
-    "orphans",
-    "SELECT DISTINCT r.session FROM running r LEFT JOIN sessions s ON s.id = r.session"
-    " WHERE s.id IS NULL OR s.state NOT IN ('live', 'draining')",
-)
 
 
 def mark_lost(session: UUID, last_seen: Instant, now: Instant) -> Script[bool]:
@@ -120,12 +115,6 @@ def watched() -> Script[list[tuple[UUID, str, Instant, bool]]]:
     """Sessions to watch: live ones, and ended ones that still own something (id, state, last_seen, owns)."""
     rows = yield Fetch(WATCHED)
     return [(r[0], r[1], r[2], bool(r[3])) for r in rows]
-
-
-def orphans() -> Script[list[UUID]]:
-    """Sessions that are not live, or unknown, yet own running slices: a bug that heals."""
-    rows = yield Fetch(ORPHANS)
-    return [row[0] for row in rows]
 
 
 def close(session: UUID, now: Instant) -> Script[bool]:

@@ -174,11 +174,6 @@ def ask_drain(id: UUID) -> Script[bool]:
     return bool(rows)
 
 
-def epoch() -> Script[int]:
-    rows = yield Fetch(EPOCH)
-    return int(rows[0][0])
-
-
 def end_old_epochs(current: int, now: Instant) -> Script[list[UUID]]:
     """After a restore or failover no old session is valid; what they held is charged nothing."""
     yield Fetch(LOCK_OLD_EPOCH, (current,))  # in the order of their ids, as everybody does

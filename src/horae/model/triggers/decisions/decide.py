@@ -85,9 +85,7 @@ def decide(
     left = limit if rules.max_fires is None else min(limit, rules.max_fires - fired)
     first = upcoming(trigger, rules, decided_through) if left > 0 else None
     if first is None or first > now:
-        through = max(decided_through, now)
-        told = with_lost(trigger, rules, (), decided_through, through)
-        return Decision((), tuple(told), through, None if left <= 0 else _meet_at(trigger, rules, through, first))
+        return _nothing(trigger, rules, decided_through, max(decided_through, now), first, left <= 0)
     if not busy and not waiting:
         after = upcoming(trigger, rules, first)
         if (after is None or after > now) and first >= due_from(trigger, now - rules.grace):
@@ -110,6 +108,14 @@ def decide(
         decided_through=through,
         next_fire_at=None if spent else _meet_at(trigger, rules, through, following),
     )
+
+
+def _nothing(
+    trigger: Trigger, rules: Rules, decided_through: Instant, through: Instant, first: Instant | None, spent: bool
+) -> Decision:
+    """Decide that no fire is due."""
+    told = with_lost(trigger, rules, (), decided_through, through)
+    return Decision((), tuple(told), through, None if spent else _meet_at(trigger, rules, through, first))
 
 
 def _alone(

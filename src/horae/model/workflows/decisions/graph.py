@@ -161,18 +161,18 @@ def show_graph(
         cause=flow.cause or None,
         error=flow.error,
         nodes=nodes,
-        edges=[
-            GraphEdge(source=upstream, target=name)
-            for name in order
-            if name in plan.nodes
-            for upstream in plan.nodes[name].upstreams
-        ],
+        edges=_edges(plan, order),
         critical_path=path,
         critical_seconds=PathTimes(
             waited=sum(node.waited or 0 for node in nodes if node.critical),
             ran=sum(node.seconds or 0 for node in nodes if node.critical),
         ),
     )
+
+
+def _edges(plan: Plan, order: Iterable[str]) -> list[GraphEdge]:
+    nodes = ((name, plan.nodes[name]) for name in order if name in plan.nodes)
+    return [GraphEdge(source=upstream, target=name) for name, node in nodes for upstream in node.upstreams]
 
 
 def _undoings(stored: Mapping[str, tuple[StepRow, Pin | None]]) -> list[str]:

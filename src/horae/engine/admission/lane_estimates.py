@@ -1,0 +1,75 @@
+"""Estimates of lanes: how much each holds, of which jobs, in slices how large, and how long an execution takes.
+
+Learned from hints and claims, so that a claim picks about as much as it needs. Nothing depends on their being right.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from horae.engine.base.hints import MANY, Hint, add_amounts
+from horae.engine.executions.expectations import UNKNOWN
+from horae.env import Micros
+from horae.model.admission.policy import QUANTUM, SHORT_TIME
+from horae.model.executions.slice import Running
+from horae.store.admission.lanes import Lane
+
+MOST_JOBS = 10_000  # of a lane
+NO_JOBS: frozenset[UUID] = frozenset()
+NOT_SHORT = SHORT_TIME / QUANTUM  # microseconds: more than a quantum of these is not given at a time
+
+
+class LaneEstimates:
+    """What this server believes of lanes, and of queues for lanes that it has not seen yet."""
+
+    def __init__(self, expects: Callable[[UUID], Micros]) -> None:
+        self._expects = expects  # how long an execution of a job takes
+        self.amounts: dict[int, int] = {}  # executions that each lane holds; MANY when nobody has counted
+        self.jobs: dict[int, frozenset[UUID]] = {}  # whose executions were granted from each lane
+        self._sizes: dict[int, float] = {}  # executions that a slice of each lane has
+        self._queue_sizes: dict[int, float] = {}
+        self._times: dict[int, float] = {}  # microseconds that an execution of each lane takes
+        self._queue_times: dict[int, float] = {}
+
+    def hinted(self, hint: Hint) -> None:
+        """Learn how much came to lanes."""
+        add_amounts(self.amounts, hint)
+
+    def picked(self, sizes: Mapping[int, float], lanes: Mapping[int, Lane]) -> None:
+        """Learn how many executions a slice of each lane has."""
+        for lane, size in sizes.items():
+            self._sizes[lane] = size = (self._sizes.get(lane, size) + size) / 2
+            if lane in lanes:
+                self._queue_sizes[lanes[lane].queue] = size
+
+    def granted(self, lane: int, slices: Sequence[Running]) -> None:
+        """Learn whose slices a lane holds, and how long they take."""
+        total = sum(s.hi - s.lo for s in slices)
+        amount = self.amounts.get(lane, MANY)
+        self.amounts[lane] = amount if amount == MANY else max(0, amount - total)
+        taken = sum((s.hi - s.lo) * self._expects(s.job) for s in slices) / total
+        self._times[lane] = 0.7 * self._times.get(lane, taken) + 0.3 * taken
+        queue = slices[0].queue
+        self._queue_times[queue] = (self._queue_times.get(queue, taken) + taken) / 2
+        known, jobs = self.jobs.get(lane, NO_JOBS), {s.job for s in slices}
+        if not jobs <= known:
+            self.jobs[lane] = frozenset(jobs) if len(known) > MOST_JOBS else known | jobs
+
+    def amount(self, lane: int) -> int:
+        return self.amounts.get(lane) or MANY
+
+    def size(self, lane: int, queue: int) -> float:
+        """Return how many executions a slice of a lane has."""
+        return self._sizes.get(lane) or self._queue_sizes.get(queue, 1.0)
+
+    def time(self, lane: int, queue: int | None) -> float:
+        """Return the microseconds that an execution of a lane takes.
+
+        Without a claim of this lane it is what its queue's take, but not very short: little is given at a time then.
+        """
+        jobs = self.jobs.get(lane, NO_JOBS)
+        if len(jobs) == 1:
+            return self._expects(*jobs)
+        known = self._times.get(lane)
+        if known is None:
+            return UNKNOWN if queue is None else max(NOT_SHORT, self._queue_times.get(queue, UNKNOWN))
+        return known

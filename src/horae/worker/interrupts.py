@@ -1,0 +1,58 @@
+"""What servers ask of single items: to end one that has not begun, or to have its runner interrupt it."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from horae.model.fleet.protocol import Request
+from horae.worker.code.failure import TIMED_OUT
+from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Fate
+from horae.worker.outbox import Outbox
+from horae.worker.stock import Stock
+
+InterruptKind = Literal["cancel", "timeout", "heartbeat", "total", "preempt", "drain", "lost"]
+
+
+class Interrupt(Struct, frozen=True, eq=False):
+    """Something a runner must do to an item that a chunk runs."""
+
+    chunk: Chunk
+    begun: Begun
+    kind: InterruptKind
+
+
+_UNSTARTED: dict[str, Fate] = {
+    "cancel": CANCELLED,
+    "preempt": RELEASED,
+    "timeout": TIMED_OUT["start"],
+    "startTimeout": TIMED_OUT["start"],
+    "heartbeatTimeout": TIMED_OUT["start"],
+    "totalTimeout": TIMED_OUT["total"],
+}
+# What has begun is not too late to begin.
+_BEGUN: dict[str, InterruptKind] = {
+    "cancel": "cancel",
+    "preempt": "preempt",
+    "timeout": "timeout",
+    "heartbeatTimeout": "heartbeat",
+    "totalTimeout": "total",
+}
+
+
+def do(request: Request, stock: Stock, outbox: Outbox) -> Interrupt | None:
+    """Do what is asked of an item once; an unstarted one ends here. One that is not found is asked for again."""
+    lot = stock.lot(request.parcel, request.item, request.attempt)
+    mark = (request.item, request.kind)
+    if lot is None or mark in lot.acted:
+        return None
+    if stock.withdraw((lot, request.item)):
+        lot.acted.add(mark)
+        outbox.end([(lot, request.item, None, None, _UNSTARTED[request.kind])])
+        return None
+    kind = _BEGUN.get(request.kind)
+    for chunk in lot.pile.chunks:
+        begun = chunk.running()
+        if begun is not None and begun[0] is lot and begun[1] == request.item:
+            lot.acted.add(mark)
+            return None if kind is None else Interrupt(chunk, begun, kind)
+    return None
