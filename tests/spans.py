@@ -1,7 +1,7 @@
 """Spans that tests look at instead of sending them."""
 
-from horae.features.tracing.engine.spans import Span
 from horae.model.base.trace import TraceContext
+from horae.model.executions.tracer import Span
 
 
 class Spans:

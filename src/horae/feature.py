@@ -12,6 +12,7 @@ and the commands. What a feature does goes by what is on: its part, routes, metr
 | `routes` | Modules of routes, each with the kernel's module of routes that it stands after in documents. |
 | `metrics` | A `FeatureMetrics`: families of what this server counted, gauges of what the store knows. |
 | `commands` | Rows of commands, in a section of `horae --help` or under a group of the kernel's (`jobs stats`). |
+| `show_job` | Tells people more of a job after `horae jobs show`. |
 | `open_tracer`, `open_sink` | Where a server, or a worker, sends spans: both go by settings. |
 | `tables` | The module that declares its tables. |
 | `sweep` | Forgets rows that are older than they are kept: a `Sweep`. |
@@ -24,7 +25,6 @@ and the commands. What a feature does goes by what is on: its part, routes, metr
 A kernel route that shows something of a feature asks for a part by the kernel's own type: `node.find(ListsJobs)`.
 """
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -48,8 +48,8 @@ class Command:
     """A command: `path` is "alerts", or "jobs stats" for one under a group of the kernel."""
 
     path: str
-    help: str
     target: Target
+    help: str = ""  # in `horae --help`
     section: str = ""  # of `horae --help`
     after: str = ""  # the kernel's command that it follows there; first without one
 
@@ -77,6 +77,7 @@ class Feature:
     routes: tuple[Routes, ...] = ()
     metrics: Target = ""  # made with the node
     commands: tuple[Command, ...] = ()
+    show_job: Target = ""  # `async (api, job)`
     open_tracer: Target = ""  # (endpoint, environ, env) -> `Tracer | None`
     open_sink: Target = ""  # (endpoint, service, environ) -> `Sink | None`
     audit: Target = ""  # (env, store, sealer) -> `AuditTrail`
@@ -133,6 +134,8 @@ def _switched(text: str) -> str:
 
 
 def _meant(name: str) -> str:
+    import difflib
+
     close = difflib.get_close_matches(name.lower().replace("-", "_"), optional(), n=1)
     return f' Did you mean "-{close[0]}"?' if close else ""
 

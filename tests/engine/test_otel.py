@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 
 from horae.features.tracing.engine import otel
 from horae.features.tracing.engine.otel import OtelSink, open_sink
-from horae.features.tracing.engine.spans import Span
 from horae.model.base.trace import TraceContext
+from horae.model.executions.tracer import Span
 from horae.model.fleet.protocol import Failure
 from tests.acceptance.otlp import collector
 from tests.waiting import eventually

@@ -13,7 +13,6 @@ from horae.cli.fleet.worker import trace_attempts, worker_settings
 from horae.config.settings import Settings
 from horae.engine.node import Node
 from horae.errors import HoraeError
-from horae.features.tracing.part import TracingPart
 from horae.model.fleet.protocol import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.worker.inside import InsideTransport
@@ -89,8 +88,8 @@ async def embedded_worker(node: Node, settings: Settings, registry: Registry) ->
         await _end_former(node, name)
     chosen = worker_settings(settings, name=name, replace=False)
     worker = Worker(node.env, chosen, InsideTransport(node), registry)
-    if (sink := node.part(TracingPart).sink) is not None:
-        trace_attempts(worker, sink)
+    if node.tracer is not None:
+        trace_attempts(worker, node.tracer.sink)
     return worker
 
 

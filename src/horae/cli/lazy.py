@@ -1,11 +1,15 @@
 """Click commands as Horae's are: groups that import their commands late, and examples under every help text."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import click
 
 from horae.cli.times import EXPLAINED, TIME
+from horae.feature import Command as FeatureCommand
+from horae.feature import installed
 
 # What people call options that have another name here.
 ELSEWHERE = {"--deadline": "--within", "--sla": "--within"}
@@ -62,11 +66,50 @@ class Entry(NamedTuple):
     name: str
     help: str
     module: str
+    object: str = ""
 
     def load(self) -> click.Command:
-        """Import the command: `sign-in` is called `sign_in` in its module."""
-        command: click.Command = getattr(import_module(self.module), self.name.replace("-", "_"))
+        """Import the command: `sign-in` is called `sign_in` in its module, unless the entry says otherwise."""
+        name = self.object or self.name.replace("-", "_")
+        command: click.Command = getattr(import_module(self.module), name)
         return command
+
+
+def of_features(group: str = "") -> Iterator[tuple[FeatureCommand, Entry]]:
+    """Yield each command that features hang under a group, or into the sections of `horae --help`."""
+    for feature in installed():
+        for row in feature.commands:
+            if row.group == group:
+                module, _, name = row.target.partition(":")
+                yield row, Entry(row.name, row.help, module, name)
+
+
+class OpenGroup(Group):
+    """A group of the kernel under which features hang commands, each imported when it is called or listed."""
+
+    @cached_property
+    def _hung(self) -> dict[str, Entry]:
+        return {entry.name: entry for _, entry in of_features(self.name or "")}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *self._hung])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self._hung.get(cmd_name)
+        return super().get_command(ctx, cmd_name) if entry is None else entry.load()
+
+
+def with_features(sections: Mapping[str, Sequence[Entry]]) -> dict[str, tuple[Entry, ...]]:
+    """Return the sections of `horae --help` with the commands of features, each after the command that it names."""
+    return {heading: tuple(_ordered(heading, entries)) for heading, entries in sections.items()}
+
+
+def _ordered(heading: str, entries: Sequence[Entry]) -> Iterator[Entry]:
+    rows = [(row.after, entry) for row, entry in of_features() if row.section == heading]
+    yield from (entry for after, entry in rows if not after)
+    for own in entries:
+        yield own
+        yield from (entry for after, entry in rows if after == own.name)
 
 
 class LazyGroup(Group):

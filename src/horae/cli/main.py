@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from horae.cli.hiding import hide
-from horae.cli.lazy import Entry, LazyGroup
+from horae.cli.lazy import Entry, LazyGroup, with_features
 from horae.cli.terminal import echo, guard_terminals, style
 from horae.errors import HoraeError, Unauthorized
 from horae.model.base.controls import visible
 from horae.version import __version__
 
-SECTIONS = {
+KERNEL: dict[str, tuple[Entry, ...]] = {
     "Run": (
         Entry("up", "Run everything in one process: API, scheduler and a worker.", "horae.cli.installation.up"),
         Entry("server", "Run a server: API, scheduler and worker gateway.", "horae.cli.installation.server"),
@@ -28,18 +28,10 @@ SECTIONS = {
         Entry("jobs", "Create, list, change and trigger jobs.", "horae.cli.definitions.jobs"),
         Entry("triggers", "Add, list, change, pause and preview triggers of jobs.", "horae.cli.triggers.triggers"),
         Entry("fires", "Look at what fired and what will.", "horae.cli.triggers.fires"),
-        Entry(
-            "templates",
-            "Write, list and delete templates of jobs; see what a change of one changes.",
-            "horae.features.templates.cli",
-        ),
         Entry("calendars", "Write, list and look into calendars.", "horae.cli.triggers.calendars"),
-        Entry("backfills", "Run fires of the past that did not run.", "horae.features.backfills.cli"),
         Entry("executions", "List, follow, signal and cancel executions.", "horae.cli.executions.executions"),
         Entry("circuits", "Look at circuit breakers of jobs; override them.", "horae.cli.admission.circuits"),
         Entry("explain", "Say why an execution or a job does not run.", "horae.cli.executions.explain"),
-        Entry("events", "Send and list events; make webhooks.", "horae.features.events.cli"),
-        Entry("dlq", "Look at dead letters; retry or discard them.", "horae.features.dead_letters.cli.main"),
         Entry(
             "report",
             "Tell progress, a checkpoint or a result from inside a running job.",
@@ -47,7 +39,6 @@ SECTIONS = {
         ),
     ),
     "Operate": (
-        Entry("alerts", "Look at alerts; write rules, and channels that are told.", "horae.features.alerts.cli.main"),
         Entry(
             "workers",
             "List workers, enrol and drain them, and have as many as a queue wants.",
@@ -61,9 +52,7 @@ SECTIONS = {
         ),
         Entry("keys", "Create, list, rotate and revoke keys.", "horae.cli.tenancy.keys"),
         Entry("secrets", "Set and remove secrets, which jobs refer to as secret://NAME.", "horae.cli.tenancy.secrets"),
-        Entry("users", "Let people sign in, and say what they may do.", "horae.features.users.cli"),
         Entry("sign-in", "Print a link that signs one browser in.", "horae.cli.tenancy.sign_in"),
-        Entry("overview", "Show what happens in a namespace, and what did.", "horae.features.statistics.cli.overview"),
         Entry(
             "audit", "Tell who did what; check executions and fires of a live store.", "horae.cli.installation.audit"
         ),
@@ -74,6 +63,7 @@ SECTIONS = {
         Entry("version", "Show the versions of Horae and what it stands on.", "horae.cli.installation.version"),
     ),
 }
+SECTIONS = with_features(KERNEL)
 KEY_REMEDY = (
     "Give a key with HORAE_KEY. On the server's own machine commands find it in admin.key of the folder they are "
     "started in, or of the one that HORAE_DATA names."

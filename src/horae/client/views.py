@@ -252,6 +252,26 @@ class JobPlan(View, frozen=True, kw_only=True):
     notes: list[str] = []
 
 
+class JobStatistics(View, frozen=True, kw_only=True):
+    """What became of a job's executions in a window; times in seconds, `series` is in `raw`."""
+
+    executions: int
+    success: int
+    failed: int
+    cancelled: int
+    skipped: int
+    retried: int
+    lost: int
+    success_rate: float | None = None
+    retry_rate: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    mean: float | None = None
+    wait_p50: float | None = None  # in the queue, before the start
+    wait_p95: float | None = None
+
+
 class Attempt(View, frozen=True, kw_only=True):
     """One try of an execution."""
 

@@ -1,6 +1,5 @@
 """`horae jobs`: definitions from creation to restoration, and triggering them."""
 
-from contextlib import suppress
 from typing import Any
 
 import click
@@ -9,7 +8,7 @@ from horae.cli.asking import confirm
 from horae.cli.definitions.definition import definition_options, editable, read_definition, speaking_flags
 from horae.cli.definitions.versions import COMMANDS, tell_plan
 from horae.cli.executions.waiting import finish, tell_hint, timeout_option
-from horae.cli.lazy import Group
+from horae.cli.lazy import OpenGroup
 from horae.cli.output import Age, Column, as_yaml
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, request, says
@@ -17,19 +16,18 @@ from horae.cli.times import TIME
 from horae.cli.values import params as read_params
 from horae.cli.workflows.grid import grid
 from horae.errors import BadInput, NotFound
-from horae.features.rollouts.cli import rollout, tell_rollout
-from horae.features.statistics.cli.statistics import stats
+from horae.feature import installed, load
 from horae.model.documents import yaml_text
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Write nothing; say what would change, or what is wrong.")
 
 
-@click.group(cls=Group, examples=("horae jobs list", "horae jobs trigger daily-report --wait"))
+@click.group(cls=OpenGroup, examples=("horae jobs list", "horae jobs trigger daily-report --wait"))
 def jobs() -> None:
     """Create, list, change and trigger jobs."""
 
 
-for command in (*COMMANDS, rollout, stats, grid):
+for command in (*COMMANDS, grid):
     jobs.add_command(command)
 
 
@@ -86,8 +84,9 @@ async def show(api: Api, job: str) -> None:
     """Show a job by name or id."""
     api.out.one((await api.client.jobs.get(job)).raw)
     if api.out.is_for_people:
-        with suppress(NotFound):  # it never had one
-            tell_rollout(api, await api.client.rollouts.get(job))
+        for feature in installed():
+            if feature.show_job:
+                await load(feature.show_job)(api, job)
 
 
 @jobs.command(

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from horae.cli.executions.waiting import OpenLines, finish, in_time, show_lines, timeout_option
-from horae.cli.lazy import Group
+from horae.cli.lazy import OpenGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.request import lists, request
@@ -15,8 +15,6 @@ from horae.cli.times import TIME
 from horae.cli.values import read_json
 from horae.cli.workflows.flows import add_commands
 from horae.errors import BadInput
-from horae.features.artifacts.cli import artifacts
-from horae.features.erasure.cli import erase
 from horae.model.executions.output.log_level import LEVELS
 
 EXPORTED = 1000  # executions that are asked for together
@@ -24,7 +22,7 @@ NOT_ARCHIVED = "There are none in the archive. Namespaces say what goes there: h
 STATUSES = ("pending", "waiting", "queued", "running", "success", "failed", "cancelled", "skipped")
 
 
-@click.group(cls=Group, examples=("horae executions list --status failed", "horae executions logs -f EXECUTION"))
+@click.group(cls=OpenGroup, examples=("horae executions list --status failed", "horae executions logs -f EXECUTION"))
 def executions() -> None:
     """List, follow, signal and cancel executions."""
 
@@ -222,6 +220,4 @@ request(
 )  # fmt: skip
 
 
-executions.add_command(artifacts)
 add_commands(executions)
-executions.add_command(erase)

@@ -20,7 +20,7 @@ from horae.cli.terminal import echo
 if TYPE_CHECKING:
     from horae.config.settings import Settings
     from horae.env import Clock
-    from horae.features.tracing.engine.spans import Sink
+    from horae.model.executions.tracer import Sink
     from horae.worker.settings import Settings as WorkerSettings
     from horae.worker.worker import Worker
 
@@ -82,7 +82,6 @@ async def _work(settings: "Settings") -> str:
     from horae.client.transport.trust import trust
     from horae.env import system_env
     from horae.errors import HoraeError
-    from horae.features.tracing.engine.otel import open_sink
     from horae.worker.http_transport import HttpTransport
     from horae.worker.worker import Worker
 
@@ -96,7 +95,7 @@ async def _work(settings: "Settings") -> str:
     tls = trust(settings) if any(url.startswith("https:") for url in urls) else None
     transport = HttpTransport(urls, key, tls, namespace=settings.namespace, rng=env.rng, clock=env.clock)
     made = Worker(env, worker_settings(settings), transport, registry)
-    sink = open_sink(settings.otlp_endpoint, "horae-worker", os.environ)
+    sink = open_sink(settings)
     if sink is not None:
         trace_attempts(made, sink)
     echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
@@ -108,6 +107,17 @@ async def _work(settings: "Settings") -> str:
     finally:
         if sink is not None:
             await sink.close()
+
+
+def open_sink(settings: "Settings") -> "Sink | None":
+    """Where a worker sends its spans, if a feature and the settings name a place. Raises BadInput."""
+    from horae.feature import load, served
+
+    for feature in served(settings.features):
+        if feature.open_sink:
+            sink: Sink | None = load(feature.open_sink)(settings.otlp_endpoint, "horae-worker", os.environ)
+            return sink
+    return None
 
 
 def trace_attempts(worker: "Worker", sink: "Sink") -> None:

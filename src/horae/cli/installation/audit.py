@@ -4,16 +4,15 @@ from typing import Any
 
 import click
 
-from horae.cli.lazy import Group
+from horae.cli.lazy import OpenGroup
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.times import TIME
-from horae.features.audit_log.cli import log
 
 FIRES = "horae audit fires daily-report --from 2026-11-01T00:00:00Z --to 2026-11-15T00:00:00Z"
 
 
-@click.group(cls=Group, examples=("horae audit log list", "horae audit executions", FIRES))
+@click.group(cls=OpenGroup, examples=("horae audit log list", "horae audit executions", FIRES))
 def audit() -> None:
     """Tell who did what; check executions and fires of a live store."""
 
@@ -106,6 +105,3 @@ def _tell_fires(api: Api, report: dict[str, Any]) -> None:
     api.out.table(report["findings"], columns)
     if report["unnamed"]:
         api.out.say(f"{report['unnamed']:,} more are not named.")
-
-
-audit.add_command(log)

@@ -16,8 +16,9 @@ from horae.config.settings import Settings
 from horae.engine.node import Node
 from horae.env import Env
 from horae.errors import BadInput
-from horae.features.tracing.engine.otel import open_sink
-from horae.features.tracing.engine.spans import Tracing
+from horae.feature import load as load_target
+from horae.feature import served
+from horae.model.executions.tracer import Tracer
 from horae.server.cors import Cors
 from horae.server.http.crowd import Crowd
 from horae.server.http.proxies import Proxies
@@ -39,10 +40,16 @@ async def open_node(env: Env, settings: Settings, command: str) -> Node:
     """Open the store and bring it up to date."""
     make_folder(settings.data)
     owner = f"({command}, {settings.public_url})"
-    sink = open_sink(settings.otlp_endpoint, "horae", os.environ)
-    tracer = None if sink is None else Tracing(env, sink)
     own = engine_settings(reachable(settings))
-    return await Node.open(env, settings.store_url, own, owner, connections(settings), tracer)
+    return await Node.open(env, settings.store_url, own, owner, connections(settings), _tracer(env, settings))
+
+
+def _tracer(env: Env, settings: Settings) -> Tracer | None:
+    for feature in served(settings.features):
+        if feature.open_tracer:
+            tracer: Tracer | None = load_target(feature.open_tracer)(settings.otlp_endpoint, os.environ, env)
+            return tracer
+    return None
 
 
 def reachable(settings: Settings) -> Settings:

@@ -6,9 +6,19 @@ from typing import Any, Literal, Unpack
 from horae.client.encode import circumstances, definition, given, instant, span
 from horae.client.options import JobFields
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import Execution, Explanation, Job, JobPlan, JobVersion, Page, Status, View, page_of
+from horae.client.views import (
+    Execution,
+    Explanation,
+    Job,
+    JobPlan,
+    JobStatistics,
+    JobVersion,
+    Page,
+    Status,
+    View,
+    page_of,
+)
 from horae.errors import NotFound
-from horae.features.statistics.client import JobStatistics
 from horae.model.executions.signals import Span
 
 Outcome = Literal["created", "changed", "unchanged"]

@@ -3,7 +3,7 @@
 Rules are checked by a service; what they find becomes an alert with notices, delivered by mail, webhook or chat.
 """
 
-from horae.feature import Feature, Routes
+from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="alerts",
@@ -13,4 +13,12 @@ FEATURE = Feature(
     routes=(Routes("horae.features.alerts.routes", after="circuits"),),
     sealed="horae.features.alerts.engine.channels:AlertChannels",
     metrics="horae.features.alerts.metrics:AlertMetrics",
+    commands=(
+        Command(
+            "alerts",
+            "horae.features.alerts.cli.main:alerts",
+            "Look at alerts; write rules, and channels that are told.",
+            section="Operate",
+        ),
+    ),
 )

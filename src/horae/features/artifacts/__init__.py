@@ -1,6 +1,6 @@
 """Artifacts: files and large results that executions leave behind, in a folder or a bucket."""
 
-from horae.feature import Feature, Routes
+from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="artifacts",
@@ -8,4 +8,5 @@ FEATURE = Feature(
     tables="horae.features.artifacts.store.tables",
     part="horae.features.artifacts.part:ArtifactsPart",
     routes=(Routes("horae.features.artifacts.routes", after="executions"),),
+    commands=(Command("executions artifacts", "horae.features.artifacts.cli:artifacts"),),
 )

@@ -1,6 +1,6 @@
 """The audit log: who changed what, in a chain of rows that shows tampering. It cannot be switched off."""
 
-from horae.feature import Feature, Routes
+from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="audit_log",
@@ -10,4 +10,5 @@ FEATURE = Feature(
     audit="horae.features.audit_log.engine:AuditLog",
     part="horae.features.audit_log.part:AuditLogPart",
     routes=(Routes("horae.features.audit_log.routes", after="store"),),
+    commands=(Command("audit log", "horae.features.audit_log.cli:log"),),
 )

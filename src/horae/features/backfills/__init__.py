@@ -1,6 +1,6 @@
 """Backfills: run the fires of a past span that did not run."""
 
-from horae.feature import Feature, Routes
+from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="backfills",
@@ -10,4 +10,13 @@ FEATURE = Feature(
     part="horae.features.backfills.part:BackfillsPart",
     routes=(Routes("horae.features.backfills.routes", after="calendars"),),
     metrics="horae.features.backfills.metrics:BackfillMetrics",
+    commands=(
+        Command(
+            "backfills",
+            "horae.features.backfills.cli:backfills",
+            "Run fires of the past that did not run.",
+            section="Jobs",
+            after="calendars",
+        ),
+    ),
 )

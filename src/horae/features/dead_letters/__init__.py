@@ -1,6 +1,6 @@
 """Dead letters: failed executions set aside, grouped, retried, replayed or discarded."""
 
-from horae.feature import Feature, Routes
+from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="dead_letters",
@@ -10,4 +10,13 @@ FEATURE = Feature(
     part="horae.features.dead_letters.part:DeadLettersPart",
     routes=(Routes("horae.features.dead_letters.routes", after="explain"),),
     metrics="horae.features.dead_letters.metrics:ReplayMetrics",
+    commands=(
+        Command(
+            "dlq",
+            "horae.features.dead_letters.cli.main:dlq",
+            "Look at dead letters; retry or discard them.",
+            section="Jobs",
+            after="explain",
+        ),
+    ),
 )

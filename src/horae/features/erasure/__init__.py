@@ -1,6 +1,6 @@
 """Erasure: remove the data of one execution or person from store, files and archive."""
 
-from horae.feature import Feature, Routes
+from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="erasure",
@@ -11,4 +11,5 @@ FEATURE = Feature(
         Routes("horae.features.erasure.routes", after="executions"),
         Routes("horae.features.erasure.namespace_routes", after="namespaces"),
     ),
+    commands=(Command("executions erase", "horae.features.erasure.cli:erase"),),
 )

@@ -1,6 +1,6 @@
 """Events from outside: sent by request or webhook, or found in watched folders and buckets."""
 
-from horae.feature import Feature, Routes
+from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="events",
@@ -15,4 +15,13 @@ FEATURE = Feature(
     sealed="horae.features.events.engine.hook_secrets:HookSecrets",
     check_place="horae.features.events.part:check_place",
     metrics="horae.features.events.metrics:EventMetrics",
+    commands=(
+        Command(
+            "events",
+            "horae.features.events.cli:events",
+            "Send and list events; make webhooks.",
+            section="Jobs",
+            after="explain",
+        ),
+    ),
 )

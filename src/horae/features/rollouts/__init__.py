@@ -1,6 +1,6 @@
 """Rollouts: run a new version of a job for a share of its executions first."""
 
-from horae.feature import Feature, Routes
+from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="rollouts",
@@ -8,4 +8,6 @@ FEATURE = Feature(
     tables="horae.features.rollouts.store.tables",
     part="horae.features.rollouts.part:RolloutsPart",
     routes=(Routes("horae.features.rollouts.routes", after="limits"),),
+    commands=(Command("jobs rollout", "horae.features.rollouts.cli:rollout"),),
+    show_job="horae.features.rollouts.cli:show_job",
 )

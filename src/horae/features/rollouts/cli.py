@@ -9,7 +9,7 @@ from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, request, says
-from horae.errors import BadInput
+from horae.errors import BadInput, NotFound
 from horae.features.rollouts.client import Rollout
 
 
@@ -120,8 +120,12 @@ request(
 )  # fmt: skip
 
 
-def tell_rollout(api: Api, found: Rollout) -> None:
+async def show_job(api: Api, job: str) -> None:
     """Mention a rollout that is on, where a job is shown."""
+    try:
+        found = await api.client.rollouts.get(job)
+    except NotFound:  # it never had one
+        return
     if found.state == "on":
         api.out.say(f"A rollout is on: {_shares(found)}. `horae jobs rollout show {found.job}` compares them.")
 

@@ -1,6 +1,6 @@
 """Statistics: what became of executions, added up by the minute, hour and day."""
 
-from horae.feature import Feature, Routes
+from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="statistics",
@@ -12,5 +12,15 @@ FEATURE = Feature(
     routes=(
         Routes("horae.features.statistics.overview_routes", after="me"),
         Routes("horae.features.statistics.routes", after="jobs"),
+    ),
+    commands=(
+        Command(
+            "overview",
+            "horae.features.statistics.cli.overview:overview",
+            "Show what happens in a namespace, and what did.",
+            section="Operate",
+            after="sign-in",
+        ),
+        Command("jobs stats", "horae.features.statistics.cli.statistics:stats"),
     ),
 )

@@ -7,26 +7,6 @@ from horae.client.encode import instant
 from horae.client.views import View
 
 
-class JobStatistics(View, frozen=True, kw_only=True):
-    """What became of a job's executions in a window; times in seconds, `series` is in `raw`."""
-
-    executions: int
-    success: int
-    failed: int
-    cancelled: int
-    skipped: int
-    retried: int
-    lost: int
-    success_rate: float | None = None
-    retry_rate: float | None = None
-    p50: float | None = None
-    p95: float | None = None
-    p99: float | None = None
-    mean: float | None = None
-    wait_p50: float | None = None  # in the queue, before the start
-    wait_p95: float | None = None
-
-
 class Overview(View, frozen=True, kw_only=True):
     """A namespace at a glance; the series and the dial are in `raw`."""
 

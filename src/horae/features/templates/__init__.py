@@ -1,10 +1,19 @@
 """Templates: jobs made from one definition with parameters, changed together."""
 
-from horae.feature import Feature, Routes
+from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="templates",
     about="Make and change jobs from one definition with parameters.",
     tables="horae.features.templates.store.tables",
     routes=(Routes("horae.features.templates.routes", after="limits"),),
+    commands=(
+        Command(
+            "templates",
+            "horae.features.templates.cli:templates",
+            "Write, list and delete templates of jobs; see what a change of one changes.",
+            section="Jobs",
+            after="fires",
+        ),
+    ),
 )

@@ -6,7 +6,8 @@ from horae.engine.node import Node
 from horae.engine.parts.part import Part
 from horae.engine.service import Service
 from horae.features.tracing.engine.flows import FlowSpans
-from horae.features.tracing.engine.spans import Sink, Tracing
+from horae.features.tracing.engine.spans import Tracing
+from horae.model.executions.tracer import Sink
 from horae.store.executions.leaving.effects import Effects
 
 

@@ -1,6 +1,6 @@
 """Users: people who sign in by password or OIDC, and their roles. It cannot be switched off."""
 
-from horae.feature import Feature, Routes
+from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="users",
@@ -13,4 +13,13 @@ FEATURE = Feature(
         Routes("horae.features.users.routes", after="keys"),
     ),
     users="horae.features.users.part:sign_ins",
+    commands=(
+        Command(
+            "users",
+            "horae.features.users.cli:users",
+            "Let people sign in, and say what they may do.",
+            section="Operate",
+            after="secrets",
+        ),
+    ),
 )

@@ -1,7 +1,7 @@
-"""Tracing as the kernel calls it: one request, one grant and one workflow at a time."""
+"""Tracing as the kernel calls it: a tracer in servers, and a sink of spans in servers and workers."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
 from uuid import UUID
 
 from msgspec import Struct
@@ -11,9 +11,51 @@ from horae.model.base.trace import TraceContext
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.slice import Running
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.protocol import Failure, Submit
 
 Made = tuple[Instant, Instant]  # when an execution was due, and when it was made
+
+
+Kind = Literal["producer", "consumer", "internal"]
+Attributes = Mapping[str, str | int]
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """Something that took its time, after the fact."""
+
+    name: str
+    kind: Kind
+    context: TraceContext
+    parent: str | None  # the id of a span of the same trace
+    start: Instant
+    end: Instant
+    attributes: Attributes
+    error: Failure | None = None
+
+
+class Sink(Protocol):
+    """Where spans go."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many were sent, failed to be, and were dropped because too many wait."""
+        ...
+
+    def samples(self, trace_id: str, given: TraceContext | None = None) -> bool:
+        """Whether a trace is told of that begins here, or that was given by somebody who tells of it."""
+        ...
+
+    def record(self, span: Span) -> None:
+        """Tell of a span, soon; never waits."""
+        ...
+
+    def serve_users(self) -> None:
+        """Spans of users' own code go the same way, unless they have seen to that themselves."""
+        ...
+
+    async def close(self) -> None:
+        """Tell of what is left."""
+        ...
 
 
 class Submitting(Struct, frozen=True):
@@ -26,6 +68,11 @@ class Submitting(Struct, frozen=True):
 
 class Tracer(Protocol):
     """Records the spans of executions that a server submits, grants and begins."""
+
+    @property
+    def sink(self) -> Sink:
+        """Where its spans go."""
+        ...
 
     def submitting(self, requests: Sequence[Submit]) -> Submitting | None:
         """Begin the span of a request; None when its sender asked for no trace."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from horae.features.tracing.engine.spans import Sink, Span
 from horae.model.base.trace import TraceContext, read_trace, root_of, span_of
+from horae.model.executions.tracer import Sink, Span
 from horae.worker.holding import Ending, Fate, Lot
 
 if TYPE_CHECKING:

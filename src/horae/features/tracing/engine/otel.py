@@ -12,9 +12,11 @@ from threading import Thread
 
 import structlog
 
+from horae.env import Env
 from horae.errors import BadInput
-from horae.features.tracing.engine.spans import Span
+from horae.features.tracing.engine.spans import Tracing
 from horae.model.base.trace import TraceContext
+from horae.model.executions.tracer import Span
 
 PLACES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 ROOM = 2048  # spans that wait to be sent, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise
@@ -46,6 +48,12 @@ def wanted(endpoint: str, environ: Mapping[str, str]) -> bool:
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none":
         return False
     return bool(endpoint) or any(environ.get(place) for place in PLACES)
+
+
+def open_tracer(endpoint: str, environ: Mapping[str, str], env: Env) -> Tracing | None:
+    """Return what traces a server, if somebody is to be told; raises BadInput as `open_sink`."""
+    sink = open_sink(endpoint, "horae", environ)
+    return None if sink is None else Tracing(env, sink)
 
 
 class OtelSink:

@@ -9,8 +9,8 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
-from horae.features.tracing.engine.spans import Kind, Span
 from horae.model.base.trace import TraceContext
+from horae.model.executions.tracer import Kind, Span
 from horae.model.fleet.protocol import Failure
 
 TO_OTEL = 1000  # its times are nanoseconds, ours microseconds

@@ -1,10 +1,9 @@
 """Spans of executions: submitted, queued, begun as a workflow. Those of attempts are the worker's."""
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from collections.abc import Sequence
 from uuid import UUID
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from horae.env import Env, Instant
 from horae.model.base.ids import execution_id
@@ -12,50 +11,9 @@ from horae.model.base.trace import TraceContext, checked_state, read_trace, root
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel, extras_of
 from horae.model.executions.slice import Running
-from horae.model.executions.tracer import Made, Submitting
+from horae.model.executions.tracer import Made, Sink, Span, Submitting
 from horae.model.fleet.protocol import Failure, Submit
 from horae.store.executions.told import FlowEnd
-
-Kind = Literal["producer", "consumer", "internal"]
-Attributes = Mapping[str, str | int]
-
-
-class Span(Struct, frozen=True, kw_only=True):
-    """Something that took its time, after the fact."""
-
-    name: str
-    kind: Kind
-    context: TraceContext
-    parent: str | None  # the id of a span of the same trace
-    start: Instant
-    end: Instant
-    attributes: Attributes
-    error: Failure | None = None
-
-
-class Sink(Protocol):
-    """Where spans go."""
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """How many were sent, failed to be, and were dropped because too many wait."""
-        ...
-
-    def samples(self, trace_id: str, given: TraceContext | None = None) -> bool:
-        """Whether a trace is told of that begins here, or that was given by somebody who tells of it."""
-        ...
-
-    def record(self, span: Span) -> None:
-        """Tell of a span, soon; never waits."""
-        ...
-
-    def serve_users(self) -> None:
-        """Spans of users' own code go the same way, unless they have seen to that themselves."""
-        ...
-
-    async def close(self) -> None:
-        """Tell of what is left."""
-        ...
 
 
 class Tracing:
