@@ -9,18 +9,9 @@ from hypothesis import strategies as st
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.features.rollouts.model.read import percent, read_body, read_plan
-from horae.features.rollouts.model.values import (
-    Choice,
-    Plan,
-    Rollout,
-    Tally,
-    Trial,
-    bucket_of,
-    judge,
-    point_of,
-    span_of,
-)
+from horae.features.rollouts.model.values import Tally, bucket_of, buckets_of, judge, span_of
 from horae.model.definitions.job import Spec
+from horae.model.definitions.rollout import Choice, Plan, Rollout, Trial, point_of
 from horae.model.definitions.tasks import Command
 
 JOB = UUID(int=7)
@@ -89,13 +80,13 @@ def tally(success: int, failed: int = 0, retried: int = 0) -> Tally:
 def test_percentiles_are_those_of_what_succeeded():
     counted = Tally(outcomes={}, spans={})
     for n in range(1, 101):
-        for bucket, count in Trial(JOB, JOB, "success", 1, (n * SECOND,)).buckets():
+        for bucket, count in buckets_of(Trial(JOB, JOB, "success", 1, (n * SECOND,))):
             counted.add("success", bucket, count)
     counted.add("failed", bucket_of(10_000 * SECOND), 50)
     assert counted.percentile(50) == pytest.approx(50 * SECOND, rel=0.1)
     assert counted.percentile(99) == pytest.approx(99 * SECOND, rel=0.1)
     assert Tally(outcomes={}, spans={}).percentile(50) is None
-    assert list(Trial(JOB, JOB, "success", 3, (SECOND,)).buckets()) == [(bucket_of(SECOND), 1), (-1, 2)]
+    assert list(buckets_of(Trial(JOB, JOB, "success", 3, (SECOND,)))) == [(bucket_of(SECOND), 1), (-1, 2)]
 
 
 def test_a_bound_counts_attempts_of_other_versions_than_the_present():

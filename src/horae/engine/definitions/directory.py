@@ -18,13 +18,13 @@ from horae.engine.admission.lane_estimates import NO_JOBS, LaneEstimates
 from horae.engine.admission.tastes import Tastes
 from horae.engine.base.hints import MANY, Hint, Hints
 from horae.engine.base.refs import find_job, no_such_job
+from horae.engine.definitions.choices import with_choice
 from horae.engine.definitions.definitions import Definitions, Version
 from horae.engine.executions.expectations import Expectations
 from horae.engine.fleet.fetching import may_fetch
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
 from horae.errors import Conflict
-from horae.features.rollouts.engine.choices import with_choice
 from horae.model.admission.choice import LaneView
 from horae.model.admission.placement.placement import PLAIN, fits
 from horae.model.admission.placement.preempt import is_in_front

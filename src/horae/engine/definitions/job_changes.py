@@ -10,7 +10,6 @@ from horae.engine.definitions import owned_changes
 from horae.engine.definitions.owned_jobs import Keeping
 from horae.env import Instant
 from horae.errors import BadInput, Busy, Conflict
-from horae.features.rollouts.store import rollouts
 from horae.features.templates.store import templates
 from horae.model.definitions.job import Job, Spec
 from horae.model.triggers.decisions.decide import Disposition
@@ -35,11 +34,10 @@ DELETED = "the job was deleted"
 
 
 class Adoption(Struct, frozen=True, kw_only=True):
-    """A version that a rollout tried and that becomes the present one, by whom."""
+    """A version that a rollout tried and that becomes the present one."""
 
     version: int
-    number: int  # of the rollout, which ends
-    by: str
+    end: Callable[[Instant], Script[object]]  # ends the rollout; None when it is no longer on
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -139,8 +137,7 @@ def _numbered(job: Job, adopt: Adoption | None, now: Instant) -> Script[tuple[in
         if (yield from jobs.rolling(job.id)) is not None:  # guard: edit-sees-rollout
             raise rolling(job)
         return newest + 1, False
-    ended = yield from rollouts.end(job.id, adopt.number, "promoted", f"Version {adopt.version}.", adopt.by, now)
-    if ended is None:
+    if (yield from adopt.end(now)) is None:
         return 0, False
     return (newest, True) if adopt.version == newest else (newest + 1, False)
 

@@ -12,7 +12,6 @@ from horae.engine.base.refs import find_job, job_ref, no_such_job, tag_ref
 from horae.engine.definitions.job_views import Renderings, render, runs_of, show_job, show_version
 from horae.engine.triggers.trigger_calendars import is_met_between_fires, next_runs
 from horae.errors import BadInput, NotFound
-from horae.features.rollouts.store import rollouts
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Page, shown_time
@@ -22,7 +21,7 @@ from horae.model.definitions.reading.diff import differences
 from horae.model.fields.values import a_text
 from horae.model.workflows.decisions.naming import is_owned_name
 from horae.store.contract import Store
-from horae.store.definitions import job_pages, job_reads
+from horae.store.definitions import job_pages, job_reads, rollouts
 from horae.store.definitions import owned as owned_jobs
 from horae.store.definitions.job_pages import JobFilter
 from horae.store.definitions.jobs import StoredJob

@@ -7,6 +7,7 @@ from msgspec import Raw, Struct, structs
 
 from horae.engine.admission.share_lanes import ShareLanes, split
 from horae.engine.base.sealed import Seals
+from horae.engine.definitions.choices import arm_of
 from horae.engine.definitions.directory import Directory
 from horae.engine.definitions.owned_changes import refuse_part
 from horae.engine.definitions.params import Params
@@ -15,11 +16,10 @@ from horae.engine.executions.deduplication import meeting, whole_params
 from horae.engine.executions.limit_keys import MIXED, keyed, keys_of_lot
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, NotFound
-from horae.features.rollouts.engine.choices import arm_of
-from horae.features.rollouts.model.key import by_rollout
 from horae.model.admission.circuit_key import by_circuit
 from horae.model.admission.limit_keys import is_keyed
 from horae.model.admission.placement.affinity_key import by_affinity
+from horae.model.admission.rollout_key import by_rollout
 from horae.model.base.trace import checked_state, checked_trace
 from horae.model.definitions.spec_fields import PRIORITIES
 from horae.model.executions.execution import Extra

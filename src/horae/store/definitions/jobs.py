@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.features.rollouts.model.values import Choice
 from horae.model.definitions.job import Job, JobVersion, Spec
+from horae.model.definitions.rollout import Choice
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 from horae.store.triggers.dependencies import dependents

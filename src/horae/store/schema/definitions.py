@@ -100,6 +100,21 @@ job_versions = table(
     col("created_at", BIG),
 )
 
+# The newest rollout of each job. Which of them are on is said by their jobs' rows, too: whoever chooses a version
+# reads those anyway.
+rollouts = table(
+    "rollouts",
+    key("job", ID),
+    col("number", INT),  # grows with each change
+    col("state", TEXT),  # on, promoted or aborted
+    col("plan", TEXT),
+    col("since", BIG),
+    col("changed_at", BIG),
+    col("cause", TEXT),
+    col("changed_by", TEXT),  # empty when nobody did
+    small=True,
+)
+
 dependencies = table(
     "dependencies",
     key("job", ID),

@@ -13,12 +13,11 @@ import msgspec
 from msgspec import Struct, field, structs
 
 from horae.env import Instant
-from horae.features.rollouts.model.values import Choice
-from horae.features.rollouts.store import rollouts
 from horae.model.admission.choice import LaneView
 from horae.model.admission.keys import CHILD, LIMITED, RATED
 from horae.model.base.ids import execution_id
 from horae.model.definitions.job import Spec
+from horae.model.definitions.rollout import Choice
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel, extra_of
 from horae.model.executions.slice import Running, Waiting
@@ -29,6 +28,7 @@ from horae.model.workflows.decisions.naming import calls_of
 from horae.model.workflows.decisions.values import Workflow
 from horae.store.base import shelves
 from horae.store.base.deferred import Deferred
+from horae.store.definitions import rollouts
 from horae.store.definitions.jobs import definitions
 from horae.store.executions.parcels import read_parcels
 from horae.store.fleet.claim import Claimed, claim

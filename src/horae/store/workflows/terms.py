@@ -12,13 +12,13 @@ from uuid import UUID
 import msgspec
 
 from horae.env import Instant, Micros
-from horae.features.rollouts.store import rollouts
 from horae.model.admission.policy import Policy
 from horae.model.admission.rank import Leads
 from horae.model.definitions.job import Spec
 from horae.model.workflows.decisions.flow import Pin
 from horae.store.admission.coarse import is_open
 from horae.store.base.shelves import Columns
+from horae.store.definitions import rollouts
 from horae.store.fleet.expectations import expected_of
 from horae.store.script import ForEach, Row, Script, Statement
 from horae.store.triggers.targets import Lead, Target

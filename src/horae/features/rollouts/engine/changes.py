@@ -1,13 +1,14 @@
 """Changes of rollouts as scripts: each is one transaction, and raises to leave nothing of it behind."""
 
+from functools import partial
 from typing import Any
 
-from horae.engine.definitions.job_changes import Draft, rolling
+from horae.engine.definitions.job_changes import Adoption, Draft, rolling
 from horae.env import Instant
 from horae.features.rollouts.model.read import read_plan
-from horae.features.rollouts.model.values import Rollout
 from horae.features.rollouts.store import rollouts
 from horae.model.definitions.job import Job
+from horae.model.definitions.rollout import Rollout
 from horae.store.admission import lanes
 from horae.store.definitions import jobs
 from horae.store.definitions.jobs import StoredJob
@@ -39,3 +40,9 @@ def abort(job: Job, number: int | None, cause: str, by: str, now: Instant) -> Sc
     if (yield from rollouts.hold(job.id, job.namespace)) is None:
         return None
     return (yield from rollouts.end(job.id, number, "aborted", cause, by, now))
+
+
+def adoption(rollout: Rollout, version: int, by: str) -> Adoption:
+    """End a rollout by making one of its versions the present one."""
+    end = partial(rollouts.end, rollout.job, rollout.number, "promoted", f"Version {version}.", by)
+    return Adoption(version=version, end=end)

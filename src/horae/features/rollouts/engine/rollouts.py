@@ -11,7 +11,7 @@ import structlog
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.refs import find_job
-from horae.engine.definitions.job_changes import Adoption, Draft, rolling
+from horae.engine.definitions.job_changes import Draft, rolling
 from horae.engine.definitions.job_lists import no_such_version
 from horae.engine.definitions.jobs import TRIES, Jobs
 from horae.engine.definitions.permits import check_changes
@@ -19,17 +19,19 @@ from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.errors import BadInput, Busy, Conflict, NotFound, StoreUnavailable
-from horae.features.rollouts.engine.changes import abort, start
+from horae.features.rollouts.engine.changes import abort, adoption, start
 from horae.features.rollouts.model.read import read_body, read_plan
-from horae.features.rollouts.model.values import Rollout, Trial, judge, others
+from horae.features.rollouts.model.values import judge, others
 from horae.features.rollouts.model.view import RolloutView, show_rollout
 from horae.features.rollouts.store import rollouts
 from horae.model.base.event import Event
 from horae.model.definitions.job import Job
+from horae.model.definitions.rollout import Rollout, Trial
 from horae.model.fields.values import a_text
 from horae.model.workflows.decisions.values import Workflow
 from horae.store.contract import Store
 from horae.store.definitions.jobs import StoredJob
+from horae.store.definitions.rollouts import newest
 from horae.store.executions.leaving.effects import Effects
 
 PACE = 1.0  # seconds between two countings
@@ -53,7 +55,7 @@ class Rollouts:
     async def get(self, namespace: int, ref: str) -> RolloutView:
         """A job's newest rollout, whether it is on or not. Raises NotFound."""
         job = (await find_job(self._store, namespace, ref)).job
-        rollout = await self._store.read(lambda: rollouts.newest(job.id))
+        rollout = await self._store.read(lambda: newest(job.id))
         if rollout is None:
             raise none_on(job, f'Job "{job.name}" never had a rollout.')
         return await self._shown(job, rollout)
@@ -86,7 +88,7 @@ class Rollouts:
             before, rollout = await self._on(namespace, ref, if_match)
             chosen = _promoted(before.job, rollout, version)
             spec = next(v.spec for v in await self._store.versions(before.job.id) if v.version == chosen)
-            if await self._jobs.adopt(before, spec, Adoption(version=chosen, number=rollout.number, by=by)):
+            if await self._jobs.adopt(before, spec, adoption(rollout, chosen, by)):
                 self._hear(before.job, "promoted")
                 return await self.get(namespace, str(before.job.id))
         raise _too_busy(ref)
@@ -126,7 +128,7 @@ class Rollouts:
 
     async def _judge(self, id: UUID) -> None:
         """Abort a rollout whose bound is exceeded."""
-        rollout = await self._store.read(lambda: rollouts.newest(id))
+        rollout = await self._store.read(lambda: newest(id))
         if rollout is None or rollout.state != "on" or rollout.plan.abort_above is None:
             return
         stored = await self._store.read(lambda: rollouts.job(id))
@@ -145,7 +147,7 @@ class Rollouts:
 
     async def _on(self, namespace: int, ref: str, if_match: int | None) -> tuple[StoredJob, Rollout]:
         before = await self._jobs.present(namespace, ref, if_match)
-        rollout = await self._store.read(lambda: rollouts.newest(before.job.id))
+        rollout = await self._store.read(lambda: newest(before.job.id))
         if rollout is None or rollout.state != "on":
             raise none_on(before.job)
         return before, rollout

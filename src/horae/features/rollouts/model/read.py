@@ -3,7 +3,7 @@
 from typing import Any
 
 from horae.errors import BadInput
-from horae.features.rollouts.model.values import Plan
+from horae.model.definitions.rollout import Plan
 from horae.model.expressions.template import compile_template
 from horae.model.fields.values import KNOWN, a_text, an_int, an_object, refuse_unknown
 

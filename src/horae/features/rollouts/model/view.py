@@ -6,10 +6,11 @@ from uuid import UUID
 
 from msgspec import Meta
 
-from horae.features.rollouts.model.values import Rollout, RolloutState, Tally
+from horae.features.rollouts.model.values import Tally
 from horae.model.base.duration import format_duration
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
+from horae.model.definitions.rollout import Rollout, RolloutState
 
 
 class ArmView(View, frozen=True, kw_only=True):

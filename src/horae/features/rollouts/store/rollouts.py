@@ -1,33 +1,26 @@
-"""Rollouts: which versions new executions are chosen from, and what becomes of them.
+"""Rollouts: begun, changed and ended, and what is counted of their versions.
 
 A job's row says which rollout is on, by its number: whoever chose by another chooses again. What ends one holds the
 job's row, its timers and its dependents' row, as a change of the job does: what was chosen before is there, or never.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 import msgspec
 
 from horae.env import Instant
-from horae.features.rollouts.model.values import Plan, Rollout, RolloutState, Tally, Trial
+from horae.features.rollouts.model.values import Tally, buckets_of
 from horae.model.admission.keys import keys_of
-from horae.model.definitions.job import Spec
+from horae.model.definitions.rollout import Plan, Rollout, RolloutState, Trial
 from horae.store.base.shelves import Columns
 from horae.store.definitions import jobs
-from horae.store.script import Among, Fetch, ForEach, Insert, Row, Script, Statement
+from horae.store.definitions.rollouts import newest
+from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 from horae.store.triggers import triggers
 from horae.store.triggers.dependencies import dependents
 
-COLUMNS = "r.job, r.number, r.state, r.plan, r.since, r.changed_at, r.cause, r.changed_by"
-OF_JOBS = Statement("rollouts_of_jobs", f"SELECT {COLUMNS} FROM rollouts r WHERE r.job = ANY($1) AND r.state = 'on'")
-NEWEST = Statement("rollout_of_job", f"SELECT {COLUMNS} FROM rollouts r WHERE r.job = $1")
 OWNER = Statement("job_of_rollout", f"SELECT {jobs.JOB} {jobs.FROM} WHERE j.id = $1")
-ARMS = Statement(
-    "rollout_arms",
-    "SELECT v.job, v.version, v.spec, v.queue, v.lane FROM given"
-    " JOIN job_versions v ON v.job = given.job AND v.version = given.version",
-)
 SET = Statement("set_rollout", "UPDATE jobs SET rollout = $2, updated_at = $3 WHERE id = $1")
 PUT = (
     "ON CONFLICT (job) DO UPDATE SET number = excluded.number, state = excluded.state, plan = excluded.plan,"
@@ -51,47 +44,11 @@ TALLIES = Statement(
 )
 FORGET = Statement("forget_rollout_counts", "DELETE FROM rollout_counts WHERE job = $1 AND since <> $2")
 
-_read_plan = msgspec.json.Decoder(Plan).decode
-_read_spec = msgspec.json.Decoder(Spec).decode
-
-
-class Arm(msgspec.Struct, frozen=True):
-    """A version of a job, and where its executions stand in line."""
-
-    spec: Spec
-    queue: int
-    lane: int
-
-
-def _rollout(row: Row) -> Rollout:
-    return Rollout(
-        job=row[0], number=row[1], state=row[2], plan=_read_plan(row[3]), since=row[4], changed_at=row[5],
-        cause=row[6], by=row[7],
-    )  # fmt: skip
-
-
-def newest(job: UUID) -> Script[Rollout | None]:
-    """A job's newest rollout, whether it is on or not."""
-    rows = yield Fetch(NEWEST, (job,))
-    return _rollout(rows[0]) if rows else None
-
 
 def job(id: UUID) -> Script[jobs.StoredJob | None]:
     """The job of a rollout."""
     rows = yield Fetch(OWNER, (id,))
     return jobs.stored(rows[0]) if rows else None
-
-
-def on(wanted: Collection[UUID]) -> Script[dict[UUID, tuple[Rollout, dict[int, Arm]]]]:
-    """The rollouts of these jobs that are on, with the versions that they choose from."""
-    rows = yield Among(OF_JOBS, sorted(wanted))
-    found = [_rollout(row) for row in rows]
-    given = [(rollout.job, version) for rollout in found for version in sorted(rollout.plan.shares)]
-    arms = (yield ForEach(ARMS, (("job", "uuid"), ("version", "int")), given)) if given else []
-    known: dict[UUID, dict[int, Arm]] = {rollout.job: {} for rollout in found}
-    for job, version, spec, queue, lane in arms:
-        known[job][version] = Arm(_read_spec(spec), queue, lane)
-    return {rollout.job: (rollout, known[rollout.job]) for rollout in found}
 
 
 def hold(job: UUID, namespace: int) -> Script[tuple[int, str] | None]:
@@ -148,7 +105,7 @@ def count(server: UUID, trials: Sequence[Trial]) -> Script[None]:
     sums: dict[tuple[UUID, int, int, str, int], int] = {}
     for one in trials:
         version, since = chosen.get(one.parcel, (0, 0))
-        for bucket, n in one.buckets() if since else ():
+        for bucket, n in buckets_of(one) if since else ():
             key = (one.job, since, version, one.outcome, bucket)
             sums[key] = sums.get(key, 0) + n
     if sums:

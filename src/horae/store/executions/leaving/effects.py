@@ -9,10 +9,10 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant, Micros
-from horae.features.rollouts.model.values import Trial
 from horae.model.admission.circuit import Attempted
 from horae.model.admission.keys import AGAIN, CHOSEN, CIRCUIT, KEYED
 from horae.model.base.show import status_of
+from horae.model.definitions.rollout import Trial
 from horae.model.executions.execution import CANCELLED
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.settle import Fates, Finished, Tried, time_worked, timing_of

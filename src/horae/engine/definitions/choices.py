@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from horae.env import Env
-from horae.features.rollouts.model.values import Choice
-from horae.features.rollouts.store import rollouts
+from horae.model.definitions.rollout import Choice
 from horae.store.contract import Store
+from horae.store.definitions import rollouts
 from horae.store.definitions.jobs import StoredJob
 
 

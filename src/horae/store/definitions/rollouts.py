@@ -1,0 +1,58 @@
+"""Rollouts that are on: which versions of a job new executions are chosen from.
+
+A job's row says which rollout is on, by its number: whoever chose by another chooses again.
+"""
+
+from collections.abc import Collection
+from uuid import UUID
+
+import msgspec
+
+from horae.model.definitions.job import Spec
+from horae.model.definitions.rollout import Plan, Rollout
+from horae.store.script import Among, Fetch, ForEach, Row, Script, Statement
+
+COLUMNS = "r.job, r.number, r.state, r.plan, r.since, r.changed_at, r.cause, r.changed_by"
+OF_JOBS = Statement("rollouts_of_jobs", f"SELECT {COLUMNS} FROM rollouts r WHERE r.job = ANY($1) AND r.state = 'on'")
+NEWEST = Statement("rollout_of_job", f"SELECT {COLUMNS} FROM rollouts r WHERE r.job = $1")
+ARMS = Statement(
+    "rollout_arms",
+    "SELECT v.job, v.version, v.spec, v.queue, v.lane FROM given"
+    " JOIN job_versions v ON v.job = given.job AND v.version = given.version",
+)
+
+_read_plan = msgspec.json.Decoder(Plan).decode
+_read_spec = msgspec.json.Decoder(Spec).decode
+
+
+class Arm(msgspec.Struct, frozen=True):
+    """A version of a job, and where its executions stand in line."""
+
+    spec: Spec
+    queue: int
+    lane: int
+
+
+def _rollout(row: Row) -> Rollout:
+    return Rollout(
+        job=row[0], number=row[1], state=row[2], plan=_read_plan(row[3]), since=row[4], changed_at=row[5],
+        cause=row[6], by=row[7],
+    )  # fmt: skip
+
+
+def newest(job: UUID) -> Script[Rollout | None]:
+    """A job's newest rollout, whether it is on or not."""
+    rows = yield Fetch(NEWEST, (job,))
+    return _rollout(rows[0]) if rows else None
+
+
+def on(wanted: Collection[UUID]) -> Script[dict[UUID, tuple[Rollout, dict[int, Arm]]]]:
+    """The rollouts of these jobs that are on, with the versions that they choose from."""
+    rows = yield Among(OF_JOBS, sorted(wanted))
+    found = [_rollout(row) for row in rows]
+    given = [(rollout.job, version) for rollout in found for version in sorted(rollout.plan.shares)]
+    arms = (yield ForEach(ARMS, (("job", "uuid"), ("version", "int")), given)) if given else []
+    known: dict[UUID, dict[int, Arm]] = {rollout.job: {} for rollout in found}
+    for job, version, spec, queue, lane in arms:
+        known[job][version] = Arm(_read_spec(spec), queue, lane)
+    return {rollout.job: (rollout, known[rollout.job]) for rollout in found}
