@@ -63,7 +63,7 @@ def plain(answer: httpx2.Response, values: dict[str, str]) -> tuple[int, str]:
     for kind, value in sorted(values.items(), key=lambda pair: -len(pair[1])):
         if kind not in ("file", "step", "version"):
             text = text.replace(value, f"<{kind}>")
-    text = re.sub(r"hk_\w+|whsec_[\w+/=]+", "<text>", re.sub(r'"(keyId|code|token)":"[\w-]+"', "<new>", text))
+    text = re.sub(r"hk_\w+|whsec_[\w+/=]+", "<text>", re.sub(r'"(keyId|code|token|requestId)":"[\w-]+"', "<new>", text))
     return answer.status_code, re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<id>", text)
 
 

@@ -55,7 +55,7 @@ async def under_uvicorn() -> AsyncIterator[Served]:
     port = server.servers[0].sockets[0].getsockname()[1]
 
     async def stop() -> None:
-        node.events.close()
+        node.base.events.close()
         await node.gateway.stop()
         server.should_exit = True
         await running
@@ -75,7 +75,7 @@ async def served(request: pytest.FixtureRequest) -> AsyncIterator[Served]:
 
 @pytest.fixture
 async def api(served: Served) -> AsyncIterator[httpx2.AsyncClient]:
-    key = (await served.node.keys.create(1, "all", "admin")).text
+    key = (await served.node.tenancy.keys.create(1, "all", "admin")).text
     headers = {"authorization": f"Bearer {key}"}
     async with httpx2.AsyncClient(base_url=served.url, headers=headers, timeout=30) as api:
         assert (await api.post("/api/v1/jobs", json={"name": "report", "command": "true"})).status_code == 201
@@ -87,7 +87,7 @@ async def parked(api: httpx2.AsyncClient, served: Served) -> "asyncio.Future[htt
     session = (await api.post(SESSIONS, json={"protocol": PROTOCOL, "worker": "w"})).json()["sessionId"]
     patient = msgspec.json.encode(Exchange(channel=0, n=1, free=1, wait=20 * SECOND))
     exchange = asyncio.ensure_future(api.post(f"{SESSIONS}/{session}/exchange", content=patient))
-    await eventually(lambda: len(served.node.gateway.lot) == 1)
+    await eventually(lambda: len(served.node.fleet.lot) == 1)
     return exchange
 
 
@@ -155,7 +155,7 @@ async def test_a_body_that_is_too_large_is_refused(api: httpx2.AsyncClient, leng
 async def test_stopping_answers_parked_workers_and_ends_streams(api: httpx2.AsyncClient, served: Served):
     exchange = await parked(api, served)
     stream = asyncio.ensure_future(api.get(STREAM))
-    await eventually(lambda: bool(served.node.events.wanted))
+    await eventually(lambda: bool(served.node.base.events.wanted))
 
     served.stop()
 

@@ -149,10 +149,13 @@ async def test_days_have_what_was_and_what_is_to_come(api: Api, node: Node, cloc
     assert (await api.get(f"{JOB}/days?timezone=Nowhere")).status_code == 400
 
 
-async def test_the_grid_of_a_workflow_has_its_steps(api: Api, node: Node):
+async def test_the_grid_of_a_workflow_has_its_steps(api: Api, node: Node, clock: VirtualClock):
     steps = [{"name": "extract", "command": "true"}, {"name": "load", "command": "true", "after": ["extract"]}]
     assert (await api.post("/api/v1/jobs", json={"name": "flow", "workflow": {"steps": steps}})).status_code == 201
-    ids = [(await api.post("/api/v1/jobs/flow/trigger")).json()["executionId"] for _ in range(2)]
+    ids = []
+    for _ in range(2):  # ids are in order where their instants differ
+        clock.advance(SECOND)
+        ids.append((await api.post("/api/v1/jobs/flow/trigger")).json()["executionId"])
     await node.base.directory.step()
     await node.workflows.opener.step()
 

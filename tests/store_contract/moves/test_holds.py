@@ -10,6 +10,7 @@ from horae.model.base.instant import format_instant
 from horae.model.triggers.calendars.read import parse_times
 from horae.model.triggers.calendars.resolve import present
 from horae.store.admission import holds
+from horae.store.base import locks
 from horae.store.script import Script
 from horae.store.triggers import calendars
 from tests.store_contract.world import NAMESPACE, TestJob, World, spans, success
@@ -39,7 +40,7 @@ async def put_calendar(world: World, name: str, definition: dict[str, object]) -
     text = msgspec.json.encode(definition).decode()
 
     def script() -> Script[None]:
-        yield calendars.lock(NAMESPACE)
+        yield from locks.take(locks.of_calendars(NAMESPACE))
         yield from calendars.put(NAMESPACE, name, text, "", now)
 
     await world.store.write(script)
