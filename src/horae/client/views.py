@@ -385,34 +385,3 @@ class Submitted(Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def id(self) -> str | None:
         return self.execution_id
-
-
-class Blocker(View, frozen=True, kw_only=True):
-    """A gate that is closed: what it is, what opens it, and until when if that is known."""
-
-    gate: str
-    message: str
-    opens: str
-    until: datetime | None = None
-    details: dict[str, Any] = {}
-
-
-class Estimate(View, frozen=True, kw_only=True):
-    """When an execution probably starts; None with the reason when nobody can tell."""
-
-    starts_at: datetime | None = None
-    reason: str
-    ahead: int = 0
-    slots: int = 0
-
-
-class Explanation(View, frozen=True, kw_only=True):
-    """Why an execution or a job does not run: what holds it, in order. What runs or has ended is held by nothing."""
-
-    execution_id: str | None = None
-    job_id: str
-    job: str
-    summary: str
-    blockers: list[Blocker] = []
-    estimate: Estimate | None = None
-    executions: list["Explanation"] = []

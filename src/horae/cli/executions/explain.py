@@ -8,7 +8,7 @@ import click
 from horae.cli.lazy import Command
 from horae.cli.remote import Api, remote
 from horae.cli.terminal import echo, style
-from horae.client.views import Explanation
+from horae.client.kernel.explanation_view import Explanation
 from horae.errors import NotFound
 from horae.model.base.controls import visible
 

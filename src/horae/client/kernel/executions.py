@@ -8,13 +8,13 @@ from typing import Any, Literal
 import msgspec
 
 from horae.client.encode import given, instant
+from horae.client.kernel.explanation_view import Explanation
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import (
     Artifact,
     Attempt,
     Cancellation,
     Execution,
-    Explanation,
     LogLine,
     Page,
     Signalled,

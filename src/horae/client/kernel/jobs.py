@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import Any, Literal, Unpack
 
 from horae.client.encode import circumstances, definition, given, instant, span
+from horae.client.kernel.explanation_view import Explanation
 from horae.client.options import JobFields
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import (
     Execution,
-    Explanation,
     Job,
     JobPlan,
     JobStatistics,
