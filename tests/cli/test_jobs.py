@@ -183,6 +183,27 @@ def test_edit_by_options_is_a_patch():
     assert result.stdout == "Changed daily: version 3 became 4.\n"
 
 
+def test_edit_takes_fields_back_to_their_defaults():
+    api = FakeApi({"GET /jobs/daily": JOB, "PATCH /jobs/daily": JOB})
+    run(
+        api,
+        "jobs",
+        "edit",
+        "daily",
+        "--timeout",
+        "none",
+        "--unset",
+        "tag",
+        "--unset",
+        "timeouts",
+        "--description",
+        "none",
+    )
+    assert api.requests[-1].body == {"timeout": None, "tags": None, "timeouts": None, "description": "none"}
+    refused = run(api, "jobs", "edit", "daily", "--unset", "colour")
+    assert (refused.exit_code, "colour" in refused.stderr) == (2, True)
+
+
 def test_edit_can_be_guarded_by_a_version():
     api = FakeApi({"GET /jobs/daily": JOB, "PATCH /jobs/daily": JOB})
     run(api, "jobs", "edit", "daily", "--retries", "3", "--if-version", "2")

@@ -41,6 +41,16 @@ def test_what_is_not_named_stays_and_none_takes_back():
     assert run(api, "namespaces", "set", "billing", "--retention", "a", "--retention", "b").exit_code != 0
 
 
+def test_bounds_of_a_quota_are_changed_and_taken_away_and_others_stay():
+    quota = {"namespace": "billing", "queued": 5, "running": 2, "startsPerSecond": 0.5, "over": "wait"}
+    api = FakeApi({"GET /namespaces/billing/quota": quota, "PUT /namespaces/billing/quota": quota})
+    said = "--queued none --executions-per-day 7 --starts-per-second 2.5 --unset over"
+    run(api, "namespaces", "quota", "billing", *said.split())
+    said = {name: value for name, value in api.requests[-1].body.items() if value is not None}
+    assert said == {"running": 2, "executionsPerDay": 7, "startsPerSecond": 2.5}
+    assert run(api, "namespaces", "quota", "billing", "--running", "0").exit_code == 2
+
+
 def test_one_is_deleted():
     api = FakeApi({"DELETE /namespaces/billing": None})
     assert run(api, "namespaces", "delete", "billing").stdout == "Deleted namespace billing.\n"

@@ -20,7 +20,7 @@ from horae.server.openapi import build
 from horae.server.route import Route
 from horae.server.routes.table import MODULES, ROUTES
 from horae.server.scopes import closed
-from tests.docs.job_table import fields_of_jobs
+from tests.docs.field_tables import fields_of_jobs, fields_of_quotas
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -127,6 +127,7 @@ def _access(route: Route) -> str:
 
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "fields of a job": ("rest.md", fields_of_jobs),
+    "fields of a quota": ("quotas.md", fields_of_quotas),
     "routes": ("rest.md", routes),
     "access": ("access.md", access),
     "metrics": ("metrics.md", metrics),

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from horae.model.admission.quota import QUOTA
 from horae.model.admission.reading.queue import FIELDS as QUEUE_FIELDS
 from horae.model.definitions.job import JOB
 
@@ -36,6 +37,7 @@ NOUNS = (
             "worker.processes",  # an environment of a process, too, is an `env`
         ),
     ),
+    Noun("quota", QUOTA.names, ("model.admission.quota", "engine.tenancy.fair_access")),
     Noun(
         "queue",
         QUEUE_FIELDS,

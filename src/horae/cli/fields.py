@@ -1,9 +1,10 @@
 """Options of the fields of a noun: one for each, typed by its kind, with the help of the table."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import click
+from msgspec import NODEFAULT
 
 from horae.cli.values import pairs, params, read_json
 from horae.model.fields.kinds import (
@@ -22,6 +23,7 @@ from horae.model.fields.kinds import (
 )
 from horae.model.fields.table import Object, Row, Table
 
+NONE = "none"  # what stands for no value, where a field may be without one
 _METAVARS: dict[type, str | None] = {
     Integer: "N", Number: "N", Duration: "SPAN", Key: "KEY", Text: "TEXT", Tags: "NAME=VALUE", Flag: None, Choice: None,
 }  # fmt: skip
@@ -40,9 +42,58 @@ def option_of(row: Row, table: Table) -> Any:
         said["type"] = click.FloatRange(kind.least, kind.most)
     elif isinstance(kind, Choice):
         said["type"] = click.Choice(kind.words)
+    if may_be_none(row, table):
+        said["type"] = _OrNone(said.get("type", str))
     if is_many(kind):
         said |= {"multiple": True, "help": f"{said['help'].rstrip('.')}; repeatable."}
     return click.option(name, row.keyword, **said)
+
+
+def may_be_none(row: Row, table: Table) -> bool:
+    """Tell whether `none` takes a field back to having no value; of texts, it would be one."""
+    kind = row.kind
+    return table.usual[row.name] is None and not (is_many(kind) or isinstance(kind, Flag | Text | Name | Key))
+
+
+class _OrNone(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.4
+    """A value of a type, or nothing."""
+
+    def __init__(self, type: Any) -> None:
+        self.type = click.types.convert_type(type)
+        self.name = self.type.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return NONE if value == NONE else self.type.convert(value, param, ctx)
+
+
+class _FieldOf(click.Choice):  # type: ignore[type-arg]  # the same
+    """A field by its option; by its name if it has none."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.fields = {row.flag or row.name: row.name for row in rows}
+        super().__init__(list(self.fields))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return self.fields[super().convert(value, param, ctx)]
+
+
+def unset_option(rows: Iterable[Row]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make the option that takes fields back to their defaults."""
+    fields = [row for row in rows if row.default is not NODEFAULT]
+    example = next(row.flag for row in fields if row.flag)
+    help = f"Take a field back to its default, as --unset {example}; repeatable."
+    return click.option("--unset", multiple=True, metavar="FIELD", type=_FieldOf(fields), help=help)
+
+
+def with_options(options: Iterable[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what gives a command these options, in their order."""
+
+    def give(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(tuple(options)):
+            command = option(command)
+        return command
+
+    return give
 
 
 def is_many(kind: Kind) -> bool:
@@ -94,14 +145,16 @@ def _words(kind: Kind) -> str:
 
 
 def values_of(rows: Iterable[Row], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what options say, by the names of the fields; None where one was not given."""
-    return {row.name: value_of(row, options[row.keyword]) for row in rows}
+    """Return what options say, by the names of the fields: null for what is `none` or taken back, nothing else."""
+    given = ((row, options[row.keyword]) for row in rows)
+    said = {row.name: value_of(row, value) for row, value in given if value is not None and value != ()}
+    return {**said, **dict.fromkeys(options.get("unset", ()))}
 
 
 def value_of(row: Row, given: Any) -> Any:
-    """Return what an option says, as a document says it; None if it was not given."""
+    """Return what an option says, as a document says it."""
     kind = row.kind
-    if given is None or given == ():
+    if given == NONE and not isinstance(kind, Text | Name | Key):
         return None
     if isinstance(kind, Object):
         return _object(kind, given, row)

@@ -9,7 +9,7 @@ import msgspec
 from horae.config.load import load
 from horae.config.show import plain
 from horae.errors import BadInput
-from horae.model.admission.quota import read_quota, show_quota
+from horae.model.admission.quota import QUOTA, read_quota
 from horae.model.admission.reading.policy import parse_policy, show_policy
 from horae.model.admission.reading.queue import merge_queue, parse_queue, show_queue
 from horae.model.tenancy.namespace import Namespace
@@ -56,7 +56,7 @@ def _changed_namespace(patch: Any) -> list[Any]:
 
 
 def _quota(body: Any) -> list[Any]:
-    return [show_quota(read_quota(body))]
+    return [QUOTA.write(read_quota(body))]
 
 
 def _setting(given: Any) -> list[Any]:

@@ -1,13 +1,12 @@
 """The options that define a job, for `jobs create` and `jobs edit`."""
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import click
 
 from horae.cli.executions import failing
-from horae.cli.fields import option_of, values_of
+from horae.cli.fields import option_of, unset_option, values_of, with_options
 from horae.cli.flags import in_flags
 from horae.cli.times import TIME
 from horae.cli.values import pairs, params, read_documents, schedule
@@ -82,10 +81,10 @@ _OPTIONS = (
 )
 
 
-def definition_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+unset = unset_option(JOB.rows)
+
+
+definition_options = with_options(_OPTIONS)
 
 
 def speaking_flags(options: dict[str, Any]) -> AbstractContextManager[None]:
@@ -102,7 +101,8 @@ def read_definition(name: str | None, options: dict[str, Any]) -> dict[str, Any]
             raise BadInput(f"{options['file']} defines {len(documents)} jobs.", "Use `horae apply -f` for several.")
         base = documents[0]
     said = {"name": name, **_work(options), **_when(options), **_how(options)}
-    return {**base, **{field: value for field, value in said.items() if value not in _EMPTY}}
+    given = {field: value for field, value in said.items() if value not in _EMPTY}
+    return {**base, **given, **values_of(_DERIVED, options)}
 
 
 def _work(options: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +137,6 @@ def _when(options: dict[str, Any]) -> dict[str, Any]:
 
 def _how(options: dict[str, Any]) -> dict[str, Any]:
     return {
-        **values_of(_DERIVED, options),
         **failing.read_failing(options),
         "limits": [_limit(one) for one in options["limit"]],
         "dependencies": [_dependency(one) for one in options["depends_on"]],

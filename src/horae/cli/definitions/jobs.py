@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from horae.cli.asking import confirm
-from horae.cli.definitions.definition import definition_options, editable, read_definition, speaking_flags
+from horae.cli.definitions.definition import definition_options, editable, read_definition, speaking_flags, unset
 from horae.cli.definitions.versions import COMMANDS, tell_plan
 from horae.cli.executions.waiting import finish, tell_hint, timeout_option
 from horae.cli.lazy import OpenGroup
@@ -93,11 +93,13 @@ async def show(api: Api, job: str) -> None:
     examples=(
         "horae jobs edit daily-report --retries 5",
         "horae jobs edit daily-report --schedule '0 6 * * *' --tz Europe/Paris",
+        "horae jobs edit daily-report --timeout none --unset priority",
         "horae jobs edit daily-report",
     )
 )
 @click.argument("job")
 @definition_options
+@unset
 @click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version.")
 @dry_run_option
 @remote

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from horae.cli.asking import prompt
+from horae.cli.fields import option_of, unset_option, values_of, with_options
 from horae.cli.lazy import Group
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
@@ -15,17 +16,9 @@ from horae.cli.times import TIME
 from horae.cli.values import params, read_json
 from horae.env import SECOND
 from horae.errors import BadInput, HoraeError
+from horae.model.admission.quota import QUOTA
 from horae.model.base.duration import parse_duration
 
-_BOUNDS = {
-    "queued": "queued",
-    "running": "running",
-    "executions_per_day": "executionsPerDay",
-    "worker_seconds_per_day": "workerSecondsPerDay",
-    "stored_bytes_per_day": "storedBytesPerDay",
-    "submissions_per_second": "submissionsPerSecond",
-    "starts_per_second": "startsPerSecond",
-}
 _NONE = "none"
 ERASED = ("executions", "files", "events", "records", "definitions")
 _SAID = (
@@ -218,38 +211,17 @@ async def _named(api: Api, name: str | None) -> str:
     )
 )
 @click.argument("name", required=False)
-@click.option("--queued", metavar="N", help="Executions that may be queued, or wait to be.")
-@click.option("--running", metavar="N", help="Executions that may run at once.")
-@click.option("--executions-per-day", metavar="N", help="Executions that may be made in a day of UTC.")
-@click.option("--worker-seconds-per-day", metavar="N", help="Seconds of workers that a day's executions may take.")
-@click.option("--stored-bytes-per-day", metavar="N", help="Bytes of params and results that a day may add.")
-@click.option("--submissions-per-second", metavar="N", help="How fast executions may be submitted.")
-@click.option("--starts-per-second", metavar="N", help="How fast executions may start.")
-@click.option("--over", type=click.Choice(("refuse", "wait")), help="What becomes of what goes over it.")
+@with_options((*(option_of(row, QUOTA) for row in QUOTA.rows), unset_option(QUOTA.rows)))
 @remote
-async def quota(api: Api, name: str | None, over: str | None, **bounds: str | None) -> None:
+async def quota(api: Api, name: str | None, **bounds: Any) -> None:
     """Show what a namespace may have and use, or change the bounds that are given; `none` takes one away."""
     name = await _named(api, name)
-    changed: dict[str, Any] = {
-        _BOUNDS[field]: _number(text, field) for field, text in bounds.items() if text is not None
-    }
-    if over is not None:
-        changed["over"] = over
+    changed = values_of(QUOTA.rows, bounds)
     shown = (await api.client.namespaces.quota(name)).raw
     if changed:
-        kept = {field: shown.get(field) for field in (*_BOUNDS.values(), "over")}
+        kept = {field: shown.get(field) for field in QUOTA.names}
         shown = (await api.client.namespaces.set_quota(name, **{**kept, **changed})).raw
     api.out.one(shown)
-
-
-def _number(text: str, field: str) -> float | int | None:
-    if text == _NONE:
-        return None
-    try:
-        return float(text) if "." in text else int(text)
-    except ValueError:
-        option = f"--{field.replace('_', '-')}"
-        raise BadInput(f"{option}: {text!r} is not a number.", f"Write a number, or {_NONE}.", field=field) from None
 
 
 @namespaces.command(

@@ -1,6 +1,6 @@
 """Quotas: what namespaces may have and use, and what they used; known to every server, at most some seconds behind."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -11,8 +11,8 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.tenancy.fair_access import FairAccess
 from horae.env import Env, Instant
 from horae.errors import BadInput, OverQuota, StoreUnavailable
-from horae.model.admission.quota import UNBOUNDED, Bounds, Quota, Use, day_of, read_quota, show_quota, spent
-from horae.model.admission.quota_view import DayView, QuotaView, UsageView
+from horae.model.admission.quota import QUOTA, UNBOUNDED, Bounds, Quota, Use, day_of, read_quota, spent
+from horae.model.admission.quota_view import DayView, QuotaView, UsageView, show_quota
 from horae.model.base.duration import DAY
 from horae.model.base.instant import format_instant
 from horae.model.executions.parcel import Parcel
@@ -179,7 +179,7 @@ class Quotas:
     async def get(self, namespace: int, name: str) -> QuotaView:
         """The quota of a namespace."""
         known = await self._store.read(quotas.all_quotas)
-        return QuotaView(namespace=name, **_fields(known.get(namespace, Quota())))
+        return show_quota(name, known.get(namespace, Quota()))
 
     async def put(self, namespace: int, name: str, body: Any) -> QuotaView:
         """Give a namespace a quota; what is left out is without a bound."""
@@ -188,7 +188,7 @@ class Quotas:
         await self._directory.know_limits()
         self._hints.tell(Hint(quotas=True, queues=True))
         await self.step()
-        return QuotaView(namespace=name, **_fields(quota))
+        return show_quota(name, quota)
 
     async def usage(self, namespace: int, name: str, since: Instant | None, until: Instant | None) -> UsageView:
         """What a namespace has and used, by day; the last thirty days unless told otherwise."""
@@ -203,12 +203,8 @@ class Quotas:
         today = used.get(day_of(self._env.now()), Use())
         return UsageView(
             namespace=name, queued=queued, waiting=waiting, running=running, over=spent(quota, today),
-            quota=show_quota(quota), days=[_day(day, use) for day, use in used.items()],
+            quota=QUOTA.write(quota), days=[_day(day, use) for day, use in used.items()],
         )  # fmt: skip
-
-
-def _fields(quota: Quota) -> Mapping[str, Any]:
-    return {name: getattr(quota, name) for name in quota.__struct_fields__}
 
 
 def _day(day: int, use: Use) -> DayView:

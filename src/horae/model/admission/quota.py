@@ -5,7 +5,7 @@ day is known from statistics, which are at most some seconds behind.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Struct
 
@@ -14,21 +14,14 @@ from horae.errors import OverQuota
 from horae.model.admission.limits import Limit
 from horae.model.admission.rate import Rate
 from horae.model.base.duration import DAY
-from horae.model.fields.values import a_number, an_int, an_object, one_of, refuse_unknown
+from horae.model.fields.kinds import Choice, Integer, Number
+from horae.model.fields.table import Field, Table
+from horae.model.fields.values import an_object
 
 Over = Literal["refuse", "wait"]
-OVERS: tuple[Over, ...] = ("refuse", "wait")
 MOST = 10**15
-FIELDS = {
-    "queued": "queued",
-    "running": "running",
-    "executionsPerDay": "executions_per_day",
-    "workerSecondsPerDay": "worker_seconds_per_day",
-    "storedBytesPerDay": "stored_bytes_per_day",
-    "submissionsPerSecond": "submissions_per_second",
-    "startsPerSecond": "starts_per_second",
-    "over": "over",
-}
+BOUND = Integer(0, MOST)
+PACE = Number(0.01, 1_000_000)
 _EXAMPLE = (
     'Send an object such as {"queued": 100000, "executionsPerDay": 1000000}; null or nothing stands for no bound.'
 )
@@ -37,14 +30,25 @@ _EXAMPLE = (
 class Quota(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What a namespace may have and use; None is without a bound."""
 
-    queued: int | None = None
-    running: int | None = None
-    executions_per_day: int | None = None
-    worker_seconds_per_day: int | None = None
-    stored_bytes_per_day: int | None = None
-    submissions_per_second: float | None = None
-    starts_per_second: float | None = None
-    over: Over = "refuse"
+    queued: Annotated[int | None, Field(BOUND, "Executions that are queued, or wait without having begun.")] = None
+    running: Annotated[int | None, Field(Integer(1, MOST), "Executions that run at once.")] = None
+    executions_per_day: Annotated[
+        int | None, Field(BOUND, "Executions that are made in a day of UTC, whatever asked for them.")
+    ] = None
+    worker_seconds_per_day: Annotated[
+        int | None, Field(BOUND, "Seconds of workers that executions which end in the day took.")
+    ] = None
+    stored_bytes_per_day: Annotated[int | None, Field(BOUND, "Bytes of params and results that the day adds.")] = None
+    submissions_per_second: Annotated[
+        float | None, Field(PACE, "Executions that requests may ask for: evenly, as many at once as in a second.")
+    ] = None
+    starts_per_second: Annotated[
+        float | None,
+        Field(PACE, "Executions that start, each attempt anew: evenly, as many at once as in a second."),
+    ] = None
+    over: Annotated[Over, Field(Choice(get_args(Over)), "What becomes of what goes over it: refused, or it waits.")] = (
+        "refuse"
+    )
 
     @property
     def rate(self) -> Rate | None:
@@ -78,24 +82,14 @@ class Use(Struct):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
+QUOTA = Table(Quota, "A quota")
+
+
 def read_quota(body: Any) -> Quota:
-    """A quota as users write it."""
+    """Read a quota as users write it; null stands for no bound. Raises BadInput."""
     given = an_object(body, "body", _EXAMPLE)
-    refuse_unknown(given, FIELDS, "A quota")
-    read: dict[str, Any] = {}
-    for name, value in given.items():
-        if value is not None and name == "over":
-            read[name] = one_of(value, name, OVERS)
-        elif value is not None and name.endswith("PerSecond"):
-            read[FIELDS[name]] = a_number(value, name, 0.01, 1_000_000)
-        elif value is not None:
-            read[FIELDS[name]] = an_int(value, name, 1 if name == "running" else 0, MOST)
-    return Quota(**read)
-
-
-def show_quota(quota: Quota) -> dict[str, Any]:
-    """A quota as it could be written, bounds that are not there included."""
-    return {name: getattr(quota, field) for name, field in FIELDS.items()}
+    QUOTA.refuse_unknown(given)
+    return Quota(**QUOTA.read(given))
 
 
 def day_of(now: Instant) -> int:

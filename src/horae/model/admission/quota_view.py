@@ -1,22 +1,22 @@
 """Quotas of namespaces and what they used, as the API shows them."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from horae.model.admission.quota import QUOTA, Quota
 from horae.model.base.view import View
+from horae.model.fields.derived import view
 
 
-class QuotaView(View, frozen=True, kw_only=True):
-    """What a namespace may have and use; null is without a bound."""
-
+class _OfNamespace(View, frozen=True, kw_only=True):
     namespace: str
-    queued: int | None = None
-    running: int | None = None
-    executions_per_day: int | None = None
-    worker_seconds_per_day: int | None = None
-    stored_bytes_per_day: int | None = None
-    submissions_per_second: float | None = None
-    over: str = "refuse"
-    starts_per_second: float | None = None
+
+
+if TYPE_CHECKING:
+
+    class QuotaView(_OfNamespace, frozen=True, kw_only=True):
+        pass
+else:
+    QuotaView = view(QUOTA, "QuotaView", "What a namespace may have and use; null is without a bound.", _OfNamespace)
 
 
 class DayView(View, frozen=True, kw_only=True):
@@ -41,3 +41,7 @@ class UsageView(View, frozen=True, kw_only=True):
     over: str | None = None
     quota: dict[str, Any]
     days: list[DayView]
+
+
+def show_quota(namespace: str, quota: Quota) -> QuotaView:
+    return QuotaView(namespace=namespace, **QUOTA.keywords(QUOTA.write(quota)))

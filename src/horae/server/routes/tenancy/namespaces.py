@@ -5,9 +5,11 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 
 from horae.errors import Conflict, Forbidden, NotFound
+from horae.model.admission.quota import QUOTA
 from horae.model.admission.quota_view import QuotaView, UsageView
 from horae.model.base.instant import parse_instant
 from horae.model.base.view import Whole
+from horae.model.fields import derived
 from horae.model.tenancy.namespace_view import NamespaceView
 from horae.server.access import ADMIN, INSTALLATION, VIEW
 from horae.server.call import Call
@@ -15,7 +17,6 @@ from horae.server.reading.bodies import Body, Name, When
 from horae.server.reading.queries import Query
 from horae.server.reply import Reply, nothing, ok
 from horae.server.route import API, CHANGES, REQUEST, delete, get, patch, post, put
-from horae.server.routes.admission.quota_body import QuotaBody
 from horae.server.scopes import closed
 
 
@@ -94,6 +95,9 @@ async def delete_namespace(call: Call) -> Reply:
     """Delete a namespace in which nothing lives; its keys end within five seconds."""
     await call.node.tenancy.namespaces.delete(call.who, call.path("name"))
     return nothing()
+
+
+QuotaBody = derived.body(QUOTA, "QuotaBody", "What a namespace may have and use; what is left out has no bound.", Body)
 
 
 @get(f"{API}/namespaces/{{name}}/quota", "namespaces.quota", QuotaView, access=VIEW, scope=closed, refuses=(NotFound,))
