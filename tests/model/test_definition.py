@@ -284,7 +284,7 @@ def test_what_is_wrong_with_the_whole(body, field, words):
         (
             {"triggers": [{"event": "x", "zzz": 1}]},
             "triggers[0].zzz",
-            "webhook, params, overlap, startAt, endAt, maxFires, within, calendar, calendars, outside, paused.",
+            "webhook, startAt, endAt, maxFires, overlap, within, calendar, calendars, outside, params, paused.",
         ),
         ({"triggers": [5]}, "triggers[0]", "neither a text nor an object"),
         ({"triggers": ["@daily", {"evry": "5m"}]}, "triggers[1].evry", "no field 'evry'"),

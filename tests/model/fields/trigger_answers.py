@@ -18,7 +18,6 @@ from horae.model.triggers.calendars.values import references_of
 from horae.model.triggers.calendars.words import describe_times
 from horae.model.triggers.decisions.count import count_fires
 from horae.model.triggers.decisions.decide import due_after, upcoming
-from horae.model.triggers.decisions.describe import describe
 from horae.model.triggers.decisions.schedule import kind_of
 
 NOW = 1_800_000_000 * 1_000_000
@@ -37,7 +36,7 @@ def _trigger(body: Any) -> list[Any]:
     fires = [upcoming(when.trigger, when.rules, NOW), due_after(when.trigger, when.rules, NOW)]
     counts = [count_fires(when.trigger, when.rules, NOW, NOW + days * DAY) for days in (1, 400)]
     stored = [_plain(when.trigger), _plain(when.rules), when.params, when.paused, when.name]
-    return [stored, shown, kind_of(shown).name, describe(when.trigger), fires, counts]
+    return [stored, shown, kind_of(shown).name, when.trigger.words, fires, counts]
 
 
 def _calendar(body: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from horae.model.definitions.job_view import JobStatus, JobVersionView, JobView,
 from horae.model.definitions.reading.dependencies import render_dependency
 from horae.model.definitions.reading.write import render_definition
 from horae.model.definitions.retry import Budgets, RetryPolicy
-from horae.model.triggers.decisions.describe import describe, warnings
+from horae.model.triggers.decisions.preview import warnings
 from horae.model.triggers.decisions.values import Trigger
 from horae.model.triggers.decisions.when import SCHEDULE
 from horae.model.workflows.decisions.naming import calls_of
@@ -120,8 +120,12 @@ def runs_of(spec: Spec) -> set[str]:
 
 
 _read_spec = msgspec.json.Decoder(Spec).decode
-_described = lru_cache(4096)(describe)
 _warnings = lru_cache(4096)(warnings)
+
+
+@lru_cache(4096)
+def _described(trigger: Trigger) -> str:
+    return trigger.words
 
 
 def when_in_words(spec: Spec, triggers: Mapping[str, Trigger]) -> str | None:

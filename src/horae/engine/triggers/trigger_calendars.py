@@ -15,13 +15,14 @@ from horae.model.triggers.decisions.course import FAR, Course
 from horae.model.triggers.decisions.decide import upcoming
 from horae.model.triggers.decisions.lost import first_lost
 from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.schedule import FIELDS
 from horae.model.triggers.decisions.values import Timed, begin
 from horae.model.triggers.decisions.when import When
 from horae.store.contract import Store
 from horae.store.triggers import calendars as moves
 from horae.store.triggers.triggers import Timer
 
-_BETWEEN = {"calendar", "calendars", "dstGap"}  # fields of triggers that are met between their fires
+_BETWEEN = set(FIELDS.where(lambda field: field.between))
 
 
 async def check_calendars(store: Store, namespace: int, whens: Sequence[When], now: Instant) -> None:

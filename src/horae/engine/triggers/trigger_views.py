@@ -8,9 +8,8 @@ from horae.engine.triggers.trigger_calendars import next_runs
 from horae.env import Instant
 from horae.model.base.instant import format_instant
 from horae.model.base.view import shown_time
-from horae.model.definitions.reading.by_calendar import describe_outside
 from horae.model.definitions.reading.schedule import render_when
-from horae.model.triggers.decisions.describe import describe
+from horae.model.triggers.decisions.rules import describe_outside
 from horae.model.triggers.decisions.schedule import kind_of
 from horae.model.triggers.decisions.values import Timed
 from horae.model.triggers.fire_view import TriggerView
@@ -55,7 +54,7 @@ def show_trigger(shown: Shown, state: str | None = None, *, next_fire_at: Instan
         name=timer.name,
         kind=kind_of(definition).name,
         state=state or state_of(shown),
-        text=describe(timer.trigger) + describe_outside(timer.rules),
+        text=timer.trigger.words + describe_outside(timer.rules),
         definition=definition,
         next_fire_at=shown_time(next_fire_at),
         fired=timer.fired,

@@ -262,6 +262,6 @@ def _merged(spelled: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     present = next((kind for kind in KINDS if kind in spelled), None)
     kept = dict(spelled)
     if new and present is not None and new[0] != present:
-        kept = {field: value for field, value in spelled.items() if field not in KINDS[present].fields}
+        kept = {field: value for field, value in spelled.items() if field not in KINDS[present].table.names}
     merged = kept | patch
     return {field: value for field, value in merged.items() if value is not None}

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from horae.env import Micros
+from horae.env import Instant, Micros
 from horae.errors import BadInput
 from horae.model.base.duration import format_duration
+from horae.model.base.instant import format_instant, parse_instant
 from horae.model.fields.values import (
     NAME,
     a_duration,
@@ -156,6 +157,21 @@ class Duration(Kind):
 
     def write(self, value: Micros) -> str:
         return _spelled(value)
+
+
+@dataclass(frozen=True)
+class Moment(Kind):
+    """An instant."""
+
+    given = Annotated[str, Meta(description="RFC 3339 with an offset.", extra_json_schema={"format": "date-time"})]
+    shown = str
+    python = "datetime | str"
+
+    def read(self, value: Any, at: str) -> Instant:
+        return parse_instant(value, field=at)
+
+    def write(self, value: Instant) -> str:
+        return format_instant(value)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from horae.model.fields.kinds import (
     Key,
     Kind,
     Listed,
+    Moment,
     Name,
     Number,
     Tags,
@@ -79,7 +80,7 @@ class Object(Kind):
         return written if self.shows_all else {name: part for name, part in written.items() if part is not None}
 
 
-AnyKind = Text | Name | Integer | Number | Flag | Duration | Choice | Key | Tags | Custom | Object | Listed
+AnyKind = Text | Name | Integer | Number | Flag | Duration | Moment | Choice | Key | Tags | Custom | Object | Listed
 
 
 @dataclass(frozen=True)
@@ -136,14 +137,56 @@ class Row(Struct, frozen=True, kw_only=True):
         return self.keyword.strip("_").replace("_", "-") if given is None else given
 
 
-class Table:
-    """The fields of a struct, in their order; `what` names the noun in refusals."""
+class Rows:
+    """Fields in their order; `what` names the noun in refusals."""
+
+    def __init__(self, rows: Iterable[Row], what: str) -> None:
+        self._by_name: dict[str, Row] = {}
+        for row in rows:
+            self._by_name.setdefault(row.name, row)
+        self.rows, self.names, self.what = tuple(self._by_name.values()), tuple(self._by_name), what
+
+    def __getitem__(self, name: str) -> Row:
+        return self._by_name[name]
+
+    @property
+    def usual(self) -> dict[str, Any]:
+        """The defaults in the API's spelling; None where there is none."""
+        raise NotImplementedError
+
+    def where(self, says: Callable[[Any], Any]) -> tuple[str, ...]:
+        """Return the names of the fields of which `says` is true."""
+        return tuple(row.name for row in self.rows if says(row.field))
+
+    def refuse_unknown(self, given: Document, at: str = "") -> None:
+        """Refuse a field that the noun does not have."""
+        if not self._by_name.keys() >= given.keys():
+            refuse_unknown(given, self.names, self.what or at, f"{at}." if at else "")
+
+    def keywords(self, fields: Document) -> dict[str, Any]:
+        """Return the same fields by their names in Python."""
+        return {self._by_name[name].keyword: value for name, value in fields.items()}
+
+
+class Joined(Rows):
+    """The fields of several tables; one that more than one table has is that of the first."""
+
+    def __init__(self, tables: Iterable["Table"], what: str) -> None:
+        self._tables = tuple(tables)
+        super().__init__((row for table in self._tables for row in table.rows), what)
+
+    @cached_property
+    def usual(self) -> dict[str, Any]:
+        usual = {name: value for table in reversed(self._tables) for name, value in table.usual.items()}
+        return {name: usual[name] for name in self.names}
+
+
+class Table(Rows):
+    """The fields of a struct."""
 
     def __init__(self, struct: type[Struct], what: str) -> None:
-        self.struct, self.what = struct, what
-        self.rows: tuple[Row, ...] = tuple(_rows(struct))
-        self.names = tuple(row.name for row in self.rows)
-        self._by_name = {row.name: row for row in self.rows}
+        super().__init__(_rows(struct), what)
+        self.struct = struct
         self._needed = [row.name for row in self.rows if row.default is NODEFAULT and row.group is None]
         self._usual = {
             row.attribute: row.field.default for row in self.rows if row.field.default is not None and row.group is None
@@ -161,25 +204,12 @@ class Table:
             if isinstance(group, Group)
         ]
 
-    def __getitem__(self, name: str) -> Row:
-        return self._by_name[name]
-
-    def where(self, says: Callable[[Any], Any]) -> tuple[str, ...]:
-        """Return the names of the fields of which `says` is true."""
-        return tuple(row.name for row in self.rows if says(row.field))
-
     @cached_property
     def usual(self) -> dict[str, Any]:
-        """The defaults in the API's spelling; None where there is none."""
-        missing = {row.attribute for row in self.rows if row.default is NODEFAULT}
+        missing = {info.name for info in structs.fields(self.struct) if info.required}
         written = self.write(self.struct(**{**dict.fromkeys(missing), **self._usual}))
         apart = {row.name: row.kind.write(row.default) for row in self.rows if row.group and not row.group.write}
         return {row.name: None if row.attribute in missing else {**apart, **written}.get(row.name) for row in self.rows}
-
-    def refuse_unknown(self, given: Document, at: str = "") -> None:
-        """Refuse a field that the noun does not have."""
-        if not self._by_name.keys() >= given.keys():
-            refuse_unknown(given, self.names, self.what or at, f"{at}." if at else "")
 
     def read(self, given: Document, prefix: str = "") -> dict[str, Any]:
         """Return the attributes that the given fields make; null stands for a field that is left out."""
@@ -216,9 +246,9 @@ class Table:
                     del written[name]
         return written
 
-    def keywords(self, fields: Document) -> dict[str, Any]:
-        """Return the same fields by their names in Python."""
-        return {self._by_name[name].keyword: value for name, value in fields.items()}
+    def written(self, value: Struct) -> dict[str, Any]:
+        """Return the fields that differ from their defaults, in the API's spelling."""
+        return {name: part for name, part in self.write(value).items() if part != self.usual[name]}
 
 
 def _reader(group: Group | Row, rows: tuple[Row, ...]) -> tuple[tuple[str, ...], bool, str, Any]:

@@ -15,10 +15,11 @@ from horae.env import SECOND, Instant, Micros
 from horae.model.triggers.decisions.count import count_fires
 from horae.model.triggers.decisions.coverage import Coverage, Flaw, Span, name_fires
 from horae.model.triggers.decisions.decide import NONEXISTENT
+from horae.model.triggers.decisions.values import Timed
 from horae.model.triggers.ledger import TriggerVersion
 from horae.store.script import Fetch, Row, Script, Statement
 from horae.store.triggers import ledger, zone_rules
-from horae.store.triggers.ledger import TIMED, VERSIONS, Versioned, read_version
+from horae.store.triggers.ledger import VERSIONS, Versioned, read_version
 from horae.store.triggers.triggers import why
 
 PAGE = 1000
@@ -104,7 +105,7 @@ def _audit_row(
     """What is wrong with one version's ledger: all of it from `since` on, or what lies within a span."""
     try:
         found = read_version(row)
-        if not isinstance(found.version.trigger, TIMED):
+        if not isinstance(found.version.trigger, Timed):
             return []
         if within is None:
             return (yield from _audit_version(found.version, since, found.version.through, report))

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.model.triggers.decisions.decide import NONEXISTENT, is_spent, upcoming
 from horae.model.triggers.decisions.rules import Rules
-from horae.model.triggers.decisions.values import Cron, Interval, Once, Trigger
+from horae.model.triggers.decisions.values import Timed, Trigger
 from horae.model.triggers.ledger import LedgerRow, TriggerVersion
 from horae.store.base.shelves import Columns
 from horae.store.script import Again, Fetch, ForEach, Insert, Row, Script, Statement
@@ -41,7 +41,6 @@ FORGET_BEFORE = Statement(
     "INSERT INTO store (key, value) VALUES ('fires_known_from', $1)"
     " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
 )
-TIMED = (Cron, Interval, Once)  # what has nominal fires; others answer to events
 
 
 class Versioned(Struct, frozen=True):
@@ -74,7 +73,7 @@ def versions(job: UUID) -> Script[list[Versioned]]:
     """All versions of a job's triggers that have nominal fires. Raises when one cannot be read."""
     rows = yield Fetch(OF_JOB, (job,))
     found = (read_version(row) for row in rows)
-    return [one for one in found if isinstance(one.version.trigger, TIMED)]
+    return [one for one in found if isinstance(one.version.trigger, Timed)]
 
 
 def read_version(row: Row) -> Versioned:

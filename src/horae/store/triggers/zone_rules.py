@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.triggers.decisions.decide import due_after
-from horae.model.triggers.decisions.values import Cron
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 from horae.store.triggers.triggers import TIMER, Timer, read_timer
@@ -81,7 +80,7 @@ def _zoned(row: Row) -> Timer | None:
         timer = read_timer(row)
     except Exception:
         return None
-    is_zoned = isinstance(timer.trigger, Cron) and timer.trigger.timezone != "UTC"
+    is_zoned = timer.trigger.wall is not None and timer.trigger.wall.timezone != "UTC"
     return timer if is_zoned and timer.next_fire_at is not None else None
 
 

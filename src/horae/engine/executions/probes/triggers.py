@@ -8,7 +8,6 @@ from horae.engine.triggers.trigger_views import state_of
 from horae.model.base.duration import DAY
 from horae.model.base.instant import format_instant
 from horae.model.executions.gates import Blocker, closed
-from horae.model.triggers.decisions.describe import describe
 from horae.model.triggers.decisions.values import Timed
 from horae.store.executions.reads import explain_reads
 from horae.store.triggers import calendars, streaks, trigger_reads
@@ -57,7 +56,7 @@ async def trigger_ended(sources: Sources, case: Case) -> list[Blocker]:
         name = shown.timer.name
         if state_of(shown) != "ended":
             return None
-        message = f'The trigger "{name}" ({describe(shown.timer.trigger)}) has ended after {shown.timer.fired} fires.'
+        message = f'The trigger "{name}" ({shown.timer.trigger.words}) has ended after {shown.timer.fired} fires.'
         remedy = f"Change it with `horae triggers edit {case.job.name} {name}`."
         return closed("trigger-ended", message, remedy, trigger=name, fired=shown.timer.fired)
 
@@ -105,7 +104,7 @@ async def not_due(sources: Sources, case: Case) -> list[Blocker]:
         name, at = shown.timer.name, runs[shown.timer.id]
         if at is None or at <= case.now:
             continue
-        message = f'The trigger "{name}" ({describe(shown.timer.trigger)}) fires next at {format_instant(at)}.'
+        message = f'The trigger "{name}" ({shown.timer.trigger.words}) fires next at {format_instant(at)}.'
         blockers.append(closed("not-due", message, until=at, trigger=name))
     return sorted(blockers, key=lambda blocker: blocker.until or 0)
 
@@ -115,7 +114,7 @@ async def no_event(sources: Sources, case: Case) -> list[Blocker]:
         if isinstance(shown.timer.trigger, Timed) or not _goes_on(case, shown):
             return None
         name = shown.timer.name
-        return closed("no-event", f'The trigger "{name}" waits: {describe(shown.timer.trigger)}.', trigger=name)
+        return closed("no-event", f'The trigger "{name}" waits: {shown.timer.trigger.words}.', trigger=name)
 
     return await _each(sources, case, tell)
 

@@ -6,14 +6,12 @@ from typing import Any
 from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.base.instant import format_instant
-from horae.model.definitions.reading.by_calendar import describe_outside
 from horae.model.definitions.reading.schedule import parse_when, render_when
 from horae.model.triggers.calendars.compiled import Calendar
-from horae.model.triggers.decisions.describe import describe, warnings
-from horae.model.triggers.decisions.preview import preview
-from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.preview import preview, warnings, zone_of
+from horae.model.triggers.decisions.rules import Rules, describe_outside
 from horae.model.triggers.decisions.schedule import kind_of
-from horae.model.triggers.decisions.values import Cron, Timed
+from horae.model.triggers.decisions.values import Timed
 from horae.model.triggers.decisions.when import SCHEDULE, When
 from horae.model.triggers.fire_view import ComingView, PreviewView
 
@@ -45,8 +43,8 @@ def show_coming(when: When, after: Instant, count: int, by: Callable[[Rules], Ca
     coming = preview(when.trigger, when.rules, after, count, calendar=calendar)
     return PreviewView(
         fires=[format_instant(one.at) for one in coming],
-        text=describe(when.trigger) + describe_outside(when.rules),
-        timezone=when.trigger.timezone if isinstance(when.trigger, Cron) else "UTC",
+        text=when.trigger.words + describe_outside(when.rules),
+        timezone=zone_of(when.trigger),
         details=[ComingView(at=format_instant(one.at), local=one.local, note=one.note) for one in coming],
         notes=[*warnings(when.trigger), *([] if coming else ["Nothing fires after that."])],
     )

@@ -1,10 +1,8 @@
 """How many nominal fires lie between two instants, at the cost of the answer's length in months."""
 
 from horae.env import Instant
-from horae.model.triggers.cron.count import count_between
-from horae.model.triggers.cron.parse import parse_cron
 from horae.model.triggers.decisions.rules import Rules
-from horae.model.triggers.decisions.values import Cron, Interval, Trigger, next_fire
+from horae.model.triggers.decisions.values import Trigger
 
 
 def fires_left(trigger: Trigger, rules: Rules, fired: int, decided: Instant, at: Instant) -> int | None:
@@ -25,10 +23,4 @@ def count_fires(trigger: Trigger, rules: Rules, after: Instant, before: Instant)
         before = min(before, rules.end_at)
     if after >= before:
         return 0
-    if isinstance(trigger, Cron):
-        x = parse_cron(trigger.expression, trigger.dialect, trigger.key)
-        return count_between(x, trigger.timezone, after, before, trigger.dst_gap, trigger.dst_overlap)
-    first = next_fire(trigger, after)
-    if first is None or first >= before:
-        return 0
-    return (before - 1 - first) // trigger.every + 1 if isinstance(trigger, Interval) else 1
+    return trigger.count(after, before)

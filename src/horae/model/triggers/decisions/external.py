@@ -7,30 +7,23 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Iterable
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 from uuid import UUID
 
 from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.errors import BadInput
-from horae.model.base.duration import DAY, format_duration, parse_duration
+from horae.model.base.duration import DAY, format_duration
+from horae.model.fields.kinds import Choice, Custom, Duration
+from horae.model.fields.values import kind_of
+from horae.model.triggers.decisions.fields import TriggerField
 from horae.model.triggers.events.filters import compile_filter
 from horae.model.triggers.events.values import EVENT_NAME
 
 Verify = Literal["signature", "none"]
 Existing = Literal["ignore", "fire"]
 
-EVENT_FIELDS = ("event", "filter", "webhook", "params")
-WATCH_FIELDS = ("watch", "interval", "existing", "settle", "filter", "params")
-EVENT_RULES = ("overlap", "startAt", "endAt", "maxFires", "within", "calendar", "calendars", "outside")
-# What says nothing of an event, and why.
-NO_EVENT_RULES = {
-    "misfire": "it is decided when it comes, so none is missed",
-    "grace": "it is decided when it comes, so none is late",
-    "jitter": "it fires when it comes, not at an instant from which it could be moved",
-    "spread": "it fires when it comes, not at an instant from which it could be moved",
-}
 DEFAULT_INTERVAL: Micros = 30 * SECOND
 SHORTEST_POLL: Micros = SECOND
 FOLDER_SETTLES: Micros = 2 * SECOND  # a file that is still written to is not whole; an object appears at once
@@ -42,25 +35,155 @@ _WEBHOOK = 'Write "webhook": true, or {"verify": "none"} for senders that cannot
 _WATCH = 'Write {"watch": "file:///srv/inbox"}, "s3://bucket/prefix/" or "gs://bucket/prefix/".'
 
 
-class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="event"):
+def _read_event(value: Any, at: str) -> str:
+    if not isinstance(value, str) or not EVENT_NAME.fullmatch(value):
+        raise BadInput(f"{str(value)[:60]!r} is not a name of an event.", _EVENT, field=at)
+    return value
+
+
+def _read_webhook(value: Any, at: str) -> Verify | None:
+    if value is False:
+        return None
+    if value is True:
+        return "signature"
+    if isinstance(value, dict) and set(value) <= {"verify"}:
+        chosen = value.get("verify", "signature")
+        if chosen in get_args(Verify):
+            return chosen  # type: ignore[no-any-return]
+    raise BadInput("That is no webhook.", _WEBHOOK, field=at)
+
+
+def _write_webhook(verify: Verify) -> bool | dict[str, str]:
+    return True if verify == "signature" else {"verify": verify}
+
+
+def _read_filter(value: Any, at: str) -> str:
+    if not isinstance(value, str):
+        raise BadInput(f"{at} is {kind_of(value)}, not a text.", _EVENT, field=at)
+    compile_filter(value, at)
+    return value
+
+
+def watch_url(value: Any, field: str) -> str:
+    """A place to watch, in one spelling; a path alone is a folder's."""
+    if isinstance(value, str) and value.startswith("/"):
+        value = f"file://{value}"
+    found = _URL.fullmatch(value) if isinstance(value, str) and len(value) <= 2048 and value.isprintable() else None
+    if found is None:
+        raise BadInput(f"{str(value)[:60]!r} cannot be watched.", _WATCH, field=field)
+    path = found["path"] or ""
+    if found["scheme"] == "file":
+        if found["place"] not in ("", "localhost") or path in ("", "/"):
+            raise BadInput(f"{value[:60]!r} is not a folder's whole path.", _WATCH, field=field)
+        return f"file://{posixpath.normpath(path)}"
+    if not _BUCKET.fullmatch(found["place"]):
+        raise BadInput(f"{found['place'][:60]!r} is not a bucket.", _WATCH, field=field)
+    return f"{found['scheme']}://{found['place']}{path}"
+
+
+EVENT = Custom(_read_event, str, "str")
+FILTER = TriggerField(
+    Custom(_read_filter, str, "str"),
+    "Only when this is true of the event.",
+    example="${event.payload.size > 10}",
+    metavar="CEL",
+)
+WEBHOOK = Custom(_read_webhook, bool | dict[str, Any], "bool | Mapping[str, Any]", writes=_write_webhook)
+WATCH = Custom(watch_url, str, "str")
+
+
+class Outside(Struct, frozen=True):
+    """A trigger that something outside fires: it has no instants of its own."""
+
+    wall: ClassVar[None] = None
+
+    def next(self, after: Instant) -> Instant | None:
+        return None
+
+    def previous(self, before: Instant) -> Instant | None:
+        return None
+
+    def count(self, after: Instant, before: Instant) -> int:
+        return 0
+
+
+class Event(Outside, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="event"):
     """Fires when a named event comes that passes the filter; `verify` says that it has a webhook, and how it is signed.
 
     Without a name only its own webhook fires it.
     """
 
-    event: str | None = None
-    filter: str | None = None
-    verify: Verify | None = None
+    event: Annotated[
+        str | None,
+        TriggerField(EVENT, "When an event of this name comes.", example="upload", metavar="EVENT", tells="event"),
+    ] = None
+    filter: Annotated[str | None, FILTER] = None
+    verify: Annotated[
+        Verify | None,
+        TriggerField(
+            WEBHOOK,
+            "When a URL of its own is called, signed unless it says otherwise.",
+            name="webhook",
+            example={"verify": "none"},
+            tells="webhook",
+        ),
+    ] = None
+
+    @classmethod
+    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Event":
+        """Return the trigger that its fields make."""
+        trigger = cls(**read)
+        if trigger.event is None and trigger.verify is None:
+            raise BadInput("Nothing would ever fire this.", f"{_EVENT} {_WEBHOOK}", field="schedule.event")
+        return trigger
+
+    @property
+    def words(self) -> str:
+        """A short sentence without a full stop."""
+        alone = "when its webhook is called" if self.event is None else ", also by webhook"
+        by = "" if self.verify is None else alone
+        named = "" if self.event is None else f"when the event {self.event} comes"
+        return f"{named}{by}{' and passes its filter' if self.filter else ''}"
 
 
-class Watch(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="watch"):
+class Watch(Outside, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="watch"):
     """Fires once for each version of each object in a folder or under an object store's prefix."""
 
-    url: str
-    interval: Micros = DEFAULT_INTERVAL
-    existing: Existing = "ignore"  # what is there when the watch begins
-    settle: Micros = 0  # how long an object must have been as it is
-    filter: str | None = None
+    url: Annotated[
+        str,
+        TriggerField(
+            WATCH,
+            "For each new object in a folder or under an object store's prefix.",
+            name="watch",
+            example="s3://bucket/inbox/",
+            metavar="PLACE",
+            tells="watch",
+        ),
+    ]
+    interval: Annotated[
+        Micros, TriggerField(Duration(SHORTEST_POLL, DAY), "How often a watched place is looked at.", null=True)
+    ] = DEFAULT_INTERVAL
+    existing: Annotated[
+        Existing, TriggerField(Choice(get_args(Existing)), "What becomes of objects that are there when it begins.")
+    ] = "ignore"
+    settle: Annotated[
+        Micros,
+        TriggerField(
+            Duration(0, DAY), "How long an object must have been as it is; 2s in folders unless it says.", null=True
+        ),
+    ] = 0
+    filter: Annotated[str | None, FILTER] = None
+
+    @classmethod
+    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Watch":
+        """Return the trigger that its fields make."""
+        settles = FOLDER_SETTLES if read["url"].startswith("file://") else 0
+        return cls(**{"settle": settles, **read})
+
+    @property
+    def words(self) -> str:
+        """A short sentence without a full stop."""
+        return f"for each new object in {self.url}, looked at every {format_duration(self.interval)}"
 
     @property
     def is_folder(self) -> bool:
@@ -88,115 +211,6 @@ def watch_id(job: UUID, name: str, url: str) -> UUID:
     return UUID(bytes=digest[:16])
 
 
-def read_event_trigger(value: dict[str, Any], key: str, created_at: Instant) -> Event:
-    """Read an event trigger's own fields."""
-    name = value.get("event")
-    if name is not None and (not isinstance(name, str) or not EVENT_NAME.fullmatch(name)):
-        raise BadInput(f"{str(name)[:60]!r} is not a name of an event.", _EVENT, field="schedule.event")
-    verify = _verify(value.get("webhook"))
-    if name is None and verify is None:
-        raise BadInput("Nothing would ever fire this.", f"{_EVENT} {_WEBHOOK}", field="schedule.event")
-    return Event(event=name, filter=_filter(value.get("filter")), verify=verify)
-
-
-def _verify(value: Any) -> Verify | None:
-    if value is None or value is False:
-        return None
-    if value is True:
-        return "signature"
-    if isinstance(value, dict) and set(value) <= {"verify"}:
-        chosen = value.get("verify", "signature")
-        if chosen in get_args(Verify):
-            return chosen  # type: ignore[no-any-return]
-    raise BadInput("That is no webhook.", _WEBHOOK, field="schedule.webhook")
-
-
-def _filter(value: Any) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise BadInput("schedule.filter is a text.", _EVENT, field="schedule.filter")
-    compile_filter(value, "schedule.filter")
-    return value
-
-
-def read_watch_trigger(value: dict[str, Any], key: str, created_at: Instant) -> Watch:
-    """Read a watch's own fields."""
-    url = watch_url(value.get("watch"), "schedule.watch")
-    settles = FOLDER_SETTLES if url.startswith("file://") else 0
-    existing = value.get("existing", "ignore")
-    if existing not in get_args(Existing):
-        raise BadInput("schedule.existing cannot be that.", "It is one of: ignore, fire.", field="schedule.existing")
-    return Watch(
-        url=url,
-        interval=_span(value, "interval", DEFAULT_INTERVAL, SHORTEST_POLL),
-        existing=existing,
-        settle=_span(value, "settle", settles, 0),
-        filter=_filter(value.get("filter")),
-    )
-
-
-def watch_url(value: Any, field: str) -> str:
-    """A place to watch, in one spelling; a path alone is a folder's."""
-    if isinstance(value, str) and value.startswith("/"):
-        value = f"file://{value}"
-    found = _URL.fullmatch(value) if isinstance(value, str) and len(value) <= 2048 and value.isprintable() else None
-    if found is None:
-        raise BadInput(f"{str(value)[:60]!r} cannot be watched.", _WATCH, field=field)
-    path = found["path"] or ""
-    if found["scheme"] == "file":
-        if found["place"] not in ("", "localhost") or path in ("", "/"):
-            raise BadInput(f"{value[:60]!r} is not a folder's whole path.", _WATCH, field=field)
-        return f"file://{posixpath.normpath(path)}"
-    if not _BUCKET.fullmatch(found["place"]):
-        raise BadInput(f"{found['place'][:60]!r} is not a bucket.", _WATCH, field=field)
-    return f"{found['scheme']}://{found['place']}{path}"
-
-
 def is_within(url: str, roots: Iterable[str]) -> bool:
     """Whether a place lies in one of these, by its spelling."""
     return any(f"{url}/".startswith(root.rstrip("/") + "/") for root in roots)
-
-
-def _span(value: dict[str, Any], name: str, default: Micros, least: Micros) -> Micros:
-    if value.get(name) is None:
-        return default
-    span = parse_duration(value[name], field=f"schedule.{name}")
-    if not least <= span <= DAY:
-        shown = f"It runs from {format_duration(least)} to {format_duration(DAY)}."
-        raise BadInput(f"schedule.{name} cannot be {format_duration(span)}.", shown, field=f"schedule.{name}")
-    return span
-
-
-def render_event(trigger: Event) -> dict[str, Any]:
-    """The fields that read as this trigger."""
-    given: dict[str, Any] = {"event": trigger.event, "filter": trigger.filter}
-    if trigger.verify is not None:
-        given["webhook"] = True if trigger.verify == "signature" else {"verify": trigger.verify}
-    return {name: part for name, part in given.items() if part is not None}
-
-
-def render_watch(trigger: Watch) -> dict[str, Any]:
-    """The fields that read as this trigger."""
-    given: dict[str, Any] = {
-        "watch": trigger.url,
-        "interval": format_duration(trigger.interval),
-        "existing": trigger.existing,
-        "settle": format_duration(trigger.settle),
-        "filter": trigger.filter,
-    }
-    return {name: part for name, part in given.items() if part is not None}
-
-
-def describe_event(trigger: Event) -> str:
-    """One short sentence without a full stop."""
-    by = (
-        "" if trigger.verify is None else "when its webhook is called" if trigger.event is None else ", also by webhook"
-    )
-    named = "" if trigger.event is None else f"when the event {trigger.event} comes"
-    return f"{named}{by}{' and passes its filter' if trigger.filter else ''}"
-
-
-def describe_watch(trigger: Watch) -> str:
-    """One short sentence without a full stop."""
-    return f"for each new object in {trigger.url}, looked at every {format_duration(trigger.interval)}"

@@ -14,7 +14,6 @@ from horae.env import SECOND, Instant
 from horae.model.base.duration import format_duration
 from horae.model.base.instant import format_instant
 from horae.model.triggers.cron.lost import LostWalls, lost_walls
-from horae.model.triggers.cron.parse import parse_cron
 from horae.model.triggers.cron.zone import BUCKET_BITS, FIRST_BUCKET, LAST_BUCKET
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Cron, Trigger
@@ -32,17 +31,19 @@ class Lost(Struct, frozen=True):
 
 def can_lose(trigger: Trigger) -> bool:
     """Whether a clock change may take anything from a trigger: hardly any, so that others are not looked at."""
-    return isinstance(trigger, Cron) and trigger.timezone != "UTC" and _is_fixed(trigger)
+    wall = trigger.wall
+    return wall is not None and wall.timezone != "UTC" and _is_fixed(wall)
 
 
 @lru_cache(maxsize=32_768)
 def _is_fixed(cron: Cron) -> bool:
-    return not parse_cron(cron.expression, cron.dialect, cron.key).wild
+    return not cron.parsed.wild
 
 
 def lost_between(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Sequence[Lost]:
     """What is to be told strictly between two instants within the rules' bounds, in order."""
-    if not can_lose(trigger):
+    wall = trigger.wall
+    if wall is None or not can_lose(trigger):
         return ()
     if rules.start_at is not None:
         after = max(after, rules.start_at - 1)
@@ -50,7 +51,7 @@ def lost_between(trigger: Trigger, rules: Rules, after: Instant, before: Instant
         before = min(before, rules.end_at)
     first, last = (after + 1) // SECOND >> BUCKET_BITS, before // SECOND >> BUCKET_BITS
     buckets = range(max(first, FIRST_BUCKET), min(last, LAST_BUCKET) + 1)
-    return [lost for bucket in buckets for lost in _lost_in(trigger, bucket) if after < lost.at < before]
+    return [lost for bucket in buckets for lost in _lost_in(wall, bucket) if after < lost.at < before]
 
 
 def first_lost(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Instant | None:
@@ -60,10 +61,9 @@ def first_lost(trigger: Trigger, rules: Rules, after: Instant, before: Instant) 
 
 
 @lru_cache(maxsize=32_768)
-def _lost_in(cron: Trigger, bucket: int) -> tuple[Lost, ...]:
-    assert isinstance(cron, Cron)
-    x = parse_cron(cron.expression, cron.dialect, cron.key)
-    return tuple(_in_words(cron.timezone, walls) for walls in lost_walls(x, cron.timezone, bucket, cron.dst_gap))
+def _lost_in(cron: Cron, bucket: int) -> tuple[Lost, ...]:
+    lost = lost_walls(cron.parsed, cron.timezone, bucket, cron.dst_gap)
+    return tuple(_in_words(cron.timezone, walls) for walls in lost)
 
 
 def _in_words(zone: str, lost: LostWalls) -> Lost:

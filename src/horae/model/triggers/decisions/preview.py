@@ -10,12 +10,13 @@ from horae.env import SECOND, Instant
 from horae.model.base.duration import format_duration
 from horae.model.base.instant import format_instant
 from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.cron.lint import lint
 from horae.model.triggers.cron.zone import BUCKET_BITS, load, spans
 from horae.model.triggers.decisions.by_calendar import runs_after
 from horae.model.triggers.decisions.decide import upcoming
 from horae.model.triggers.decisions.lost import lost_between
 from horae.model.triggers.decisions.rules import Rules
-from horae.model.triggers.decisions.values import Cron, Trigger
+from horae.model.triggers.decisions.values import Trigger
 
 MOST = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -42,7 +43,7 @@ def preview(
     Local times are those of the trigger's own zone unless another is named. A fire that the calendar moves is shown
     when it runs.
     """
-    name = zone or (trigger.timezone if isinstance(trigger, Cron) else "UTC")
+    name = zone or zone_of(trigger)
     found: list[Coming] = []
     last = after
     most = count if rules.max_fires is None else min(count, rules.max_fires)
@@ -54,6 +55,16 @@ def preview(
         found.append(Coming(at=at, local=local_time(name, at), note=note))
         last = at
     return found
+
+
+def zone_of(trigger: Trigger) -> str:
+    """The zone on whose wall a trigger fires; UTC for one that knows no zones."""
+    return "UTC" if trigger.wall is None else trigger.wall.timezone
+
+
+def warnings(trigger: Trigger) -> list[str]:
+    """What is probably not meant, though it can be done."""
+    return [] if trigger.wall is None else lint(trigger.wall.parsed)
 
 
 def _coming(

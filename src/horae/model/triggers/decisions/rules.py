@@ -1,13 +1,17 @@
 """The rules every kind of trigger has: from when to when, how often at most, and what becomes of missed fires."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.errors import BadInput
-from horae.model.base.duration import MINUTE, format_duration, parse_duration
+from horae.model.base.duration import DAY, MINUTE, format_duration, parse_duration
+from horae.model.fields.kinds import Choice, Custom, Duration, Integer, Listed, Moment, Name
+from horae.model.fields.table import Document, Group, Table
+from horae.model.fields.values import MOST_WITHIN, NAME, a_list, a_name, an_int, one_of
 from horae.model.triggers.cron.fields import spread
+from horae.model.triggers.decisions.fields import TriggerField
 
 GRACE: Micros = MINUTE
 MOST_REPEATED = 1_000  # beyond that a backfill is the tool
@@ -17,7 +21,12 @@ Policy = Literal["skip", "latest", "all", "window"]
 Overlap = Literal["allow", "skip", "queueOne", "queueAll", "cancelOther"]
 Outside = Literal["skip", "postpone", "advance"]
 
+MOST_FIRES = 2**31 - 1
+MOST_CALENDARS = 16
+
 _ACCEPTED = 'It is "skip", "latest", "all", {"all": 10} for at most ten, or {"window": "1h"}.'
+_OVERLAPS = 'Write "skip", "allow", "queueOne", "queueAll", {"queueAll": 10} or "cancelOther".'
+_CALENDARS = 'Write "calendar": "work-days", or "calendars": ["work-days", "office-hours"] that must all be open.'
 
 
 class Misfire(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -28,22 +37,170 @@ class Misfire(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     within: Micros = 0
 
 
+def parse_misfire(value: Any, at: str = "misfire") -> Misfire:
+    """Read a `misfire` field or refuse it with what is accepted."""
+    if value in ("skip", "latest", "all"):
+        return Misfire(policy=value)
+    if isinstance(value, dict) and len(value) == 1:
+        (policy, amount), *_ = value.items()
+        if policy == "window":
+            return Misfire(policy="window", within=parse_duration(amount, field=f"{at}.window"))
+        if policy == "all" and type(amount) is int and 1 <= amount <= MOST_REPEATED:
+            return Misfire(policy="all", most=amount)
+        if policy == "all":
+            raise BadInput(f"{at}.all is a number from 1 to {MOST_REPEATED}.", _ACCEPTED, field=f"{at}.all")
+    raise BadInput(f"{str(value)[:60]!r} is not a misfire policy.", _ACCEPTED, field=at)
+
+
+def render_misfire(misfire: Misfire) -> str | dict[str, Any]:
+    """The `misfire` field that reads as this."""
+    if misfire.policy == "all":
+        return {"all": misfire.most}
+    return {"window": format_duration(misfire.within)} if misfire.policy == "window" else misfire.policy
+
+
+def _read_overlap(given: Document, prefix: str) -> dict[str, Any]:
+    """Read a word, or {"queueAll": 10} for at most ten that wait."""
+    value, at = given["overlap"], f"{prefix}overlap"
+    if isinstance(value, dict) and set(value) == {"queueAll"}:
+        return {"overlap": "queueAll", "most_queued": an_int(value["queueAll"], f"{at}.queueAll", 1, MOST_REPEATED)}
+    if isinstance(value, dict):
+        raise BadInput(f"{at} has an object that is none.", _OVERLAPS, field=at)
+    return {"overlap": one_of(value, at, get_args(Overlap))}
+
+
+def _write_overlap(rules: "Rules") -> dict[str, Any]:
+    return {"overlap": {"queueAll": rules.most_queued} if rules.overlap == "queueAll" else rules.overlap}
+
+
+def _read_calendars(given: Document, prefix: str) -> dict[str, Any]:
+    """Read by which calendars a trigger goes, and what becomes of fires while they are closed."""
+    names = _names(given, prefix)
+    if not names:
+        raise BadInput("outside says nothing without a calendar.", _CALENDARS, field=f"{prefix}outside")
+    outside = one_of(given.get("outside", "skip"), f"{prefix}outside", get_args(Outside))
+    return {"calendars": names, "outside": outside}
+
+
+def _names(given: Document, prefix: str) -> tuple[str, ...]:
+    if "calendar" in given and "calendars" in given:
+        raise BadInput("Both calendar and calendars are given.", _CALENDARS, field=f"{prefix}calendars")
+    if "calendar" in given:
+        return (_name(given["calendar"], f"{prefix}calendar"),)
+    listed = a_list(given.get("calendars", []), f"{prefix}calendars", _CALENDARS, MOST_CALENDARS)
+    if "calendars" in given and not listed:
+        raise BadInput(f"{prefix}calendars is empty.", _CALENDARS, field=f"{prefix}calendars")
+    return tuple(dict.fromkeys(_name(each, f"{prefix}calendars[{i}]") for i, each in enumerate(listed)))
+
+
+def _name(value: Any, at: str) -> str:
+    if not isinstance(value, str):
+        raise BadInput(f"{at} is not a calendar's name.", _CALENDARS, field=at)
+    try:
+        return a_name(value, "calendar", NAME)
+    except BadInput as error:
+        raise BadInput(error.detail, error.remedy, field=at) from None
+
+
+def _write_calendars(rules: "Rules") -> dict[str, Any]:
+    names = list(rules.calendars)
+    one, several = (names[0], None) if len(names) == 1 else (None, names or None)
+    return {"calendar": one, "calendars": several, "outside": rules.outside}
+
+
+_WORD = str | dict[str, Any]
+MISFIRE = Custom(parse_misfire, _WORD, "str | Mapping[str, Any]", writes=render_misfire)
+OVERLAPS = Custom(parse_misfire, _WORD, "str | Mapping[str, Any]")
+OVERLAP = Group(_read_overlap, _write_overlap)
+CALENDARS = Group(_read_calendars, _write_calendars)
+_NO_INSTANT = "it fires when it comes, not at an instant from which it could be moved"
+
+
 class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """What holds for a trigger of any kind. Fires lie in [start_at, end_at)."""
 
-    start_at: Instant | None = None
-    end_at: Instant | None = None
-    max_fires: int | None = None  # counts fires that ran
-    jitter: Micros = 0
-    spread: Micros = 0  # the window after each nominal instant in which this trigger has its place
+    start_at: Annotated[Instant | None, TriggerField(Moment(), "Nothing fires before this.")] = None
+    end_at: Annotated[Instant | None, TriggerField(Moment(), "Nothing fires from this on.")] = None
+    max_fires: Annotated[
+        int | None, TriggerField(Integer(1, MOST_FIRES), "How often it fires at most; only fires that ran count.")
+    ] = None
+    jitter: Annotated[
+        Micros,
+        TriggerField(Duration(0, DAY), "Move each fire by chance, up to so much.", example="10m", no_event=_NO_INSTANT),
+    ] = 0
+    # The window after each nominal instant in which this trigger has its place.
+    spread: Annotated[
+        Micros,
+        TriggerField(
+            Duration(0, DAY),
+            "Give it a fixed place in so long a window after each instant.",
+            example="1h",
+            no_event=_NO_INSTANT,
+        ),
+    ] = 0
     offset: Micros = 0  # that place
-    misfire: Misfire = Misfire()
-    overlap: Overlap = "skip"
+    misfire: Annotated[
+        Misfire,
+        TriggerField(
+            MISFIRE,
+            "Which of missed fires run: skip, latest, all, the newest so many, or those of a window.",
+            example={"all": 10},
+            metavar="POLICY",
+            no_event="it is decided when it comes, so none is missed",
+        ),
+    ] = Misfire()
+    overlap: Annotated[
+        Overlap,
+        OVERLAP,
+        TriggerField(
+            OVERLAPS,
+            "What a fire does while the last execution runs: skip, allow, queueOne, queueAll or cancelOther.",
+            example={"queueAll": 10},
+            metavar="POLICY",
+        ),
+    ] = "skip"
     most_queued: int = MOST_QUEUED  # for `queueAll`
-    grace: Micros = GRACE  # a fire decided within it is late, not missed
-    calendars: tuple[str, ...] = ()  # all must be open
-    outside: Outside = "skip"  # what becomes of a fire while they are not
-    within: Micros | None = None  # of the nominal instant: the deadline of its executions, instead of the job's
+    grace: Annotated[
+        Micros,
+        TriggerField(
+            Duration(0, DAY),
+            "A fire decided within this is late, not missed.",
+            no_event="it is decided when it comes, so none is late",
+        ),
+    ] = GRACE
+    within: Annotated[
+        Micros | None,
+        TriggerField(
+            Duration(SECOND, MOST_WITHIN),
+            "The deadline of its executions, as a span from the nominal instant; the job's unless it says.",
+            example="2h",
+        ),
+    ] = None
+    calendars: Annotated[
+        tuple[str, ...],
+        CALENDARS,
+        TriggerField(
+            Name(),
+            "Only when this calendar is open.",
+            name="calendar",
+            example="work-days",
+            metavar="NAME",
+            between=True,
+        ),
+        TriggerField(
+            Listed(Name(), MOST_CALENDARS, _CALENDARS),
+            "Only when all of these calendars are open.",
+            name="calendars",
+            example=["work-days", "office-hours"],
+            flag="",
+            between=True,
+        ),
+    ] = ()
+    outside: Annotated[
+        Outside,
+        CALENDARS,
+        TriggerField(Choice(get_args(Outside)), "What becomes of a fire while a calendar is closed."),
+    ] = "skip"
 
     @property
     def bounds(self) -> tuple[Instant | None, Instant | None]:
@@ -68,23 +225,27 @@ def offset_in(window: Micros, key: str) -> Micros:
     return spread(key, "spread", 0, window // step - 1) * step if window >= step else 0
 
 
-def parse_misfire(value: str | dict[str, Any]) -> Misfire:
-    """Read a `misfire` field or refuse it with what is accepted."""
-    if value in ("skip", "latest", "all"):
-        return Misfire(policy=value)  # type: ignore[arg-type]
-    if isinstance(value, dict) and len(value) == 1:
-        (policy, amount), *_ = value.items()
-        if policy == "window":
-            return Misfire(policy="window", within=parse_duration(amount, field="misfire.window"))
-        if policy == "all" and type(amount) is int and 1 <= amount <= MOST_REPEATED:
-            return Misfire(policy="all", most=amount)
-        if policy == "all":
-            raise BadInput(f"misfire.all is a number from 1 to {MOST_REPEATED}.", _ACCEPTED, field="misfire.all")
-    raise BadInput(f"{str(value)[:60]!r} is not a misfire policy.", _ACCEPTED, field="misfire")
+RULES = Table(Rules, "A trigger")
 
 
-def render_misfire(misfire: Misfire) -> str | dict[str, Any]:
-    """The `misfire` field that reads as this."""
-    if misfire.policy == "all":
-        return {"all": misfire.most}
-    return {"window": format_duration(misfire.within)} if misfire.policy == "window" else misfire.policy
+def check_rules(rules: Rules) -> None:
+    """Refuse rules that contradict each other."""
+    start, end = rules.bounds
+    if start is not None and end is not None and end <= start:
+        raise BadInput("schedule.endAt is not after startAt.", "Nothing would ever fire.", field="schedule.endAt")
+    if rules.spread and rules.jitter:
+        remedy = "jitter moves each fire by chance, spread gives the trigger one place in the window: take one."
+        raise BadInput("Both spread and jitter are given.", remedy, field="schedule.spread")
+
+
+def describe_outside(rules: Rules) -> str:
+    """What the calendars mean for a trigger, to be added to what it is in words."""
+    if not rules.calendars:
+        return ""
+    names = " and ".join(f'"{name}"' for name in rules.calendars)
+    words = {
+        "skip": f", only while {names} is open",
+        "postpone": f", or when {names} opens next",
+        "advance": f", or when {names} was open last",
+    }
+    return words[rules.outside]

@@ -1,12 +1,27 @@
-"""What a trigger is: the nominal instants a job fires at, as a pure function of the trigger."""
+"""What a trigger is: the nominal instants a job fires at, as a pure function of the trigger.
+
+Each kind is a struct: its annotations are the table of its own fields, its methods say when it fires. A new kind of
+recurring trigger is a struct here and its name in `Recurring`; what it lacks is a type error where it is asked for.
+"""
+
+from typing import Annotated, Any, ClassVar, get_args
 
 from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
+from horae.errors import BadInput
+from horae.model.base.duration import format_duration
+from horae.model.base.instant import format_instant
+from horae.model.fields.kinds import Choice, Moment
+from horae.model.triggers.cron.count import count_between
 from horae.model.triggers.cron.fire import DstGap, DstOverlap, last_before, next_after
-from horae.model.triggers.cron.parse import Dialect, parse_cron
+from horae.model.triggers.cron.parse import Dialect, needs_key, parse_cron
+from horae.model.triggers.cron.wall import Expression
+from horae.model.triggers.cron.words.sentence import cron_in_words
 from horae.model.triggers.decisions.external import Event, Watch
+from horae.model.triggers.decisions.fields import CRON, EVERY, ZONE, TriggerField
 from horae.model.triggers.decisions.remembered import Remembered
+from horae.model.triggers.decisions.rules import GRACE
 
 
 class Cron(
@@ -14,30 +29,139 @@ class Cron(
 ):
     """Fires when the clock on a zone's wall matches an expression."""
 
-    expression: str
-    timezone: str = "UTC"
-    dialect: Dialect = "unix"
-    dst_gap: DstGap = "shift"
-    dst_overlap: DstOverlap = "first"
+    expression: Annotated[
+        str,
+        TriggerField(
+            CRON,
+            "When the clock on the wall matches: five cron fields.",
+            name="cron",
+            example="0 9 * * MON-FRI",
+            tells="cron",
+        ),
+    ]
+    timezone: Annotated[
+        str, TriggerField(ZONE, "The time zone of that clock.", example="Europe/Paris", flag="tz", metavar="ZONE")
+    ] = "UTC"
+    dialect: Annotated[Dialect, TriggerField(Choice(get_args(Dialect)), "How the cron fields are read.")] = "unix"
+    dst_gap: Annotated[
+        DstGap,
+        TriggerField(Choice(get_args(DstGap)), "What becomes of a time that a clock change jumps over.", between=True),
+    ] = "shift"
+    dst_overlap: Annotated[
+        DstOverlap, TriggerField(Choice(get_args(DstOverlap)), "Which of a time that comes twice.")
+    ] = "first"
     key: str = ""  # what H spreads by; empty without H, so that equal expressions are equal triggers
+
+    @classmethod
+    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Cron":
+        """Return the trigger that its fields make; `key` is what `H` spreads by."""
+        text = read["expression"]
+        cron = cls(**read, key=key if needs_key(text) else "")
+        if cron.next(created_at) is None:
+            remedy = "Give a later year, or leave the schedule out and trigger the job."
+            raise BadInput(f'"{text[:60]}" has passed and would never fire.', remedy, field="schedule")
+        return cron
+
+    def next(self, after: Instant) -> Instant | None:
+        """Return the first nominal fire strictly after an instant, or None for never."""
+        return _coming(self, after)
+
+    def previous(self, before: Instant) -> Instant | None:
+        """Return the last nominal fire strictly before an instant, or None if there was none."""
+        return _past(self, before)
+
+    def count(self, after: Instant, before: Instant) -> int:
+        """Count the nominal fires strictly between two instants, at the cost of the answer's length in months."""
+        return count_between(self.parsed, self.timezone, after, before, self.dst_gap, self.dst_overlap)
+
+    @property
+    def wall(self) -> "Cron | None":
+        """The cron expression whose wall times it fires at; None for a kind that knows no time zones."""
+        return self
+
+    @property
+    def words(self) -> str:
+        """A short sentence without a full stop; an expression too intricate for one is quoted."""
+        words = cron_in_words(self.parsed) or f'cron "{self.expression}"'
+        return f"{words}, {self.timezone} time"
+
+    @property
+    def parsed(self) -> Expression:
+        return parse_cron(self.expression, self.dialect, self.key)
 
 
 class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="interval"):
     """Fires at every multiple of a length, counted both ways from the anchor or else from when it was made."""
 
-    every: Micros
-    anchor: Instant | None = None
+    every: Annotated[
+        Micros, TriggerField(EVERY, "Again and again after so long.", example="5m", metavar="SPAN", tells="interval")
+    ]
+    anchor: Annotated[
+        Instant | None,
+        TriggerField(Moment(), "An instant from which it counts; otherwise when it was made.", metavar="TIME"),
+    ] = None
     since: Instant = 0
+
+    wall: ClassVar[None] = None
+
+    @classmethod
+    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Interval":
+        """Return the trigger that its fields make; without an anchor it counts from when it was made."""
+        return cls(**read, since=created_at)
+
+    def next(self, after: Instant) -> Instant | None:
+        return self._phase + ((after - self._phase) // self.every + 1) * self.every
+
+    def previous(self, before: Instant) -> Instant | None:
+        return self._phase + (before - 1 - self._phase) // self.every * self.every
+
+    def count(self, after: Instant, before: Instant) -> int:
+        return (before - 1 - self._phase) // self.every - (after - self._phase) // self.every
+
+    @property
+    def words(self) -> str:
+        return f"every {format_duration(self.every)}"
+
+    @property
+    def _phase(self) -> Instant:
+        # Whole seconds: triggers made within a second and of one length fire together, as one parcel.
+        return self.since // SECOND * SECOND if self.anchor is None else self.anchor
 
 
 class Once(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", tag="once"):
     """Fires at one instant."""
 
-    at: Instant
+    at: Annotated[Instant, TriggerField(Moment(), "Once.", example="2026-11-15T08:00:00Z", tells="once")]
+
+    wall: ClassVar[None] = None
+
+    @classmethod
+    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Once":
+        """Return the trigger that its field makes; an instant just past still fires."""
+        at = read["at"]
+        if at < created_at - GRACE:
+            remedy = "Give a later instant, or leave the schedule out and trigger the job."
+            raise BadInput(f"{format_instant(at)} has passed and would never fire.", remedy, field="schedule.at")
+        return cls(at=at)
+
+    def next(self, after: Instant) -> Instant | None:
+        return self.at if self.at > after else None
+
+    def previous(self, before: Instant) -> Instant | None:
+        return self.at if self.at < before else None
+
+    def count(self, after: Instant, before: Instant) -> int:
+        return int(after < self.at < before)
+
+    @property
+    def words(self) -> str:
+        return f"once at {format_instant(self.at)}"
 
 
 class Derived:
     """Fires that follow from a trigger and something else: they are asked for as a trigger's are."""
+
+    wall: ClassVar[None] = None
 
     def next(self, after: Instant) -> Instant | None:
         """The first fire strictly after an instant."""
@@ -52,38 +176,22 @@ class Derived:
         raise NotImplementedError
 
 
-Trigger = Cron | Interval | Once | Event | Watch
+Recurring = Cron | Interval  # their fires have data intervals
+Timed = Recurring | Once  # those that have nominal instants
+Trigger = Timed | Event | Watch
 
-
-Timed = Cron | Interval | Once  # those that have nominal instants
+TIMED: tuple[type[Timed], ...] = get_args(Timed)
+TRIGGERS: tuple[type[Trigger], ...] = get_args(Trigger)
 
 
 def next_fire(trigger: Trigger, after: Instant) -> Instant | None:
     """The first nominal fire strictly after an instant, or None for never."""
-    if isinstance(trigger, Cron):
-        return _coming(trigger, after)
-    if isinstance(trigger, Interval):
-        phase = _phase(trigger)
-        return phase + ((after - phase) // trigger.every + 1) * trigger.every
-    if isinstance(trigger, Event | Watch):
-        return None
-    if isinstance(trigger, Derived):
-        return trigger.next(after)
-    return trigger.at if trigger.at > after else None
+    return trigger.next(after)
 
 
 def previous_fire(trigger: Trigger, before: Instant) -> Instant | None:
     """The last nominal fire strictly before an instant, or None when there was none."""
-    if isinstance(trigger, Cron):
-        return _past(trigger, before)
-    if isinstance(trigger, Interval):
-        phase = _phase(trigger)
-        return phase + (before - 1 - phase) // trigger.every * trigger.every
-    if isinstance(trigger, Event | Watch):
-        return None
-    if isinstance(trigger, Derived):
-        return trigger.previous(before)
-    return trigger.at if trigger.at < before else None
+    return trigger.previous(before)
 
 
 def due_from(trigger: Trigger, at: Instant) -> Instant:
@@ -93,22 +201,17 @@ def due_from(trigger: Trigger, at: Instant) -> Instant:
 
 def begin(trigger: Trigger, created_at: Instant) -> Instant:
     """Where a new trigger's decisions start: nothing before its creation, but an instant just past still fires."""
-    return min(created_at, trigger.at - 1) if isinstance(trigger, Once) else created_at
+    if isinstance(trigger, Recurring | Event | Watch):
+        return created_at
+    return min(created_at, trigger.at - 1)
 
 
 def _next_of(cron: Cron, after: Instant) -> Instant | None:
-    x = parse_cron(cron.expression, cron.dialect, cron.key)
-    return next_after(x, cron.timezone, after, cron.dst_gap, cron.dst_overlap)
+    return next_after(cron.parsed, cron.timezone, after, cron.dst_gap, cron.dst_overlap)
 
 
 def _last_of(cron: Cron, before: Instant) -> Instant | None:
-    x = parse_cron(cron.expression, cron.dialect, cron.key)
-    return last_before(x, cron.timezone, before, cron.dst_gap, cron.dst_overlap)
+    return last_before(cron.parsed, cron.timezone, before, cron.dst_gap, cron.dst_overlap)
 
 
 _coming, _past = Remembered(_next_of, forward=True), Remembered(_last_of, forward=False)
-
-
-def _phase(interval: Interval) -> Instant:
-    # Whole seconds: triggers made within a second and of one length fire together, as one parcel.
-    return interval.since // SECOND * SECOND if interval.anchor is None else interval.anchor

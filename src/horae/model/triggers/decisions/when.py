@@ -1,13 +1,32 @@
 """A trigger as a job has it: its name, what it is, by which rules, and what its executions are given."""
 
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 from msgspec import Struct
 
+from horae.errors import BadInput
+from horae.model.executions.parcel import check_item
+from horae.model.fields.kinds import Custom, Flag, Name
+from horae.model.fields.table import Table
+from horae.model.fields.values import an_object
+from horae.model.triggers.decisions.fields import TriggerField
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Trigger
 
 SCHEDULE = "schedule"  # the name of the trigger that a job's `schedule` stands for
+
+
+def _read_params(value: Any, at: str) -> dict[str, Any]:
+    params = an_object(value, at, 'Write an object such as {"day": "${fire.at}"}.')
+    try:
+        check_item(msgspec.json.encode(params), at)
+    except (TypeError, ValueError):
+        raise BadInput(f"{at} is not JSON.", "Use texts, numbers, lists and objects.", field=at) from None
+    return params
+
+
+PARAMS = Custom(_read_params, dict[str, Any], "Mapping[str, Any]", option="pairs")
 
 
 class When(Struct, frozen=True, kw_only=True):
@@ -17,12 +36,22 @@ class When(Struct, frozen=True, kw_only=True):
     later is no change of the definition, so that applying a file again does not undo what an operator did.
     """
 
-    name: str = SCHEDULE
+    name: Annotated[
+        str, TriggerField(Name(), "Its name among the job's triggers; its kind unless it says.", example="nightly")
+    ] = SCHEDULE
     trigger: Trigger
     rules: Rules = Rules()
-    params: dict[str, Any] = {}
-    paused: bool = False
+    params: Annotated[
+        dict[str, Any],
+        TriggerField(
+            PARAMS, "Params over those of the job, with templates.", example={"day": "${fire.at}"}, flag="param"
+        ),
+    ] = {}
+    paused: Annotated[bool, TriggerField(Flag(), "Whether it begins paused.")] = False
 
     def is_like(self, other: "When") -> bool:
         """Whether both fire at the same instants with the same outcome, however they began."""
         return (self.trigger, self.rules, self.params) == (other.trigger, other.rules, other.params)
+
+
+WHEN = Table(When, "A trigger")

@@ -5,19 +5,25 @@ the job depends on holds it, so that of two that come together the second sees w
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any, get_args
 from uuid import UUID
 
 from msgspec import Struct
 
+from horae.model.triggers.decisions import values
 from horae.model.triggers.dependency import Condition
 from horae.store.base.shelves import Columns
 from horae.store.script import Among, Fetch, ForEach, Insert, Script, Statement
 
-_KIND = 'g.definition LIKE \'{{"kind":"{}"%\''.format
-_RECURRING = f"{_KIND('cron')} OR {_KIND('interval')}"
-# Of a job's triggers `g`: whether it starts by the clock, and whether its fires have data intervals.
-TIMED = f"g.state <> 'ended' AND ({_RECURRING} OR {_KIND('once')})"
-RECURRING = f"g.state <> 'ended' AND ({_RECURRING})"
+
+def _live(kinds: Any) -> str:
+    """The condition that one of a job's triggers `g` is of these kinds and has not ended."""
+    likes = [f'g.definition LIKE \'{{"kind":"{kind.__struct_config__.tag}"%\'' for kind in get_args(kinds)]
+    return f"g.state <> 'ended' AND ({' OR '.join(likes)})"
+
+
+TIMED = _live(values.Timed)  # it starts by the clock
+RECURRING = _live(values.Recurring)  # and its fires have data intervals
 LOCK = Statement("lock_dependents", "SELECT job FROM dependents WHERE job = ANY($1) ORDER BY job FOR NO KEY UPDATE")
 BELOW = Statement("jobs_below", "SELECT job FROM dependencies WHERE upstream = ANY($1)")
 NEEDED = Statement("needed", "SELECT job, upstream, condition, unused, execution FROM dependencies WHERE job = ANY($1)")
