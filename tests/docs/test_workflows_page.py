@@ -7,10 +7,10 @@ import yaml
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.write import render_definition
 from horae.model.workflows.decisions.expressions import IN_FOREACH, OF_ERROR, OF_EVENT
-from horae.model.workflows.decisions.joins import JOINS
 from horae.model.workflows.decisions.plan import plan_of
-from horae.model.workflows.reading.steps import FIELDS
-from horae.model.workflows.reading.workflow import PARTS
+from horae.model.workflows.decisions.values import JOINS
+from horae.model.workflows.reading.steps import STEP
+from horae.model.workflows.reading.workflow import WORKFLOW
 from tests.docs.pages import ROOT, blocks, first_cells, section
 
 PAGE = (ROOT / "docs/workflows.md").read_text()
@@ -27,9 +27,9 @@ def test_an_example_is_a_workflow(example):
 
 
 def test_every_field_join_and_name_is_there():
-    assert set(first_cells(section(PAGE, "A workflow"))) == {*PARTS, "timeout"}
+    assert set(first_cells(section(PAGE, "A workflow"))) == {*WORKFLOW.names, "timeout"}
     of_steps = section(PAGE, "A step")
-    unnamed = {field for field in FIELDS if f"`{field}`" not in of_steps}
+    unnamed = {field for field in STEP.names if f"`{field}`" not in of_steps}
     assert unnamed <= SAID_BY_JOBS | {"every", "most"}
     assert tuple(first_cells(section(PAGE, "Joins"))) == JOINS
     named = {cell.partition(".")[0] for cell in first_cells(section(PAGE, "Expressions"))}

@@ -8,7 +8,7 @@ from horae.engine.executions.reruns import Reruns, Wish
 from horae.errors import NotFound
 from horae.features.dead_letters.engine.dead_letters import DeadLetters
 from horae.model.base.ids import execution_id
-from horae.model.workflows.decisions.values import Foreach
+from horae.model.workflows.repeats import Foreach
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows import cancel as flow_cancel
 from tests.engine.objects import executions_of

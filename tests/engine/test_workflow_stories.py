@@ -17,7 +17,9 @@ from horae.features.dead_letters.engine.dead_letters import DeadLetters
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import FINAL
 from horae.model.executions.parcel import extras_of
-from horae.model.workflows.decisions.values import Approval, Call, Foreach, Loop, SignalWait, Sleep
+from horae.model.workflows.decisions.values import Call
+from horae.model.workflows.repeats import Foreach, Loop
+from horae.model.workflows.waits import Approval, SignalWait, Sleep
 from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows import cancel as flow_cancel

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from horae.model.admission.choice import LaneView
 from horae.model.fleet.protocol import Exchange
-from horae.model.workflows.decisions.values import Foreach, Sleep
+from horae.model.workflows.repeats import Foreach
+from horae.model.workflows.waits import Sleep
 from horae.store.fleet import exchange
 from horae.store.script import Fetch, Script, Statement
 from horae.store.triggers.dependencies.starts import Started

@@ -16,9 +16,10 @@ from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.tasks import Python
 from horae.model.workflows.decisions.flow import FINAL
-from horae.model.workflows.decisions.joins import JOINS
 from horae.model.workflows.decisions.plan import plan_of
-from horae.model.workflows.decisions.values import Foreach, Loop, Sleep, Step, Workflow
+from horae.model.workflows.decisions.values import JOINS, Step, Workflow
+from horae.model.workflows.repeats import Foreach, Loop
+from horae.model.workflows.waits import Sleep
 from horae.store.contract import Store
 from horae.store.definitions import jobs
 from horae.store.driver import run

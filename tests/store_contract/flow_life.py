@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 
 from horae.env import SECOND
-from horae.model.workflows.decisions.values import Approval, EventWait, Foreach, Sleep
+from horae.model.workflows.repeats import Foreach
+from horae.model.workflows.waits import Approval, EventWait, Sleep
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows import due as flow_due
 from horae.store.workflows import waits as flow_waits

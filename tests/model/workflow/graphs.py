@@ -3,8 +3,7 @@
 from random import Random
 from typing import Any
 
-from horae.model.workflows.decisions.joins import JOINS
-from horae.model.workflows.decisions.values import Workflow
+from horae.model.workflows.decisions.values import JOINS, Workflow
 from horae.model.workflows.reading.workflow import parse_workflow
 
 # Rules that a step with a certain kind of upstream could never meet are refused when a workflow is made.

@@ -6,7 +6,7 @@ from horae.errors import BadInput
 from horae.model.definitions.reading.patch import merge_definition
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.write import render_definition
-from horae.model.workflows.decisions.values import Sleep
+from horae.model.workflows.waits import Sleep
 
 
 def job(name, **fields):
@@ -130,7 +130,7 @@ REFUSED = [
     ),
     ([switch({"else": ["a"]}, {"when": "${true}", "then": []}), job("a")], "else is the last", "steps[0].switch[0]"),
     ([switch({"when": "${true}", "then": ["x"]})], 'It chooses the step "x"', "steps[0].switch[0].then[0]"),
-    ([{"name": "a", "event": {"filter": "${event.x}"}}], "does not say which one", "steps[0].event.name"),
+    ([{"name": "a", "event": {"filter": "${event.x}"}}], "does not say its name", "steps[0].event.name"),
     ([{"name": "a", "signal": {"name": "x", "onTimeout": "skip"}}], "without a timeout", "steps[0].signal.onTimeout"),
     ([{"name": "a", "approval": {"roles": ["No Role"]}}], "not the name of a role", "steps[0].approval.roles[0]"),
     ([{"name": "a", "approval": {"roles": ["king"]}}], "one of: operator, editor", "steps[0].approval.roles[0]"),
@@ -181,3 +181,9 @@ def test_what_belongs_to_steps_is_refused_of_a_workflow(fields):
 def test_there_are_bounds():
     with pytest.raises(BadInput, match="1001 entries"):
         read(*[job(f"s{i}") for i in range(1001)])
+
+
+def test_what_a_step_says_with_a_value_of_nothing_is_shown():
+    said = {"retries": 0, "limits": [], "durable": False, "priority": 0}
+    shown = render_definition(read(job("a", **said), job("b")))["workflow"]["steps"]
+    assert shown == [job("a", **said), job("b")]

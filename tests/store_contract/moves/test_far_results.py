@@ -13,7 +13,7 @@ from horae.model.executions.execution import Extra, Rerun
 from horae.model.executions.output.artifact import RESULT, Artifact
 from horae.model.executions.submission import Submission
 from horae.model.fleet.protocol import MAX_RESULT
-from horae.model.workflows.decisions.values import Foreach
+from horae.model.workflows.repeats import Foreach
 from horae.store.executions.promote import LONG_AGO
 from horae.store.workflows import results as flow_results
 from tests.store_contract.flow_world import begin, open_all, params_of, result, state, step, steps, workflow

@@ -9,7 +9,9 @@ from horae.env import SECOND
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.workflows.decisions.flow import Ended
 from horae.model.workflows.decisions.starting import Starter
-from horae.model.workflows.decisions.values import Call, EventWait, Foreach, Loop
+from horae.model.workflows.decisions.values import Call
+from horae.model.workflows.repeats import Foreach, Loop
+from horae.model.workflows.waits import EventWait
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows import by_hand as flow_by_hand
 from horae.store.workflows import due as flow_due

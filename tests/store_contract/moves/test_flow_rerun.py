@@ -7,7 +7,7 @@ import msgspec
 from horae.model.admission.limits import Limit
 from horae.model.executions.execution import Extra, Rerun
 from horae.model.executions.submission import Submission
-from horae.model.workflows.decisions.values import Foreach
+from horae.model.workflows.repeats import Foreach
 from horae.store.admission import coarse
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows.pause import pause, resume

@@ -6,7 +6,8 @@ import pytest
 from horae.model.admission.limits import KeyLimit
 from horae.model.base.duration import DAY
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.workflows.decisions.values import Call, Foreach
+from horae.model.workflows.decisions.values import Call
+from horae.model.workflows.repeats import Foreach
 from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows.pause import resume

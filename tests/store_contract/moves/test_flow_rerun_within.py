@@ -2,7 +2,8 @@
 
 import pytest
 
-from horae.model.workflows.decisions.values import Call, Foreach, Loop
+from horae.model.workflows.decisions.values import Call
+from horae.model.workflows.repeats import Foreach, Loop
 from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows import cancel as flow_cancel

@@ -10,7 +10,9 @@ import msgspec
 import pytest
 
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.workflows.decisions.values import Branch, Foreach, Loop, SignalWait
+from horae.model.workflows.decisions.values import Branch
+from horae.model.workflows.repeats import Foreach, Loop
+from horae.model.workflows.waits import SignalWait
 from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows import cancel as flow_cancel

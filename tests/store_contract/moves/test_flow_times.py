@@ -8,7 +8,8 @@ from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.workflows.decisions.flow import Ended
 from horae.model.workflows.decisions.graph import GraphView, show_graph
-from horae.model.workflows.decisions.values import Foreach, Loop, SignalWait
+from horae.model.workflows.repeats import Foreach, Loop
+from horae.model.workflows.waits import SignalWait
 from horae.store.executions.leaving import timeouts
 from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Started

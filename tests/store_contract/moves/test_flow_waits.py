@@ -12,8 +12,8 @@ from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.awaits import Signal
 from horae.model.triggers.events.values import NewEvent
 from horae.model.workflows.decisions.flow import Ended
-from horae.model.workflows.decisions.values import Approval, EventWait, SignalWait
 from horae.model.workflows.decisions.waits import answered
+from horae.model.workflows.waits import Approval, EventWait, SignalWait
 from horae.store.triggers.dependencies.starts import Started
 from horae.store.workflows import by_hand as flow_by_hand
 from horae.store.workflows import due as flow_due

@@ -12,7 +12,8 @@ from horae.model.base.duration import DAY
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.workflows.decisions.graph import show_graph
-from horae.model.workflows.decisions.values import Foreach, Loop, Sleep
+from horae.model.workflows.repeats import Foreach, Loop
+from horae.model.workflows.waits import Sleep
 from horae.store.admission import coarse
 from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Started

@@ -30,7 +30,6 @@ from horae.client.spelling import (
     option,
     policy,
     refuse_unknown,
-    snake,
     spelled,
     text_of,
     timeouts,
@@ -40,16 +39,16 @@ from horae.client.workflows.expression import Expression, written
 from horae.client.workflows.job_options import SPELLED
 from horae.errors import BadInput
 from horae.model.definitions.function_signature import Signature, signature_of
-from horae.model.workflows.reading.steps import FIELDS, KINDS
+from horae.model.fields.kinds import Duration
+from horae.model.workflows.reading.steps import STEP
 
 if TYPE_CHECKING:
     from horae.client.app import App
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SPANS = frozenset({"timeout", "grace", "every"})
-# Fields of a step that may be said beside its call, in Python's spelling.
-_SAID = tuple(name for name in FIELDS if name not in {*KINDS, "foreach"})
-STEP_OPTIONS = tuple("while_" if name == "while" else snake(name) for name in _SAID)
+# Fields of a step that may be said beside its call, by their names in Python.
+_SAID = {row.keyword: row for row in STEP.rows if row.field.sdk}
+STEP_OPTIONS = tuple(_SAID)
 ITEM, INDEX = Expression("item"), Expression("index")
 BUILDING: ContextVar["Steps | None"] = ContextVar("horae_building", default=None)
 
@@ -212,7 +211,7 @@ def _option(name: str, value: Any, node: Node) -> Any:
     if name == "after":
         steps = [value] if isinstance(value, Node) else items_of(value, "a step or a list of steps")
         return [one.name if isinstance(one, Node) else one for one in steps]
-    if name in _SPANS:
+    if isinstance(_SAID[name].kind, Duration):
         return spelled(value)
     if name == "timeouts":
         return timeouts(value)

@@ -52,6 +52,7 @@ class Object(Kind):
     main: str = ""
     check: Callable[[Any, str], None] | None = None  # a rule across members
     shows_all: bool = False  # whether members without a value are shown, as null
+    brief: bool = False  # whether members that have their defaults are not shown
     shown = dict[str, Any]
 
     @cached_property
@@ -76,6 +77,8 @@ class Object(Kind):
         return made
 
     def write(self, value: Any) -> dict[str, Any]:
+        if self.brief:
+            return self.table.written(value)
         written = self.table.write(value)
         return written if self.shows_all else {name: part for name, part in written.items() if part is not None}
 
@@ -182,10 +185,10 @@ class Joined(Rows):
 
 
 class Table(Rows):
-    """The fields of a struct."""
+    """The fields of a struct; `rows` where it alone does not tell them: in another order, or with others' fields."""
 
-    def __init__(self, struct: type[Struct], what: str) -> None:
-        super().__init__(_rows(struct), what)
+    def __init__(self, struct: type[Struct], what: str, rows: Iterable[Row] | None = None) -> None:
+        super().__init__(rows_of(struct) if rows is None else rows, what)
         self.struct = struct
         self._needed = [row.name for row in self.rows if row.default is NODEFAULT and row.group is None]
         self._usual = {
@@ -208,7 +211,11 @@ class Table(Rows):
     def usual(self) -> dict[str, Any]:
         missing = {info.name for info in structs.fields(self.struct) if info.required}
         written = self.write(self.struct(**{**dict.fromkeys(missing), **self._usual}))
-        apart = {row.name: row.kind.write(row.default) for row in self.rows if row.group and not row.group.write}
+        apart = {
+            row.name: row.kind.write(row.default)
+            for row in self.rows
+            if row.group and not row.group.write and row.default not in (None, NODEFAULT)
+        }
         return {row.name: None if row.attribute in missing else {**apart, **written}.get(row.name) for row in self.rows}
 
     def read(self, given: Document, prefix: str = "") -> dict[str, Any]:
@@ -246,9 +253,9 @@ class Table(Rows):
                     del written[name]
         return written
 
-    def written(self, value: Struct) -> dict[str, Any]:
+    def written(self, value: Struct, apart: Mapping[str, Document] | None = None) -> dict[str, Any]:
         """Return the fields that differ from their defaults, in the API's spelling."""
-        return {name: part for name, part in self.write(value).items() if part != self.usual[name]}
+        return {name: part for name, part in self.write(value, apart).items() if part != self.usual[name]}
 
 
 def _reader(group: Group | Row, rows: tuple[Row, ...]) -> tuple[tuple[str, ...], bool, str, Any]:
@@ -273,7 +280,8 @@ def _values(attributes: list[str]) -> Callable[[Any], Iterable[Any]]:
     return get if len(attributes) > 1 else lambda value: (get(value),)
 
 
-def _rows(struct: type[Struct]) -> Iterator[Row]:
+def rows_of(struct: type[Struct]) -> Iterator[Row]:
+    """Yield the fields that a struct declares."""
     hints = get_type_hints(struct, include_extras=True)
     for info in structs.fields(struct):
         said = get_args(hints[info.name])[1:] if get_origin(hints[info.name]) is Annotated else ()

@@ -10,8 +10,8 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.executions.awaits import MOST_KEPT, Signal
 from horae.model.workflows.decisions.flow import FINAL, Ended
-from horae.model.workflows.decisions.values import Approval
 from horae.model.workflows.decisions.waits import approvals_before, may_answer
+from horae.model.workflows.waits import Approval
 from horae.store.base.deferred import Deferred
 from horae.store.executions.durable.signal_rows import COUNT, SENT, SIGNALS
 from horae.store.executions.durable.signals import Sent

@@ -10,8 +10,8 @@ from horae.model.base.instant import format_instant
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions import decide
 from horae.model.workflows.decisions.flow import Ended, StepRow
-from horae.model.workflows.decisions.values import Sleep
 from horae.model.workflows.decisions.waits import late
+from horae.model.workflows.waits import Sleep
 from horae.store.base.deferred import Deferred
 from horae.store.script import Fetch, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId, Started

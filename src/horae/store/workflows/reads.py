@@ -13,7 +13,8 @@ from horae.model.executions.parcel import extras_of
 from horae.model.executions.settle import timing_of
 from horae.model.workflows.decisions.flow import StepRow
 from horae.model.workflows.decisions.plan import Plan
-from horae.model.workflows.decisions.values import Wait, Workflow
+from horae.model.workflows.decisions.values import Workflow
+from horae.model.workflows.waits import Wait
 from horae.store.base.shelves import ITEM
 from horae.store.definitions.jobs import definitions
 from horae.store.executions.beginnings import BEGAN

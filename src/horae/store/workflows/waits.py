@@ -12,8 +12,8 @@ import msgspec
 
 from horae.env import Instant
 from horae.model.workflows.decisions.flow import FINAL, Await, Ended
-from horae.model.workflows.decisions.values import Approval, Sleep, Wait
 from horae.model.workflows.decisions.waits import KINDS, name_of, passes
+from horae.model.workflows.waits import Approval, Sleep, Wait
 from horae.store.base.deferred import Change, Deferred
 from horae.store.base.shelves import ITEM, Columns
 from horae.store.executions.durable.signal_rows import TAKE, kept_of

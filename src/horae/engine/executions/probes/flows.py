@@ -6,7 +6,7 @@ from horae.engine.executions.probes.case import ExecutionCase, Sources
 from horae.model.executions.gates import Blocker, closed
 from horae.model.workflows.decisions.flow import OPEN
 from horae.model.workflows.decisions.graph import said_of
-from horae.model.workflows.decisions.values import Approval
+from horae.model.workflows.waits import Approval
 from horae.store.workflows import reads as flow_reads
 from horae.store.workflows import rows as flow_rows
 

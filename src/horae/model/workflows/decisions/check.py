@@ -20,7 +20,8 @@ from horae.model.workflows.decisions.expressions import (
 from horae.model.workflows.decisions.kinds import refuse_kind, refuse_parts
 from horae.model.workflows.decisions.plan import edges, names_of_undo, places
 from horae.model.workflows.decisions.reach import unreachable
-from horae.model.workflows.decisions.values import MOST_STEPS, PHASES, Phase, Sleep, Step, Workflow
+from horae.model.workflows.decisions.values import MOST_STEPS, PHASES, Phase, Step, Workflow
+from horae.model.workflows.waits import Sleep
 
 _FIELDS: Mapping[Phase, str] = {
     "main": "steps",

@@ -12,7 +12,9 @@ from msgspec import Struct
 
 from horae.env import Instant, Micros
 from horae.model.fleet.protocol import Failure
-from horae.model.workflows.decisions.values import MOST_ITEMS, Phase, Wait
+from horae.model.workflows.decisions.values import Phase
+from horae.model.workflows.repeats import MOST_ITEMS
+from horae.model.workflows.waits import Wait
 
 FlowState = Literal["running", "failing", "cancelling", "undoing", "ending"]
 Verdict = Literal["success", "failed", "cancelled"]

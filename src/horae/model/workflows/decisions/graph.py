@@ -12,7 +12,8 @@ from horae.model.base.view import Time, View, shown_time
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions.flow import Flow, Pin, StepRow, StepState
 from horae.model.workflows.decisions.plan import Plan
-from horae.model.workflows.decisions.values import UNDO, Approval, Callback, EventWait, SignalWait, Sleep, Step, Wait
+from horae.model.workflows.decisions.values import UNDO, Step
+from horae.model.workflows.waits import Approval, Callback, EventWait, SignalWait, Sleep, Wait
 
 Kind = Literal["job", "foreach", "loop", "switch", "sleep", "event", "signal", "approval", "callback"]
 WAITS: Mapping[type, Kind] = {

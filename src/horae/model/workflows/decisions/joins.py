@@ -1,12 +1,11 @@
 """Join rules: whether a step runs by what its upstreams came to."""
 
 from collections.abc import Callable, Mapping
-from typing import Literal, get_args
+from typing import Literal
 
 from horae.model.workflows.decisions.flow import StepRow
 from horae.model.workflows.decisions.values import JoinRule
 
-JOINS: tuple[JoinRule, ...] = get_args(JoinRule)
 Verdict = Literal["start", "skip", "wait"]
 
 EARLY: frozenset[JoinRule] = frozenset({"oneSuccess", "oneFailed"})  # do not wait for the others

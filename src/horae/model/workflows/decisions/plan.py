@@ -19,19 +19,8 @@ from horae.model.workflows.decisions.expressions import (
     steps_of,
 )
 from horae.model.workflows.decisions.joins import CATCHING
-from horae.model.workflows.decisions.values import (
-    PHASES,
-    UNDO,
-    Approval,
-    Call,
-    Callback,
-    EventWait,
-    Phase,
-    SignalWait,
-    Sleep,
-    Step,
-    Workflow,
-)
+from horae.model.workflows.decisions.values import PHASES, UNDO, Call, Phase, Step, Workflow
+from horae.model.workflows.waits import Approval, Callback, EventWait, SignalWait, Sleep
 
 NOTHING = b"{}"
 

@@ -16,8 +16,9 @@ from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions.expressions import error_value, holds, scope_of, step_value
 from horae.model.workflows.decisions.flow import BOUND, FAULT, NOT_WANTED, About, Await, Ended, Flow, Start, StepRow
 from horae.model.workflows.decisions.plan import NOTHING, Filled, Node, Plan
-from horae.model.workflows.decisions.values import UNDO, Approval, Call, EventWait, SignalWait, Sleep, Step
+from horae.model.workflows.decisions.values import UNDO, Call, Step
 from horae.model.workflows.decisions.waits import token_of
+from horae.model.workflows.waits import Approval, EventWait, SignalWait, Sleep
 
 Rows = Mapping[str, StepRow]
 Launch = Start | Await | Ended

@@ -3,14 +3,18 @@
 A workflow is the task of a job, beside commands, functions and requests. Its time limit is its job's `timeout`.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from msgspec import Struct
-
-from horae.env import Micros
+from horae.errors import BadInput
+from horae.model.fields.kinds import Choice, Custom, Flag, Integer, as_given
+from horae.model.fields.table import Field, Group
+from horae.model.fields.values import a_list, an_object, refuse_unknown
+from horae.model.workflows.kinds import AFTER, CONDITION, Part, StepField, read_condition, read_names
+from horae.model.workflows.repeats import EVERY, FOREACH, LOOP, RUNS, Foreach, Loop
+from horae.model.workflows.waits import APPROVAL, CALLBACK, EVENT, SIGNAL, SLEEP, WAIT, Wait
 
 OnError = Literal["fail", "finish", "ignore"]
-ON_ERROR: tuple[OnError, ...] = ("fail", "finish", "ignore")
+ON_ERROR: tuple[OnError, ...] = get_args(OnError)
 JoinRule = Literal[
     "allSuccess",
     "allDone",
@@ -22,16 +26,21 @@ JoinRule = Literal[
     "allSkipped",
     "always",
 ]
+JOINS: tuple[JoinRule, ...] = get_args(JoinRule)
 Phase = Literal["main", "onSuccess", "onFailure", "finally", "undo"]
 PHASES: tuple[Phase, ...] = ("main", "onSuccess", "onFailure", "finally")  # those that a definition spells
-OnLate = Literal["fail", "skip", "reject", "approve"]  # what becomes of a wait that takes too long
 MOST_STEPS = 1_000  # of one workflow, its handlers included
-MOST_RUNS = 10_000  # of a loop
-MOST_ITEMS = 100_000  # of a foreach, unless the server's settings allow fewer
+MOST_BRANCHES = 64
+_SWITCH = 'Write [{"when": "${steps.check.result.ok}", "then": ["load"]}, {"else": ["report"]}].'
+_OBJECT = dict[str, Any]
 
-
-class Part(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A part of a workflow as it is stored: camelCase, spans in microseconds, expressions as they were written."""
+# Read and written by reading/steps.py and reading/workflow.py: what a step runs has the fields of a job.
+CALL, UNDONE = Group(), Group()
+JOB = Custom(as_given, str, "str")
+STEPS = Custom(as_given, list[_OBJECT], "Sequence[Mapping[str, Any]]", option="repeated")
+PARAMS = Custom(as_given, _OBJECT, "Mapping[str, Any]")
+UNDOING = Custom(as_given, str | _OBJECT, "Undoing")
+OUTPUT = Custom(as_given, Any)
 
 
 class Call(Part, frozen=True, kw_only=True):
@@ -41,11 +50,32 @@ class Call(Part, frozen=True, kw_only=True):
     those of `job`. Whoever has such fields runs as the job `owned`, which is made and changed with the workflow.
     """
 
-    job: str = ""  # the job it names: as the user spelled it until it is stored, its id afterwards
-    own: dict[str, Any] = {}
+    # As the user spelled it until it is stored, its id afterwards.
+    job: Annotated[
+        str, CALL, StepField(JOB, "It runs this job.", example="load-orders", sdk=False, does=True, of_job=True)
+    ] = ""
+    own: Annotated[
+        dict[str, Any],
+        CALL,
+        StepField(
+            STEPS,
+            "It runs a workflow of its own, `{steps: ...}` for short.",
+            name="steps",
+            example=[{"name": "load", "job": "load-orders"}],
+            sdk=False,
+            does=True,
+            of_job=True,
+        ),
+    ] = {}
     owned: str = ""  # the id of the job that the workflow keeps for it; empty until it is stored, or without `own`
     version: int = 0  # of that job, of what is defined here alone; 0 for the present one
-    params: dict[str, Any] | None = None  # with expressions; None when nothing is said of them
+    params: Annotated[
+        dict[str, Any] | None,
+        CALL,
+        StepField(
+            PARAMS, "What its execution is given, with expressions.", example={"day": "${params.day}"}, of_job=True
+        ),
+    ] = None
 
     @property
     def runs(self) -> str:
@@ -58,77 +88,40 @@ class Call(Part, frozen=True, kw_only=True):
         return bool(self.own) and not self.job
 
 
-class Foreach(Part, frozen=True, kw_only=True):
-    """One execution for each item of a list that an expression gives."""
-
-    items: Any  # an expression, or the list itself
-    concurrency: int | None = None
-    tolerate: int = 0  # failed items up to which the step is a success
-    tolerate_percent: int | None = None  # the same as a share of all items
-
-    def tolerates(self, total: int) -> int:
-        """How many of so many may fail."""
-        return self.tolerate if self.tolerate_percent is None else total * self.tolerate_percent // 100
-
-
-class Loop(Part, frozen=True, kw_only=True):
-    """One execution after another: as long as `condition` holds before each, or until it holds after one."""
-
-    condition: str
-    until: bool = False
-    every: Micros = 0  # between an end and the next start
-    most: int = 100  # runs; a loop that needs more fails
-
-
-class Sleep(Part, frozen=True, kw_only=True, tag_field="kind", tag="sleep"):
-    """A span, or until an instant that an expression gives."""
-
-    span: Micros | None = None
-    until: str = ""
-
-
-class EventWait(Part, frozen=True, kw_only=True, tag_field="kind", tag="event"):
-    """The next event of a name for which `filter` holds; its result is the event."""
-
-    name: str
-    filter: str = ""  # knows `event` beside what other expressions know
-    timeout: Micros | None = None
-    on_timeout: OnLate = "fail"
-
-
-class SignalWait(Part, frozen=True, kw_only=True, tag_field="kind", tag="signal"):
-    """A signal to this very execution; its result is the signal's payload."""
-
-    name: str
-    timeout: Micros | None = None
-    on_timeout: OnLate = "fail"
-
-
-class Approval(Part, frozen=True, kw_only=True, tag_field="kind", tag="approval"):
-    """Somebody who may says yes; a no is a failure."""
-
-    roles: tuple[str, ...] = ()  # empty: whoever may operate
-    message: str = ""  # with expressions
-    remind: Micros | None = None
-    timeout: Micros | None = None
-    on_timeout: OnLate = "reject"
-
-
-class Callback(Part, frozen=True, kw_only=True, tag_field="kind", tag="callback"):
-    """A call of a URL with a token that only this step has; its result is the call's body."""
-
-    timeout: Micros | None = None
-    on_timeout: OnLate = "fail"
-
-
-Wait = Sleep | EventWait | SignalWait | Approval | Callback
-
-
 class Branch(Part, frozen=True, kw_only=True):
     """Steps that go on when a condition holds; without one, when no branch before it was taken."""
 
     when: str = ""
     then: tuple[str, ...]
+
+
+def _read_switch(value: Any, at: str) -> tuple[Branch, ...]:
+    listed = a_list(value, at, _SWITCH, MOST_BRANCHES)
+    if not listed:
+        raise BadInput(f"{at} has no branch.", _SWITCH, field=at)
+    return tuple(_read_branch(one, f"{at}[{i}]", i == len(listed) - 1) for i, one in enumerate(listed))
+
+
+def _read_branch(value: Any, at: str, is_last: bool) -> Branch:
+    given = an_object(value, at, _SWITCH)
+    refuse_unknown(given, ("when", "then", "else"), "A branch", f"{at}.")
+    if "else" in given:
+        if not is_last or len(given) > 1:
+            raise BadInput("else is the last branch, and stands alone.", _SWITCH, field=at)
+        return Branch(then=read_names(given["else"], f"{at}.else"))
+    if "when" not in given or "then" not in given:
+        raise BadInput(f"{at} needs when and then.", _SWITCH, field=at)
+    return Branch(when=read_condition(given["when"], f"{at}.when"), then=read_names(given["then"], f"{at}.then"))
+
+
+def _write_switch(branches: tuple[Branch, ...]) -> list[dict[str, Any]]:
+    return [
+        {"when": branch.when, "then": list(branch.then)} if branch.when else {"else": list(branch.then)}
+        for branch in branches
+    ]
+
+
+SWITCH = Custom(_read_switch, list[_OBJECT], "Sequence[Mapping[str, Any]]", _write_switch, option="repeated")
 
 
 class Step(Call, frozen=True, kw_only=True):
@@ -137,28 +130,77 @@ class Step(Call, frozen=True, kw_only=True):
     It runs a job (once, for each item, or in a loop), waits for something, or chooses a branch.
     """
 
-    name: str
-    after: tuple[str, ...] = ()  # beside the steps that its expressions speak of
-    when: str = ""
-    join: JoinRule = "allSuccess"
-    foreach: Foreach | None = None
-    loop: Loop | None = None
-    wait: Wait | None = None
-    switch: tuple[Branch, ...] = ()
-    priority: int | None = None  # instead of the workflow's
-    ignore_failure: bool = False  # a failure counts as a success without a result
-    undo: Call | None = None
+    name: Annotated[str, StepField(JOB, "Its name, unique in the workflow.", example="load")]
+    # Beside the steps that its expressions speak of.
+    after: Annotated[tuple[str, ...], StepField(AFTER, "Steps that have ended before it.", example=["extract"])] = ()
+    when: Annotated[str, StepField(CONDITION, "A condition; if it does not hold, the step is skipped.")] = ""
+    join: Annotated[JoinRule, StepField(Choice(JOINS), "What the steps before it must have come to.")] = "allSuccess"
+    foreach: Annotated[
+        Foreach | None, StepField(FOREACH, "One execution for each item of a list.", sdk=False, of_job=True)
+    ] = None
+    loop: Annotated[
+        Loop | None,
+        LOOP,
+        StepField(CONDITION, "It runs again as long as this holds before a run.", name="while", of_job=True),
+        StepField(CONDITION, "It runs again until this holds after a run.", name="until", of_job=True),
+        StepField(EVERY, "The span from the end of a run to the next.", name="every", example="10s", of_job=True),
+        StepField(RUNS, "After so many runs the loop fails, 100 otherwise.", name="most", of_job=True),
+    ] = None
+    wait: Annotated[
+        Wait | None,
+        WAIT,
+        StepField(SLEEP, "It waits for a span or until an instant.", name="sleep", example="5m", sdk=False, does=True),
+        StepField(EVENT, "It waits for an event.", name="event", example="payment", sdk=False, does=True),
+        StepField(SIGNAL, "It waits for a signal.", name="signal", example="go", sdk=False, does=True),
+        StepField(
+            APPROVAL,
+            "It waits until somebody agrees.",
+            name="approval",
+            example={"roles": ["operator"], "timeout": "2d"},
+            sdk=False,
+            does=True,
+        ),
+        StepField(
+            CALLBACK, "It waits until its own URL is called.", name="callback", example=True, sdk=False, does=True
+        ),
+    ] = None
+    switch: Annotated[
+        tuple[Branch, ...],
+        StepField(
+            SWITCH,
+            "It chooses which steps go on.",
+            example=[{"when": "${params.total > 100}", "then": ["ask"]}, {"else": ["ship"]}],
+            sdk=False,
+            does=True,
+        ),
+    ] = ()
+    priority: Annotated[int | None, StepField(Integer(0, 9), "Instead of the workflow's priority.", of_job=True)] = None
+    ignore_failure: Annotated[bool, StepField(Flag(), "Whether its failure counts as a success without a result.")] = (
+        False
+    )
+    undo: Annotated[
+        Call | None,
+        UNDONE,
+        StepField(UNDOING, "What takes it back when the workflow fails.", example="remove-orders", of_job=True),
+    ] = None
 
 
 class Workflow(Part, frozen=True, kw_only=True, tag_field="kind", tag="workflow"):
     """A graph of steps, and what follows when it has come to its end."""
 
-    steps: tuple[Step, ...]
-    on_error: OnError = "fail"
-    output: Any = None  # with expressions; None: the last steps' results
-    on_success: tuple[Step, ...] = ()
-    on_failure: tuple[Step, ...] = ()
-    last: tuple[Step, ...] = ()  # `finally` in a definition
+    steps: Annotated[tuple[Step, ...], Group(), Field(STEPS, "The steps.", sdk=False)]
+    on_error: Annotated[OnError, Field(Choice(ON_ERROR), "What becomes of the others when a step failed.")] = "fail"
+    # None: the last steps' results.
+    output: Annotated[
+        Any, Field(OUTPUT, "The result, with expressions.", example="${steps.load.result}", sdk=False)
+    ] = None
+    on_success: Annotated[
+        tuple[Step, ...], Group(), Field(STEPS, "Steps that run when it has succeeded.", sdk=False)
+    ] = ()
+    on_failure: Annotated[tuple[Step, ...], Group(), Field(STEPS, "Steps that run when it has failed.", sdk=False)] = ()
+    last: Annotated[
+        tuple[Step, ...], Group(), Field(STEPS, "Steps that run at the end, in any case.", name="finally", sdk=False)
+    ] = ()
 
     def of(self, phase: Phase) -> tuple[Step, ...]:
         """The steps of a phase, in the order in which they are written."""

@@ -13,7 +13,7 @@ from horae.model.tenancy.principal import includes
 from horae.model.workflows.decisions.expressions import OF_EVENT, condition_of, scope_of, step_value
 from horae.model.workflows.decisions.flow import About, Ask, Deciding, Ended
 from horae.model.workflows.decisions.plan import Node, Plan
-from horae.model.workflows.decisions.values import Approval, Callback, EventWait, SignalWait, Wait
+from horae.model.workflows.waits import Approval, Callback, EventWait, SignalWait, Wait
 
 KINDS: dict[type, str] = {EventWait: "event", SignalWait: "signal", Approval: "approval", Callback: "callback"}
 TIMEOUT = "timeout"

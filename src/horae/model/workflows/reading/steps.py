@@ -1,43 +1,53 @@
 """Steps of a workflow, as a user writes them and as they are stored."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any
 
 import msgspec
 
-from horae.env import Micros
 from horae.errors import BadInput
-from horae.model.base.duration import DAY, format_duration
 from horae.model.definitions.job import JOB
+from horae.model.definitions.kinds import TASK
 from horae.model.executions.parcel import check_item
-from horae.model.fields.values import a_duration, a_list, a_text, an_int, an_object, kind_of, one_of, refuse_unknown
+from horae.model.fields.table import Field, Row, Table, rows_of
+from horae.model.fields.values import a_list, a_text, an_object, refuse_unknown
 from horae.model.workflows.decisions.check import told_of
-from horae.model.workflows.decisions.joins import JOINS
 from horae.model.workflows.decisions.naming import a_step_name
-from horae.model.workflows.decisions.values import MOST_ITEMS, MOST_RUNS, MOST_STEPS, Branch, Call, Foreach, Loop, Step
-from horae.model.workflows.reading.step_waits import KINDS as WAITS
-from horae.model.workflows.reading.step_waits import read_wait, render_wait
+from horae.model.workflows.decisions.values import CALL, MOST_STEPS, Call, Step
+from horae.model.workflows.kinds import StepField
 
-TASKS = ("command", "python", "http", "workflow")
-# What a step may say of the job that it runs: of its own, or instead of what the named one says.
-OF_JOB = JOB.where(lambda field: field.steps == "own")
-LOOPS = ("while", "until", "every", "most")
-FIELDS = (
-    *("name", "job", *TASKS, "steps", "params", "after", "when", "join", "foreach", *LOOPS, *WAITS, "switch"),
-    *("priority", "ignoreFailure", "undo", *OF_JOB),
-)
-KINDS = ("job", *TASKS, "steps", *WAITS, "switch")
-UNDO = ("job", *TASKS, "steps", "params", *OF_JOB)
-MOST_AFTER = 1000  # as many as a workflow has steps
-MOST_BRANCHES = 64
 _ACCEPTED = 'Write {"name": "load", "job": "load-orders", "after": ["extract"]}.'
 _ONE_KIND = (
     "Say what it does: job, command, python, http or steps; sleep, event, signal, approval or callback; or switch."
 )
-_FOREACH = 'Write {"items": "${steps.extract.result.parts}", "concurrency": 10, "tolerate": "5%"}.'
-_SWITCH = 'Write [{"when": "${steps.check.result.ok}", "then": ["load"]}, {"else": ["report"]}].'
-_AFTER = 'Name other steps: ["extract"].'
+_UNDO = 'Write {"job": "remove-part", "params": {"part": "${steps.load.result}"}}.'
+
+
+def _of_job(row: Row) -> Row:
+    """Return a field of a job as a step has it: its own, or instead of what the job that it names says."""
+    said = {one.name: getattr(row.field, one.name) for one in fields(Field)}
+    is_task = row.group is TASK
+    field = StepField(**{**said, "sdk": not is_task}, does=is_task, of_job=True)
+    return Row(name=row.name, attribute="own", field=field, default=None, group=CALL)
+
+
+def _step_rows() -> Iterable[Row]:
+    """Return the name, what the step runs with the fields of its job, and the rest."""
+    job, steps, params, name, *rest = rows_of(Step)
+    tasks = [_of_job(row) for row in JOB.rows if row.group is TASK]
+    own = [_of_job(row) for row in JOB.rows if row.field.steps == "own"]
+    return name, job, *tasks, steps, params, *own, *rest
+
+
+STEP = Table(Step, "A step", _step_rows())
+KINDS = STEP.where(lambda field: field.does)
+_RUNS = STEP.where(lambda field: field.does and field.of_job)
+_BESIDE_A_JOB = STEP.where(lambda field: field.of_job and not field.does)
+_OWN = tuple(row.name for row in STEP.rows if row.group is CALL and row.attribute == "own" and row.name != "steps")
+TASKS = tuple(name for name in _OWN if name in _RUNS)
+UNDO = tuple(row.name for row in STEP.rows if row.group is CALL)
 
 
 @contextmanager
@@ -60,7 +70,7 @@ def read_steps(value: Any, field: str) -> tuple[Step, ...]:
 
 
 def _read(value: Any, place: str) -> Step:
-    given = {name: part for name, part in an_object(value, place, _ACCEPTED).items() if part is not None}
+    given = _said(value, place, _ACCEPTED)
     if "name" not in given:
         raise BadInput(f"{place} has no name.", _ACCEPTED, field=f"{place}.name")
     try:
@@ -68,189 +78,67 @@ def _read(value: Any, place: str) -> Step:
     except BadInput as error:
         raise BadInput(error.detail, error.remedy, field=f"{place}.name") from None
     with of_step(name, place):
-        refuse_unknown(given, FIELDS, "A step")
-        return _step(name, given)
+        STEP.refuse_unknown(given)
+        return _step(given)
 
 
-def _step(name: str, given: dict[str, Any]) -> Step:
+def _said(value: Any, at: str, remedy: str) -> dict[str, Any]:
+    return {name: part for name, part in an_object(value, at, remedy).items() if part is not None}
+
+
+def _step(given: dict[str, Any]) -> Step:
     kinds = [kind for kind in KINDS if kind in given]
     if len(kinds) != 1:
         problem = f"It does {' and '.join(kinds)}, not one thing." if kinds else "Nothing says what it does."
         raise BadInput(problem, _ONE_KIND, field=kinds[1] if kinds else "job")
-    kind = kinds[0]
-    runs = kind in ("job", *TASKS, "steps")
+    runs = kinds[0] in _RUNS
     if not runs:
-        _refuse_beside(given, kind)
-    return Step(
-        name=name,
-        **(read_call(given) if runs else {}),
-        after=tuple(dict.fromkeys(_names(given.get("after", []), "after"))),
-        when=_text_of(given.get("when", ""), "when"),
-        join=_join(given.get("join", "allSuccess")),
-        foreach=read_foreach(given["foreach"]) if "foreach" in given else None,
-        loop=_loop(given),
-        wait=read_wait(kind, given[kind]) if kind in WAITS else None,
-        switch=_switch(given["switch"]) if kind == "switch" else (),
-        priority=an_int(given["priority"], "priority", 0, 9) if "priority" in given else None,
-        ignore_failure=_yes(given.get("ignoreFailure", False), "ignoreFailure"),
-        undo=_undo(given["undo"]) if "undo" in given else None,
-    )
-
-
-def _join(value: Any) -> Any:
-    return one_of(value, "join", JOINS)
+        _refuse_beside(given, kinds[0])
+    call = read_call(given) if runs else {}
+    undo: dict[str, Any] = {"undo": _read_undo(given["undo"])} if "undo" in given else {}
+    return Step(**call, **STEP.read(given), **undo)
 
 
 def _refuse_beside(given: Mapping[str, Any], kind: str) -> None:
     """A step that runs no job says nothing about one."""
-    for field in ("params", "foreach", *LOOPS, "undo", "priority", *OF_JOB):
+    for field in _BESIDE_A_JOB:
         if field in given:
-            raise BadInput(
-                f"{field} says nothing in a step that does {kind}: it runs no job.", "Leave it out.", field=field
-            )
+            detail = f"{field} says nothing in a step that does {kind}: it runs no job."
+            raise BadInput(detail, "Leave it out.", field=field)
 
 
-def read_call(given: Mapping[str, Any]) -> dict[str, Any]:
+def read_call(given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """What a step runs, and with what: the fields of a `Call`."""
-    own = {field: given[field] for field in (*TASKS, *OF_JOB) if field in given}
+    own = {field: given[field] for field in _OWN if field in given}
     if "steps" in given:
         own["workflow"] = {"steps": given["steps"]}
     params = given.get("params")
     if params is not None:
-        _check_params(params)
-    job = a_text(given["job"], "job", most=128, least=1) if "job" in given else ""
+        _check_params(params, f"{prefix}params")
+    job = a_text(given["job"], f"{prefix}job", most=128, least=1) if "job" in given else ""
     return {"job": job, "own": own, "params": params}
 
 
-def _check_params(value: Any) -> None:
-    params = an_object(value, "params", 'Write an object such as {"day": "${params.day}"}.')
+def _check_params(value: Any, at: str) -> None:
+    params = an_object(value, at, 'Write an object such as {"day": "${params.day}"}.')
     try:
         check_item(msgspec.json.encode(params))
     except (TypeError, ValueError, RecursionError):
-        detail = "params is not JSON."
-        raise BadInput(detail, "Use texts, numbers, lists and objects.", field="params") from None
+        raise BadInput(f"{at} is not JSON.", "Use texts, numbers, lists and objects.", field=at) from None
 
 
-def _undo(value: Any) -> Call:
-    remedy = 'Write {"job": "remove-part", "params": {"part": "${steps.load.result}"}}.'
-    given = {"job": value} if isinstance(value, str) else an_object(value, "undo", remedy)
-    given = {name: part for name, part in given.items() if part is not None}
+def _read_undo(value: Any) -> Call:
+    given = _said({"job": value} if isinstance(value, str) else value, "undo", _UNDO)
     refuse_unknown(given, UNDO, "undo", "undo.")
-    kinds = [kind for kind in ("job", *TASKS, "steps") if kind in given]
-    if len(kinds) != 1:
-        raise BadInput("undo runs one thing.", remedy, field="undo")
-    try:
-        return Call(**read_call(given))
-    except BadInput as error:
-        error.fields["field"] = f"undo.{error.fields.get('field', '')}"
-        raise
-
-
-def read_foreach(value: Any) -> Foreach:
-    """Over which items, how many at once, and how many may fail."""
-    given = {"items": value} if isinstance(value, str | list) else an_object(value, "foreach", _FOREACH)
-    given = {name: part for name, part in given.items() if part is not None}
-    refuse_unknown(given, ("items", "concurrency", "tolerate"), "foreach", "foreach.")
-    if "items" not in given:
-        raise BadInput("foreach does not say over which items.", _FOREACH, field="foreach.items")
-    count, percent = _tolerate(given.get("tolerate", 0))
-    at_once = given.get("concurrency")
-    return Foreach(
-        items=_items(given["items"]),
-        concurrency=None if at_once is None else an_int(at_once, "foreach.concurrency", 1, MOST_ITEMS),
-        tolerate=count,
-        tolerate_percent=percent,
-    )
-
-
-def _items(value: Any) -> Any:
-    if isinstance(value, list):
-        if len(value) > MOST_ITEMS:
-            raise BadInput(f"foreach.items has {len(value)} items.", f"At most {MOST_ITEMS}.", field="foreach.items")
-        return value
-    if not isinstance(value, str) or "${" not in value:
-        raise BadInput(f"foreach.items is {kind_of(value)}, not a list.", _FOREACH, field="foreach.items")
-    return value
-
-
-def _tolerate(value: Any) -> tuple[int, int | None]:
-    if isinstance(value, str) and value.strip().endswith("%"):
-        number = value.strip()[:-1].strip()
-        if not number.isdigit() or int(number) > 100:
-            remedy = 'Write a number of items, or a share: "5%".'
-            raise BadInput(f"foreach.tolerate cannot be {value[:20]!r}.", remedy, field="foreach.tolerate")
-        return 0, int(number)
-    return an_int(value, "foreach.tolerate", 0, MOST_ITEMS, 'Write a number of items, or a share: "5%".'), None
-
-
-def _loop(given: Mapping[str, Any]) -> Loop | None:
-    if "while" in given and "until" in given:
-        raise BadInput("It has both while and until.", "Keep one of them: each ends the loop.", field="until")
-    word = next((word for word in ("while", "until") if word in given), None)
-    if word is None:
-        extra = next((field for field in ("every", "most") if field in given), None)
-        if extra is not None:
-            raise BadInput(f"{extra} says nothing without while or until.", "Add one, or leave it out.", field=extra)
-        return None
-    if "foreach" in given:
-        detail = f"It has both foreach and {word}."
-        raise BadInput(detail, "Give the loop to a workflow of its own: `steps`.", field=word)
-    every: Micros = a_duration(given.get("every", 0), "every", 0, 400 * DAY)
-    most = an_int(given.get("most", 100), "most", 1, MOST_RUNS)
-    return Loop(condition=_text_of(given[word], word), until=word == "until", every=every, most=most)
-
-
-def _switch(value: Any) -> tuple[Branch, ...]:
-    listed = a_list(value, "switch", _SWITCH, MOST_BRANCHES)
-    if not listed:
-        raise BadInput("switch has no branch.", _SWITCH, field="switch")
-    return tuple(_branch(one, i, len(listed)) for i, one in enumerate(listed))
-
-
-def _branch(value: Any, i: int, count: int) -> Branch:
-    field = f"switch[{i}]"
-    given = an_object(value, field, _SWITCH)
-    refuse_unknown(given, ("when", "then", "else"), "A branch", f"{field}.")
-    if "else" in given:
-        if i != count - 1 or len(given) > 1:
-            raise BadInput("else is the last branch, and stands alone.", _SWITCH, field=field)
-        return Branch(then=_names(given["else"], f"{field}.else"))
-    if "when" not in given or "then" not in given:
-        raise BadInput(f"{field} needs when and then.", _SWITCH, field=field)
-    return Branch(when=_text_of(given["when"], f"{field}.when"), then=_names(given["then"], f"{field}.then"))
-
-
-def _names(value: Any, field: str) -> tuple[str, ...]:
-    listed = a_list([value] if isinstance(value, str) else value, field, _AFTER, MOST_AFTER)
-    return tuple(a_text(name, f"{field}[{i}]", most=128, least=1) for i, name in enumerate(listed))
-
-
-def _text_of(value: Any, field: str) -> str:
-    """A condition as it is kept; a plain yes or no is one, too."""
-    if isinstance(value, bool):
-        return "${true}" if value else "${false}"
-    return a_text(value, field, most=4096)
-
-
-def _yes(value: Any, field: str) -> bool:
-    if not isinstance(value, bool):
-        raise BadInput(f"{field} is {kind_of(value)}, neither true nor false.", "Write true or false.", field=field)
-    return value
+    if len([kind for kind in _RUNS if kind in given]) != 1:
+        raise BadInput("undo runs one thing.", _UNDO, field="undo")
+    return Call(**read_call(given, "undo."))
 
 
 def render_step(step: Step, names: Mapping[str, str]) -> dict[str, Any]:
     """A step in the API's spelling, without what says nothing."""
-    said: dict[str, Any] = {"name": step.name, **_render_call(step, names)}
-    if step.wait is not None:
-        said |= render_wait(step.wait)
-    if step.switch:
-        said["switch"] = [_render_branch(branch) for branch in step.switch]
-    said |= {"after": list(step.after), "when": step.when, "foreach": _render_foreach(step.foreach)}
-    said |= _render_loop(step.loop)
-    said["undo"] = None if step.undo is None else _render_call(step.undo, names)
-    said |= {"priority": step.priority, "ignoreFailure": step.ignore_failure}
-    rendered = {field: value for field, value in said.items() if value not in (None, "", [], False)}
-    return rendered if step.join == "allSuccess" else {**rendered, "join": step.join}
+    undo = {} if step.undo is None else {"undo": {"undo": _render_call(step.undo, names)}}
+    return STEP.written(step, {"job": _render_call(step, names), **undo})
 
 
 def _render_call(call: Call, names: Mapping[str, str]) -> dict[str, Any]:
@@ -265,22 +153,3 @@ def is_short(own: Mapping[str, Any]) -> bool:
     """Whether a step that is a workflow of its own says nothing of it but its steps."""
     nested = own.get("workflow")
     return isinstance(nested, dict) and set(nested) == {"steps"}
-
-
-def _render_foreach(foreach: Foreach | None) -> dict[str, Any] | None:
-    if foreach is None:
-        return None
-    tolerate: Any = foreach.tolerate if foreach.tolerate_percent is None else f"{foreach.tolerate_percent}%"
-    at_once = {} if foreach.concurrency is None else {"concurrency": foreach.concurrency}
-    return {"items": foreach.items, **at_once, **({"tolerate": tolerate} if tolerate else {})}
-
-
-def _render_loop(loop: Loop | None) -> dict[str, Any]:
-    if loop is None:
-        return {}
-    every = {"every": format_duration(loop.every)} if loop.every else {}
-    return {"until" if loop.until else "while": loop.condition, **every, "most": loop.most}
-
-
-def _render_branch(branch: Branch) -> dict[str, Any]:
-    return {"when": branch.when, "then": list(branch.then)} if branch.when else {"else": list(branch.then)}

@@ -6,13 +6,15 @@ from typing import Any
 
 from horae.errors import BadInput
 from horae.model.definitions.job import JOB
-from horae.model.fields.values import an_object, one_of, refuse_unknown
+from horae.model.fields.table import Table
+from horae.model.fields.values import an_object
 from horae.model.workflows.decisions.check import check_graph
 from horae.model.workflows.decisions.naming import calls_of
-from horae.model.workflows.decisions.values import ON_ERROR, Call, Workflow
+from horae.model.workflows.decisions.values import STEPS, Call, Workflow
 from horae.model.workflows.reading.steps import TASKS, is_short, of_step, read_steps, render_step
 
-PARTS = ("steps", "onError", "output", "onSuccess", "onFailure", "finally")
+WORKFLOW = Table(Workflow, "A workflow")
+_STEPS = tuple(row for row in WORKFLOW.rows if row.kind is STEPS)
 # What a job cannot have when steps do its work: each says something about the worker that runs it, or about tries.
 NOT_OF_WORKFLOWS = {row.name: row.field.no_workflow for row in JOB.rows if row.field.no_workflow}
 _ACCEPTED = 'Write {"steps": [{"name": "extract", "job": "extract-orders"}, {"name": "load", "job": "load-orders"}]}.'
@@ -22,19 +24,13 @@ def parse_workflow(value: Any) -> Workflow:
     """Read a workflow; every mistake names its step."""
     given = {"steps": value} if isinstance(value, list) else an_object(value, "workflow", _ACCEPTED)
     given = {name: part for name, part in given.items() if part is not None}
-    refuse_unknown(given, PARTS, "A workflow", "workflow.")
-    steps = read_steps(given.get("steps", []), "workflow.steps")
-    if not steps:
+    WORKFLOW.refuse_unknown(given, "workflow")
+    steps: dict[str, Any] = {
+        row.attribute: read_steps(given.get(row.name, []), f"workflow.{row.name}") for row in _STEPS
+    }
+    if not steps["steps"]:
         raise BadInput("A workflow needs a step.", _ACCEPTED, field="workflow.steps")
-    on_error: Any = one_of(given.get("onError", "fail"), "workflow.onError", ON_ERROR)
-    workflow = Workflow(
-        steps=steps,
-        on_error=on_error,
-        output=given.get("output"),
-        on_success=read_steps(given.get("onSuccess", []), "workflow.onSuccess"),
-        on_failure=read_steps(given.get("onFailure", []), "workflow.onFailure"),
-        last=read_steps(given.get("finally", []), "workflow.finally"),
-    )
+    workflow = Workflow(**steps, **WORKFLOW.read(given, "workflow."))
     check_graph(workflow)
     return workflow
 
@@ -91,27 +87,14 @@ def inside(call: Call) -> Iterator[None]:
 
 def placed(workflow: Workflow) -> list[tuple[str, Any]]:
     """Each step with its place in the definition."""
-    lists = (
-        ("steps", workflow.steps),
-        ("onSuccess", workflow.on_success),
-        ("onFailure", workflow.on_failure),
-        ("finally", workflow.last),
-    )
-    return [(f"workflow.{field}[{i}]", step) for field, steps in lists for i, step in enumerate(steps)]
+    return [
+        (f"workflow.{row.name}[{i}]", step) for row in _STEPS for i, step in enumerate(getattr(workflow, row.attribute))
+    ]
 
 
 def render_workflow(workflow: Workflow, names: Mapping[str, str]) -> dict[str, Any]:
     """A workflow in the API's spelling; `names` turns ids of jobs into the names people know."""
-    said: dict[str, Any] = {"steps": [render_step(step, names) for step in workflow.steps]}
-    if workflow.on_error != "fail":
-        said["onError"] = workflow.on_error
-    if workflow.output is not None:
-        said["output"] = workflow.output
-    for field, steps in (
-        ("onSuccess", workflow.on_success),
-        ("onFailure", workflow.on_failure),
-        ("finally", workflow.last),
-    ):
-        if steps:
-            said[field] = [render_step(step, names) for step in steps]
-    return said
+    said = [(row, steps) for row in _STEPS if (steps := getattr(workflow, row.attribute))]
+    return WORKFLOW.written(
+        workflow, {row.attribute: {row.name: [render_step(step, names) for step in steps]} for row, steps in said}
+    )
