@@ -16,6 +16,7 @@ and the commands. What a feature does goes by what is on: its part, routes, metr
 | `open_tracer`, `open_sink` | Where a server, or a worker, sends spans: both go by settings. |
 | `tables` | The module that declares its tables. |
 | `sweep` | Forgets rows that are older than they are kept: a `Sweep`. |
+| `templates` | What jobs are made from: a `TemplateSource`. |
 | `ended_counts` | How many executions ended in each hour: an `EndedCounts`. |
 | `audit` | Records changes, sign-ins and refusals: an `AuditTrail`. |
 | `users` | Signs users in with cookies of their own: `UserSessions`. |
@@ -72,6 +73,7 @@ class Feature:
     uses: tuple[str, ...] = ()  # features that it imports
     tables: str = ""  # the module that declares them
     sweep: Target = ""  # (ages) -> a script: `Sweep`
+    templates: Target = ""  # (env, store) -> `TemplateSource`
     ended_counts: Target = ""  # an `EndedCounts`
     part: Target = ""  # made with the node; the parts of the features it uses are made before
     routes: tuple[Routes, ...] = ()

@@ -8,6 +8,7 @@ from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.counters import Counters
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.announcer import Announcer, FireDue, already_fired
+from horae.engine.definitions.applying import NoTemplates
 from horae.engine.definitions.directory import Directory
 from horae.engine.definitions.job_deletions import Deletions
 from horae.engine.definitions.jobs import Jobs
@@ -71,6 +72,7 @@ def jobs_of(store: Store, listen: Callable[[Hint], object] | None = None, *, ran
         "held": lambda namespace, queue: None,
         "default_queue": lambda namespace: DEFAULT_QUEUE,
         "warn": nothing_odd,
+        "derive": NoTemplates().derive,
     }
     announcer, deletions = announcer_of(store, listen), deletions_of(store)
     return Jobs(store.env, store, announcer=announcer, deletions=deletions, rank=rank, **{**alone, **choices})

@@ -7,6 +7,7 @@ import pytest
 
 from horae.errors import BadInput, Busy, Conflict, NotFound, Stale
 from horae.features.rollouts.part import RolloutsPart
+from horae.features.templates.part import TemplatesPart
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indire
 
 async def put(stage: Stage, job: Any = None, **more: Any) -> Any:
     body = {"parameters": PARAMETERS, "job": job or JOB}
-    return (await stage.node.definitions.templates.put(NAMESPACE, "backup", body, **more))[0]
+    return (await stage.node.part(TemplatesPart).templates.put(NAMESPACE, "backup", body, **more))[0]
 
 
 async def make(stage: Stage, name: str, region: str = "eu", **own: Any) -> Any:
@@ -80,7 +81,7 @@ async def test_a_job_that_cannot_be_made_any_more_refuses_the_change(stage: Stag
     with pytest.raises(Conflict, match="backup-odd") as refused:
         await put(stage, odd)
     assert refused.value.fields["jobs"] == ["backup-odd"]
-    assert (await stage.node.definitions.templates.get(NAMESPACE, "backup")).version == 1
+    assert (await stage.node.part(TemplatesPart).templates.get(NAMESPACE, "backup")).version == 1
     assert (await stage.node.definitions.jobs.get(NAMESPACE, "backup-eu")).version == 1
 
 
@@ -100,15 +101,15 @@ async def test_what_is_in_use_is_not_deleted(stage: Stage):
     await put(stage)
     await make(stage, "backup-eu")
     with pytest.raises(Conflict, match="backup-eu") as refused:
-        await stage.node.definitions.templates.delete(NAMESPACE, "backup")
+        await stage.node.part(TemplatesPart).templates.delete(NAMESPACE, "backup")
     assert refused.value.fields["jobs"] == ["backup-eu"]
     with pytest.raises(Stale):
-        await stage.node.definitions.templates.delete(NAMESPACE, "backup", if_match=7)
+        await stage.node.part(TemplatesPart).templates.delete(NAMESPACE, "backup", if_match=7)
 
     await stage.node.definitions.jobs.delete(NAMESPACE, "backup-eu")
-    await stage.node.definitions.templates.delete(NAMESPACE, "backup")
+    await stage.node.part(TemplatesPart).templates.delete(NAMESPACE, "backup")
     with pytest.raises(NotFound):
-        await stage.node.definitions.templates.get(NAMESPACE, "backup")
+        await stage.node.part(TemplatesPart).templates.get(NAMESPACE, "backup")
     with pytest.raises(BadInput, match="no template"):
         await make(stage, "backup-eu")
     assert (await put(stage)).version == 1
@@ -130,12 +131,12 @@ async def test_workflows_are_made_from_templates_with_the_jobs_of_their_steps(st
 
 async def test_a_workflow_and_a_job_that_it_runs_change_together(stage: Stage):
     base = {"command": "true", "retries": 1}
-    await stage.node.definitions.templates.put(NAMESPACE, "both", {"job": base})
+    await stage.node.part(TemplatesPart).templates.put(NAMESPACE, "both", {"job": base})
     await stage.node.definitions.jobs.create(NAMESPACE, {"name": "work", "template": "both"})
     flow = {"name": "flow", "template": "both", "workflow": {"steps": [{"name": "a", "job": "work"}]}, "retries": None}
     await stage.node.definitions.jobs.create(NAMESPACE, flow)
 
-    view, _ = await stage.node.definitions.templates.put(
+    view, _ = await stage.node.part(TemplatesPart).templates.put(
         NAMESPACE, "both", {"job": {**base, "description": "what it is for"}}
     )
 
@@ -149,14 +150,14 @@ async def test_a_job_and_what_workflows_make_of_it_change_together(stage: Stage)
         return {"job": {"workflow": {"steps": steps}, "tags": {"team": team}}}
 
     await stage.job("work")
-    await stage.node.definitions.templates.put(NAMESPACE, "both", template(1, "x"))
+    await stage.node.part(TemplatesPart).templates.put(NAMESPACE, "both", template(1, "x"))
     work = {"name": "work", "template": "both", "workflow": None, "command": "true"}
     await stage.node.definitions.jobs.put(NAMESPACE, work)
     await stage.node.definitions.jobs.create(NAMESPACE, {"name": "flow", "template": "both"})
     alone = {"name": "other", "workflow": {"steps": [{"name": "a", "job": "work", "retries": 7}]}}
     await stage.node.definitions.jobs.create(NAMESPACE, alone)
 
-    view, _ = await stage.node.definitions.templates.put(NAMESPACE, "both", template(2, "y", "b"))
+    view, _ = await stage.node.part(TemplatesPart).templates.put(NAMESPACE, "both", template(2, "y", "b"))
 
     assert [one.job for one in view.affected] == ["flow", "work"]
     shown = {
@@ -172,16 +173,16 @@ async def test_a_job_and_what_workflows_make_of_it_change_together(stage: Stage)
 
 async def test_what_makes_no_job_is_refused(stage: Stage):
     with pytest.raises(BadInput) as refused:
-        await stage.node.definitions.templates.create(
+        await stage.node.part(TemplatesPart).templates.create(
             NAMESPACE, {"name": "wrong", "job": {"command": "true", "retries": -1}}
         )
     assert refused.value.fields["field"] == "retries"
-    await stage.node.definitions.templates.create(NAMESPACE, {"name": "right", "job": {"command": "true"}})
+    await stage.node.part(TemplatesPart).templates.create(NAMESPACE, {"name": "right", "job": {"command": "true"}})
     with pytest.raises(Conflict):
-        await stage.node.definitions.templates.create(NAMESPACE, {"name": "right", "job": {"command": "true"}})
+        await stage.node.part(TemplatesPart).templates.create(NAMESPACE, {"name": "right", "job": {"command": "true"}})
     with pytest.raises(BadInput, match="no template"):
         await stage.node.definitions.jobs.create(NAMESPACE, {"name": "a", "command": "true", "with": {"n": 1}})
-    assert [one.name for one in (await stage.node.definitions.templates.list(NAMESPACE)).items] == ["right"]
+    assert [one.name for one in (await stage.node.part(TemplatesPart).templates.list(NAMESPACE)).items] == ["right"]
 
 
 async def test_a_job_that_is_made_while_its_template_changes_is_as_the_template_says(stage: Stage):

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput
-from horae.features.templates.model.read import patched_form, read_template, read_use
-from horae.features.templates.model.values import JobTemplate, filled_in, source_of
+from horae.features.templates.model.read import read_template, read_use
+from horae.features.templates.model.values import JobTemplate, filled_in
 from horae.model.definitions.job import Spec
+from horae.model.definitions.made import source_of
+from horae.model.definitions.reading.patch import patched_form
 from horae.model.definitions.tasks import Command
 
 PARAMETERS = {"region": {"type": "string", "enum": ["eu", "us"]}, "keep": {"type": "integer", "default": 7}}

@@ -8,8 +8,8 @@ from horae.engine.definitions import job_changes
 from horae.errors import Conflict
 from horae.features.rollouts.engine import changes as rollout_changes
 from horae.features.rollouts.store import rollouts
-from horae.model.admission.rollout_key import by_rollout
 from horae.model.definitions.rollout import Plan, Rollout
+from horae.model.executions.parcel import by_rollout
 from horae.model.executions.submission import Submission
 from horae.store.definitions import jobs
 from horae.store.executions.entering import submit

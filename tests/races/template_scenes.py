@@ -12,6 +12,7 @@ from horae.features.templates.engine import changes as template_changes
 from horae.features.templates.model.values import Body, JobTemplate
 from horae.features.templates.store import templates
 from horae.model.definitions.made import Made
+from horae.store.definitions import made
 from horae.store.definitions.jobs import StoredJob
 from horae.store.triggers.dependencies.starts import Started
 from tests.races.scenes import Cast, cast, scene
@@ -43,14 +44,14 @@ async def made_from(world: World, *, used: bool = True) -> Set:
     await world.store.write(lambda: templates.add(id, NAMESPACE, "t", FIRST, c.now))
     template = await world.store.read(lambda: templates.named(NAMESPACE, "t"))
     assert template is not None
-    made = Made(template=id, name="t")
+    origin = Made(template=id, name="t")
     if used:
         before = await world.store.job(c.job.id, NAMESPACE)
         assert before is not None
-        await world.store.write(lambda: templates.use(c.job.id, None, made))
+        await world.store.write(lambda: made.use(c.job.id, None, origin))
     job = await world.store.job(c.job.id, NAMESPACE)
     assert job is not None
-    return Set(c, template, job, made)
+    return Set(c, template, job, origin)
 
 
 @scene("a template changes / a job that was made from it is edited")

@@ -6,9 +6,9 @@ from msgspec import structs
 from horae.env import SECOND
 from horae.features.rollouts.store import rollouts
 from horae.model.admission.keys import CHOSEN
-from horae.model.admission.rollout_key import by_rollout
 from horae.model.definitions.rollout import Plan, Rollout, Trial
 from horae.model.executions.execution import Extra
+from horae.model.executions.parcel import by_rollout
 from horae.model.executions.submission import NewExecution, Submission
 from horae.model.fleet.protocol import Exchange
 from horae.store.definitions import jobs

@@ -4,17 +4,17 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from horae.engine.definitions.announcer import FireDue, Later
 from horae.engine.definitions.job_changes import lock_all
+from horae.engine.definitions.job_drafts import Derived
 from horae.engine.definitions.jobs import Jobs, change_of
 from horae.engine.triggers.calendars import Calendars
 from horae.env import Env
 from horae.errors import BadInput, HoraeError
-from horae.features.templates.engine.templates import Templates
 from horae.model.definitions.applied_view import AppliedListView, AppliedView
 from horae.model.definitions.reading.diff import differences
 from horae.model.definitions.reading.order import order_of_calendars, order_of_jobs, order_of_templates
@@ -23,6 +23,7 @@ from horae.store.contract import Store
 from horae.store.script import Script
 from horae.store.within import together
 
+_NO_TEMPLATES = "The feature templates is switched off on this server."
 MOST = 1_000  # documents in one transaction
 
 
@@ -37,11 +38,34 @@ class Documents(Struct, frozen=True, kw_only=True):
         return len(self.calendars) + len(self.templates) + len(self.jobs)
 
 
+class TemplateSource(Protocol):
+    """Templates as the kernel uses them: jobs are made from them, and documents change them."""
+
+    async def derive(self, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derived]:
+        """Return the whole definition that a body means by its template. Raises BadInput."""
+        ...
+
+    async def apply(self, jobs: Jobs, namespace: int, document: dict[str, Any]) -> AppliedView:
+        """Make a template, and the jobs that were made from it, be as a document says."""
+        ...
+
+
+class NoTemplates:
+    """Templates of a server that has the feature switched off."""
+
+    async def derive(self, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derived]:
+        remedy = 'Write the definition without a template; of a job that has one, change {"template": null} first.'
+        raise BadInput(_NO_TEMPLATES, remedy, field="template")
+
+    async def apply(self, jobs: Jobs, namespace: int, document: dict[str, Any]) -> AppliedView:
+        raise BadInput(_NO_TEMPLATES, "Apply the other documents alone.")
+
+
 class Parts(Struct, frozen=True):
     """Who writes definitions to a store."""
 
     jobs: Jobs
-    templates: Templates
+    templates: TemplateSource
     calendars: Calendars
 
 
@@ -120,9 +144,7 @@ async def _calendar(parts: Parts, namespace: int, document: dict[str, Any]) -> A
 
 
 async def _template(parts: Parts, namespace: int, document: dict[str, Any]) -> AppliedView:
-    view, outcome = await parts.templates.put(namespace, document.get("name", ""), document)
-    affected = [one.job for one in view.affected]
-    return AppliedView(kind="template", name=view.name, outcome=outcome, version=view.version, affected=affected)
+    return await parts.templates.apply(parts.jobs, namespace, document)
 
 
 async def _job(parts: Parts, namespace: int, document: dict[str, Any]) -> AppliedView:

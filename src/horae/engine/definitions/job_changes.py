@@ -10,14 +10,13 @@ from horae.engine.definitions import owned_changes
 from horae.engine.definitions.owned_jobs import Keeping
 from horae.env import Instant
 from horae.errors import BadInput, Busy, Conflict
-from horae.features.templates.store import templates
 from horae.model.definitions.job import Job, Spec
 from horae.model.triggers.decisions.decide import Disposition
 from horae.model.triggers.decisions.values import Once
 from horae.model.triggers.decisions.when import SCHEDULE, When
 from horae.store.admission import lanes
 from horae.store.base import locks
-from horae.store.definitions import job_reads, jobs
+from horae.store.definitions import job_reads, jobs, made
 from horae.store.definitions.jobs import StoredJob
 from horae.store.executions.leaving import cancel_job
 from horae.store.script import Script
@@ -65,7 +64,7 @@ def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) 
     if taken is not None:
         raise name_taken(draft.spec.name, taken.id)
     yield from owned_changes.write(draft.keeping, id, namespace, now)
-    yield from templates.use(id, None, draft.spec.made)
+    yield from made.use(id, None, draft.spec.made)
     for when in draft.whens:
         yield from triggers.add(new_id(), Owner(id, namespace, 1), when, now)
 
@@ -81,7 +80,7 @@ def _is_current(draft: Draft) -> Script[bool]:
     if draft.derived is None:
         return True
     id, version = draft.derived
-    return (yield from templates.present(id)) == version  # guard: edit-of-current-template
+    return (yield from made.present(id)) == version  # guard: edit-of-current-template
 
 
 def edit(
@@ -114,7 +113,7 @@ def edit(
     version, written = yield from _numbered(job, adopt, now)
     if not version:
         return False
-    yield from templates.use(job.id, job.spec.made, draft.spec.made)
+    yield from made.use(job.id, job.spec.made, draft.spec.made)
     queue, lane = before.queue, before.lane
     if (draft.spec.queue, draft.spec.lane_needs) != (job.spec.queue, job.spec.lane_needs):
         queue, lane = yield from _place(job.namespace, draft.spec, now)

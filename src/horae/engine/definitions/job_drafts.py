@@ -1,10 +1,10 @@
 """From what a user says about a job to a version that can be written: parsed, and what it refers to resolved."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import UUID
 
-import msgspec
+from msgspec import Struct, structs
 
 from horae.engine.base.refs import as_id, in_quotes, nearest
 from horae.engine.definitions.job_changes import Draft
@@ -16,11 +16,9 @@ from horae.engine.triggers.trigger_calendars import check_calendars
 from horae.engine.triggers.trigger_checks import check_params, field_of, refuse_the_past
 from horae.env import Env, Instant
 from horae.errors import BadInput
-from horae.features.templates.engine.drafts import Derived, derive
-from horae.features.templates.model.read import patched_form
-from horae.features.templates.model.values import JobTemplate
 from horae.model.definitions.job import Spec
-from horae.model.definitions.reading.patch import merge_definition
+from horae.model.definitions.made import Made
+from horae.model.definitions.reading.patch import merge_definition, patched_form
 from horae.model.definitions.reading.read import Definition, parse_definition, parse_whens
 from horae.model.documents.schema import check_schema
 from horae.model.expressions.meter import defining
@@ -35,6 +33,23 @@ from horae.store.tenancy import namespaces
 CheckPlace = Callable[[Watch, str], None]
 
 
+class Derived(Struct, frozen=True):
+    """What a job was made from, and by which version of it."""
+
+    made: Made
+    template: UUID
+    version: int
+
+    def marked(self, definition: Definition) -> Definition:
+        """A definition that tells where it comes from."""
+        spec = structs.replace(definition.spec, made=self.made)
+        return structs.replace(definition, spec=spec, derived=(self.template, self.version))
+
+
+# The whole definition that a body of a namespace means by its template. Raises BadInput.
+Derive = Callable[[int, dict[str, Any]], Awaitable[tuple[dict[str, Any], Derived]]]
+
+
 class Drafts:
     """Makes drafts; nothing is written here."""
 
@@ -44,20 +59,22 @@ class Drafts:
         store: Store,
         check_place: CheckPlace,
         default_queue: Callable[[int], str],
+        derive: Derive,
     ) -> None:
-        """`check_place` refuses places that must not be watched; `default_queue` is where jobs go that name none."""
-        self._env, self._store, self._check_place = env, store, check_place
+        """`check_place` refuses places that must not be watched; `default_queue` is where jobs go that name none.
+
+        `derive` makes a definition from the template of a name.
+        """
+        self._env, self._store, self._check_place, self._derive = env, store, check_place, derive
         self._default_queue = default_queue
         self._keeper = Keeper(store, env.new_id)
         self._namespaces: dict[int, str] = {}
 
-    async def parse(
-        self, namespace: int, body: Any, created_at: Instant, template: JobTemplate | None = None
-    ) -> Definition:
-        """A definition from a request's body; if it is made from a template, by this one or by the one of its name."""
+    async def parse(self, namespace: int, body: Any, created_at: Instant, derive: Derive | None = None) -> Definition:
+        """A definition from a request's body; one that names a template is made by it, or as `derive` says."""
         made: Derived | None = None
         if isinstance(body, dict) and body.get("template") is not None:
-            body, made = await derive(self._store, namespace, body, template)
+            body, made = await (derive or self._derive)(namespace, body)
         own = await self._store.read(lambda: namespaces.one(namespace))
         if isinstance(body, dict):
             body = body if own is None else with_defaults(body, own.spec.defaults)
@@ -79,9 +96,7 @@ class Drafts:
             self._check_new(when, now)
         return await self.resolve(namespace, definition)
 
-    async def change(
-        self, before: StoredJob, patch: Any, *, replace: bool, template: JobTemplate | None = None
-    ) -> Definition:
+    async def change(self, before: StoredJob, patch: Any, *, replace: bool, derive: Derive | None = None) -> Definition:
         """What a job becomes by a patch, or as a whole."""
         refuse_owned(before.job)
         body = patch
@@ -89,7 +104,7 @@ class Drafts:
             body = merge_definition(patched_form(before.job.spec, patch), patch)
         elif isinstance(patch, dict):
             body = {"name": before.job.name, **patch}
-        definition = await self.parse(before.job.namespace, body, before.job.created_at, template)
+        definition = await self.parse(before.job.namespace, body, before.job.created_at, derive)
         known = {when.name: when for when in (await self.again(before, before.job.spec)).whens}
         for when in definition.whens:
             old = known.get(when.name)
@@ -120,7 +135,7 @@ class Drafts:
         await check_calendars(self._store, namespace, fresh, self._env.now())
         conditions = {upstream[ref]: condition for ref, condition in definition.conditions.items()}
         ids = tuple(dict.fromkeys(upstream[ref] for ref in definition.dependencies))
-        spec = msgspec.structs.replace(definition.spec, dependencies=ids, conditions=conditions)
+        spec = structs.replace(definition.spec, dependencies=ids, conditions=conditions)
         spec, keeping = await self._keeper.keep(namespace, spec, before, beside)
         check_changes(_changes(spec, keeping, before))
         await self._check_secrets(namespace, spec, keeping, before)

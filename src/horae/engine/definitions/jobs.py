@@ -12,16 +12,16 @@ from horae.engine.definitions import job_changes as changes
 from horae.engine.definitions.announcer import Announcer, FireDue
 from horae.engine.definitions.job_changes import Draft
 from horae.engine.definitions.job_deletions import Deletions
-from horae.engine.definitions.job_drafts import CheckPlace, Drafts
+from horae.engine.definitions.job_drafts import CheckPlace, Derive, Drafts
 from horae.engine.definitions.job_lists import Held, JobLists, Warn, no_such_version, one_of
 from horae.engine.definitions.owned_changes import refuse_owned
 from horae.engine.definitions.owned_jobs import ALONE, Beside
 from horae.engine.definitions.permits import check_changes, check_name, visible
 from horae.env import Env
 from horae.errors import Busy, Conflict, Stale
-from horae.features.templates.model.values import JobTemplate, source_of
 from horae.model.definitions.job import Job, Spec
 from horae.model.definitions.job_view import JobView
+from horae.model.definitions.made import source_of
 from horae.model.definitions.reading.read import Definition
 from horae.model.fields.values import NAME
 from horae.store.contract import Store
@@ -55,16 +55,17 @@ class Jobs(JobLists):
         held: Held,
         default_queue: Callable[[int], str],
         warn: Warn,
+        derive: Derive,
     ) -> None:
         """Make an object that reads and writes jobs.
 
         `deletions` cancels the executions of a deleted job. `check_place` refuses a place that must not be watched.
         `held` returns the reason why a queue starts nothing. `default_queue` returns the queue of a job that names
-        none. `warn` returns a warning about a spec.
+        none. `warn` returns a warning about a spec. `derive` makes a definition from a template.
         """
         super().__init__(store, held, warn)
         self._env, self._announcer, self._fire_due, self._rank = env, announcer, fire_due, rank
-        self._drafts = Drafts(env, store, check_place, default_queue)
+        self._drafts = Drafts(env, store, check_place, default_queue, derive)
         self._deletions = deletions
 
     async def create(self, namespace: int, body: Any) -> JobView:
@@ -130,20 +131,20 @@ class Jobs(JobLists):
         definition = await self._drafts.change(before, patch, replace=replace)
         return before, await self._drafts.resolve(namespace, definition, before)
 
-    async def redraft(self, before: StoredJob, template: JobTemplate, beside: Beside = ALONE) -> Draft:
-        """A job as a version of its template makes it. Raises as an edit does."""
+    async def redraft(self, before: StoredJob, derive: Derive, beside: Beside = ALONE) -> Draft:
+        """A job as a version of its template makes it, which `derive` knows. Raises as an edit does."""
         job = before.job
         assert job.spec.made is not None
         body = source_of(job.name, job.spec.made)
-        definition = await self._drafts.change(before, body, replace=True, template=template)
+        definition = await self._drafts.change(before, body, replace=True, derive=derive)
         draft = await self._drafts.resolve(job.namespace, definition, before, beside)
         if (draft.spec.schedule, draft.spec.triggers) != (job.spec.schedule, job.spec.triggers):
             await self._fire_due()
         return draft
 
-    async def check(self, namespace: int, template: JobTemplate) -> None:
+    async def check(self, namespace: int, template: str, derive: Derive) -> None:
         """Refuse a template whose defaults make no job; nothing is written."""
-        await self._drafts.parse(namespace, {"name": template.name, "template": template.name}, 0, template)
+        await self._drafts.parse(namespace, {"name": template, "template": template}, 0, derive)
 
     async def adopt(self, before: StoredJob, spec: Spec, adoption: changes.Adoption) -> bool:
         """Make a version that a rollout tried the present one; false when somebody was quicker."""

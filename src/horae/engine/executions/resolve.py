@@ -19,12 +19,11 @@ from horae.errors import BadInput, HoraeError, NotFound
 from horae.model.admission.circuit_key import by_circuit
 from horae.model.admission.limit_keys import is_keyed
 from horae.model.admission.placement.affinity_key import by_affinity
-from horae.model.admission.rollout_key import by_rollout
 from horae.model.base.trace import checked_state, checked_trace
 from horae.model.definitions.spec_fields import PRIORITIES
 from horae.model.executions.execution import Extra
 from horae.model.executions.lot_items import refuse_submission
-from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, by_retry
+from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, by_retry, by_rollout
 from horae.model.executions.submission import Idempotency, NewExecution, NewLot, Submission
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared
 from horae.model.fleet.protocol import Submit

@@ -1,7 +1,7 @@
 """Definitions as people change them: jobs, triggers, calendars and dependencies."""
 
 from horae.engine.definitions.announcer import Announcer, FireDue, Later, already_fired
-from horae.engine.definitions.applying import Applying, Parts
+from horae.engine.definitions.applying import Applying, NoTemplates, Parts, TemplateSource
 from horae.engine.definitions.job_deletions import Deletions
 from horae.engine.definitions.job_drafts import CheckPlace
 from horae.engine.definitions.job_plans import JobPlans
@@ -13,7 +13,7 @@ from horae.engine.parts.part import Part
 from horae.engine.triggers.calendars import Calendars
 from horae.engine.triggers.dependencies import Dependencies
 from horae.engine.triggers.triggers import Triggers
-from horae.features.templates.engine.templates import Templates
+from horae.feature import load
 from horae.store.contract import Store
 
 
@@ -29,7 +29,6 @@ class Definitions(Part):
         self._announcer = announcer = Announcer(env, base.directory, base.hints, base.outcomes)
         self.jobs = self._jobs_in(store, announcer, fire_due)
         self.job_plans = JobPlans(store, self.jobs)
-        self.templates = Templates(env, store, self.jobs)
         self.triggers = Triggers(env, store, self.jobs, announcer, fire_due, base.fair_access.compute)
         self.calendars = Calendars(env, store, announcer, fire_due)
         self.applying = Applying(env, store, self._parts_in, fire_due)
@@ -49,6 +48,7 @@ class Definitions(Part):
             held=admission.hold_watch.why_named,
             default_queue=admission.queues.default_of,
             warn=admission.fleet.warning,
+            derive=self._templates_in(store).derive,
         )
 
     def _parts_in(self, store: Store, later: Later) -> Parts:
@@ -56,4 +56,12 @@ class Definitions(Part):
         announcer = self._announcer.postponed(later)
         jobs = self._jobs_in(store, announcer, already_fired)
         calendars = Calendars(self._base.env, store, announcer, already_fired)
-        return Parts(jobs, Templates(self._base.env, store, jobs), calendars)
+        return Parts(jobs, self._templates_in(store), calendars)
+
+    def _templates_in(self, store: Store) -> TemplateSource:
+        """Return the templates of a store, or of a transaction."""
+        for feature in self._base.features:
+            if feature.templates:
+                found: TemplateSource = load(feature.templates)(self._base.env, store)
+                return found
+        return NoTemplates()

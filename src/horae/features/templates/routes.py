@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from horae.errors import Conflict, NotFound, Stale
 from horae.features.templates.model.view import TemplateView
+from horae.features.templates.part import TemplatesPart
 from horae.model.base.view import Page, Whole
 from horae.server.access import EDIT, VIEW
 from horae.server.call import Call
@@ -55,19 +56,21 @@ def _shown(template: TemplateView, status: int = 200) -> Reply:
 )  # fmt: skip
 async def create(call: Call, body: dict[str, Any]) -> Reply:
     """Create a template."""
-    return _shown(await call.node.definitions.templates.create(call.namespace, body), 201)
+    return _shown(await call.node.part(TemplatesPart).templates.create(call.namespace, body), 201)
 
 
 @get(f"{API}/templates", "templates.list", Page[TemplateView], access=VIEW, scope=closed)
 async def list_templates(call: Call, query: Paged) -> Reply:
     """List templates by name."""
-    return ok(await call.node.definitions.templates.list(call.namespace, limit=query.limit, cursor=query.cursor))
+    return ok(
+        await call.node.part(TemplatesPart).templates.list(call.namespace, limit=query.limit, cursor=query.cursor)
+    )
 
 
 @get(f"{API}/templates/{{name}}", "templates.get", TemplateView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_template(call: Call) -> Reply:
     """Read a template, and which jobs were made from it."""
-    return _shown(await call.node.definitions.templates.get(call.namespace, call.path("name")))
+    return _shown(await call.node.part(TemplatesPart).templates.get(call.namespace, call.path("name")))
 
 
 @put(
@@ -76,7 +79,7 @@ async def get_template(call: Call) -> Reply:
 )  # fmt: skip
 async def put_template(call: Call, body: dict[str, Any], query: PutTemplate) -> Reply:
     """Create a template, or change it with all jobs that were made from it, all or none; `affected` tells which."""
-    view, change = await call.node.definitions.templates.put(
+    view, change = await call.node.part(TemplatesPart).templates.put(
         call.namespace, call.path("name"), body, if_match=call.if_match(), dry_run=query.dry_run
     )
     return _shown(view, 201 if change == "created" and not query.dry_run else 200)
@@ -88,7 +91,7 @@ async def put_template(call: Call, body: dict[str, Any], query: PutTemplate) -> 
 )  # fmt: skip
 async def delete_template(call: Call) -> Reply:
     """Delete a template that no job is made from."""
-    await call.node.definitions.templates.delete(call.namespace, call.path("name"), if_match=call.if_match())
+    await call.node.part(TemplatesPart).templates.delete(call.namespace, call.path("name"), if_match=call.if_match())
     return nothing()
 
 
@@ -98,4 +101,4 @@ async def delete_template(call: Call) -> Reply:
 )  # fmt: skip
 async def versions(call: Call) -> Reply:
     """List a template's versions, newest first."""
-    return ok(Whole(items=await call.node.definitions.templates.versions(call.namespace, call.path("name"))))
+    return ok(Whole(items=await call.node.part(TemplatesPart).templates.versions(call.namespace, call.path("name"))))

@@ -13,3 +13,9 @@ class Made(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     name: str
     values: dict[str, Any] = field(default_factory=dict, name="with")
     own: dict[str, Any] = {}
+
+
+def source_of(name: str, made: Made) -> dict[str, Any]:
+    """What the user said about a job that was made from a template."""
+    values = {"with": made.values} if made.values else {}
+    return {"name": name, "template": made.name, **values, **{k: v for k, v in made.own.items() if k != "name"}}

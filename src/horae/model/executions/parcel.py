@@ -194,6 +194,15 @@ def extra_of(encoded: bytes | None, item: int) -> Extra:
     return extras_of(encoded, item, item + 1)[0]
 
 
+def by_rollout(envelope: Envelope, since: Instant) -> Envelope:
+    """Mark an envelope of executions whose version a rollout chose, so that their attempts are counted.
+
+    `since` tells which rollout.
+    """
+    keys = structs.replace(keys_of(envelope.keys), rollout=since)
+    return structs.replace(envelope, keys=encode_keys(keys))
+
+
 def by_retry(envelope: Envelope) -> Envelope:
     """Mark executions that run a dead letter again, so that the letter opens again if they are cancelled."""
     return structs.replace(envelope, keys=encode_keys(structs.replace(keys_of(envelope.keys), again=True)))

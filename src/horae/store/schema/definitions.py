@@ -115,6 +115,21 @@ rollouts = table(
     small=True,
 )
 
+templates = table(
+    "templates",
+    key("id", ID),
+    col("namespace", INT),
+    col("name", TEXT),
+    col("version", INT),
+    col("created_at", BIG),
+    col("updated_at", BIG),
+    opt("deleted_at", BIG),
+    partial("templates_name", "namespace", "name", where="deleted_at IS NULL", unique=True),
+)
+
+template_jobs = table("template_jobs", key("job", ID), col("template", ID), small=True)
+Index("template_jobs_template", template_jobs.c.template)
+
 dependencies = table(
     "dependencies",
     key("job", ID),

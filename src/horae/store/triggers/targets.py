@@ -16,13 +16,12 @@ from horae.model.admission.circuit_key import by_circuit
 from horae.model.admission.limit_keys import envelope_keys, is_keyed
 from horae.model.admission.placement.affinity_key import by_affinity
 from horae.model.admission.rank import Leads
-from horae.model.admission.rollout_key import by_rollout
 from horae.model.admission.share_key import share_or_none
 from horae.model.definitions.job import JobState, Spec
 from horae.model.definitions.rollout import Choice
 from horae.model.executions.deduplication import batch_of
 from horae.model.executions.execution import Extra
-from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
+from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, by_rollout
 from horae.model.executions.submission import NewExecution
 from horae.store.definitions import rollouts
 from horae.store.script import Among, Row, Script, Statement

@@ -9,6 +9,7 @@ from horae.env import Instant
 from horae.features.templates.model.values import Body, JobTemplate
 from horae.features.templates.store import templates
 from horae.store.base import locks
+from horae.store.definitions import made
 from horae.store.definitions.jobs import StoredJob
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Started
@@ -49,7 +50,7 @@ def change(
 def delete(before: JobTemplate, now: Instant) -> Script[list[str]]:
     """Delete a template that nothing is made from; else the names of what is. Raises Moved."""
     yield from locks.take(locks.of_dependencies(before.namespace))
-    if (yield from templates.present(before.id)) != before.version:
+    if (yield from made.present(before.id)) != before.version:
         raise Moved
     users = yield from templates.users(before.id)
     if not users:
@@ -58,7 +59,7 @@ def delete(before: JobTemplate, now: Instant) -> Script[list[str]]:
 
 
 def _check(before: JobTemplate, seen: Seen) -> Script[None]:
-    if (yield from templates.present(before.id)) != before.version:
+    if (yield from made.present(before.id)) != before.version:
         raise Moved
     users = yield from templates.users(before.id)
     if {(one.job.id, one.job.version) for one in users} != set(seen):

@@ -8,6 +8,7 @@ from horae.engine.definitions.job_changes import Draft
 from horae.engine.definitions.jobs import Jobs
 from horae.engine.definitions.owned_jobs import ALONE, Beside
 from horae.errors import Forbidden, HoraeError
+from horae.features.templates.engine.drafts import by
 from horae.features.templates.model.values import JobTemplate
 from horae.model.definitions.job import Spec
 from horae.model.workflows.decisions.naming import calls_of
@@ -44,7 +45,7 @@ def used_first(drafts: Drafts) -> list[UUID]:
 
 async def _drafted(jobs: Jobs, user: StoredJob, after: JobTemplate, beside: Beside) -> Draft | HoraeError:
     try:
-        return await jobs.redraft(user, after, beside)
+        return await jobs.redraft(user, by(after), beside)
     except Forbidden:
         raise
     except HoraeError as error:

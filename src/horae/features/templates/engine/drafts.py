@@ -1,47 +1,42 @@
 """Jobs that are made from templates: the template of a name, filled in with a job's values."""
 
 from typing import Any
-from uuid import UUID
-
-from msgspec import Struct, structs
 
 from horae.engine.base.refs import in_quotes, nearest
+from horae.engine.definitions.job_drafts import Derive, Derived
 from horae.errors import BadInput
 from horae.features.templates.model.read import read_use
 from horae.features.templates.model.values import JobTemplate
 from horae.features.templates.store import templates
-from horae.model.definitions.made import Made
-from horae.model.definitions.reading.read import Definition
 from horae.store.contract import Store
 
 MOST_NAMES = 1000
 
 
-class Derived(Struct, frozen=True):
-    """What a job was made from, and by which version of it."""
-
-    made: Made
-    template: UUID
-    version: int
-
-    def marked(self, definition: Definition) -> Definition:
-        """A definition that tells where it comes from."""
-        spec = structs.replace(definition.spec, made=self.made)
-        return structs.replace(definition, spec=spec, derived=(self.template, self.version))
-
-
-async def derive(
-    store: Store, namespace: int, body: dict[str, Any], template: JobTemplate | None = None
-) -> tuple[dict[str, Any], Derived]:
-    """The whole definition that a body means by its template, or by the one that is given. Raises BadInput."""
-    name, values, own = read_use(body)
-    found = template or await store.read(lambda: templates.named(namespace, name))
+async def derive(store: Store, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derived]:
+    """The whole definition that a body means by its template. Raises BadInput."""
+    name, _, _ = read_use(body)
+    found = await store.read(lambda: templates.named(namespace, name))
     if found is None:
         raise await _missing(store, namespace, name)
+    return await by(found)(namespace, body)
+
+
+def by(template: JobTemplate) -> Derive:
+    """Return what makes definitions by this template, whatever it is that has its name now."""
+
+    async def derive(namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derived]:
+        return _filled(template, body)
+
+    return derive
+
+
+def _filled(template: JobTemplate, body: dict[str, Any]) -> tuple[dict[str, Any], Derived]:
+    _, values, own = read_use(body)
     if not isinstance(own.get("name"), str):
         raise BadInput("A job needs a name.", 'Add "name": "backup-eu".', field="name")
-    whole, made = found.derive(own["name"], values, {k: v for k, v in own.items() if k != "name"})
-    return whole, Derived(made, found.id, found.version)
+    whole, made = template.derive(own["name"], values, {k: v for k, v in own.items() if k != "name"})
+    return whole, Derived(made, template.id, template.version)
 
 
 async def _missing(store: Store, namespace: int, name: str) -> BadInput:

@@ -7,18 +7,21 @@ from msgspec import Struct, structs
 
 from horae.engine.base.refs import in_quotes, nearest
 from horae.engine.definitions.job_changes import Draft
+from horae.engine.definitions.job_drafts import Derived
 from horae.engine.definitions.jobs import TRIES, Jobs
 from horae.engine.definitions.permits import check_template
 from horae.env import Env
 from horae.errors import Busy, Conflict, HoraeError, NotFound, Stale
 from horae.features.templates.engine import changes
 from horae.features.templates.engine.courses import drafts_together, used_first
+from horae.features.templates.engine.drafts import by, derive
 from horae.features.templates.model.read import read_template
 from horae.features.templates.model.values import Body, JobTemplate
 from horae.features.templates.model.view import AffectedView, TemplateView, show_template
 from horae.features.templates.store import templates
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.view import Page
+from horae.model.definitions.applied_view import AppliedView
 from horae.model.definitions.reading.diff import differences
 from horae.model.definitions.reading.write import render_definition
 from horae.store.contract import Store
@@ -151,7 +154,7 @@ class Templates:
     async def _check_whole(self, namespace: int, name: str, said: Body) -> None:
         """Refuse a template that makes no job: by its defaults, if all of its parameters have one."""
         if len(said.defaults) == len(said.parameters):
-            await self._jobs.check(namespace, self._drawn(namespace, name, said))
+            await self._jobs.check(namespace, name, by(self._drawn(namespace, name, said)))
 
     def _drawn(self, namespace: int, name: str, said: Body) -> JobTemplate:
         now = self._env.now()
@@ -166,6 +169,24 @@ class Templates:
             remedy = f"Did you mean {in_quotes(near)}?" if near else "List templates with `horae templates list`."
             raise NotFound(f'There is no template named "{name[:128]}".', remedy)
         return found
+
+
+class StoredTemplates:
+    """Templates as the kernel uses them."""
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+
+    async def derive(self, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derived]:
+        """Return the whole definition that a body means by its template. Raises BadInput."""
+        return await derive(self._store, namespace, body)
+
+    async def apply(self, jobs: Jobs, namespace: int, document: dict[str, Any]) -> AppliedView:
+        """Make a template, and the jobs that were made from it, be as a document says."""
+        templates = Templates(self._env, self._store, jobs)
+        view, outcome = await templates.put(namespace, document.get("name", ""), document)
+        affected = [one.job for one in view.affected]
+        return AppliedView(kind="template", name=view.name, outcome=outcome, version=view.version, affected=affected)
 
 
 list_of = list  # the class has a method of that name

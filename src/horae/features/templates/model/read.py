@@ -6,9 +6,8 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput
-from horae.features.templates.model.values import Body, check_expressions, source_of
-from horae.model.definitions.job import JOB, Spec
-from horae.model.definitions.reading.write import render_definition
+from horae.features.templates.model.values import Body, check_expressions
+from horae.model.definitions.job import JOB
 from horae.model.documents.schema import check_schema
 from horae.model.fields.values import NAME, a_name, a_text, an_object, refuse_unknown, shallow
 
@@ -60,16 +59,6 @@ def _parameters(value: Any) -> dict[str, dict[str, Any]]:
         if problem is not None:
             raise BadInput(f"The default of {name!r}: {problem.message}.", "Give one that fits.", field=field)
     return given
-
-
-def patched_form(spec: Spec, patch: Any) -> dict[str, Any]:
-    """What a patch is laid over: what the user said of a job from a template, unless it is to be without one."""
-    rendered = render_definition(spec)
-    if spec.made is None:
-        return rendered
-    if isinstance(patch, dict) and "template" in patch and patch["template"] is None:
-        return {field: value for field, value in rendered.items() if field not in ("template", "with")}
-    return source_of(spec.name, spec.made)
 
 
 def read_use(body: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:

@@ -172,9 +172,3 @@ def check_expressions(value: Any, known: dict[str, Any], field: str = "job") -> 
                         f"The template's parameters: {told}.",
                         field=field,
                     )
-
-
-def source_of(name: str, made: Made) -> dict[str, Any]:
-    """What the user said about a job that was made from a template."""
-    values = {"with": made.values} if made.values else {}
-    return {"name": name, "template": made.name, **values, **{k: v for k, v in made.own.items() if k != "name"}}

@@ -1,8 +1,4 @@
-"""Templates of jobs, and the jobs that were made from them.
-
-Whoever changes a template, or makes a job from one, holds the lock of the namespace's dependencies: so what was read
-under it is still true when it is written, and a change finds all that it affects.
-"""
+"""Templates of jobs, and the jobs that were made from them; whoever changes one holds the lock of `made`."""
 
 from uuid import UUID
 
@@ -10,9 +6,8 @@ import msgspec
 
 from horae.env import Instant
 from horae.features.templates.model.values import Body, JobTemplate
-from horae.model.definitions.made import Made
 from horae.store.definitions.jobs import FROM, JOB, StoredJob, stored
-from horae.store.script import Fetch, Insert, Row, Script, Statement
+from horae.store.script import Fetch, Row, Script, Statement
 
 COLUMNS = "t.id, t.namespace, t.name, t.version, v.body, t.created_at, t.updated_at"
 JOINED = "FROM templates t JOIN template_versions v ON v.template = t.id AND v.version = t.version"
@@ -29,7 +24,6 @@ VERSIONS = Statement(
     "SELECT t.id, t.namespace, t.name, v.version, v.body, t.created_at, v.created_at FROM templates t"
     " JOIN template_versions v ON v.template = t.id WHERE t.id = $1 ORDER BY v.version DESC",
 )
-PRESENT = Statement("template_version", "SELECT version FROM templates WHERE id = $1 AND deleted_at IS NULL")
 ADD = Statement(
     "add_template",
     "INSERT INTO templates (id, namespace, name, version, created_at, updated_at) VALUES ($1, $2, $3, 1, $4, $4)"
@@ -46,7 +40,6 @@ USERS = Statement(
     f"SELECT {JOB} {FROM} JOIN template_jobs u ON u.job = j.id WHERE u.template = $1 AND j.state <> 'deleted'"
     " ORDER BY j.id",
 )
-FORGET = Statement("forget_template_job", "DELETE FROM template_jobs WHERE job = $1")
 
 _read_body = msgspec.json.Decoder(Body).decode
 
@@ -72,12 +65,6 @@ def page(namespace: int, after: str, limit: int) -> Script[list[JobTemplate]]:
 def versions(id: UUID) -> Script[list[JobTemplate]]:
     """All versions of a template, newest first."""
     return [_template(row) for row in (yield Fetch(VERSIONS, (id,)))]
-
-
-def present(id: UUID) -> Script[int | None]:
-    """A template's present version; None when it is deleted."""
-    rows = yield Fetch(PRESENT, (id,))
-    return int(rows[0][0]) if rows else None
 
 
 def add(id: UUID, namespace: int, name: str, body: Body, now: Instant) -> Script[bool]:
@@ -106,12 +93,3 @@ def _text(body: Body) -> str:
 def users(id: UUID) -> Script[list[StoredJob]]:
     """The jobs that were made from a template, by id."""
     return [stored(row) for row in (yield Fetch(USERS, (id,)))]
-
-
-def use(job: UUID, before: Made | None, after: Made | None) -> Script[None]:
-    """Note which template a job is made from now."""
-    if (before and before.template) == (after and after.template):
-        return
-    yield Fetch(FORGET, (job,))
-    if after is not None:
-        yield Insert("template_jobs", (("job", "uuid"), ("template", "uuid")), [(job, after.template)])

@@ -3,9 +3,11 @@
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.definitions.job import JOB
+from horae.model.definitions.job import JOB, Spec
+from horae.model.definitions.made import source_of
 from horae.model.definitions.reading.task import PARSERS
 from horae.model.definitions.reading.timeouts import with_run
+from horae.model.definitions.reading.write import render_definition
 from horae.model.documents.merge import merge
 from horae.model.fields.values import an_object
 
@@ -31,3 +33,13 @@ def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
         else:
             merged[name] = value
     return merged
+
+
+def patched_form(spec: Spec, patch: Any) -> dict[str, Any]:
+    """What a patch is laid over: what the user said of a job from a template, unless it is to be without one."""
+    rendered = render_definition(spec)
+    if spec.made is None:
+        return rendered
+    if isinstance(patch, dict) and "template" in patch and patch["template"] is None:
+        return {field: value for field, value in rendered.items() if field not in ("template", "with")}
+    return source_of(spec.name, spec.made)
