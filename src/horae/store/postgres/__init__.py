@@ -1,4 +1,4 @@
-"""The PostgreSQL driver: asyncpg, a small pool for the hot moves and another for everything else.
+"""The PostgreSQL driver: asyncpg with one small pool for hot operations and another for everything else.
 
-Imported by `store.open` only, because asyncpg is an extra.
+Only `store.open` imports it, because asyncpg is an extra.
 """

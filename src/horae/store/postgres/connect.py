@@ -1,4 +1,4 @@
-"""Connections with the right settings: the hot moves' planner is told what their indexes are for."""
+"""Open connections to PostgreSQL, with planner settings that make hot operations use their indexes."""
 
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,7 +16,7 @@ from horae.store.postgres.pool import closed
 _COMMON = {"application_name": "horae", "jit": "off", "timezone": "UTC"}
 _COLD = {"statement_timeout": "60s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "60s"}
 _PATIENT = {"statement_timeout": "10min"}
-# A plan made while a shelf was tiny must be the one for a million rows: by index, nested, in the index's order.
+# A plan made while a table was tiny must fit a million rows: index scans, nested loops, in the index's order.
 _HOT = {
     "enable_seqscan": "off",
     "enable_sort": "off",
@@ -28,15 +28,15 @@ _HOT = {
     "lock_timeout": "5s",
     "idle_in_transaction_session_timeout": "10s",
 }
-# An acknowledged write is on disk, whatever the role's default; a stricter setting of theirs stays.
+# Flush every acknowledged write to disk, whatever the role's default is. A stricter setting of the role stays.
 _DURABLE = """
 SELECT set_config('synchronous_commit', 'on', {}) WHERE current_setting('synchronous_commit') IN ('off', 'local')"""
-# Fails on another timeline than the connection was opened on: a pooler leads it elsewhere after a failover, untold.
+# Fails on another timeline than the connection was opened on: after a failover a pooler switches hosts silently.
 _SAME = "SELECT 1 / (left(pg_walfile_name(pg_current_wal_lsn()), 8) = '{}')::int"
 MOVED = (asyncpg.DivisionByZeroError, asyncpg.ObjectNotInPrerequisiteStateError)
 
 CONNECT = 3.0  # seconds for each step of a new connection to one host
-# Packets that nobody acknowledges end a connection within seconds, whatever its statement is allowed to take.
+# Keepalives end a connection within seconds when packets are lost, whatever its statement timeout is.
 _WATCHED = (
     ("SOL_SOCKET", "SO_KEEPALIVE", 1),
     ("IPPROTO_TCP", "TCP_KEEPIDLE", 2),
@@ -49,11 +49,12 @@ Moved = Callable[[asyncpg.Connection, Place], Awaitable[None]]
 
 
 class Connector:
-    """Opens connections to one database, and notices when it is no longer the same one.
+    """Opens connections to one database, and detects when they lead to another one.
 
-    A URL may name several hosts: connections go to the one that is the primary, wherever in the list it is.
-    A pooler that gives every transaction another connection keeps no settings and no prepared statements between them:
-    each transaction then says its settings (`begin`), and what needs a connection of its own goes past the pooler.
+    A URL may name several hosts: connections go to the primary, wherever it is in the list.
+    A pooler that switches connections between transactions keeps neither settings nor prepared statements. Each
+    transaction then begins with its settings (`begin`), and operations that need their own connection bypass the
+    pooler.
     """
 
     def __init__(self, url: str, moved: Moved, connections: Connections = DEFAULT) -> None:
@@ -63,24 +64,26 @@ class Connector:
         self._moved = moved
         self._place: Place | None = None
         self._pooled = False
-        self._led: WeakKeyDictionary[asyncpg.Connection, str] = WeakKeyDictionary()  # to which host
-        self._opened: WeakKeyDictionary[asyncpg.Connection, Place] = WeakKeyDictionary()  # where each leads
-        self._probed: Place | None = None  # where a new connection led last
+        # URL of the host that each connection leads to
+        self._led: WeakKeyDictionary[asyncpg.Connection, str] = WeakKeyDictionary()
+        # place that each connection leads to
+        self._opened: WeakKeyDictionary[asyncpg.Connection, Place] = WeakKeyDictionary()
+        self._probed: Place | None = None  # place of the newest connection
 
     async def hot(self) -> asyncpg.Connection:
-        """For the moves; what they wait for is bounded by seconds."""
+        """Open a connection for hot operations, whose statements and locks time out within seconds."""
         return await (self._connect_shared(15) if self.is_shared else self._connect(_COMMON | _HOT, 15))
 
     async def cold(self) -> asyncpg.Connection:
-        """For everything else; plans as usual."""
+        """Open a connection for everything else, with PostgreSQL's usual planner settings."""
         return await (self._connect_shared(90) if self.is_shared else self.listening())
 
     async def listening(self) -> asyncpg.Connection:
-        """As a cold one, and never shared."""
+        """Open a cold connection that bypasses any pooler."""
         return await self._connect(_COMMON | _COLD, 90)
 
     def begin(self, how: str, *, hot: bool) -> str:
-        """What a transaction begins with; on a shared connection its settings are part of it, in the same message."""
+        """Return the statement that begins a transaction; on a shared connection it also applies the settings."""
         if not self.is_shared:
             return how
         settings = _COMMON | (_HOT if hot else _COLD)
@@ -90,7 +93,7 @@ class Connector:
 
     @asynccontextmanager
     async def patient(self) -> AsyncIterator[asyncpg.Connection]:
-        """For upkeep that may take minutes; its own, so that it keeps nobody waiting for a connection."""
+        """Open a connection for maintenance that takes minutes, outside the pools so that nobody waits for it."""
         connection = await self._connect(_COMMON | _PATIENT, 900)
         try:
             yield connection
@@ -98,7 +101,7 @@ class Connector:
             await closed(connection)
 
     async def plain(self) -> asyncpg.Connection:
-        """For migrations: as PostgreSQL makes it, with nothing set."""
+        """Open a connection for migrations, with PostgreSQL's own settings."""
 
         async def attempt(url: str) -> asyncpg.Connection:
             connection = await asyncpg.connect(url, timeout=CONNECT)
@@ -123,7 +126,7 @@ class Connector:
         return await self._hosts.first(attempt)
 
     async def _checked(self, connection: asyncpg.Connection, checks: Awaitable[object]) -> asyncpg.Connection:
-        """A connection that passed its checks; one that does not is cut off."""
+        """Return the connection when it passes its checks; terminate it when it does not."""
         try:
             _watch(connection)
             await checks
@@ -137,16 +140,17 @@ class Connector:
         await self._compare(connection)
 
     def is_left(self, connection: asyncpg.Connection) -> bool:
-        """Whether a connection leads to another host than the one that serves now.
+        """Return whether a connection leads to another host than the one that serves now.
 
-        A proxy leads to all of them by one URL, and may hold a connection to a primary that hangs and was replaced.
+        One URL may lead to several hosts through a proxy, which may keep connections to a primary that hangs and was
+        replaced.
         """
         place = self._opened.get(connection)
         is_replaced = self._probed is not None and place is not None and place.is_before(self._probed)
         return is_replaced or self._led.get(connection) != self._hosts.served
 
     async def probe(self) -> None:
-        """See whether a primary answers; all hosts are asked at once."""
+        """Check that a primary answers; ask all hosts at once."""
 
         async def look(connection: asyncpg.Connection) -> None:
             place = await locate(connection, CONNECT, shared=self.is_shared)
@@ -173,11 +177,11 @@ class Connector:
         except asyncpg.ProtocolViolationError:
             if not settings:
                 raise
-            self._pooled = True  # PgBouncer takes no settings with the greeting; a session's own it keeps
+            self._pooled = True  # PgBouncer refuses settings in the startup message, but keeps those of a session
             return await self._open(url, {}, patience)
 
     async def _compare(self, connection: asyncpg.Connection, *, shared: bool = False) -> None:
-        """Have it told when the store is elsewhere than before: nobody uses a connection to it until then."""
+        """Compare the connection's place with the last one, and report a change before anybody uses the connection."""
         place = await locate(connection, CONNECT, shared=shared)
         place = structs.replace(place, mark=await read_mark(connection, CONNECT, shared=shared))
         self._opened[connection] = place
@@ -189,7 +193,7 @@ class Connector:
         self._place = place
 
     def _check_current(self, place: Place) -> None:
-        """Raise Unfit for what was the primary before the one that served last."""
+        """Raise Unfit for a former primary."""
         if self._place is not None and place.is_before(self._place):
             raise Unfit("it is a former primary, which has been replaced")
 
@@ -199,7 +203,7 @@ def _set(how: str, settings: dict[str, str]) -> list[str]:
 
 
 def _watch(connection: asyncpg.Connection) -> None:
-    """Have the operating system watch the line, as far as it can."""
+    """Make the operating system watch the connection, as far as it can."""
     line = connection._transport.get_extra_info("socket")
     if line is None or line.family not in (socket.AF_INET, socket.AF_INET6):
         return

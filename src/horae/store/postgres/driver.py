@@ -1,4 +1,4 @@
-"""PostgreSQL's driver: scripts in transactions, with as few round trips as asyncpg allows."""
+"""PostgreSQL's driver: runs scripts in transactions, with as few round trips as asyncpg allows."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -34,7 +34,7 @@ _LOST = "The operation kept losing races for the same rows."
 
 
 class PostgresDriver:
-    """Runs scripts on PostgreSQL; survives its restarts."""
+    """Runs scripts on PostgreSQL and survives its restarts."""
 
     dialect = "postgresql"
     is_shared = True
@@ -47,7 +47,7 @@ class PostgresDriver:
         self.statements: Counter[str] = Counter()
         self.epoch_met: Topic[None] = Topic("epoch_met")
         self._env = env
-        self._epoch = 0  # the last that was seen, to begin none twice
+        self._epoch = 0  # the last epoch that was seen, so that none begins twice
         self._connector = connector = Connector(url, self._on_place, connections)
         self._hot = Pool(connector.hot, connections.hot)
         self._cold = Pool(connector.cold, connections.cold)
@@ -58,14 +58,14 @@ class PostgresDriver:
 
     @classmethod
     async def open(cls, url: str, env: Env, connections: Connections = DEFAULT) -> "PostgresDriver":
-        """Connect; raises StoreUnavailable when PostgreSQL does not answer, BadInput when it says no."""
+        """Connect. Raises StoreUnavailable when PostgreSQL does not answer, BadInput when it refuses."""
         driver = cls(url, env, connections)
         try:
             await driver.ping()
             driver._pulse.start()
         except StoreUnavailable as error:
             raise unopened(url, error) from error
-        except ValueError as error:  # asyncpg's words for a URL that it cannot take apart
+        except ValueError as error:  # asyncpg raises it for a URL that it cannot parse
             raise unreadable(url) from error
         return driver
 
@@ -108,7 +108,7 @@ class PostgresDriver:
         pool = self._hot if hot else self._cold
         if snapshot:
             return await self._transact(pool, make, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        if self._connector.is_shared:  # a statement is prepared and run on one connection only within a transaction
+        if self._connector.is_shared:  # on a shared connection, preparing and running a statement takes a transaction
             return await self._transact(pool, make, "BEGIN")
         for tries_left in reversed(range(pool.size + 1)):
             connection = await pool.take()
@@ -117,7 +117,7 @@ class PostgresDriver:
             except BaseException as error:
                 if not isinstance(error, BROKEN) or not tries_left:
                     reraise(error)
-                connection.terminate()  # it broke while it was idle; a read may be repeated on another
+                connection.terminate()  # it broke while idle; reads can be repeated on another connection
             finally:
                 pool.give_back(connection)
         raise AssertionError("unreachable")
@@ -148,7 +148,7 @@ class PostgresDriver:
             pool.give_back(connection)
 
     async def _begun(self, pool: Pool, begin: str) -> asyncpg.Connection:
-        """A connection inside a transaction; those that broke while idle are passed over."""
+        """Return a connection inside a transaction; skip connections that broke while idle."""
         while True:
             connection = await pool.take()
             try:
@@ -228,7 +228,7 @@ class PostgresDriver:
         try:
             await self.read(seed.room, snapshot=True)
         except StoreUnavailable as error:
-            if not isinstance(error.__cause__, asyncpg.ConfigurationLimitExceededError):  # of temporary files
+            if not isinstance(error.__cause__, asyncpg.ConfigurationLimitExceededError):  # the limit of temporary files
                 raise
 
     async def copy_file(self, path: Path) -> None:
@@ -238,7 +238,7 @@ class PostgresDriver:
         )
 
     def tell_owner(self, owner: str) -> None:
-        """No process owns it."""
+        """Do nothing: no process owns a PostgreSQL store."""
 
     async def close(self) -> None:
         await self._pulse.close()
@@ -248,13 +248,13 @@ class PostgresDriver:
 
 
 async def commit(connection: asyncpg.Connection) -> None:
-    """Commit; PostgreSQL answers the commit of a failed transaction with a rollback and no error."""
+    """Commit. PostgreSQL answers the commit of a failed transaction with a rollback instead of an error."""
     if await connection.execute("COMMIT") != "COMMIT":
         raise RuntimeError("PostgreSQL rolled back a transaction that was to be committed")
 
 
 async def _abandon(connection: asyncpg.Connection, error: BaseException) -> None:
-    """Undo what was begun; a line on which nobody answers is cut, for a rollback would wait there too."""
+    """Roll back. Terminate a broken connection instead, where a rollback would only wait."""
     if isinstance(error, BROKEN):
         connection.terminate()
         return

@@ -1,4 +1,4 @@
-"""PostgreSQL's errors in Horae's words."""
+"""Translate PostgreSQL's errors to Horae's."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ BROKEN = (
     asyncio.TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # the server said goodbye while nobody listened
+    asyncpg.InternalClientError,  # the server closed the connection while it was idle
     Unfit,
 )
 RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
@@ -26,7 +26,7 @@ REFUSED = (
     asyncpg.exceptions.ClientConfigurationError,
 )
 
-# What happens to prepared statements when the next transaction has another connection.
+# Raised for prepared statements when the next transaction runs on another connection.
 _SHARED = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 _UNAVAILABLE = (
     asyncpg.InsufficientResourcesError,  # full disk, too many connections, out of memory
@@ -49,7 +49,7 @@ _SILENT = (
 
 
 def unopened(url: str, error: StoreUnavailable) -> HoraeError:
-    """Why a store could not be opened, for whoever wrote its URL: where, and what to check there."""
+    """Return the error for a store that could not be opened: its address, and what to check."""
     cause = error.__cause__ or error
     if isinstance(cause, REFUSED):
         return BadInput(f"PostgreSQL at {place_of(url)} refuses: {cause}.", _REFUSED, field="store")
@@ -58,16 +58,16 @@ def unopened(url: str, error: StoreUnavailable) -> HoraeError:
 
 
 def unreadable(url: str) -> BadInput:
-    """A URL that leads nowhere because of how it is written."""
+    """Return the error for a URL that cannot be parsed."""
     detail = f"The store's URL cannot be read, at {place_of(url)!r}."
     return BadInput(detail, "Write it as postgresql://user:password@host:5432/database.", field="store")
 
 
 def place_of(url: str) -> str:
-    """Where a URL leads, without its secrets."""
+    """Return the address of a URL, without its credentials."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # of brackets that are not closed
+    except ValueError:  # unbalanced brackets
         return url.rpartition("@")[2]
     named = parts.netloc.rpartition("@")[2] or ",".join(parse_qs(parts.query).get("host", []))
     return named or "its usual socket"
@@ -83,7 +83,7 @@ def translated() -> Iterator[None]:
 
 
 def reraise(error: BaseException, committing: bool = False) -> NoReturn:
-    """Raise an error in Horae's words."""
+    """Raise an error as Horae's."""
     told = in_our_words(error, committing)
     if told is error:
         raise error
@@ -91,7 +91,9 @@ def reraise(error: BaseException, committing: bool = False) -> NoReturn:
 
 
 def in_our_words(error: BaseException, committing: bool = False) -> BaseException:
-    """The error to raise instead; a connection that breaks at the commit leaves its outcome unknown."""
+    """Return Horae's error for one of PostgreSQL's. A connection that breaks during a commit leaves the outcome
+    unknown.
+    """
     if isinstance(error, _SHARED):
         return StoreUnavailable("A pooler gives every transaction another connection to PostgreSQL.", _DIRECT)
     if not isinstance(error, (*BROKEN, *_UNAVAILABLE)):

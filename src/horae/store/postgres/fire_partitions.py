@@ -1,7 +1,8 @@
-"""The ledger's day partitions, by the last fire of a row: made ahead, and dropped when their retention has passed.
+"""Day partitions of the ledger, by a row's last fire: created ahead, and dropped after their retention.
 
-What was decided long after its instant, as a backfill decides, is kept for as long as if it had happened then: it moves
-to the DEFAULT partition, which also catches what no day covers and is trimmed by deletes.
+A fire that was decided long after its instant, such as one of a backfill, is kept as long as if it had happened then:
+it
+moves to the DEFAULT partition, which also holds rows outside of every day and is trimmed by deletes.
 """
 
 from collections.abc import Mapping
@@ -29,14 +30,14 @@ ORDER BY c.relname""",
 
 
 class FireDays:
-    """One server's view of the ledger's days; it remembers which are there, for it is asked every few seconds."""
+    """One server's view of the ledger's days. It caches which exist, because it is asked every few seconds."""
 
     def __init__(self, connector: Connector, clock: Clock) -> None:
         self._connector, self._clock = connector, clock
         self._made: set[str] = set()
 
     async def ensure(self, now: Instant) -> None:
-        """Make the partitions of today and the coming days that are not there."""
+        """Create the missing partitions of today and the next days."""
         starts = [now - now % DAY + ahead * DAY for ahead in range(AHEAD + 1)]
         names = {_table(start) for start in starts}
         if names <= self._made:
@@ -49,7 +50,9 @@ class FireDays:
         self._made = names
 
     async def expire(self, days: Mapping[str, bool], before: Instant) -> bool:
-        """Drop the oldest day all of whose fires are older; false when there is none. `days` are those there are."""
+        """Drop the oldest day whose fires are all older; return False when there is none. `days` are the existing
+        tables.
+        """
         old = [name for name, attached in days.items() if not attached or _start(name) + DAY <= before - LATE_BY]
         if not old:
             return False
@@ -72,7 +75,7 @@ async def _days(connection: asyncpg.Connection) -> dict[str, bool]:
 
 
 async def _make(connection: asyncpg.Connection, start: Instant) -> None:
-    """Create a day's table, move what DEFAULT caught of it, and attach it."""
+    """Create a day's table, move its rows out of DEFAULT, and attach it."""
     await connection.execute(ONE_AT_A_TIME)
     name = _table(start)
     if name in await _days(connection):
@@ -87,14 +90,14 @@ async def _make(connection: asyncpg.Connection, start: Instant) -> None:
 
 
 async def _detach(connection: asyncpg.Connection, name: str, before: Instant) -> None:
-    """Take a day out, keep what was decided lately, and say from when on the ledger is whole."""
+    """Detach a day, keep rows that were decided late, and record since when the ledger is complete."""
     await connection.execute(ONE_AT_A_TIME)
     if not (await _days(connection)).get(name):
         return
     await connection.execute("LOCK TABLE fires IN ACCESS EXCLUSIVE MODE")
     if await connection.fetchval(f"SELECT EXISTS (SELECT 1 FROM {name})"):
         await run_async(forget_before(_start(name) + DAY), partial(execute, connection))
-    # The condition of the index of late ones, so that nobody waits for a look at all the others.
+    # Same condition as the index of late decisions, so that nobody waits for a scan of all rows.
     await connection.execute(f"""
         ALTER TABLE fires DETACH PARTITION {name};
         INSERT INTO fires SELECT * FROM {name} WHERE decided_at > last + {LATE_BY} AND decided_at >= {before}""")

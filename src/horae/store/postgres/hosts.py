@@ -1,4 +1,4 @@
-"""The hosts that a URL names: each is tried within its own time, and the one that served last is tried first."""
+"""The hosts that a URL names: each is tried with its own timeout, the one that served last first."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,11 +12,11 @@ Try = Callable[[str], Awaitable[T]]
 
 
 class Unfit(Exception):
-    """A host that answers and is not the primary."""
+    """The host answers, but is not the primary."""
 
 
 def urls_of(url: str) -> list[str]:
-    """One URL for each host of a URL, in their order. What it says beside hosts and ports is the same in all."""
+    """Return one URL for each host of a URL, in order, alike except for host and port."""
     parts = urlsplit(url)
     who, at, named = parts.netloc.rpartition("@")
     if named:
@@ -41,11 +41,11 @@ class Hosts:
 
     @property
     def served(self) -> str:
-        """The URL of the host that served last."""
+        """Return the URL of the host that served last."""
         return self._in_order()[0]
 
     async def first(self, attempt: Try[T]) -> T:
-        """What the first host gives that serves, tried one after the other. Raises the most telling error of all."""
+        """Try the hosts in order; return the result of the first that serves. Raises the most informative error of all."""
         errors: list[Exception] = []
         for url in self._in_order():
             try:
@@ -58,7 +58,7 @@ class Hosts:
         raise min(errors, key=_tells)
 
     async def any(self, attempt: Try[object]) -> None:
-        """See that one of the hosts serves, all tried at once. Raises when a host that serves refuses, or all fail."""
+        """Try all hosts at once until one serves. Raises when a serving host refuses, or when all fail."""
         tries = [asyncio.ensure_future(self._named(url, attempt)) for url in self._in_order()]
         errors: list[Exception] = []
         try:
@@ -81,7 +81,7 @@ class Hosts:
 
     def _in_order(self) -> list[str]:
         if not self._urls:
-            self._urls = urls_of(self._url)  # raises ValueError for what is no URL, when it is first used
+            self._urls = urls_of(self._url)  # raises ValueError for an invalid URL, at its first use
         return list(self._urls)
 
     def _prefer(self, url: str) -> None:
@@ -91,7 +91,7 @@ class Hosts:
 
 
 def _tells(error: Exception) -> int:
-    """How little an error tells: a primary that refuses tells most, a standby that there is one elsewhere least."""
+    """Rank errors by information: a primary that refuses comes first, a standby last."""
     if isinstance(error, Unfit | asyncpg.exceptions.TargetServerAttributeNotMatched):
         return 3
     if isinstance(error, asyncpg.CannotConnectNowError):

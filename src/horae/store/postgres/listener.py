@@ -1,4 +1,4 @@
-"""LISTEN on a connection of its own, which comes back by itself."""
+"""LISTEN on a connection of its own, which reconnects by itself."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from horae.store.postgres.faults import BROKEN
 from horae.store.postgres.pool import Connect
 
 CHANNEL = "horae"
-_PROBE = 5.0  # seconds between two looks whether the connection still lives
+_PROBE = 5.0  # seconds between checks of the connection
 _PAUSE = 0.5
 _PATIENCE = 5.0
 
 
 class Listener:
-    """Calls back with every notification; those sent while it was reconnecting are lost, as hints may be."""
+    """Calls back with every notification. Those sent during a reconnection are lost, as hints may be."""
 
     def __init__(self, connect: Connect, env: Env) -> None:
         self._connect = connect
@@ -28,7 +28,7 @@ class Listener:
         self._listening = asyncio.Event()
 
     async def add(self, callback: Callable[[str], None]) -> None:
-        """Returns once the connection listens, or soon: hints are not worth waiting for."""
+        """Return when the connection listens, or after a few seconds: hints are not worth waiting for."""
         self._callbacks.append(callback)
         if self._task is None:
             self._task = asyncio.create_task(self._stay())

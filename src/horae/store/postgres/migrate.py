@@ -1,14 +1,14 @@
-"""Alembic on PostgreSQL, through asyncpg, with every other server kept out by an advisory lock."""
+"""Run Alembic on PostgreSQL through asyncpg, under an advisory lock that excludes all other servers."""
 
 from horae.store.migrations import revisions as migrations
 from horae.store.postgres.faults import translated
 from horae.store.postgres.pool import Connect
 
-_LOCK = 0x486F_7261_6500  # "Horae", the lock of whoever migrates
+_LOCK = 0x486F_7261_6500  # "Horae": the lock of migrations
 
 
 async def upgrade(connect: Connect) -> None:
-    """Bring the tables to HEAD, all or nothing; a server that comes second finds the work done."""
+    """Migrate the tables to HEAD in one transaction. A server that comes second finds nothing to do."""
     with translated():
         connection = await connect()
     try:

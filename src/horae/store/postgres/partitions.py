@@ -1,8 +1,11 @@
-"""Day partitions: made ahead, and dropped when nothing in them is needed.
+"""Day partitions: created ahead, and dropped when none of their rows is needed.
 
-`parcels`, `history`, `attempts` and `logs` share the same ranges of parcel id and come and go together. What is needed
-longer than its range moves to the DEFAULT partitions, which also catch what no range covers. A day of which namespaces
-keep more than a few for longer stays as it is; what else is in it is deleted one by one (`store/expiry/expiry.py`).
+`parcels`, `history`, `attempts` and `logs` share the same ranges of parcel ids, and are created and dropped together.
+Rows
+that are needed for longer than their range move to the DEFAULT partitions, which also hold rows outside of every range.
+A
+day with many rows that namespaces keep for longer stays; its other rows are deleted one by one
+(`store/expiry/expiry.py`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,12 +29,12 @@ T = TypeVar("T")
 
 AHEAD = 7  # days
 TRIES = 10
-MOST_KEPT = 10_000  # parcels that move when their day goes: they do so under its lock
-AGAIN: Instant = 3_600 * SECOND  # after which a day is looked at again that had more
+MOST_KEPT = 10_000  # parcels that may move when their day is dropped: they move under its lock
+AGAIN: Instant = 3_600 * SECOND  # time until a day with more is checked again
 
 _DAY: Instant = 86_400 * SECOND
 _KEY = {"parcels": "id"}
-# Shorter than PostgreSQL's deadlock timeout, so that whoever meets us in the wrong order goes on and we step back.
+# Shorter than PostgreSQL's deadlock timeout: in a conflict of lock orders we step back, and the other one goes on.
 _PATIENCE = "SET LOCAL lock_timeout = '500ms'"
 ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('horae partitions', 0))"
 TABLES = Statement(
@@ -45,7 +48,7 @@ ORDER BY right(c.relname, 8), c.relname""",
 
 
 class Day(Struct, frozen=True, order=True):
-    """One UTC day: the suffix of its tables and the ids made on it, first <= id < end."""
+    """One UTC day: the suffix of its tables, and the ids made on it, first <= id < end."""
 
     suffix: str
     first: UUID
@@ -56,24 +59,24 @@ class Day(Struct, frozen=True, order=True):
 
 
 def day_at(at: Instant) -> Day:
-    """The day that an instant lies in."""
+    """Return the day of an instant."""
     start = at - at % _DAY
     date = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=start)
     return Day(date.strftime("d%Y%m%d"), first_id_at(start), first_id_at(start + _DAY))
 
 
 class Partitions:
-    """One server's view of the days; it remembers what it has seen, for it is asked every few seconds."""
+    """One server's view of the days. It caches what it saw, because it is asked every few seconds."""
 
     def __init__(self, connector: Connector, clock: Clock) -> None:
         self._connector = connector
         self._clock = clock
-        self._made: set[str] = set()  # days that are known to be there
-        self._ends: dict[str, Instant] = {}  # the newest end that was found in a day: it only grows
-        self._kept: dict[str, Instant] = {}  # days of which much is kept for longer, and when they are looked at again
+        self._made: set[str] = set()  # days known to exist
+        self._ends: dict[str, Instant] = {}  # the newest end found in each day, which can only grow
+        self._kept: dict[str, Instant] = {}  # days that keep much for longer, and when to check them again
 
     async def ensure(self, now: Instant) -> None:
-        """Make the partitions of today and the coming days that are not there."""
+        """Create the missing partitions of today and the next days."""
         days = [day_at(now + ahead * _DAY) for ahead in range(AHEAD + 1)]
         if all(day.suffix in self._made for day in days):
             return
@@ -85,9 +88,9 @@ class Partitions:
         self._made = {day.suffix for day in days}
 
     async def expire(self, tables: Mapping[str, bool], before: Instant, longer: Sequence[Longer] = ()) -> int:
-        """Drop the oldest day with something to forget, and empty ones before it; tell how many parcels went.
+        """Drop the oldest day with expired rows, and empty days before it; return the number of parcels dropped.
 
-        `tables` are the day tables there are, and whether each is attached. What is kept for `longer` moves out.
+        `tables` are the existing day tables, with whether each is attached. Rows kept for `longer` move out.
         """
         days = [
             day
@@ -117,7 +120,7 @@ class Partitions:
 
 
 def days_before(tables: Mapping[str, bool], before: Instant) -> list[Day]:
-    """The attached days that had ended at an instant, the oldest first."""
+    """Return the attached days that ended before an instant, oldest first."""
     suffixes = {name[-9:] for name, attached in tables.items() if attached}
     days = [day_at(instant_of_suffix(suffix)) for suffix in sorted(suffixes)]
     return [day for day in days if day.end <= first_id_at(before)]
@@ -128,7 +131,7 @@ async def _tables(connection: asyncpg.Connection) -> dict[str, bool]:
 
 
 async def _make(connection: asyncpg.Connection, day: Day) -> None:
-    """Create a day's tables, move what DEFAULT caught of them, and attach them."""
+    """Create a day's tables, move their rows out of DEFAULT, and attach them."""
     await connection.execute(ONE_AT_A_TIME)
     there = await _tables(connection)
     for parent in PARTITIONED:
@@ -144,7 +147,7 @@ async def _make(connection: asyncpg.Connection, day: Day) -> None:
 
 
 async def _kept_for_longer(connection: asyncpg.Connection, day: Day, longer: Sequence[Longer]) -> list[UUID]:
-    """Parcels of namespaces that keep what ended so for longer; one more than may move is enough to know."""
+    """Return the parcels whose namespace keeps their outcome for longer, up to one more than may move."""
     if not longer:
         return []
     namespaces, outcomes, instants = (list(column) for column in zip(*longer, strict=True))
@@ -160,7 +163,7 @@ async def _kept_for_longer(connection: asyncpg.Connection, day: Day, longer: Seq
 
 
 async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day, longer: list[UUID]) -> int:
-    """Detach a day's tables, keep what is needed, drop the rest and what lies beside it."""
+    """Detach a day's tables, keep the rows that are needed, and drop the rest with its dependent rows."""
     held: int = await connection.fetchval(f"SELECT count(*) FROM {day.table('parcels')}")
     children = [*longer, *await _needed(connection, day)]
     kept = await patiently(connection, clock, partial(_detach, connection, day, children))
@@ -176,13 +179,13 @@ async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day, longer
 
 
 async def _needed(connection: asyncpg.Connection, day: Day) -> list[UUID]:
-    """Parcels that a live workflow needs. Asked before the locks: a workflow may end, but none opens again."""
+    """Return the parcels that a live workflow needs. No lock is needed: a workflow may end, but never reopens."""
     found = await connection.fetch(f"SELECT p.id FROM {day.table('parcels')} p WHERE {needed()}")
     return [id for (id,) in found]
 
 
 async def _detach(connection: asyncpg.Connection, day: Day, children: list[UUID]) -> int:
-    """Take a day's tables out and put its survivors back through the parents; tell how many parcels survived."""
+    """Detach a day's tables and insert the survivors through the parents; return the number of surviving parcels."""
     await connection.execute(ONE_AT_A_TIME)
     if not (await _tables(connection)).get(day.table("parcels")):
         return 0
@@ -204,14 +207,14 @@ async def _detach(connection: asyncpg.Connection, day: Day, children: list[UUID]
 
 
 async def _drop_detached(connection: asyncpg.Connection) -> None:
-    """Drop tables that were detached, also by a server that died before it could."""
+    """Drop detached tables, including those that a server left behind when it died."""
     for name, attached in (await _tables(connection)).items():
         if not attached:
             await connection.execute(f"DROP TABLE IF EXISTS {name}")
 
 
 async def patiently(connection: asyncpg.Connection, clock: Clock, work: Callable[[], Awaitable[T]]) -> T:
-    """Run something that needs strong locks in one short transaction, stepping back when they are not to be had."""
+    """Run work that needs strong locks in one short transaction; step back and retry when they are not available."""
     for tries_left in reversed(range(TRIES)):
         try:
             async with connection.transaction():

@@ -1,4 +1,4 @@
-"""Where a database is: PostgreSQL's timeline, its cluster and the database in it, as far as it tells."""
+"""Identify a database: PostgreSQL's timeline, its cluster, and the database, as far as PostgreSQL tells."""
 
 from contextlib import nullcontext
 
@@ -10,7 +10,7 @@ from horae.store.postgres.hosts import Unfit
 _TIMELINE = "CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) ELSE '' END"
 _SYSTEM = "(SELECT system_identifier::text FROM pg_control_system())"
 _DATABASE = "(SELECT oid::text FROM pg_database WHERE datname = current_database())"
-# Not every PostgreSQL has all functions, or lets everybody use them.
+# Not every PostgreSQL has all of these functions, or lets every role call them.
 _LOOKS = tuple(
     f"SELECT pg_is_in_recovery(), {timeline}, {system}, {_DATABASE}"
     for timeline, system in ((_TIMELINE, _SYSTEM), (_TIMELINE, "''"), ("''", _SYSTEM), ("''", "''"))
@@ -20,22 +20,22 @@ _UNTOLD = (asyncpg.FeatureNotSupportedError, asyncpg.InsufficientPrivilegeError,
 
 
 class Place(Struct, frozen=True):
-    """What differs after a failover (the timeline) and in a copy (the others); empty where nobody tells."""
+    """The identity of a database: a failover changes the timeline, a copy the other fields. Unknown ones are empty."""
 
     timeline: str
     system: str
     database: str
-    mark: str = ""  # what the store has written down of it: standbys of one primary all begin the same timeline
+    mark: str = ""  # the store's own note of its place: all standbys of one primary would begin the same timeline
 
     def is_before(self, other: "Place") -> bool:
-        """Whether this is what `other` was before a failover: its primary of then, which is one no more."""
+        """Return whether this is the former primary of `other`, before a failover."""
         return self.system == other.system and "" < self.timeline < other.timeline
 
 
 async def locate(connection: asyncpg.Connection, timeout: float, *, shared: bool = False) -> Place:
-    """Find out where a connection leads. Raises Unfit for a standby.
+    """Return the place that a connection leads to. Raises Unfit for a standby.
 
-    A `shared` one is another after every transaction, and a statement takes several steps.
+    A `shared` connection may change after every transaction, so the query runs in one.
     """
     for look in _LOOKS[:-1]:
         try:
@@ -46,7 +46,7 @@ async def locate(connection: asyncpg.Connection, timeout: float, *, shared: bool
 
 
 async def read_mark(connection: asyncpg.Connection, timeout: float, *, shared: bool = False) -> str:
-    """Return the store's own note of where it is, and which transaction wrote it; empty before there are tables."""
+    """Return the store's own note of its place and the transaction that wrote it; empty before there are tables."""
     try:
         async with connection.transaction() if shared else nullcontext():
             return await connection.fetchval(_MARK, timeout=timeout) or ""

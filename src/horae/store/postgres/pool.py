@@ -1,4 +1,4 @@
-"""A pool of connections without ceremony: nothing is sent when one is taken or given back."""
+"""A connection pool without ceremony: taking or returning a connection sends nothing."""
 
 import asyncio
 import itertools
@@ -14,7 +14,7 @@ Connect = Callable[[], Awaitable[asyncpg.Connection]]
 
 
 class Pool:
-    """Up to `size` connections, opened when needed; broken ones are replaced at the next use."""
+    """Up to `size` connections, opened when needed. Broken ones are replaced at their next use."""
 
     def __init__(self, connect: Connect, size: int, patience: float = 10.0) -> None:
         self.size = size
@@ -22,26 +22,26 @@ class Pool:
         self._free = size  # connections that may still be opened
         self._patience = patience
         self._idle: list[asyncpg.Connection] = []
-        self._taken: dict[asyncpg.Connection, int] = {}  # each with the number of its use
+        self._taken: dict[asyncpg.Connection, int] = {}  # connection -> number of its use
         self._numbers = itertools.count(1)
         self._queue: deque[asyncio.Future[None]] = deque()
-        self._promised = 0  # to those that were woken and have not come yet: newcomers leave them alone
+        self._promised = 0  # connections reserved for woken waiters that have not run yet; newcomers leave them alone
         self._closed = False
         self._silent: StoreUnavailable | None = None
 
     async def take(self) -> asyncpg.Connection:
-        """A connection for this caller alone; first come, first served. Raises StoreUnavailable."""
+        """Take a connection, first come, first served. Raises StoreUnavailable."""
         if (reason := self._reason()) is not None:
             raise StoreUnavailable(reason)
         if self._queue or not self._ready():
             await self._wait()
             if (reason := self._reason()) is not None:
-                self._wake()  # what was promised goes unused: the next one in the queue is told as well
+                self._wake()  # pass the unused promise on: the next waiter gets the same error
                 raise StoreUnavailable(reason)
         return self._reuse() or await self._open()
 
     def give_back(self, connection: asyncpg.Connection) -> None:
-        """Let the next one have it."""
+        """Return a connection to the pool."""
         self._taken.pop(connection, None)
         if connection.is_closed() or self._closed:
             connection.terminate()
@@ -51,11 +51,11 @@ class Pool:
         self._wake()
 
     def uses(self) -> frozenset[int]:
-        """The numbers of the uses that go on; each take is another one."""
+        """Return the numbers of current uses; each take has a new number."""
         return frozenset(self._taken.values())
 
     def silence(self, error: StoreUnavailable, waiting: Set[int]) -> None:
-        """Nobody answers: cut off these uses and whatever is idle, and tell who waits, and who comes before `hear`."""
+        """Terminate these uses and idle connections, and fail all waiters, until `hear` is called."""
         self._silent = error
         self.cut(waiting)
         for turn in self._queue:
@@ -64,17 +64,17 @@ class Pool:
         self._queue.clear()
 
     def cut(self, waiting: Set[int], which: Callable[[asyncpg.Connection], bool] = lambda connection: True) -> None:
-        """Cut off those of these uses, and of whatever is idle, that `which` names."""
+        """Terminate those of these uses, and of the idle connections, that `which` selects."""
         used = [connection for connection, use in self._taken.items() if use in waiting]
         for connection in filter(which, (*used, *self._idle)):
             connection.terminate()
 
     def hear(self) -> None:
-        """Somebody answers again."""
+        """End the silence: the database answers again."""
         self._silent = None
 
     async def close(self) -> None:
-        """Close what is idle and cut off what is not."""
+        """Close idle connections and terminate the others."""
         self._closed = True
         for connection in self._taken:
             connection.terminate()
@@ -83,10 +83,10 @@ class Pool:
         self._idle.clear()
         while self._queue:
             self._wake()
-        await asyncio.sleep(0)  # what was cut off ends in the loop's next round
+        await asyncio.sleep(0)  # terminated connections end in the loop's next round
 
     def _reason(self) -> str | None:
-        """Why nobody gets a connection now, if so."""
+        """Return the reason why no connection can be taken now, or None."""
         if self._closed:
             return "The store is closed."
         return None if self._silent is None else self._silent.detail
@@ -141,7 +141,7 @@ class Pool:
 
 
 async def closed(connection: asyncpg.Connection) -> None:
-    """Say goodbye, or cut the line when nobody answers."""
+    """Close a connection, or terminate it when the server does not answer."""
     try:
         await connection.close(timeout=1)
     except Exception:

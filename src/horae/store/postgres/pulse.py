@@ -1,9 +1,11 @@
-"""The pulse: whether PostgreSQL still answers, asked only while somebody has waited for it for a while.
+"""The pulse: check that PostgreSQL answers, only while somebody waits for it.
 
-A database that refuses is noticed at once. One whose packets are dropped says nothing at all, and what waits for it
-would wait as long as its slowest statement may take. So when a connection has been in use for long, a new one is tried:
-if that is not answered either, whatever waits is told, and whoever comes is, until somebody answers again. What
-waits for another host than the one that answers is told, too: that one was the primary before.
+A database that refuses is noticed at once. One whose packets are dropped says nothing, and its clients would wait as
+long
+as their slowest statement may take. So when a connection has been in use for long, a new one is tried. If that gets no
+answer either, all waiting operations fail, and so do new ones, until the database answers again. Operations that wait
+for
+another host than the one that answers fail too: that host was the primary before.
 """
 
 import asyncio
@@ -16,14 +18,14 @@ from horae.env import Clock
 from horae.errors import StoreUnavailable
 from horae.store.postgres.pool import Pool
 
-BEAT = 0.5  # seconds between two looks; what is in use at both has waited
-PATIENCE = 2.0  # seconds in which a new connection must be there
-STALL = 0.5  # seconds more than that mean that this process itself stood still
+BEAT = 0.5  # seconds between checks; a connection in use at two checks has waited
+PATIENCE = 2.0  # seconds in which a new connection must open
+STALL = 0.5  # a delay of more than this many further seconds means that this process itself stalled
 SILENT = "PostgreSQL does not answer: what is sent to it is lost on the way."
 
 
 class Pulse:
-    """Tells its pools when nobody answers, and when somebody does again."""
+    """Tells its pools when the database stops answering, and when it answers again."""
 
     def __init__(
         self,
@@ -32,7 +34,7 @@ class Pulse:
         clock: Clock,
         is_left: Callable[[asyncpg.Connection], bool] = lambda connection: False,
     ) -> None:
-        """`probe` opens a connection and lets go of it; `is_left` tells what leads to a host that serves no more."""
+        """`probe` opens and closes a connection; `is_left` tells whether a connection leads to a former host."""
         self._probe, self._pools, self._clock, self._is_left = probe, pools, clock, is_left
         self._before: list[frozenset[int]] = [frozenset() for _ in pools]
         self._silent = False
@@ -56,7 +58,7 @@ class Pulse:
             await self.look()
 
     async def look(self) -> None:
-        """Try a new connection if one has been in use since the last look, or if nobody answered then."""
+        """Try a new connection if one was in use at two checks, or if the last try failed."""
         uses = [pool.uses() for pool in self._pools]
         waited = any(now & before for now, before in zip(uses, self._before, strict=True))
         self._before = uses
@@ -71,12 +73,12 @@ class Pulse:
                 pool.hear()
 
     async def _answers(self) -> bool:
-        """Whether a new connection is answered, be it with a refusal. A stall of our own proves nothing."""
+        """Return whether a new connection gets an answer, even a refusal. A stall of this process proves nothing."""
         begun = self._clock.monotonic()
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._probe()
-        except OSError:  # a timeout is one
+        except OSError:  # TimeoutError is an OSError
             return self._clock.monotonic() - begun > PATIENCE + STALL
         except Exception:
             return True

@@ -1,4 +1,4 @@
-"""Ops as PostgreSQL statements: sets of rows travel as one binary array per column."""
+"""Ops as PostgreSQL statements: sets of rows are sent as one binary array per column."""
 
 import re
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from horae.store.text import with_given
 
 Columns = tuple[tuple[str, ColumnType], ...]
 
-COPIED = 200  # rows of one insert
+COPIED = 200  # rows of an insert from which on COPY is used
 _TYPES = {"float": "float8"}
-# A statement of its own: what follows must see what the previous holder of the lock committed.
+# A separate statement, because the next one must see what the lock's previous holder committed.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest($1::text[]) WITH ORDINALITY AS n(name, at)"
 _LOCK_BESIDE = (
     f"WITH beside AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared(hashtextextended($2, 0))) {_LOCK}, beside"
@@ -24,7 +24,7 @@ _PLACE = re.compile(r"\$(\d+)")
 
 
 async def execute(connection: asyncpg.Connection, op: Op) -> Rows:
-    """Run one op on a connection; its rows come back as tuples."""
+    """Run one op on a connection and return its rows as tuples."""
     if isinstance(op, Lock):
         if op.table:
             await connection.execute(f"LOCK TABLE {op.table} IN EXCLUSIVE MODE")
@@ -61,7 +61,7 @@ async def _together(connection: asyncpg.Connection, op: Together) -> Rows:
 
 
 def is_copied(op: Op) -> TypeGuard[Insert]:
-    """Whether rows are so many that COPY is worth its own round trip: it costs a quarter of what arrays do."""
+    """Return whether an insert has enough rows for COPY, which costs a round trip but a quarter of the time per row."""
     return isinstance(op, Insert) and len(op.rows) >= COPIED and not op.conflict and not op.returning
 
 
@@ -71,7 +71,7 @@ async def _copied(connection: asyncpg.Connection, op: Insert) -> Rows:
 
 
 def provided_bound(op: Provided) -> tuple[str, Sequence[Any]]:
-    """A conditional change's text and what stands at its places: one array for each column of what it acts with."""
+    """Return a conditional change's text and parameters: one array for each column of its rows."""
     conditions = tuple((c.statement.text, c.columns) for c in op.conditions if c.rows)
     changes = tuple(
         (c.table, c.columns, c.conflict) if isinstance(c, Insert) else (c.statement.text, c.columns)
@@ -83,7 +83,7 @@ def provided_bound(op: Provided) -> tuple[str, Sequence[Any]]:
 
 @cache
 def provided(conditions: tuple[tuple[str, Columns], ...], changes: tuple[tuple[Any, ...], ...]) -> str:
-    """One statement: each condition is counted, and the changes have no rows to work with unless all were found."""
+    """Build one statement that counts each condition's rows, and changes nothing unless all of them were found."""
     parts: list[str] = []
     found: list[str] = []
     before = 0
@@ -105,10 +105,10 @@ def provided(conditions: tuple[tuple[str, Columns], ...], changes: tuple[tuple[A
 
 
 def bound(op: Fetch | ForEach | Insert, *, few: bool = True) -> tuple[str, Sequence[Any]]:
-    """An op's text and what stands at its places; a single row has a text of its own where there are `few`.
+    """Return an op's text and parameters; with `few`, a single row has a text of its own.
 
-    Changes that go together are all of one kind: each mixture would be a statement that PostgreSQL keeps a plan of, on
-    every connection (a report has 729 of them, 115 MB).
+    Changes that are sent together are all of one kind: PostgreSQL keeps a plan for each mixture on every connection (a
+    report has 729 of them, 115 MB).
     """
     if isinstance(op, Fetch):
         return op.statement.text, op.params
@@ -121,7 +121,7 @@ def bound(op: Fetch | ForEach | Insert, *, few: bool = True) -> tuple[str, Seque
 
 @cache
 def together(changes: tuple[tuple[str, int], ...]) -> str:
-    """Several changes, each with its number of places, as one statement: all but the last as its WITH queries."""
+    """Join several changes, each with its number of parameters, into one statement: all but the last as WITH queries."""
     texts: list[str] = []
     before = 0
     for text, count in changes:

@@ -1,1 +1,1 @@
-"""The SQLite driver: one process, one file (or none), one writer. Imported by `store.open` only."""
+"""The SQLite driver: one process, one file or memory, one writer. Only `store.open` imports it."""

@@ -1,8 +1,8 @@
-"""Moving the log into the file without stopping the writer.
+"""Checkpoint the write-ahead log without stopping the writer.
 
 A checkpoint inside a commit stalls it (measured: 20 ms). So one runs beside the writer, on its own connection and
-thread, and copies nearly everything; the writer then copies the little that came meanwhile, after which SQLite starts
-its log anew. Without that second part a steady load would let the log grow for ever.
+thread, and copies nearly everything. The writer then copies the rest, after which SQLite restarts its log. Without this
+second part the log would grow for ever under a steady load.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,17 +14,17 @@ CHANGES = 1000  # rows changed between two checkpoints: a few MB of log
 
 
 class Checkpoints:
-    """Decides after each commit what is to be done about the log."""
+    """Decides after each commit whether to checkpoint."""
 
     def __init__(self, path: Path) -> None:
         self._connection = connect(path)
         self._thread = ThreadPoolExecutor(1, "horae-checkpoint")
         self._running: Future[None] | None = None
         self._mark = 0
-        self.pages = 0  # in the log at the last look; a long reader lets it grow
+        self.pages = 0  # pages in the log at the last checkpoint; a long read lets it grow
 
     def due(self, changes: int) -> bool:
-        """Told of the rows changed so far, begin a copy when there is enough; true when the writer shall finish it."""
+        """Begin a copy when enough rows have changed in all; return True when the writer shall finish it."""
         if self._running is not None:
             if not self._running.done():
                 return False

@@ -1,4 +1,4 @@
-"""A SQLite store as a file to keep, and back."""
+"""Back up and restore a SQLite store."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def copy_to(source: "sqlite3.Connection", path: Path) -> None:
-    """Copy a live database by SQLite's backup, from one snapshot: writers neither wait nor make it start anew."""
+    """Copy a live database by SQLite's backup, from one snapshot: writers do not wait and do not restart it."""
     path.unlink(missing_ok=True)
     os.close(create_file(path))
     target = connect(path)
@@ -31,9 +31,9 @@ def copy_to(source: "sqlite3.Connection", path: Path) -> None:
 
 
 def put_in_place(backup: Path, path: Path, prepare: ScriptFactory[T]) -> T:
-    """Replace a store's file, which nobody may have open, by a backup that passes SQLite's own check.
+    """Replace a store's file by a backup that passes SQLite's integrity check. Nobody may have the file open.
 
-    What prepares it is written before it appears there.
+    The `prepare` script runs on the copy before it takes the file's place.
     """
     part = path.with_name(path.name + ".restoring")
     ownership = Ownership(path, "horae db restore")
@@ -54,7 +54,7 @@ def put_in_place(backup: Path, path: Path, prepare: ScriptFactory[T]) -> T:
 
 
 def _written(path: Path, make: ScriptFactory[T]) -> T:
-    """Run a script on a file that nobody else knows."""
+    """Run a script on a file that nobody else has open."""
     raw = connect(path)
     try:
         raw.execute("BEGIN")

@@ -1,4 +1,4 @@
-"""SQLite's errors in Horae's words."""
+"""Translate SQLite's errors to Horae's."""
 
 from typing import NoReturn
 
@@ -21,7 +21,7 @@ _DAMAGED = {11, 26}
 
 
 def reraise(error: BaseException, committing: bool = False) -> NoReturn:
-    """Raise an error in Horae's words."""
+    """Raise an error as Horae's."""
     told = in_our_words(error, committing)
     if told is error:
         raise error
@@ -29,7 +29,7 @@ def reraise(error: BaseException, committing: bool = False) -> NoReturn:
 
 
 def in_our_words(error: BaseException, committing: bool = False) -> BaseException:
-    """The error to raise instead; an input error at the commit leaves its outcome unknown."""
+    """Return Horae's error for one of SQLite's. An I/O error during a commit leaves the outcome unknown."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF if isinstance(error, sqlite3.Error) else 0
     if code == _INTERRUPTED:
         return Busy("The read took too long and was stopped.", "Ask for less at once, or narrow the filter.")

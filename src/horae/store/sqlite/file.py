@@ -24,7 +24,7 @@ from horae.store.sqlite.readers import Readers
 from horae.store.sqlite.writer import Writer, breathing
 
 T = TypeVar("T")
-ROOM = 1024 * 1024  # bytes without which a store is full
+ROOM = 1024 * 1024  # bytes of free space below which a store counts as full
 
 
 class FileDriver(OwnDriver):
@@ -43,7 +43,7 @@ class FileDriver(OwnDriver):
 
     @classmethod
     async def open(cls, path: Path, env: Env, owner: str = "") -> "FileDriver":
-        """Take a file into possession, creating it readable by its owner alone; raises StoreInUse."""
+        """Take ownership of a file, which is created for its owner alone. Raises StoreInUse."""
         try:
             private.make_folder(path.parent)
             ownership = Ownership(path, owner)
@@ -79,11 +79,11 @@ class FileDriver(OwnDriver):
             await self.write(seed.first_rows(self._env))
 
     async def copy_file(self, path: Path) -> None:
-        """Copy the store as it is at one instant, while it goes on."""
+        """Copy the store as of one instant while it is in use."""
         await asyncio.to_thread(self._readers.apart, lambda raw: copy_to(raw, path))
 
     def tell_owner(self, owner: str) -> None:
-        """Let whoever wants the file know who has it."""
+        """Write the owner's name where other processes look for it."""
         self._ownership.tell(owner)
 
     async def ping(self) -> None:
@@ -104,7 +104,7 @@ class FileDriver(OwnDriver):
 
 
 def _take_room(path: Path) -> None:
-    """Take some of the disk beside the store, and give it back."""
+    """Allocate some space beside the store and release it."""
     try:
         with tempfile.TemporaryFile(dir=path.parent) as file:
             os.posix_fallocate(file.fileno(), 0, ROOM)
@@ -114,7 +114,7 @@ def _take_room(path: Path) -> None:
 
 
 def open_durable(path: Path) -> "sqlite3.Connection":
-    """Open a connection whose commits are on disk when they return, and make sure that SQLite agreed."""
+    """Open a connection whose commits are durable when they return, and check that SQLite agreed."""
     raw = connect(path)
     raw.execute("PRAGMA journal_mode = WAL")
     raw.execute("PRAGMA synchronous = FULL")

@@ -1,4 +1,4 @@
-"""One script among many in a transaction: it succeeds, or leaves as if it had never run."""
+"""One script among many in a transaction: it succeeds, or leaves no trace."""
 
 import asyncio
 from typing import Any
@@ -11,11 +11,11 @@ from horae.store.sqlite.faults import in_our_words
 
 
 class TransactionLost(Exception):
-    """SQLite rolled the whole transaction back, not only the script that failed."""
+    """SQLite rolled back the whole transaction, not only the script that failed."""
 
 
 class Job:
-    """A script, whoever waits for it, and what came of it."""
+    """A script with its waiting caller and its result."""
 
     __slots__ = ("before", "error", "future", "hot", "make", "result")
 
@@ -28,7 +28,7 @@ class Job:
         self.error: BaseException | None = None
 
     def resolve(self) -> None:
-        """Tell whoever waits."""
+        """Give the caller its result or error."""
         if self.future.done():
             return
         if self.error is None:
@@ -37,7 +37,7 @@ class Job:
             self.future.set_exception(self.error)
 
     def attempt(self, connection: Connection) -> None:
-        """Run inside a savepoint; a failure is kept in `error`. Raises TransactionLost."""
+        """Run inside a savepoint; keep a failure in `error`. Raises TransactionLost."""
         for _ in range(REPEATS):
             connection.raw.execute("SAVEPOINT script")
             try:
@@ -51,7 +51,7 @@ class Job:
         self.error = Busy("The operation kept losing races for the same rows.")
 
     async def attempt_stopping(self, connection: Connection, before: Before) -> None:
-        """The same with a hook before each statement, which ends when nobody waits for the script any more."""
+        """Do the same with a hook before each statement; the hook ends when the caller no longer waits."""
 
         async def stopping(op: Op) -> Rows:
             hook = asyncio.ensure_future(before(op))
@@ -65,7 +65,7 @@ class Job:
                 self.result = await run_async(self.make(), stopping)
             except BaseException as error:
                 if isinstance(error, asyncio.CancelledError) and not self.future.cancelled():
-                    raise  # not this script is given up, but the writer
+                    raise  # the writer was cancelled, not this script
                 if self._undone(connection, error):
                     return
             else:
@@ -74,12 +74,12 @@ class Job:
         self.error = Busy("The operation kept losing races for the same rows.")
 
     def fail(self, error: BaseException, committing: bool) -> None:
-        """Keep what ended the transaction as this script's failure."""
+        """Keep the error that ended the transaction as this script's error."""
         cause = error.__cause__ if isinstance(error, TransactionLost) else error
         self.error = in_our_words(cause or error, committing)
 
     def _undone(self, connection: Connection, error: BaseException) -> bool:
-        """Take a failed script back; true when it must not be repeated."""
+        """Roll back a failed script; return True when it must not be repeated."""
         if not connection.raw.in_transaction:
             raise TransactionLost from error
         connection.raw.execute("ROLLBACK TO script")

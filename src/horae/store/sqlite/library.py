@@ -1,7 +1,7 @@
-"""Which SQLite library runs: pysqlite3's bundled one where there is a wheel, else the one Python came with.
+"""Choose the SQLite library: pysqlite3's bundled one where there is a wheel, else Python's own.
 
-Versions before 3.51.3 have a rare WAL-reset corruption bug with several writers; Horae has one writer, so it is a
-matter of caution. Never mix the two in one process on one file: import the module from here.
+Versions before 3.51.3 have a rare corruption bug (WAL reset) with several writers. Horae has one writer, so this is a
+precaution. Never use both libraries on one file in one process: import the module from here.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A store in memory: everything runs inline on the calling thread, so a simulation repeats itself exactly."""
+"""A store in memory: everything runs inline on the calling thread, so a simulation is reproducible."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class MemoryDriver(OwnDriver):
-    """Runs scripts at once; only the `before` hook is awaited, and then later callers wait their turn."""
+    """Runs scripts at once. Only the `before` hook is awaited; later callers then wait their turn."""
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
@@ -80,7 +80,7 @@ class MemoryDriver(OwnDriver):
         copy_to(self._connection.raw, path)
 
     async def check_room(self) -> None:
-        """Memory has room as long as the process lives."""
+        """Do nothing: memory has room as long as the process lives."""
 
     async def ping(self) -> None:
         self._connection.raw.execute("SELECT 1")

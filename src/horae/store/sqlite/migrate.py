@@ -1,4 +1,4 @@
-"""The tables on SQLite: on a connection of its own for a file, once per process for memory."""
+"""Migrate SQLite: a file on a connection of its own, memory once per process."""
 
 from functools import cache
 from pathlib import Path
@@ -9,7 +9,7 @@ from horae.store.sqlite.library import sqlite3
 
 
 def upgrade_file(path: Path) -> None:
-    """Bring a file's tables to HEAD, all or nothing."""
+    """Migrate a file's tables to HEAD, all or nothing."""
     raw = connect(path)
     try:
         _upgrade(raw)
@@ -18,7 +18,7 @@ def upgrade_file(path: Path) -> None:
 
 
 def copy_fresh(target: "sqlite3.Connection") -> None:
-    """Give an empty database in memory all tables; a simulation does this thousands of times."""
+    """Create all tables in an empty database in memory; a simulation does this thousands of times."""
     _fresh().backup(target)
 
 
@@ -37,7 +37,7 @@ def _upgrade(raw: "sqlite3.Connection") -> None:
         else:
             for statement in fresh("sqlite"):
                 raw.execute(statement)
-        if raw.in_transaction:  # Alembic may have committed what it did
+        if raw.in_transaction:  # Alembic may have committed
             raw.execute("COMMIT")
     except BaseException:
         raw.rollback()
@@ -45,7 +45,7 @@ def _upgrade(raw: "sqlite3.Connection") -> None:
 
 
 def _migrate(raw: "sqlite3.Connection") -> None:
-    """Alembic, inside the transaction that was begun."""
+    """Run Alembic inside the transaction that was begun."""
     from sqlalchemy import create_engine
     from sqlalchemy.pool import StaticPool
 

@@ -1,4 +1,4 @@
-"""What a store of this process's own does alike in a file and in memory: nobody else writes it, or listens."""
+"""The common part of the file driver and the memory driver: no other process writes the store or listens to it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class OwnDriver(ABC):
-    """The part of a driver that comes to `write` and `read`."""
+    """A driver without `write` and `read`."""
 
     dialect = "sqlite"
     is_shared = False
@@ -47,7 +47,9 @@ class OwnDriver(ABC):
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Read]:
-        """This process alone owns the store: whoever takes a snapshot sees to it that it writes nothing."""
+        """Yield the usual reads: this process owns the store, so the caller takes care that nothing is written
+        meanwhile.
+        """
         yield self.read
 
     async def notify(self, payload: str) -> None:

@@ -1,4 +1,4 @@
-"""PostgreSQL's text as SQLite's: parameters, casts and row locks; and `given` rows as parameters."""
+"""Translate PostgreSQL's SQL to SQLite's: parameters, casts, row locks, and `given` rows as parameters."""
 
 import re
 from functools import cache
@@ -36,17 +36,18 @@ class Plan(Struct, frozen=True):
     """A statement ready for SQLite."""
 
     text: str
-    returns: bool  # rows come back, so it runs row by row and not by executemany
-    uuids: tuple[int, ...]  # which given columns are ids, to be bound as 16 bytes
-    count: int  # how many values it binds; given columns that a text does not mention may be beyond
+    returns: bool  # it returns rows, so it runs row by row instead of by executemany
+    uuids: tuple[int, ...]  # positions of given columns that are ids, bound as 16 bytes
+    count: int  # number of bound values; given columns that the text does not mention may follow
 
 
 @cache
 def translate(text: str) -> str:
-    """Rewrite a statement for SQLite, whose single writer is every row's lock.
+    """Rewrite a statement for SQLite, whose single writer makes row locks unnecessary.
 
-    A limit that is a parameter and nothing else would be looked at by its planner, which then compiles the statement
-    anew each time it runs: two thirds of what a pick cost. What PostgreSQL is made to look up row by row is a join.
+    SQLite's planner reads a limit that is a bare parameter, and then recompiles the statement at each run: two thirds
+    of the
+    cost of a pick. So it becomes an expression. A lookup that PostgreSQL is made to do row by row becomes a join.
     """
     text = _PROBE.sub(r"JOIN \1 \4 ON \4.\2 = \3", text)
     text = _PARAMETER.sub(r"?\1", _CAST.sub("", _AS_BYTES.sub("AS BLOB", _ROW_LOCK.sub("", text))))
@@ -54,14 +55,14 @@ def translate(text: str) -> str:
 
 
 def among(text: str, count: int) -> tuple[str, int]:
-    """A statement over a set of ids, and for how many it is made: few sizes, so that few texts are prepared."""
+    """Return a statement over a set of ids, and the size of set it is made for: few sizes, so few prepared texts."""
     size = 1 << max(0, count - 1).bit_length()
     return _among(text, size), size
 
 
 @cache
 def _among(text: str, size: int) -> str:
-    """Put a parameter for each id in the place of the set; the others move up."""
+    """Replace the set by a parameter for each id, and renumber the others."""
     places = ", ".join(f"?{place}" for place in range(1, size + 1))
     text = translate(_ANY.sub("IN (:set)", text))
     moved = _BOUND.sub(lambda found: f"?{int(found[1]) + size - 1}", text)
@@ -70,7 +71,7 @@ def _among(text: str, size: int) -> str:
 
 @cache
 def for_each(text: str, columns: Columns) -> Plan:
-    """Plan a statement that runs once per given row, the row's values as its first parameters."""
+    """Plan a statement that runs once per given row, with the row's values as its first parameters."""
     text = _without_lateral(text, columns)
     changes = bool(_CHANGES.search(_ROW_LOCK.sub("", text)))
     body = _in_place(text, columns) if changes else text
@@ -106,7 +107,7 @@ def _plan(text: str, returns: bool, columns: Columns) -> Plan:
 
 
 def _in_place(text: str, columns: Columns) -> str:
-    """Put the one given row's parameters where the text speaks of its columns.
+    """Replace the columns of the one given row by its parameters.
 
     SQLite has no DELETE ... USING, scans the table for an EXISTS, and makes a table of one row for anything else.
     """
@@ -120,7 +121,7 @@ def _in_place(text: str, columns: Columns) -> str:
 
 
 def _without_lateral(text: str, columns: Columns) -> str:
-    """What is joined laterally with one given row is that query itself, the row's values in place."""
+    """Replace a lateral join with one given row by the inner query, with the row's values in place."""
     found = _LATERAL.search(text)
     if found is None:
         return text
@@ -143,7 +144,7 @@ def _without_exists(text: str, place: dict[str, str]) -> str:
 
 
 def _closing(text: str, at: int) -> int:
-    """Where the parenthesis that was open before `at` closes."""
+    """Return the position of the parenthesis that closes the one open before `at`."""
     depth = 1
     while depth:
         depth += {"(": 1, ")": -1}.get(text[at], 0)

@@ -1,8 +1,9 @@
-"""The one writer: whatever is waiting is written together, with one sync to disk for all of it.
+"""The one writer: all pending scripts are written together, with one sync to disk.
 
-Statements run on the event loop's thread, each a matter of microseconds. What is not hot, and commits where the disk is
-slow, run on a thread of their own: such a thread must get the interpreter's lock back after every statement, and beside
-a busy loop it can wait for it very long (measured: 5,000 scripts a second beside an idle loop, 3 beside a busy one).
+Statements run on the event loop's thread and take microseconds each. Scripts that are not hot, and commits on a slow
+disk, run on a thread of their own: such a thread must reacquire the interpreter's lock after every statement, and
+beside a
+busy loop that takes very long (measured: 5,000 scripts a second beside an idle loop, 3 beside a busy one).
 """
 
 import asyncio
@@ -23,18 +24,18 @@ from horae.store.sqlite.library import sqlite3
 T = TypeVar("T")
 
 BATCH = 256  # scripts in one transaction at most
-QUICK = 0.0005  # a disk that syncs in less than this many seconds is not worth a thread's wake-up
-PATIENCE = 0.01  # seconds after which a batch is committed, so that the loop and the first in it do not wait long
+QUICK = 0.0005  # a sync that takes less than this many seconds is not worth waking a thread
+PATIENCE = 0.01  # seconds after which a batch is committed, so that neither the loop nor its first script waits long
 
 
 class Writer:
-    """Runs scripts in the order they came, many to a transaction; each one's failure is its own."""
+    """Runs scripts in order of arrival, many in a transaction; each script's failure is its own."""
 
     def __init__(self, connection: Connection, checkpoints: Checkpoints, clock: Clock) -> None:
         self._connection = connection
         self._checkpoints = checkpoints
         self._clock = clock
-        self._sync = 0.0  # seconds a commit takes of late
+        self._sync = 0.0  # moving average of a commit's seconds
         self._pending: deque[Job] = deque()
         self._thread = ThreadPoolExecutor(1, "horae-commit")
         self._task: asyncio.Task[None] | None = None
@@ -48,7 +49,7 @@ class Writer:
         return result
 
     async def close(self) -> None:
-        """Commit what was submitted and end."""
+        """Commit pending scripts and stop."""
         if self._task is not None:
             await self._task
         self._thread.shutdown()
@@ -63,11 +64,11 @@ class Writer:
                 await asyncio.sleep(0)
         finally:
             self._task = None
-            for job in self._pending:  # only when the loop is being torn down
+            for job in self._pending:  # only when the loop is being closed
                 job.future.cancel()
 
     async def _together(self) -> None:
-        """Run what is pending until the batch is full, and commit it."""
+        """Run pending scripts until the batch is full, and commit it."""
         jobs: list[Job] = []
         committing = False
         changes = self._connection.raw.total_changes
@@ -88,7 +89,7 @@ class Writer:
         try:
             self._connection.begin()
         except BaseException:
-            jobs.append(self._pending.popleft())  # whoever is first is told why
+            jobs.append(self._pending.popleft())  # the first script gets the error
             raise
 
     async def _run_batch(self, jobs: list[Job]) -> None:
@@ -106,7 +107,7 @@ class Writer:
                 return
 
     async def _after_loss(self, jobs: Sequence[Job], error: BaseException, committing: bool) -> None:
-        """Repeat one by one, so that only the guilty one fails."""
+        """Repeat the scripts one by one, so that only the failing one fails."""
         if isinstance(error, asyncio.CancelledError):
             for job in jobs:
                 job.future.cancel()
@@ -119,7 +120,7 @@ class Writer:
             await self._alone(job)
 
     async def _alone(self, job: Job) -> None:
-        """Run a script in a transaction of its own, wholly on the thread."""
+        """Run a script in a transaction of its own, entirely on the thread."""
         await self._apart(lambda: self._transact(job))
         job.resolve()
 
@@ -144,23 +145,23 @@ class Writer:
             self._connection.rollback()
 
     def _finish_checkpoint(self) -> None:
-        with suppress(sqlite3.Error):  # the next one will do
+        with suppress(sqlite3.Error):  # the next checkpoint will do
             self._connection.raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     async def _syncing(self, work: Callable[[], None], nothing: bool = False) -> None:
-        """Run what waits for the disk: here while the disk is quick or has nothing to do, else on the thread."""
+        """Run work that waits for the disk: inline while the disk is quick or idle, else on the thread."""
         if nothing or self._sync < QUICK:
             work()
         else:
             await self._apart(work)
 
     async def _apart(self, work: Callable[[], T]) -> T:
-        """Run something on the thread; the caller waits, so nobody else uses the connection."""
+        """Run work on the thread; the caller waits, so nobody else uses the connection."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
 def breathing(clock: Clock) -> Before:
-    """Make a hook that lets the event loop do other work when a script has held it for a while."""
+    """Return a hook that yields to the event loop when a script has held it for a while."""
     end = clock.monotonic() + PATIENCE
 
     async def breathe(op: Op) -> None:
