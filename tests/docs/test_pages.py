@@ -98,16 +98,20 @@ def test_every_error_is_there_as_it_is():
 
 
 def failure_types() -> set[str]:
-    """The names that Horae itself gives to failures: in `failed("RunTimeout", ...)` and `Failure(type="Lost", ...)`."""
+    """The names that Horae itself gives to failures.
+
+    They stand in `failed("RunTimeout", ...)`, in `Failure(type="Lost", ...)` and in `failure = "SecretUnavailable"`.
+    """
     found = set()
     for text in sources().values():
-        for call in ast.walk(ast.parse(text)):
-            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-                continue
-            if call.func.id == "failed" and call.args:
-                found.add(call.args[0])
-            elif call.func.id in ("Failure", "ToldFailure"):
-                found |= {keyword.value for keyword in call.keywords if keyword.arg == "type"}
+        for node in ast.walk(ast.parse(text)):
+            match node:
+                case ast.Call(func=ast.Name(id="failed"), args=[name, *_]):
+                    found.add(name)
+                case ast.Call(func=ast.Name(id="Failure" | "ToldFailure"), keywords=keywords):
+                    found |= {keyword.value for keyword in keywords if keyword.arg == "type"}
+                case ast.Assign(targets=[ast.Name(id="failure")], value=name):
+                    found.add(name)
     return {node.value for node in found if isinstance(node, ast.Constant)}
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.model.admission.policy import FIFO, Policy
-from horae.model.admission.rank import NO_DEADLINE, lead_of, rank_of, ranked
+from horae.model.admission.rank import NO_DEADLINE, lead_of, ranked
 
 instants = st.integers(0, 7_258_118_400 * SECOND)  # to the year 2200
 priorities = st.integers(0, 9)
@@ -20,6 +20,10 @@ policies = st.sampled_from(
         Policy(kind="fair", within=Policy(kind="deadline")),
     ]
 )
+
+
+def rank_of(policy, due_at, priority, deadline=None, expected=0):
+    return ranked(due_at, lead_of(policy, priority, deadline, expected), deadline)
 
 
 @given(instants, instants, priorities, priorities)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from horae.model.definitions.retry import POISON_BOUND, RetryPolicy
+from horae.model.definitions.retry import LOST, RetryPolicy
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE
 from horae.model.executions.settle import Rules, Settler, encode_timings, timing_of
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT, Failure, Outcome
@@ -66,7 +66,7 @@ def reports(draw):
         (
             running(
                 parcel, lo, hi, attempt=draw(st.integers(1, 9)), failures=draw(st.integers(0, 5)),
-                losses=draw(st.integers(0, POISON_BOUND - 1)),
+                losses=draw(st.integers(0, LOST)),
             ),
             draw(st.sampled_from(KINDS)),
         )
@@ -171,11 +171,11 @@ def test_failures_are_counted_against_retries(failures, retries):
 @given(st.integers(0, 9))
 def test_losses_are_counted_against_the_poison_bound_alone(failures):
     slice, fates = running(lo=0, hi=4, failures=failures), None
-    for loss in range(1, POISON_BOUND + 1):
+    for loss in range(1, LOST + 2):
         by = settler()
         by.lose(slice, AT_LEAST_ONCE, Loss())
         fates = by.fates
-        if loss < POISON_BOUND:
+        if loss < LOST + 1:
             (back,) = fates.queued
             assert (back.losses, back.failures, back.rank, back.lane) == (loss, failures, 7, 1)
             slice = running(lo=0, hi=4, failures=failures, losses=loss, alone=loss)

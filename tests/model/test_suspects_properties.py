@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.definitions.retry import POISON_BOUND, GiveUp
+from horae.model.definitions.retry import LOST, GiveUp
 from horae.model.fleet.suspects import SUSPECT, Company, Loss, after_loss, is_suspect, most, tries
 from tests.suspects import may_meet
 
@@ -114,7 +114,7 @@ def test_one_poison_ends_soon_and_nothing_else_is_taken_for_it(count, slots, ear
 
     assert trial.quarantined == {poison}
     assert trial.finished == set(range(count)) - {poison}
-    assert POISON_BOUND <= trial.deaths <= tries(slots) + 1
+    assert LOST + 1 <= trial.deaths <= tries(slots) + 1
     assert trial.rounds <= trial.deaths + count
 
 

@@ -7,7 +7,7 @@ from msgspec import Raw, json
 
 from horae.env import SECOND
 from horae.model.definitions.job import Spec
-from horae.model.definitions.retry import POISON_BOUND
+from horae.model.definitions.retry import LOST
 from horae.model.definitions.tasks import Python
 from horae.model.fleet.protocol import Submit
 from horae.model.fleet.suspects import tries
@@ -145,7 +145,7 @@ def test_one_that_kills_its_worker_is_set_aside_and_all_its_neighbours_finish():
                 break
         expected = dict.fromkeys(ids, ("success", "")) | {poison: ("failed", "poison")}
         assert crashing.ended() == expected
-        assert POISON_BOUND <= deaths <= tries(SLOTS) + 1
+        assert LOST + 1 <= deaths <= tries(SLOTS) + 1
         await crashing.finish()
 
     asyncio.run(scenario())

@@ -2,7 +2,9 @@
 
 import asyncio
 import base64
+import zlib
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import httpcore2
 import httpx2
@@ -10,8 +12,9 @@ from msgspec import Struct
 
 from horae.outbound.allow import Allowed
 from horae.outbound.backend import CheckedBackend, Refused
-from horae.outbound.decode import ACCEPTED, Content
 from horae.version import __version__
+
+ACCEPTED = "gzip"
 
 CONNECT = 10.0  # seconds
 SILENCE = 300.0  # seconds without a byte
@@ -32,6 +35,39 @@ _HARMLESS = frozenset(
         "user-agent",
     }
 )
+
+
+class Content:
+    """Collects a body up to `most` bytes, unpacked no further: a few bytes can stand for gigabytes.
+
+    `is_full` when there is more than that.
+    """
+
+    def __init__(self, encoding: str, most: int) -> None:
+        self._most = most
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._decoder = _decoder(encoding.strip().lower())
+        self.is_full = False
+
+    def add(self, piece: bytes) -> None:
+        """Take in a piece as it came over the wire. Raises ValueError for what is not what it was said to be."""
+        room = self._most - self._size
+        if self._decoder is None:
+            self._keep(piece[: room + 1])
+            return
+        try:
+            self._keep(self._decoder.decompress(piece, room + 1))
+        except zlib.error as error:
+            raise ValueError(f"the answer cannot be unpacked: {error}") from None
+
+    def whole(self) -> bytes:
+        return b"".join(self._parts)[: self._most]
+
+    def _keep(self, piece: bytes) -> None:
+        self._parts.append(piece)
+        self._size += len(piece)
+        self.is_full = self._size > self._most
 
 
 class Answer(Struct, frozen=True):
@@ -195,3 +231,8 @@ def _is_same(one: Ask, other: Ask) -> bool:
         return True
     to_tls = one.origin[0] == "http" and one.origin[2] == 80 and other.origin[0] == "https" and other.origin[2] == 443
     return to_tls and one.url.host == other.url.host
+
+
+def _decoder(encoding: str) -> Any:
+    """For what was asked for; anything else stays as it came."""
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16) if encoding in ("gzip", "x-gzip") else None

@@ -29,13 +29,13 @@ _STORED = (
 class Unavailable(Exception):
     """A secret that cannot be given, and why: what needs it does not start."""
 
-    type = "SecretUnavailable"
+    failure = "SecretUnavailable"
 
 
 class NoParams(Unavailable):
     """Params that the server could not open, and why."""
 
-    type = "ParamsUnavailable"
+    failure = "ParamsUnavailable"
 
 
 class Given(Struct, frozen=True):

@@ -276,7 +276,7 @@ class Worker:
                 item[0].provide(self._secrets)
             except Unavailable as error:
                 chunk.left.remove(item)
-                session.refuse(item, failed(error.type, str(error), kind="platform"))
+                session.refuse(item, failed(error.failure, str(error), kind="platform"))
         return bool(chunk.left)
 
     def _receive(self) -> None:

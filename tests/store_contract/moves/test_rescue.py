@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from horae.model.definitions.retry import POISON_BOUND, Budgets, RetryPolicy
+from horae.model.definitions.retry import LOST, Budgets, RetryPolicy
 from horae.model.fleet.suspects import tries
 from horae.store.executions.reads import sweep
 from tests.store_contract.world import World, began, success
@@ -128,7 +128,7 @@ async def test_what_may_run_once_is_final_also_when_nothing_is_charged(world: Wo
 
 async def test_losses_end_in_quarantine(world: World):
     parcel = await world.parcel(await world.job())
-    for loss in range(1, POISON_BOUND + 1):
+    for loss in range(1, LOST + 2):
         w = await world.worker(f"w{loss}")
         (slice,) = await w.claim()
         assert (slice.attempt, slice.losses) == (loss, loss - 1)
@@ -136,7 +136,7 @@ async def test_losses_end_in_quarantine(world: World):
         await world.store.rescue(w.session, 10)
 
     assert await world.history(parcel) == [(0, 1, "failed", "poison")]
-    assert len(await world.rows("SELECT attempt FROM attempts")) == POISON_BOUND
+    assert len(await world.rows("SELECT attempt FROM attempts")) == LOST + 1
 
 
 async def test_a_loss_among_others_is_no_evidence_until_it_is_the_only_suspect(world: World):

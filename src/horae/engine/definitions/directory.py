@@ -13,7 +13,7 @@ from msgspec import structs
 from horae.engine.admission.demands import Demands
 from horae.engine.admission.fair_shares import FairShares
 from horae.engine.admission.full_lanes import FullLanes
-from horae.engine.admission.heads import Heads
+from horae.engine.admission.heads import Heads, may_fetch
 from horae.engine.admission.lane_estimates import NO_JOBS, LaneEstimates
 from horae.engine.admission.tastes import Tastes
 from horae.engine.base.hints import MANY, Hint, Hints
@@ -21,7 +21,6 @@ from horae.engine.base.refs import find_job, no_such_job
 from horae.engine.definitions.choices import with_choice
 from horae.engine.definitions.definitions import Definitions, Version
 from horae.engine.executions.expectations import Expectations
-from horae.engine.fleet.fetching import may_fetch
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
 from horae.errors import Conflict

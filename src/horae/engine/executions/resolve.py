@@ -11,25 +11,27 @@ from horae.engine.definitions.choices import arm_of
 from horae.engine.definitions.directory import Directory
 from horae.engine.definitions.owned_changes import refuse_part
 from horae.engine.definitions.params import Params
-from horae.engine.executions.deadlines import deadline_of
-from horae.engine.executions.deduplication import meeting, whole_params
-from horae.engine.executions.limit_keys import MIXED, keyed, keys_of_lot
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, NotFound
 from horae.model.admission.circuit_key import by_circuit
-from horae.model.admission.limit_keys import is_keyed
+from horae.model.admission.limit_keys import common_keys, envelope_keys, is_keyed
 from horae.model.admission.placement.affinity_key import by_affinity
+from horae.model.base.instant import format_instant
 from horae.model.base.trace import checked_state, checked_trace
+from horae.model.definitions.job import Spec
 from horae.model.definitions.spec_fields import PRIORITIES
+from horae.model.executions.deduplication import batch_of
+from horae.model.executions.deduplication_keys import meetings_of, refuse_timed, unique_of
 from horae.model.executions.execution import Extra
 from horae.model.executions.lot_items import refuse_submission
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, by_retry, by_rollout
-from horae.model.executions.submission import Idempotency, NewExecution, NewLot, Submission
+from horae.model.executions.submission import Idempotency, NewExecution, NewLot, Submission, deadline_after
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared
 from horae.model.fleet.protocol import Submit
 from horae.store.contract import Store
 from horae.store.definitions.jobs import StoredJob
 
+MIXED = "mixed"  # the keys of a lot whose items do not share them
 MOST_KEY = 256
 BY_NAME = ("submit", "trigger", "child")  # origins of executions that somebody asks for by a job's name
 FAR = 50 * 366 * 86_400 * 1_000_000  # nothing is scheduled further ahead than this
@@ -294,3 +296,59 @@ def _key(key: str) -> str:
     if not 0 < len(key) <= MOST_KEY:
         raise BadInput(f"key has {len(key)} characters.", f"Use 1 to {MOST_KEY}.", field="key")
     return key
+
+
+def deadline_of(request: Submit, usual: Micros | None, due_at: Instant, now: Instant) -> Instant | None:
+    """Until when an execution is wanted; None when neither it nor its job says. Raises BadInput when that cannot be."""
+    if request.deadline is None and request.within is None:
+        return deadline_after(due_at or now, usual)
+    if request.deadline is not None and request.within is not None:
+        raise BadInput("deadline and within are both given.", "Give one of them.", field="within")
+    start = due_at or now
+    if request.within is not None:
+        if request.within == 0:
+            raise BadInput("within cannot be 0.", 'Say how long it may take, as "5m".', field="within")
+        return deadline_after(start, request.within)
+    assert request.deadline is not None
+    if request.deadline <= start:
+        what = "has passed" if request.deadline <= now else f"is before it is due ({format_instant(start)})"
+        remedy = "Give an instant that can still be met, or leave it out."
+        raise BadInput(f"The deadline {format_instant(request.deadline)} {what}.", remedy, field="deadline")
+    return request.deadline
+
+
+def whole_params(item: bytes, spec: Spec, *, retries: bool) -> bytes:
+    """The params that an execution will see, as far as they are known: a batch gets its items in a list.
+
+    What is tried again has been through that.
+    """
+    return item if spec.batch is None or retries else batch_of(item)
+
+
+def meeting(one: NewExecution, spec: Spec) -> NewExecution:
+    """A submission with the keys that it has under its job's rules. Raises BadInput when one cannot be filled in.
+
+    What is tried again after a failure is not collected, put off or answered from memory: somebody wants it to run.
+    Only one that is live stands against it, not the one that failed.
+    """
+    if one.extra.retry_of is not None:
+        live = None if spec.unique is None else structs.replace(spec.unique, span=None, keep="first")
+        return structs.replace(one, meets=unique_of(spec, one.item, live))
+    refuse_timed(spec, delayed=one.envelope.due_at > 0, waits=one.patience is not None)
+    return structs.replace(one, meets=meetings_of(spec, one.envelope, one.item, one.extra.tags, one.share))
+
+
+def keyed(one: NewExecution, spec: Spec) -> NewExecution:
+    """An execution under the keys that its job's templates come to. Raises BadInput when one cannot be filled in."""
+    envelope = one.envelope
+    keys = envelope_keys(envelope.keys, envelope.job, spec, one.item, one.extra.tags)
+    return structs.replace(one, envelope=structs.replace(envelope, keys=keys))
+
+
+def keys_of_lot(stored: StoredJob, items: Sequence[bytes], terms: Submit) -> str:
+    """The keys that all items of a lot have, or MIXED; also when one is wrong, which is told with its index."""
+    spec = stored.job.spec
+    try:
+        return common_keys(spec.keys, stored.job.id, spec, items, terms.tags) or MIXED
+    except (BadInput, ValueError):
+        return MIXED

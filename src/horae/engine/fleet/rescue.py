@@ -46,7 +46,6 @@ class Rescuer:
         self._batch, self._clock = settings.rescue_batch, clock
         self._watched: dict[UUID, _Watch] = {}
         self._last_look: float | None = None
-        self.rescued = 0
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
@@ -95,6 +94,5 @@ class Rescuer:
                 return
             self._outcomes.settled(effects)
             moved = sum(m.hi - m.lo for m in effects.moved) + sum(e.hi - e.lo for e in effects.ended)
-            self.rescued += moved
             if not moved:
                 return

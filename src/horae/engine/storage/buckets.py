@@ -3,7 +3,7 @@
 Credentials, region and endpoint come from the server's environment, as the stores' own tools read it.
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +14,42 @@ _CLIENT: Any = {"timeout": "30s", "connect_timeout": "5s", "allow_http": True}
 _RETRY: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
 
 Open = Callable[[str], Any]
+
+
+class Bucket:
+    """An object store as the place of artifacts, opened when first needed: objects under the prefix of its URL."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._opened: Any = None
+
+    async def write(self, location: str, pieces: AsyncIterable[bytes]) -> None:
+        store = self._store()
+        import obstore
+
+        await obstore.put_async(store, location, pieces)
+
+    async def read(self, location: str) -> AsyncIterator[bytes]:
+        store = self._store()
+        import obstore
+
+        found = await obstore.get_async(store, location)
+        async for piece in found.stream():
+            yield bytes(piece)
+
+    async def remove(self, location: str) -> None:
+        store = self._store()
+        import obstore
+
+        try:
+            await obstore.delete_async(store, location)
+        except FileNotFoundError:
+            return
+
+    def _store(self) -> Any:
+        if self._opened is None:
+            self._opened = open_bucket(self.url)
+        return self._opened
 
 
 def open_bucket(url: str) -> Any:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from horae.engine.storage.bucket import Bucket
+from horae.engine.storage.buckets import Bucket
 from horae.engine.storage.folder import Folder
 from horae.errors import BadInput
 

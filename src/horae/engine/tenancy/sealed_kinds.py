@@ -8,7 +8,7 @@ from horae.engine.base.sealing import Sealer
 from horae.engine.tenancy.secrets import Secrets
 from horae.env import Env
 from horae.feature import installed, load
-from horae.model.tenancy.sealed_view import SealedView
+from horae.model.base.store_view import SealedView
 from horae.model.tenancy.secret_view import RotationView
 from horae.store.base import sealing
 from horae.store.contract import Store

@@ -3,7 +3,7 @@
 Steps follow one another in the transactions that end them; these two services do what no such transaction does.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from uuid import UUID
 
@@ -34,7 +34,6 @@ WORKFLOW_KIND = "kind:workflow"  # what the lanes of workflows ask for, and no w
 BATCH = 100  # workflows begun, or looked at, in one transaction
 PARCELS = 50  # parcels whose items are cancelled in one transaction
 AGAIN = 0.05  # seconds before what somebody holds is looked at again
-OnCancelled = Callable[[UUID, int], object]
 log = structlog.get_logger("horae.engine")
 
 

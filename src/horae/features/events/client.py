@@ -80,7 +80,3 @@ class Events(Resource):
     async def end_webhook(self, ref: str, name: str) -> None:
         """End a trigger's webhook at once."""
         await self._caller.delete(path_of("jobs", ref, "triggers", name, "webhook"))
-
-
-def _webhook(job: str, trigger: str) -> str:
-    return path_of("jobs", job, "triggers", trigger, "webhook")

@@ -12,13 +12,6 @@ NO_DEADLINE = DAY  # after its arrival: where what has no deadline stands among 
 BY_DEADLINE = 1 << 62  # instead of a lead: the rank is the deadline itself
 
 
-def rank_of(
-    policy: Policy, due_at: Instant, priority: int, deadline: Instant | None = None, expected: Micros = 0
-) -> int:
-    """The rank of what arrives at `due_at` with this priority, deadline and expected duration; lower runs first."""
-    return ranked(due_at, lead_of(policy, priority, deadline, expected), deadline)
-
-
 def lead_of(policy: Policy, priority: int, deadline: Instant | None = None, expected: Micros = 0) -> int:
     """How far a rank lies before the arrival, whenever that is; BY_DEADLINE when the arrival has no part in it."""
     policy = policy.inner
@@ -34,7 +27,7 @@ def lead_of(policy: Policy, priority: int, deadline: Instant | None = None, expe
 
 
 def ranked(due_at: Instant, lead: int, deadline: Instant | None = None) -> int:
-    """The rank that a lead comes to, once the arrival is known."""
+    """Return the rank that a lead comes to, once the arrival is known; lower runs first."""
     return deadline if lead == BY_DEADLINE and deadline is not None else due_at - lead
 
 

@@ -7,8 +7,6 @@ from horae.env import Instant, uuid_of
 
 ParcelId = UUID
 ExecutionId = UUID
-JobId = UUID
-SessionId = UUID
 
 _INDEX, _RUN = 0xFFFF, 0xFFFF_FFFF
 

@@ -11,7 +11,6 @@ from horae.model.definitions.failure_rules import matches
 from horae.model.fleet.protocol import Failure, FailureKind
 
 LOST = 2  # how often a job is tried again after its worker was lost, unless it says otherwise
-POISON_BOUND = LOST + 1  # losses with their worker after which it is quarantined then
 
 Reason = Literal[
     "retries",

@@ -24,8 +24,8 @@ NEXT: Mapping[State, frozenset[State]] = {
     QUEUED: frozenset({RUNNING, WAITING, FAILED, CANCELLED, SKIPPED}),
     RUNNING: frozenset({WAITING, QUEUED, SUCCESS, FAILED, CANCELLED}),
 }
-FINAL: frozenset[State] = frozenset({SUCCESS, FAILED, CANCELLED, SKIPPED})
 STATES: tuple[State, ...] = (WAITING, QUEUED, RUNNING, SUCCESS, FAILED, CANCELLED, SKIPPED)
+FINAL: frozenset[State] = frozenset(STATES) - NEXT.keys()
 
 # Why a slice lies on waiting. The last three read as running: a parent or a sleeper has begun.
 WaitReason = Literal[

@@ -11,6 +11,8 @@ from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Envelope, Parcel
 from horae.model.executions.slice import Running
 
+GRAIN = 10_000  # microseconds to which a deadline is rounded up: executions made together may travel together
+
 UniqueKey = tuple[int, str, str]  # namespace, scope, key
 
 
@@ -100,3 +102,8 @@ class Submitted(Struct, frozen=True):
     wake_at: Instant | None
     running: list[Running] = []
     windows: list[Parcel] = []
+
+
+def deadline_after(since: Instant, within: Micros | None) -> Instant | None:
+    """Return the instant that lies `within` after another; None without a span."""
+    return None if within is None else -(-(since + within) // GRAIN) * GRAIN

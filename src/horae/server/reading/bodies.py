@@ -43,7 +43,6 @@ When = Annotated[
     str,
     Meta(description="RFC 3339 with an offset.", extra_json_schema={"format": "date-time"}),
 ]
-Tags = Annotated[list[str] | dict[str, str], Meta(description='["nightly"] or {"team": "data"}.')]
 Params = Annotated[Raw, Meta(description="An object.", extra_json_schema={"type": "object"})]
 Key = Annotated[str, Meta(min_length=1, max_length=256)]
 

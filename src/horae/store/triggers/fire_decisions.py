@@ -7,9 +7,8 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import BadInput, Costly
-from horae.model.executions.deadline import deadline_after
 from horae.model.executions.execution import Extra
-from horae.model.executions.submission import NewExecution
+from horae.model.executions.submission import NewExecution, deadline_after
 from horae.model.expressions.meter import ITEM_STEPS, Meter, shared
 from horae.model.expressions.template import TooCostly
 from horae.model.triggers.calendars.compiled import Calendar

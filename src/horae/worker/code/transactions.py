@@ -31,7 +31,6 @@ CLAIM = (
 READ = "SELECT result FROM horae_steps WHERE execution = {} AND name = {}"
 KEEP = "UPDATE horae_steps SET result = {} WHERE execution = {} AND name = {}"
 
-Rows = list[Any]
 Doing = Generator[Call, Any, Any]
 
 

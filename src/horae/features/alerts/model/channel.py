@@ -20,11 +20,6 @@ FIELDS: Mapping[ChannelKind, tuple[str, ...]] = {
     "email": ("host", "port", "tls", "username", "password", "from", "to"),
     "apprise": ("urls",),
 }
-PRIVATE: Mapping[ChannelKind, tuple[str, ...]] = {
-    "webhook": ("url", "secret", "headers"),
-    "email": ("password",),
-    "apprise": ("urls",),
-}
 PORTS = {"starttls": 587, "tls": 465, "none": 25}
 # What the standard, or the transport, says itself.
 _RESERVED = ("webhook-id", "webhook-timestamp", "webhook-signature", "host", "content-length", "content-type")

@@ -1,6 +1,6 @@
 """What a backfill is."""
 
-from typing import Literal, get_args
+from typing import Literal
 from uuid import UUID
 
 from msgspec import Struct
@@ -8,7 +8,6 @@ from msgspec import Struct
 from horae.env import Instant
 
 BackfillState = Literal["running", "paused", "cancelled", "done"]
-BACKFILL_STATES: tuple[BackfillState, ...] = get_args(BackfillState)
 
 DEFAULT_CONCURRENT = 16
 MOST_CONCURRENT = 1_000

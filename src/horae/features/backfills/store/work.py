@@ -17,10 +17,9 @@ from horae.features.backfills.model.work import Chosen, Pick, choose, rewrite
 from horae.features.backfills.store.backfills import COLUMNS, live_runs, read
 from horae.model.admission.quota import UNBOUNDED, Bounds
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.executions.deadline import deadline_after
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
-from horae.model.executions.submission import NewExecution
+from horae.model.executions.submission import NewExecution, deadline_after
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_blamed, shared
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.calendars.resolve import no_such_calendar

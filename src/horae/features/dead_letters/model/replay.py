@@ -1,6 +1,6 @@
 """Replays: dead letters that match a filter run again as new executions, at a pace; any server goes on with them."""
 
-from typing import Literal, get_args
+from typing import Literal
 from uuid import UUID
 
 from msgspec import Struct
@@ -9,7 +9,6 @@ from horae.env import SECOND, Instant, Micros
 from horae.model.admission.rate import Rate
 
 ReplayState = Literal["running", "paused", "cancelled", "done"]
-REPLAY_STATES: tuple[ReplayState, ...] = get_args(ReplayState)
 OPEN: tuple[ReplayState, ...] = ("running", "paused")
 BATCH = 256  # letters that are submitted together, at most
 LEASE: Micros = 30 * SECOND  # after which what a server has taken up and not finished is anybody's

@@ -9,10 +9,9 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import Costly
-from horae.model.executions.deadline import deadline_after
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
-from horae.model.executions.submission import NewExecution
+from horae.model.executions.submission import NewExecution, deadline_after
 from horae.model.expressions.meter import refuse_blamed
 from horae.model.expressions.template import TemplateError
 from horae.model.triggers.calendars.compiled import Calendar

@@ -12,11 +12,10 @@ from horae.model.admission.keys import KEYED
 from horae.model.admission.policy import Policy
 from horae.model.admission.rank import Leads
 from horae.model.base.ids import execution_id, index_of, parcel_of
-from horae.model.executions.deadline import deadline_after
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.slice import Queued, Waiting, gaps, part
-from horae.model.executions.submission import NewExecution
+from horae.model.executions.submission import NewExecution, deadline_after
 from horae.model.triggers.dependency import Join, Parts
 from horae.store.admission.share_lanes import in_their_lanes
 from horae.store.base import shelves
