@@ -45,7 +45,7 @@ class Hosts:
         return self._in_order()[0]
 
     async def first(self, attempt: Try[T]) -> T:
-        """Try the hosts in order; return the result of the first that serves. Raises the most informative error of all."""
+        """Try the hosts in order; return the result of the first that serves. Raises the most informative error."""
         errors: list[Exception] = []
         for url in self._in_order():
             try:

@@ -121,7 +121,7 @@ def bound(op: Fetch | ForEach | Insert, *, few: bool = True) -> tuple[str, Seque
 
 @cache
 def together(changes: tuple[tuple[str, int], ...]) -> str:
-    """Join several changes, each with its number of parameters, into one statement: all but the last as WITH queries."""
+    """Join changes, each with its number of parameters, into one statement: all but the last as WITH queries."""
     texts: list[str] = []
     before = 0
     for text, count in changes:
