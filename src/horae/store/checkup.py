@@ -1,4 +1,4 @@
-"""What `horae doctor` asks a store: its version, its settings, what holds it up. Facts only; the doctor judges them."""
+"""Facts that `horae doctor` reads from a store: its version, settings, and what holds it up. The doctor judges them."""
 
 import shutil
 
@@ -32,28 +32,28 @@ _CONNECTIONS = Statement(
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """What a store says of itself."""
+    """Facts about a store."""
 
     dialect: str
-    version: str | None  # None: no Horae has been here
+    version: str | None  # None: it has no tables of Horae
     newest: str = HEAD
     settings: dict[str, str] = {}
-    clock_offset: int = 0  # microseconds the store's clock is ahead of this machine's
-    free: int | None = None  # bytes of disk left where the file lies, of a store that is one
+    clock_offset: int = 0  # microseconds that the store's clock is ahead of this machine's
+    free: int | None = None  # free bytes on the disk of a store in a file
 
     @property
     def product(self) -> str:
-        """The version of the database itself."""
+        """Return the database's own version."""
         return self.settings.get("server_version") or self.settings.get("library", "")
 
 
 async def schema_version(driver: Driver) -> str | None:
-    """Return the store's revision; None when it holds no tables of Horae."""
+    """Return the store's revision, or None without Horae's tables."""
     return await driver.read(seed.version)
 
 
 async def examine(driver: Driver, now: int) -> Facts:
-    """Ask everything; nothing is changed."""
+    """Read all facts; change nothing."""
     version = await schema_version(driver)
     if driver.dialect == "sqlite":
         free = None if driver.path is None else shutil.disk_usage(driver.path.parent).free
@@ -64,7 +64,7 @@ async def examine(driver: Driver, now: int) -> Facts:
 
 
 def _sqlite() -> Script[dict[str, str]]:
-    """On the writer's connection: what it promises is what counts."""
+    """Read the settings of the writer's connection, which are the ones that count."""
     values = []
     for statement in _SQLITE:
         rows = yield Fetch(statement)

@@ -1,20 +1,22 @@
-"""How a server is connected to PostgreSQL; a SQLite store has no use for it."""
+"""Connections of one process to PostgreSQL; a SQLite store ignores them."""
 
 from msgspec import Struct
 
-UPKEEP = 1  # a connection that comes and goes: partitions, migrations, backups, and the pulse when nobody answers
+# one more connection comes and goes: for partitions, migrations, backups, and the pulse when the database is silent
+UPKEEP = 1
 
 
 class Connections(Struct, frozen=True, kw_only=True):
-    """How many connections one process keeps at most, and where PostgreSQL itself is when a pooler stands before it."""
+    """The number of connections that one process keeps, and PostgreSQL's own URL when a pooler stands in front of it."""
 
-    hot: int = 4  # for the moves: submit, claim, report, and for reading one execution or job
+    hot: int = 4  # for hot operations: submit, claim, report, and reading one execution or job
     cold: int = 4  # for everything else
-    direct: str = ""  # not empty: the store's URL leads to a pooler that gives every transaction another connection
+    # PostgreSQL's own URL, when the store's URL leads to a pooler that switches connections between transactions
+    direct: str = ""
 
     @property
     def most(self) -> int:
-        """What one process takes at most, the one that listens included."""
+        """Return the most connections that one process opens, including the one that listens."""
         return self.hot + self.cold + 1 + UPKEEP
 
 

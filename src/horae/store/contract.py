@@ -1,6 +1,6 @@
-"""The store's contract: what is remembered and how it moves. Docstrings are promises that tests/store_contract tests.
+"""The store's contract: what it stores and how that moves. tests/store_contract tests the promise of each docstring.
 
-One implementation over two drivers: every method runs a script in one transaction.
+There is one implementation for both drivers: every method runs a script in one transaction.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,17 +49,17 @@ from horae.store.workflows.locks import Kin
 
 T = TypeVar("T")
 Paused = frozenset[UUID]
-CANCEL_TRIES, CANCEL_PAUSES = 100, 10  # at once, and after a pause each
+CANCEL_TRIES, CANCEL_PAUSES = 100, 10  # immediate tries, then tries after a pause
 CANCEL_PAUSE = 0.05  # seconds
 
 
 class Store:
-    """Strongly consistent, durable when a call returns, shared by any number of servers on PostgreSQL."""
+    """The store: strongly consistent, durable when a call returns, shared by any number of servers on PostgreSQL."""
 
     def __init__(self, driver: Driver, env: Env) -> None:
         self.driver = driver
         self.env = env
-        self.bounds: Bounds = UNBOUNDED  # what this server knows of quotas
+        self.bounds: Bounds = UNBOUNDED  # the quotas that this server knows
         self.timings = Timings()
         self._kin = Kin()
         self.made: Topic[Sequence[Parcel]] = Topic("made")  # executions were stored for the first time
@@ -72,7 +72,7 @@ class Store:
 
     @timed
     async def write_slowly(self, make: ScriptFactory[T]) -> T:
-        """Run a script that changes much in one transaction, planned by how full the tables are, without a timeout."""
+        """Run a script that changes much in one transaction, planned by the tables' sizes, without a timeout."""
         return await self.driver.write(make, hot=False)
 
     @timed
@@ -82,17 +82,17 @@ class Store:
 
     @timed
     async def read(self, make: ScriptFactory[T]) -> T:
-        """Run a script that changes nothing."""
+        """Run a read-only script."""
         return await self.driver.read(make)
 
     @timed
     async def read_at_once(self, make: ScriptFactory[T]) -> T:
-        """Run a script that changes nothing; all its statements see the store at one instant."""
+        """Run a read-only script; all its statements see the store at one instant."""
         return await self.driver.read(make, snapshot=True)
 
     @timed
     async def look_up(self, make: ScriptFactory[T]) -> T:
-        """Run a script that changes nothing and is asked all day: planned once, by index, however the tables grow."""
+        """Run a frequent read-only script, which is planned once, by index, however the tables grow."""
         return await self.driver.read(make, hot=True)
 
     @timed
@@ -105,10 +105,12 @@ class Store:
     ) -> Submitted:
         """Accept executions: on disk when this returns, each id on exactly one shelf.
 
-        What is due goes to the takers, exchanges that wait, if their numbers are free and nobody holds their sessions.
-        Raises JobMoved when a job has another version than the one resolved, TwinRequests when two requests share an
-        idempotency key, OverQuota when `bounds`, or what this server knows of them, leave no room for them; then
-        nothing is written.
+        Due items go to the takers, which are waiting exchanges, if their numbers are free and their sessions are not
+        locked.
+        Raises JobMoved when a job has another version than the resolved one, TwinRequests when two requests share an
+        idempotency key, and OverQuota when `bounds`, or the quotas that this server knows, leave no room. Then nothing
+        is
+        written.
         """
         done = await self._submit(submissions, takers, paused, self.bounds if bounds is None else bounds)
         self.made([*done.parcels, *done.windows] if done.windows else done.parcels)
@@ -128,7 +130,7 @@ class Store:
         return await self.driver.write(lambda: submits.submit(submissions, self.env.new_id, now, limits))
 
     async def parcels(self, ids: Sequence[UUID]) -> list[Parcel]:
-        """Parcels by id; they never change."""
+        """Return parcels by id; they never change."""
         return await self.driver.read(lambda: read_parcels(ids))
 
     @timed
@@ -147,10 +149,13 @@ class Store:
         A report moves only what overlaps running slices of its session and attempt. No item is given to two sessions.
         Each claim starts a new attempt. A session that is not live changes nothing and gets nothing.
 
-        Jobs that depend on what ended hear of it in the same transaction, and those whose last upstream it was are
-        started once. So do the workflows of which it was a step: what follows is started, and may be given out at once
-        from the lanes that are `arising` by it. Exchanges of these sessions that are `parked` have their share of what
-        is claimed, and their number taken if they get something.
+        Dependents of ended executions are told in the same transaction, and each is started once, when its last
+        upstream
+        ended. Workflows of ended steps advance in the same transaction; the steps that follow are started, and may be
+        handed
+        out at once from the lanes that are `arising`. `parked` exchanges of these sessions share what is claimed; the
+        number
+        of each that gets something is taken.
         """
         now, chance = self.env.now(), rng or self.env.rng
         new_id, kin = self.env.new_id, self._kin
@@ -160,7 +165,7 @@ class Store:
 
     @timed
     async def look(self, heads: Sequence[exchanges.Head]) -> list[exchanges.Reply]:
-        """What exchanges that say nothing and ask for what is not there come to, as `exchange` would decide it.
+        """Return the answers to exchanges that report nothing and find no work, as `exchange` would decide them.
 
         Nothing is locked or written: an exchange that only goes on waiting costs a share of one read.
         """
@@ -170,7 +175,7 @@ class Store:
     async def claim_for_parked(
         self, parked: Sequence[exchanges.Parked], views: Sequence[LaneView], paused: Paused
     ) -> Claimed:
-        """Claim once for all waiting exchanges; only those served have their number taken."""
+        """Claim once for all parked exchanges; take the numbers of those that get something."""
         now = self.env.now()
         return await self.driver.write(lambda: exchanges.claim_for_parked(parked, views, paused, now))
 
@@ -178,42 +183,43 @@ class Store:
     async def answer_empty(
         self, numbers: Sequence[tuple[UUID, int, int]]
     ) -> dict[tuple[UUID, int], tuple[exchanges.Emptied, bool]]:
-        """Take the numbers of exchanges that end without work, unless a claim took them first. The heartbeat."""
+        """Take the numbers of exchanges that end without work, unless a claim took them first. This is the heartbeat."""
         now = self.env.now()
         return await self.driver.write(lambda: exchanges.answer_empty(numbers, now))
 
     async def stamped(self, session: UUID, channel: int, n: int) -> list[Running]:
-        """The running slices that answer an exchange, however often it is asked."""
+        """Return the running slices that answer an exchange, however often it is repeated."""
         return await self.driver.read(lambda: exchanges.stamped(session, channel, n))
 
     async def requests_of(self, sessions: Sequence[UUID]) -> dict[UUID, list[Asked]]:
-        """Return what is asked of the items that each session holds: (parcel, item, attempt, kind)."""
+        """Return the requests to each session's items: (parcel, item, attempt, kind)."""
         return await self.driver.read(lambda: requests_of(sessions))
 
     @timed
     async def promote_due(self, low: Instant, limit: int, rank: promote.Ranker) -> promote.Promoted:
-        """Queue waiting slices that are due, earliest first. No slice is promoted twice."""
+        """Queue due waiting slices, earliest first. No slice is promoted twice."""
         now = self.env.now()
         return await self.driver.write(lambda: promote.promote_due(low, now, limit, rank))
 
     async def open_gate(self, job: UUID, limit: int, rank: promote.Ranker) -> promote.Promoted:
-        """Queue what waited for a job to be resumed."""
+        """Queue slices that waited until their job was resumed."""
         now = self.env.now()
         return await self.driver.write(lambda: promote.open_gate(job, limit, rank, now))
 
     async def gates_left_open(self) -> list[UUID]:
-        """Jobs that are not paused yet have slices waiting at their gate."""
+        """Return jobs that are not paused but have slices waiting at their gate."""
         return await self.driver.read(promote.gates_left_open)
 
     async def next_wake(self) -> Instant | None:
-        """When the earliest waiting slice is to be looked at."""
+        """Return when the earliest waiting slice is due."""
         return await self.driver.read(promote.next_wake)
 
     async def look_at_joins(self, limit: int) -> tuple[int, Effects]:
-        """Look at what waits for other jobs and is due: how many joins there were, and what became of them.
+        """Decide due joins with other jobs; return the number of joins, and the effects.
 
-        What an upstream's failure keeps from running ends as skipped, with the cause; what has waited for too long
-        ends as its job says. Whatever ends here is told to those that depend on it in the same transaction.
+        An execution that cannot run because an upstream failed ends as skipped, with the cause. One that waited too
+        long ends as
+        its job says. Dependents of both are told in the same transaction.
         """
         now = self.env.now()
         count, effects = await self.driver.write(lambda: join_looks.look_with_effects(limit, self.env.new_id, now))
@@ -222,30 +228,32 @@ class Store:
         return count, effects
 
     async def next_join(self) -> Instant | None:
-        """When the earliest join has to be looked at."""
+        """Return when the earliest join is due."""
         return await self.driver.read(joins.next_due)
 
     @timed
     async def end_overdue(self, limit: int) -> tuple[int, Effects]:
-        """End what no worker holds and is over its time: how many parcels were looked at, and what became of them.
+        """End overdue executions that no worker holds; return the number of parcels checked, and the effects.
 
-        What stood in the queue for longer than its job's `timeouts.queue`, or was not done `timeouts.total` after it
-        was due, ends as failed with that reason, once; jobs that depend on it hear of it in the same transaction.
+        An execution that was queued for longer than its job's `timeouts.queue`, or did not end within `timeouts.total`
+        after it
+        was due, fails with that reason, once. Dependents are told in the same transaction.
         """
         now = self.env.now()
         return await self.driver.write(lambda: timeouts.end_overdue(limit, self.env.new_id, now))
 
     async def mark_lost(self, session: UUID, last_seen: Instant) -> bool:
-        """End a session that has not moved since `last_seen`; false when it has."""
+        """End a session that was silent since `last_seen`; return False when it was not."""
         now = self.env.now()
         return await self.driver.write(lambda: rescues.mark_lost(session, last_seen, now))
 
     @timed
     async def rescue(self, session: UUID, limit: int, *, charge: bool = True) -> Effects | None:
-        """Take one batch of slices back from a session that has ended; None while it is live.
+        """Take one batch of slices back from a session that has ended; return None while it is live.
 
-        Each slice is taken back once, whoever tries. A lost at-most-once item ends; others are queued with their rank,
-        one item at a time, until the poison bound.
+        Each slice is taken back once, whoever tries. A lost at-most-once item ends. Other items are queued with their
+        rank, one
+        item at a time, until the limit of losses.
         """
         now = self.env.now()
         return await self.driver.write(
@@ -253,20 +261,21 @@ class Store:
         )
 
     async def watched(self) -> list[tuple[UUID, str, Instant, bool]]:
-        """Live sessions, and ended ones that still own something: (id, state, last_seen, owns)."""
+        """Return live sessions, and ended ones that still own something: (id, state, last_seen, owns)."""
         return await self.driver.read(rescues.watched)
 
     async def close_session(self, session: UUID) -> bool:
-        """A worker leaves; false when its session had ended before."""
+        """End the session of a worker that leaves; return False when it had ended before."""
         now = self.env.now()
         return await self.driver.write(lambda: rescues.close(session, now))
 
     @timed
     async def cancel(self, parcel: UUID, item: int, reason: str) -> tuple[cancels.Cancelled, UUID | None]:
-        """Cancel an item, or ask its worker to stop it. What has ended stays as it ended.
+        """Cancel an item, or ask its worker to stop it. An item that has ended stays as it ended.
 
-        An item that moves between shelves is tried again, at first at once, in the end at intervals. Raises Busy when
-        it cannot be caught; then nothing has changed.
+        An item that moves between shelves is tried again, first at once, then at intervals. Raises Busy when it cannot
+        be
+        caught; then nothing has changed.
         """
         for tried in range(CANCEL_TRIES + CANCEL_PAUSES):
             if tried >= CANCEL_TRIES:
@@ -282,23 +291,23 @@ class Store:
 
     @timed
     async def register(self, namespace: int, presence: Register, key: str = "") -> Session:
-        """Make a live session for a worker, in the epoch that the store is in when this commits.
+        """Make a live session for a worker, in the epoch of the store at the commit.
 
-        `key` is the id of the key that it came with.
+        `key` is the id of the worker's key.
         """
         id, now = self.env.new_id(), self.env.now()
         return await self.driver.write(lambda: presences.register(id, namespace, presence, now, key))
 
     async def session(self, id: UUID) -> Session | None:
-        """One session as it stands."""
+        """Return one session."""
         return await self.driver.read(lambda: presences.session(id))
 
     async def some_sessions(self, ids: Sequence[UUID]) -> dict[UUID, Session]:
-        """Those of these sessions that there are, by one statement; what they run is not counted."""
+        """Return those of these sessions that exist, without what they run."""
         return await self.driver.read(lambda: presences.some_sessions(ids))
 
     async def sessions(self, namespace: int, ended_after: Instant, limit: int = 1000) -> list[Session]:
-        """Sessions that are there, and those that ended lately, newest first; namespace 0 means all."""
+        """Return sessions that exist, and those that ended lately, newest first; namespace 0 means all."""
         return await self.driver.read(lambda: presences.sessions(namespace, ended_after, limit))
 
     async def ask_drain(self, id: UUID) -> bool:
@@ -306,7 +315,7 @@ class Store:
         return await self.driver.write(lambda: presences.ask_drain(id))
 
     async def standing(self) -> epochs.Standing:
-        """Return the store's epoch, which grows with every restore and failover, and which installation it is."""
+        """Return the store's epoch, which grows with every restore and failover, and its installation."""
         return await self.driver.read(epochs.standing)
 
     async def end_old_epochs(self, epoch: int) -> list[UUID]:
@@ -315,38 +324,38 @@ class Store:
         return await self.driver.write(lambda: presences.end_old_epochs(epoch, now))
 
     async def directory(self) -> lanes.Directory:
-        """All queues and lanes."""
+        """Return all queues and lanes."""
         return await self.driver.read(lanes.directory)
 
     async def ensure_lane(
         self, namespace: int, queue: str, needs: tuple[str, ...], share: str = ""
     ) -> tuple[Queue, lanes.Lane]:
-        """Find or make a queue and one of its lanes; concurrent makers get the same."""
+        """Find or make a queue and one of its lanes; concurrent callers get the same."""
         now = self.env.now()
         return await self.driver.write(lambda: lanes.ensure_lane(namespace, queue, needs, share, now))
 
     async def occupied(self) -> dict[int, int]:
-        """Lanes that have something queued, with their least rank."""
+        """Return lanes with queued slices, and their least rank."""
         return await self.driver.read(lanes.occupied)
 
     async def paused_jobs(self) -> frozenset[UUID]:
-        """Jobs whose executions must not start."""
+        """Return jobs whose executions must not start."""
         return await self.driver.read(lanes.paused_jobs)
 
     async def job(self, id: UUID, namespace: int) -> jobs.StoredJob | None:
-        """A job by its id, deleted ones included."""
+        """Return a job by its id, even a deleted one."""
         return await self.driver.read(lambda: jobs.by_id(id, namespace))
 
     async def job_named(self, namespace: int, name: str) -> jobs.StoredJob | None:
-        """The job that bears a name now."""
+        """Return the job that has a name now."""
         return await self.driver.read(lambda: jobs.by_name(namespace, name))
 
     async def versions(self, job: UUID) -> list[JobVersion]:
-        """All versions of a job, newest first."""
+        """Return all versions of a job, newest first."""
         return await self.driver.read(lambda: jobs.versions(job))
 
     async def definitions(self, wanted: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], bytes]:
-        """Specs as stored, by job and version: immutable."""
+        """Return stored specs by job and version; they never change."""
         return await self.driver.read(lambda: jobs.definitions(wanted))
 
     @timed
@@ -354,8 +363,10 @@ class Store:
         """Decide timers that are due since `low`: their ledger rows, parcels and advance in one transaction.
 
         A nominal fire is decided once, by whichever server comes first. A trigger that cannot be decided is set aside
-        with the reason and tried again later; the others fire. `holds` tells of queues that are held, and of jobs whose
-        circuit is not closed: what fires there is queued, and the ledger's cause says so.
+        with the
+        reason and tried again later; the others fire. `holds` names held queues and jobs whose circuit is not closed:
+        their
+        fires are queued, and the ledger records the cause.
         """
         now = self.env.now()
         bounds = self.bounds
@@ -364,15 +375,15 @@ class Store:
         return done
 
     async def next_fire_at(self, low: due.Mark = due.FIRST) -> Instant | None:
-        """When the earliest timer is due."""
+        """Return when the earliest timer is due."""
         return await self.driver.read(lambda: due.next_fire_at(low), hot=True)
 
     async def troubled_triggers(self) -> int:
-        """How many triggers cannot be decided."""
+        """Count triggers that cannot be decided."""
         return await self.driver.read(due.troubled)
 
     @timed
     async def change(self, make: Callable[[Instant], Script[T]]) -> T:
-        """Run a change composed of moves, at one instant, in one transaction."""
+        """Run a change composed of scripts, at one instant, in one transaction."""
         now = self.env.now()
         return await self.driver.write(lambda: make(now))

@@ -1,4 +1,4 @@
-"""What runs scripts: the protocol both databases implement, and what their drivers share."""
+"""The driver protocol that both databases implement, and what their drivers share."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ Before = Callable[[Op], Awaitable[None]]
 
 
 class Read(Protocol):
-    """Runs a script that changes nothing."""
+    """Runs a read-only script."""
 
     async def __call__(self, make: ScriptFactory[T]) -> T: ...
 
@@ -27,49 +27,50 @@ REPEATS = 10  # how often a script may lose a race before its caller is told tha
 class Driver(Protocol):
     """Runs scripts, each in one transaction.
 
-    A connection that cannot be had, breaks, or meets a full or read-only disk raises StoreUnavailable; its
-    `fields["unknown"]` is true when the transaction may have been committed all the same. Other errors propagate.
+    StoreUnavailable is raised when no connection is available, when one breaks, and when a disk is full or read-only.
+    Its
+    `fields["unknown"]` is true when the transaction may have been committed nevertheless. Other errors propagate.
     """
 
-    dialect: str  # of SQL; nothing outside of the store branches on it
-    is_shared: bool  # other servers may have the store open, too
-    before: Before | None  # awaited before each statement; tests stop there
+    dialect: str  # of SQL; only the store branches on it
+    is_shared: bool  # whether other servers may have the store open
+    before: Before | None  # awaited before each statement; tests stop scripts here
     retries: int  # how often a deadlock or a serialization failure repeated a script
     statements: Counter[str]  # how often each statement ran, by name
-    epoch_met: Topic[None]  # this driver met a new epoch, as after a failover
+    epoch_met: Topic[None]  # the store began a new epoch, as after a failover
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
         """Run a script in one transaction that is durable when this returns.
 
-        When it raises, nothing of it remains. It starts again from its beginning after a deadlock or `Again`.
+        When it raises, nothing of the transaction remains. A deadlock or `Again` restarts the script.
         """
         ...
 
     async def write_between(self, make: ScriptFactory[T]) -> T:
-        """Run a script that computes much, as `write` does; other work goes on between its statements."""
+        """Run a script that computes much, as `write` does; the process does other work between its statements."""
         ...
 
     async def change(self, op: Provided) -> bool:
-        """Run a transaction of this one op, durable when this returns; false when a condition failed."""
+        """Run this op as a transaction, durable when this returns; return False when a condition failed."""
         ...
 
     async def rewrite(self, make: ScriptFactory[T]) -> T:
-        """Run a script that may change everything, however long it takes, in one transaction as `write` does."""
+        """Run a script that may change everything, in one transaction without a time limit."""
         ...
 
     async def read(self, make: ScriptFactory[T], *, snapshot: bool = False, hot: bool = False) -> T:
-        """Run a script that changes nothing; with `snapshot` all its statements see the store at one instant.
+        """Run a read-only script; with `snapshot` all its statements see the store at one instant.
 
-        A `hot` one is asked all day: it is planned once, by index, as writes are.
+        A `hot` read is frequent: it is planned once, by index, as writes are.
         """
         ...
 
     def snapshot(self) -> AbstractAsyncContextManager[Read]:
-        """Many reads of one state, however long they take."""
+        """Open a snapshot for many reads, however long they take."""
         ...
 
     async def notify(self, payload: str) -> None:
-        """Send a hint to every listener of every server, this one included. It may be lost."""
+        """Send a hint to every listener of every server, including this one. Hints may be lost."""
         ...
 
     async def listen(self, callback: Callable[[str], None]) -> None:
@@ -77,39 +78,40 @@ class Driver(Protocol):
         ...
 
     async def server_time(self) -> Instant:
-        """The store's clock: PostgreSQL's own, or the machine's wall clock, as somebody may have set it."""
+        """Return the store's clock: PostgreSQL's own, or the machine's wall clock, which may have been set."""
         ...
 
     async def migrate(self) -> None:
-        """Bring the store to this program's version, under a lock. Raises StoreTooNew."""
+        """Migrate the store to this program's revision, under a lock. Raises StoreTooNew."""
         ...
 
     async def ensure_partitions(self, now: Instant) -> None:
-        """Make sure that the coming seven days have their partitions."""
+        """Make sure that the partitions of the next seven days exist."""
         ...
 
     async def expire(self, before: Instant, batch: int = 1000, longer: Sequence[Longer] = ()) -> int:
-        """Forget parcels made and ended before an instant that nothing live needs; tell how many went.
+        """Forget parcels that were made and ended before an instant and that nothing live needs; return their number.
 
-        What is kept for `longer` stays; of the rest, then, only what goes cheaply goes here. A short step: zero means
-        that nothing is left to do.
+        Parcels kept for `longer` stay, and then only what is cheap to drop is dropped here. Each call is a short step:
+        zero means
+        that nothing is left.
         """
         ...
 
     async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
-        """Forget what became of fires before an instant, unless it was decided since; tell how much went.
+        """Forget the ledger's rows before an instant, unless they were decided since; return their number.
 
-        What lies before `low` was looked at in an earlier step. A short step: zero means that nothing is left to do.
+        Rows before `low` were handled in an earlier step. Each call is a short step: zero means that nothing is left.
         """
         ...
 
     @property
     def path(self) -> Path | None:
-        """The file that is the store, where it is one."""
+        """Return the store's file, if it is a file."""
         ...
 
     async def copy_file(self, path: Path) -> None:
-        """Copy the store as it is to a new file; work goes on. Raises Conflict for a store that is shared."""
+        """Copy the store to a new file while it is in use. Raises Conflict for a shared store."""
         ...
 
     def tell_owner(self, owner: str) -> None:
@@ -121,24 +123,24 @@ class Driver(Protocol):
         ...
 
     async def check_room(self) -> None:
-        """Prove that the store's disk takes some more, without a change. Raises StoreUnavailable.
+        """Prove that the store's disk has room, without a change. Raises StoreUnavailable.
 
-        Writes find room in pages that are there for a while after a disk is full: that some succeed proves nothing.
+        A successful write proves nothing: after a disk is full, writes still find room in allocated pages for a while.
         """
         ...
 
     async def close(self) -> None:
-        """Finish what was begun and let go of the store."""
+        """Finish operations that have begun, and release the store."""
         ...
 
 
 def op_names(op: Op) -> Iterable[str]:
-    """What statistics and tests call what an op does."""
+    """Return the names of an op's statements, for statistics and tests."""
     return map(op_name, op.acting) if isinstance(op, Together | Provided) else (op_name(op),)
 
 
 def op_name(op: Op) -> str:
-    """What statistics and tests call an op."""
+    """Return an op's name for statistics and tests."""
     if isinstance(op, Insert):
         return f"insert {op.table}"
     if isinstance(op, Together | Provided):
@@ -147,7 +149,7 @@ def op_name(op: Op) -> str:
 
 
 def run(script: Script[T], execute: Callable[[Op], Rows]) -> T:
-    """Drive a script with a function that executes ops at once."""
+    """Run a script with a function that executes ops at once."""
     rows: Rows | None = None
     try:
         while True:
@@ -160,7 +162,7 @@ def run(script: Script[T], execute: Callable[[Op], Rows]) -> T:
 
 
 async def run_async(script: Script[T], execute: Callable[[Op], Awaitable[Rows]]) -> T:
-    """Drive a script with a coroutine function that executes ops."""
+    """Run a script with a coroutine function that executes ops."""
     rows: Rows | None = None
     try:
         while True:
@@ -173,7 +175,7 @@ async def run_async(script: Script[T], execute: Callable[[Op], Awaitable[Rows]])
 
 
 def alone(op: Provided) -> ScriptFactory[bool]:
-    """A script of a single conditional change."""
+    """Make a script of a single conditional change."""
 
     def script() -> Script[bool]:
         rows = yield op
@@ -183,7 +185,7 @@ def alone(op: Provided) -> ScriptFactory[bool]:
 
 
 def one(statement: Statement, *params: Any) -> ScriptFactory[Rows]:
-    """A script of a single statement."""
+    """Make a script of a single statement."""
 
     def script() -> Script[Rows]:
         return (yield Fetch(statement, params))

@@ -1,8 +1,10 @@
-"""The store's epoch: it grows when the store may have gone back in time, so that no old token stays valid.
+"""The store's epoch: it grows whenever the store may have gone back in time, so that old tokens become invalid.
 
-One backup may be restored many times, in places that know nothing of each other, or be older than restores that came
-after it: counting on from what it holds would give an epoch twice. So an epoch that begins is also at least the number
-of seconds since 2026: whatever begins later is greater, wherever it is. It fits 31 bits until 2094, and its tokens 63.
+One backup may be restored many times, in places that know nothing of each other, and may be older than restores that
+came
+after it, so counting up from the stored epoch could give one epoch twice. A new epoch is therefore at least the number
+of
+seconds since 2026: whichever begins later is greater, wherever it begins. It fits 31 bits until 2094, its tokens 63.
 """
 
 from collections.abc import Callable
@@ -29,7 +31,7 @@ _GROW = Statement(
     "UPDATE store SET value = CAST(1 + CASE WHEN CAST(value AS int) < $1 THEN $1 ELSE CAST(value AS int) END AS text)"
     " WHERE key = 'epoch' RETURNING value",
 )
-# A row that was copied as a row, by pg_restore, was written by another transaction than the one it names.
+# In a row that pg_restore copied, the transaction that wrote the row differs from the one that the row names.
 _PLACE = Statement("place", "SELECT value, xmin::text FROM store WHERE key = 'place' FOR UPDATE")
 _SET_PLACE = Statement(
     "set_place",
@@ -41,31 +43,33 @@ _FORGET_SERVERS = Statement("forget_servers", "DELETE FROM servers")
 
 
 def grow(now: Instant, above: int = 0) -> Script[int]:
-    """Begin an epoch after the store's, `above` and the present second; end all sessions of old ones, uncharged."""
+    """Begin an epoch greater than the store's, `above` and the current second; end all older sessions without charging
+    them.
+    """
     epoch = int((yield Fetch(_GROW, (max(above, (now - BEGINNING) // SECOND),)))[0][0])
     yield from end_old_epochs(epoch, now)
     return epoch
 
 
 class Standing(Struct, frozen=True):
-    """The epoch that a store is in, and which installation it is."""
+    """A store's epoch and installation."""
 
     epoch: int
     installation: Installation
 
 
 def standing() -> Script[Standing]:
-    """The store's epoch and identity."""
+    """Return the store's epoch and installation."""
     known: dict[str, str] = dict((yield Fetch(_STANDING)))
     former = frozenset(UUID(id) for id in known.get("former_installations", "").split(",") if id)
     return Standing(int(known["epoch"]), Installation(UUID(known["installation"]), former))
 
 
 def renew(new_id: Callable[[], UUID], now: Instant, replaced: Standing | None = None) -> Script[int]:
-    """Make a store of its own from one that was restored or copied; tell the epoch that it begins.
+    """Make a restored or copied store an installation of its own; return its new epoch.
 
-    It is another installation than the store that it was copied from, and than the one that it replaces. The servers
-    that it names serve the original: workers must not be sent there.
+    It becomes another installation than the store it was copied from and the one it replaces. The servers that it lists
+    serve the original, so they are removed: workers must not be sent there.
     """
     before = yield from standing()
     former = before.installation.former | {before.installation.id}
@@ -79,13 +83,14 @@ def renew(new_id: Callable[[], UUID], now: Instant, replaced: Standing | None = 
 
 
 def on_place(timeline: str, database: str, new_id: Callable[[], UUID], now: Instant, above: int = 0) -> Script[int]:
-    """Remember PostgreSQL's timeline, its cluster and database; begin an epoch when they are others than before.
+    """Record PostgreSQL's timeline, cluster and database; begin an epoch when they have changed.
 
-    Return the store's epoch. One that begins is greater than `above`, the last that the caller has seen: a failover may
-    have lost it.
+    Return the store's epoch. A new epoch is greater than `above`, the last one that the caller saw: a failover may have
+    lost
+    it.
 
-    Another timeline is a failover or a restore of the cluster. Another cluster or database, or a row that another
-    transaction wrote, is a copy: a dump that was restored, or a database made from this one.
+    Another timeline means a failover or a restore of the cluster. Another cluster or database, or a row that another
+    transaction wrote, means a copy: a restored dump, or a database created from this one.
     """
     place = f"{timeline} {database}"
     known = yield Fetch(_PLACE)

@@ -1,4 +1,4 @@
-"""Changes of a store that no server has open."""
+"""Change a store that no server has open."""
 
 from horae.env import Instant
 from horae.errors import Conflict, NotFound
@@ -12,7 +12,7 @@ from horae.store.triggers import streaks
 
 
 async def pause_job(driver: Driver, namespace: str, name: str, reason: str, now: Instant) -> bool:
-    """Pause a job; false when it was not active. Raises NotFound, and Conflict when the store has another version."""
+    """Pause a job; return False when it was not active. Raises NotFound, and Conflict for a store of another revision."""
     version = await schema_version(driver)
     if version != HEAD:
         told = f"The store is at revision {version or 'none'}, and this program knows {HEAD}."

@@ -11,7 +11,7 @@ _FORMS = "Use sqlite:///path/to/horae.db, sqlite:// (in memory) or postgresql://
 
 
 async def open_store_driver(url: str, env: Env, owner: str = "", connections: Connections = DEFAULT) -> Driver:
-    """Open the store that a URL names; `owner` tells a second opener of a SQLite file who has it.
+    """Open the store that a URL names; `owner` names this process to others that try to open a SQLite file.
 
     The caller migrates it and closes it.
     """
@@ -20,7 +20,7 @@ async def open_store_driver(url: str, env: Env, owner: str = "", connections: Co
         return await _sqlite(rest, env, owner)
     if scheme in ("postgresql", "postgres") and found:
         return await _postgres(url, env, connections)
-    shown = f"{scheme}://..." if "@" in url else url  # a password stays secret
+    shown = f"{scheme}://..." if "@" in url else url  # keeps a password secret
     raise BadInput(f"Horae cannot open a store at {shown!r}.", _FORMS, field="store")
 
 

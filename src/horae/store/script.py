@@ -1,9 +1,9 @@
-"""A store operation as a script: a generator that yields statements and is sent their rows.
+"""Scripts: store operations as generators that yield statements and are sent their rows.
 
-A script decides and names SQL; a driver (`sqlite/`, `postgres/`) runs it inside one transaction. So each move is
-written once for both databases, tests can stop between any two statements, and a driver may repeat a script from its
-beginning after a deadlock. SQL is written in PostgreSQL's dialect with `$1` parameters; what SQLite does not know
-(row locks, casts) the SQLite driver leaves out, because its single writer is the lock.
+A script decides and names SQL; a driver (`sqlite/`, `postgres/`) runs it inside one transaction. So each operation is
+written once for both databases, tests can stop between any two statements, and a driver can restart a script after a
+deadlock. SQL is written in PostgreSQL's dialect with `$1` parameters. The SQLite driver drops what SQLite lacks (row
+locks, casts): its single writer is the lock.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -19,25 +19,26 @@ ColumnType = Literal["uuid", "int", "bigint", "smallint", "text", "bytea", "bool
 
 
 class Statement(Struct, frozen=True):
-    """One SQL text with a name, so that tests, plans and statistics can speak of it.
+    """One SQL text with a name, for tests, plans and statistics.
 
-    What is read of many given rows `at_once` is one statement on SQLite, too: it selects from what is given, and joins
-    it with tables by their keys.
+    A statement that reads for many given rows `at_once` is a single statement on SQLite, too: it selects from `given`
+    and
+    joins tables by their keys.
     """
 
     name: str
     text: str
     at_once: bool = False
-    sqlite: str = ""  # the text for SQLite, where it differs by more than the SQLite driver translates
+    sqlite: str = ""  # the text for SQLite, if it differs by more than the SQLite driver translates
 
     @property
     def on_sqlite(self) -> str:
-        """The text that the SQLite driver translates and runs."""
+        """Return the text that the SQLite driver translates and runs."""
         return self.sqlite or self.text
 
 
 class Fetch(Struct, frozen=True):
-    """Run a statement; its rows come back (also those of RETURNING)."""
+    """Run a statement and return its rows, including those of RETURNING."""
 
     statement: Statement
     params: tuple[Any, ...] = ()
@@ -46,10 +47,11 @@ class Fetch(Struct, frozen=True):
 class ForEach(Struct, frozen=True):
     """Run a statement joined with given rows; the text calls them `given`.
 
-    PostgreSQL runs it once over `unnest`, SQLite once per row unless it is read `at_once`; rows of RETURNING or SELECT
-    come back together. The text
-    must mean the same either way: each given row acts on its own, in the given order. Further parameters of the
-    statement follow as `$k` after the given columns.
+    PostgreSQL runs it once over `unnest`, SQLite once per row unless it reads `at_once`. Rows of RETURNING or SELECT
+    are
+    returned together. The text must mean the same either way: each given row acts on its own, in the given order.
+    Further
+    parameters follow the given columns as `$k`.
     """
 
     statement: Statement
@@ -59,7 +61,7 @@ class ForEach(Struct, frozen=True):
 
 
 class Insert(Struct, frozen=True):
-    """Insert rows; `conflict` may be an ON CONFLICT clause, `returning` a column list (rows that went in come back)."""
+    """Insert rows; `conflict` may be an ON CONFLICT clause, `returning` a column list of the inserted rows."""
 
     table: str
     columns: tuple[tuple[str, ColumnType], ...]
@@ -69,10 +71,11 @@ class Insert(Struct, frozen=True):
 
 
 class Among(Struct, frozen=True):
-    """Run a statement over a set of ids in one go; the text says `= ANY($1)`, further parameters follow as `$2`.
+    """Run a statement over a set of ids at once; the text says `= ANY($1)`, further parameters follow as `$2`.
 
-    For what is read of many at once, and for tables without an index by these ids: one statement serves all of them,
-    where `ForEach` asks SQLite once for each.
+    Use it to read many rows, and for tables without an index on these ids: it is one statement, where `ForEach` runs
+    one per
+    row on SQLite.
     """
 
     statement: Statement
@@ -81,12 +84,13 @@ class Among(Struct, frozen=True):
 
 
 class Lock(Struct, frozen=True):
-    """Take transaction-level advisory locks on these names, in sorted order; SQLite's writer is the lock.
+    """Take transaction-level advisory locks on these names, in sorted order. SQLite's writer is the lock.
 
-    What is `shared` comes first, and keeps out only whoever names it.
+    The `shared` name is taken first and excludes only transactions that take it as a plain name.
 
-    Or lock a `table` against whoever selects from it FOR KEY SHARE: transactions that did are waited for, and those
-    that come later see what this one commits. A table's lock comes before a statement's snapshot, a row's does not.
+    Or lock a `table` against transactions that select from it FOR KEY SHARE: it waits for earlier ones, and later ones
+    see
+    what this one commits. A table's lock precedes the statement's snapshot; a row's lock does not.
     """
 
     names: tuple[str, ...] = ()
@@ -95,23 +99,23 @@ class Lock(Struct, frozen=True):
 
 
 class Together(Struct, frozen=True):
-    """Changes that touch different rows and need nothing of one another: one round trip, whatever their number.
+    """Independent changes of different rows, in one round trip.
 
-    They act in no particular order, none sees what another did, and no rows come back.
+    They run in no particular order, none sees another's effect, and they return no rows.
     """
 
     changes: Sequence[Fetch | ForEach | Insert]
 
     @property
     def acting(self) -> list[Fetch | ForEach | Insert]:
-        """Those that have something to do."""
+        """Return the changes that have rows."""
         return [change for change in self.changes if isinstance(change, Fetch) or change.rows]
 
 
 class Provided(Struct, frozen=True):
-    """Changes that are made together, provided that each condition finds every row that it is given; one round trip.
+    """Changes that are made only if each condition finds all of its rows, in one round trip.
 
-    The answer is one row: whether they were made. Conditions select, and may lock; changes see nothing of one another.
+    The answer is one row: whether they were made. Conditions select and may lock; changes see nothing of one another.
     """
 
     conditions: Sequence[ForEach]
@@ -119,7 +123,7 @@ class Provided(Struct, frozen=True):
 
     @property
     def acting(self) -> list[ForEach | Insert]:
-        """What has something to do, conditions first."""
+        """Return the conditions and changes that have rows, conditions first."""
         return [op for op in (*self.conditions, *self.changes) if op.rows]
 
 
@@ -130,4 +134,4 @@ ScriptFactory = Callable[[], Script[T]]
 
 
 class Again(Exception):
-    """A script lost a race it foresaw: repeat it from the beginning in a new transaction."""
+    """A script lost a race that it foresaw: restart it in a new transaction."""

@@ -1,4 +1,4 @@
-"""What a new store holds, and how to tell cheaply whether a store is at this program's version."""
+"""The first rows of a new store, and cheap checks of its revision."""
 
 from horae.env import Env, Instant
 from horae.store.migrations.revisions import needs_upgrade
@@ -14,26 +14,26 @@ _PING = Statement("ping", "SELECT 1")
 _LITTLE_MEMORY = Statement(
     "little_memory", "SELECT set_config('work_mem', '64kB', true), set_config('temp_tablespaces', '', true)"
 )
-_MUCH = Statement("much", "SELECT count(*) FROM generate_series(1, 50000)")  # its rows do not fit that memory
+_MUCH = Statement("much", "SELECT count(*) FROM generate_series(1, 50000)")  # its rows do not fit into that memory
 _CLOCK = Statement("clock", "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 _NOTIFY = Statement("notify", "SELECT pg_notify('horae', $1)")
 _EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
 
 
 def version() -> Script[str | None]:
-    """Return the store's revision; None when it holds no tables of Horae."""
+    """Return the store's revision, or None without Horae's tables."""
     exists = yield Fetch(_HAS_VERSION)
     found = (yield Fetch(_VERSION)) if exists[0][0] else []
     return str(found[0][0]) if found else None
 
 
 def needs_migration() -> Script[bool]:
-    """Tell whether tables or first rows are missing; raises StoreTooNew."""
+    """Return whether tables or first rows are missing. Raises StoreTooNew."""
     return needs_upgrade((yield from version())) or not (yield Fetch(_EPOCH))
 
 
 def first_rows(env: Env) -> ScriptFactory[None]:
-    """Give a store its identity, the default namespace and its default queue; what exists stays."""
+    """Give a store its identity, the default namespace and its default queue; existing rows stay."""
 
     def script() -> Script[None]:
         now = env.now()
@@ -53,22 +53,22 @@ def first_rows(env: Env) -> ScriptFactory[None]:
 
 
 def ping() -> Script[None]:
-    """The least a store can answer."""
+    """Run the cheapest statement."""
     yield Fetch(_PING)
 
 
 def room() -> Script[None]:
-    """Have PostgreSQL write a megabyte into a temporary file, beside its tables."""
+    """Make PostgreSQL write a megabyte into a temporary file beside its tables."""
     yield Fetch(_LITTLE_MEMORY)
     yield Fetch(_MUCH)
 
 
 def clock() -> Script[Instant]:
-    """PostgreSQL's clock."""
+    """Return PostgreSQL's clock."""
     now: Instant = (yield Fetch(_CLOCK))[0][0]
     return now
 
 
 def notify(payload: str) -> Script[None]:
-    """Send a hint; outside any writing transaction, for a notifying one takes a database-wide lock at its commit."""
+    """Send a hint, outside of writing transactions: a notifying one takes a database-wide lock when it commits."""
     yield Fetch(_NOTIFY, (payload,))

@@ -1,4 +1,4 @@
-"""What both drivers do to a statement's text."""
+"""Changes that both drivers make to a statement's text."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""How long the store takes, operation by operation."""
+"""Durations of the store's operations, by name."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -11,13 +11,13 @@ SPANS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0,
 
 
 class Timings:
-    """How long each operation took, by its name in the contract: there are no more than that has methods."""
+    """Durations of each operation, by its name in the contract."""
 
     def __init__(self) -> None:
         self.of: dict[str, Buckets] = {}
 
     def add(self, operation: str, seconds: float) -> None:
-        """An operation ended, whatever came of it."""
+        """Record an operation's duration, whatever its result."""
         known = self.of.get(operation)
         if known is None:
             known = self.of[operation] = Buckets(SPANS)
@@ -25,7 +25,7 @@ class Timings:
 
 
 class Timed(Protocol):
-    """Whoever keeps the time of its operations."""
+    """An object that records the durations of its operations."""
 
     env: Env
     timings: Timings
@@ -39,7 +39,7 @@ S = TypeVar("S", bound=Timed)
 def timed(
     method: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Keep the time of an operation."""
+    """Record the duration of a method's calls."""
     name = method.__name__
 
     @wraps(method)

@@ -1,7 +1,8 @@
-"""Many operations of a store in one transaction: all of them, or none.
+"""Run engine code in one transaction of the store: all of it, or none.
 
-The engine's own code runs inside a script here. What it awaits of its store are statements of that script, so that it
-sees what it has written itself, and nothing of it remains when it raises.
+The engine's own code runs inside a script here. Each store operation that it awaits is a statement of that script, so
+it
+sees its own writes, and nothing remains when it raises.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -25,7 +26,7 @@ class Within:
         self.broken = False
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
-        """Run a script that is undone with the whole, and not by itself."""
+        """Run a script that is rolled back only with the whole transaction."""
         try:
             return await _Part(make())
         except BaseException:
@@ -45,9 +46,9 @@ class _Part(Generic[T]):
 
 
 def together(outer: Store, env: Env, work: Callable[[Store], Coroutine[Any, Any, T]]) -> ScriptFactory[T]:
-    """Make a script of code that uses a store; it may await nothing else.
+    """Make a script of code that uses a store; the code may await nothing else.
 
-    It acts in the name of whoever asks for it. Raises Busy when a part failed and the code went on nevertheless.
+    It acts for the caller. Raises Busy when a part failed but the code went on.
     """
     context = copy_context()
 

@@ -1,4 +1,4 @@
-"""Changes that are not made yet: those of many exchanges go to the store together, in as few statements as can be."""
+"""Deferred changes: those of many exchanges are sent to the store together, in as few statements as possible."""
 
 from collections.abc import Hashable, Iterable, Sequence
 
@@ -10,27 +10,27 @@ Change = ForEach | Insert
 
 
 class Deferred:
-    """Changes that touch different rows and need nothing of one another.
+    """Independent changes of different rows.
 
-    They are made before anything is read that they change, before anything changes what they put down, and at the end.
+    They are made before anything reads what they change, before anything changes what they insert, and at the end.
     """
 
     def __init__(self) -> None:
         self._changes: list[Change] = []
 
     def add(self, changes: Iterable[Change]) -> None:
-        """Make these with the rest."""
+        """Add changes."""
         self._changes += changes
 
     def make(self, *more: Change) -> Script[None]:
-        """Make them, and some more."""
+        """Make the deferred changes, and some more."""
         changes, self._changes = [*self._changes, *more], []
         if changes:
             yield Together(merged(changes))
 
 
 def merged(changes: Sequence[Change]) -> list[Change]:
-    """Changes of one kind as one, with the rows of all: else every number of them would be a statement of its own."""
+    """Merge changes of one kind into one with the rows of all; else each combination would be a statement of its own."""
     kinds: dict[Hashable, list[Change]] = {}
     for change in changes:
         if change.rows:

@@ -1,4 +1,4 @@
-"""Live: which executions have not ended."""
+"""Find which executions have not ended."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -7,7 +7,7 @@ from horae.model.base.ids import index_of, parcel_of
 from horae.store.script import Among, Script, Statement
 from horae.store.tables import SHELVES
 
-# One statement, so that nothing that moves from shelf to shelf is missed.
+# One statement, so that it misses nothing that moves from shelf to shelf.
 LIVE_PARTS = Statement(
     "live_parts",
     " UNION ALL ".join(f"SELECT s.parcel, s.lo, s.hi FROM {shelf} s WHERE s.parcel = ANY($1)" for shelf in SHELVES),
@@ -15,7 +15,7 @@ LIVE_PARTS = Statement(
 
 
 def live_among(executions: Collection[UUID]) -> Script[set[UUID]]:
-    """Those that have not ended; what travels together is looked for together."""
+    """Return those of these executions that have not ended; executions of one parcel are looked up together."""
     parcels = dict.fromkeys(parcel_of(id) for id in executions)
     found: dict[UUID, list[tuple[int, int]]] = {}
     for parcel, lo, hi in (yield Among(LIVE_PARTS, list(parcels))):

@@ -1,24 +1,23 @@
-"""Locks with a name instead of a row: a transaction that takes one holds it until its end.
+"""Locks with a name instead of a row; a transaction holds them until its end.
 
-Only the names that several modules use are here. Whoever takes several of them takes them at once, so that they are
-taken in sorted order.
+Only names that several modules use are here. Take several of them in one call, so that they are taken in sorted order.
 """
 
 from horae.store.script import Lock, Script
 
 
 def take(*names: str, shared: str = "") -> Script[None]:
-    """Take these locks; the `shared` one keeps out only those who take it alone."""
+    """Take these locks; the `shared` one excludes only transactions that take it alone."""
     yield Lock(names, shared=shared)
 
 
 def of_namespace(namespace: int) -> str:
-    """Shared by changes that put something lasting into a namespace; its deletion takes it alone."""
+    """Shared by changes that add lasting rows to a namespace; the namespace's deletion takes it alone."""
     return f"namespace:{namespace}"
 
 
 def of_dependencies(namespace: int) -> str:
-    """Held by changes of the jobs that a job depends on, runs as steps, or of the template that it is made from."""
+    """Held by changes of the upstreams of a job, of the jobs that it runs as steps, or of its template."""
     return f"dependencies:{namespace}"
 
 

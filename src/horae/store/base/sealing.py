@@ -1,6 +1,6 @@
-"""Which master keys a store has been sealed with: their names, never the keys.
+"""Names of the master keys that have sealed values of a store, never the keys themselves.
 
-A server with another key than those before it would seal what they cannot open; so the first use of a key is noted.
+A server with another key would seal values that the other servers cannot open, so the first use of a key is recorded.
 """
 
 from horae.env import Instant
@@ -11,10 +11,10 @@ KNOWN = Statement("known_master_keys", f"SELECT key FROM store WHERE key >= '{PR
 
 
 def known() -> Script[frozenset[str]]:
-    """The names of the master keys that have sealed something here."""
+    """Return the names of the master keys in use."""
     return frozenset([row[0].removeprefix(PREFIX) for row in (yield Fetch(KNOWN))])
 
 
 def note(name: str, now: Instant) -> Script[None]:
-    """A master key seals from now on."""
+    """Record the first use of a master key."""
     yield Insert("store", (("key", "text"), ("value", "text")), [(PREFIX + name, str(now))], "ON CONFLICT DO NOTHING")

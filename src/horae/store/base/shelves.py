@@ -46,7 +46,7 @@ REQUESTS: Columns = (
 
 
 def names(columns: Columns, prefix: str = "") -> str:
-    """A column list for a statement."""
+    """Return a column list for a statement."""
     return ", ".join(prefix + name for name, _ in columns)
 
 
@@ -113,7 +113,7 @@ def _history_row(f: Finished) -> tuple[object, ...]:
 
 
 def put_blobs(blobs: Iterable[tuple[UUID, int, bytes]]) -> Insert:
-    """Results that lie by themselves; what an attempt before left there is not what counts."""
+    """Insert results that are stored by themselves; they replace those of an earlier attempt."""
     newest = "ON CONFLICT (parcel, item) DO UPDATE SET content = excluded.content"
     return Insert("blobs", (*ITEM, ("content", "bytea")), list(blobs), conflict=newest)  # guard: result-stored-once
 
@@ -132,7 +132,7 @@ def json_or_none(value: object) -> str | None:
 
 
 def is_live(parcel: str, item: str) -> str:
-    """A condition on an item: it has not ended."""
+    """Return a condition that an item has not ended."""
     found = " OR ".join(
         f"EXISTS (SELECT 1 FROM {shelf} s WHERE s.parcel = {parcel} AND s.lo <= {item} AND s.hi > {item})"
         for shelf in SHELVES
@@ -147,5 +147,5 @@ _TAKE = {
 
 
 def take(shelf: str, slices: Iterable[Slice]) -> ForEach:
-    """Take rows off a shelf by their key; the caller holds their locks."""
+    """Delete slices from a shelf by their keys; the caller holds their locks."""
     return ForEach(_TAKE[shelf], SPAN, [(s.parcel, s.lo) for s in slices])

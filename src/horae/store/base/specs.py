@@ -1,4 +1,4 @@
-"""Specs of jobs as the moves read them, each once."""
+"""Stored specs, parsed once each for store scripts."""
 
 from functools import lru_cache
 
@@ -19,6 +19,6 @@ _decode = msgspec.json.Decoder(_Limits).decode
 
 @lru_cache(maxsize=1024)
 def read_limits(spec: str) -> tuple[KeyLimit, ...]:
-    """The limits in a job's spec, its own among them."""
+    """Return the limits in a job's spec, including its own concurrency and rate."""
     said = _decode(spec)
     return with_own(said.limits, said.concurrency, said.rate)

@@ -63,13 +63,13 @@ class OwnDriver(ABC):
     async def copy_file(self, path: Path) -> None: ...
 
     def tell_owner(self, owner: str) -> None:  # noqa: B027
-        """Nobody else can open what lies in memory."""
+        """Do nothing: no other process can open a store in memory."""
 
     async def server_time(self) -> Instant:
         return self._env.clock.wall()
 
     async def ensure_partitions(self, now: Instant) -> None:  # noqa: B027
-        """SQLite has none."""
+        """Do nothing: SQLite has no partitions."""
 
     async def expire(self, before: Instant, batch: int = 1000, longer: Sequence[Longer] = ()) -> int:
         return await self.write(expiry.expire(expiry.surely(before, longer), batch), hot=False)

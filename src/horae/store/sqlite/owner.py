@@ -1,4 +1,4 @@
-"""Who owns a SQLite file: a lock file held for life, on a file system whose locks can be trusted."""
+"""Ownership of a SQLite file: a lock file that its process holds, on a file system with reliable locks."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ _URL = re.compile(r"https?://[^\s)]+")
 
 
 class Ownership:
-    """A lock on a database file, with the owner's name inside for whoever comes second."""
+    """A lock on a database file; the lock file names its owner."""
 
     def __init__(self, path: Path, owner: str) -> None:
         refuse_network(path, Path("/proc/mounts"))
@@ -37,11 +37,11 @@ class Ownership:
         self.tell(owner)
 
     def tell(self, owner: str) -> None:
-        """Let whoever comes second know more about the owner: where it listens, for one."""
+        """Write more about the owner into the lock file, such as its address."""
         self._write(f"process {self._pid} {owner}".strip())
 
     def check(self) -> None:
-        """Refuse to go on in a forked child: two processes on one file end in corruption."""
+        """Raise in a forked child: two processes on one file would corrupt it."""
         if os.getpid() != self._pid:
             raise StoreInUse(
                 f"{self._path} was opened by process {self._pid}, this is its fork {os.getpid()}.",
@@ -49,7 +49,7 @@ class Ownership:
             )
 
     def release(self) -> None:
-        """Let the next one in. The file stays: removing it would let two owners lock two files of one name."""
+        """Release the lock. The lock file stays: if it were removed, two owners could lock two files of one name."""
         self._write("")
         os.close(self._lock)
 
@@ -59,7 +59,7 @@ class Ownership:
 
 
 def refuse_network(path: Path, mounts: Path) -> None:
-    """Raise for a path on a network file system, as far as the system tells."""
+    """Raise for a path on a network file system, if the system tells."""
     kind = _file_system(path.resolve(), mounts)
     if kind in _NETWORK:
         raise BadInput(

@@ -1,7 +1,7 @@
 """Reads of a file, on connections that cannot write.
 
 A read begins on the event loop's thread, where most end within microseconds. One that takes longer is stopped and
-repeated on a thread, under a cap: a long reader keeps SQLite from resetting its log.
+repeated on a thread, with a time limit: a long read keeps SQLite from resetting its log.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from horae.store.sqlite.library import sqlite3
 T = TypeVar("T")
 
 THREADS = 4
-INLINE = 0.01  # seconds a read may hold the loop
-CAP = 5.0  # seconds a read may take at all
-_STEPS = 2_000  # virtual machine steps between two looks at the clock, about 0.1 ms
+INLINE = 0.01  # seconds that a read may hold the event loop
+CAP = 5.0  # seconds that a read may take in all
+_STEPS = 2_000  # virtual machine steps between two checks of the clock, about 0.1 ms
 
 
 class Readers:
-    """Runs scripts that change nothing, each on one snapshot."""
+    """Runs read-only scripts, each on one snapshot."""
 
     def __init__(self, path: Path, env: Env, statements: Counter[str]) -> None:
         self._path = path
@@ -50,7 +50,7 @@ class Readers:
             self._give_back(connection)
 
     def apart(self, work: Callable[["sqlite3.Connection"], T]) -> T:
-        """Do something long with a reading connection of its own, on the calling thread."""
+        """Run long work with a reading connection of its own, on the calling thread."""
         raw = connect(self._path)
         try:
             return work(raw)
@@ -63,7 +63,7 @@ class Readers:
             connection.raw.close()
 
     async def _apart(self, connection: Connection, make: ScriptFactory[T]) -> T:
-        """On a thread; a caller that gives up stops the read, so that the connection is free again."""
+        """Read on a thread; cancelling the caller stops the read, so that its connection is free again."""
         work = asyncio.get_running_loop().run_in_executor(self._threads, self._read, connection, make, CAP)
         try:
             return await asyncio.shield(work)
