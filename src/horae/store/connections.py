@@ -7,7 +7,7 @@ UPKEEP = 1
 
 
 class Connections(Struct, frozen=True, kw_only=True):
-    """The number of connections that one process keeps, and PostgreSQL's own URL when a pooler stands in front of it."""
+    """How many connections one process keeps, and PostgreSQL's own URL behind a pooler."""
 
     hot: int = 4  # for hot operations: submit, claim, report, and reading one execution or job
     cold: int = 4  # for everything else

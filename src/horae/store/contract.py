@@ -183,7 +183,7 @@ class Store:
     async def answer_empty(
         self, numbers: Sequence[tuple[UUID, int, int]]
     ) -> dict[tuple[UUID, int], tuple[exchanges.Emptied, bool]]:
-        """Take the numbers of exchanges that end without work, unless a claim took them first. This is the heartbeat."""
+        """Take the numbers of exchanges that end without work, unless a claim was first. This is the heartbeat."""
         now = self.env.now()
         return await self.driver.write(lambda: exchanges.answer_empty(numbers, now))
 

@@ -12,7 +12,7 @@ from horae.store.triggers import streaks
 
 
 async def pause_job(driver: Driver, namespace: str, name: str, reason: str, now: Instant) -> bool:
-    """Pause a job; return False when it was not active. Raises NotFound, and Conflict for a store of another revision."""
+    """Pause a job; return False when it was not active. Raises NotFound, or Conflict for another revision."""
     version = await schema_version(driver)
     if version != HEAD:
         told = f"The store is at revision {version or 'none'}, and this program knows {HEAD}."

@@ -30,7 +30,7 @@ class Deferred:
 
 
 def merged(changes: Sequence[Change]) -> list[Change]:
-    """Merge changes of one kind into one with the rows of all; else each combination would be a statement of its own."""
+    """Merge changes of one kind, so that not every combination of changes is a statement of its own."""
     kinds: dict[Hashable, list[Change]] = {}
     for change in changes:
         if change.rows:
