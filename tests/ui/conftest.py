@@ -67,13 +67,19 @@ def demo() -> bool:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, demo: bool) -> Iterator[Site]:
+def features() -> str:
+    """The setting `features` of the server; a module may switch some off."""
+    return ""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, demo: bool, features: str) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
     fleet = Fleet(folder, f"sqlite:///{folder}/horae.db")
     url = f"http://127.0.0.1:{(port := free_port())}"
     fleet.urls["up"] = url
     args = ["up", "--data", str(folder), "--port", str(port), *(["--demo"] if demo else [])]
-    fleet.servers["up"] = Process(folder, "up", args, {})
+    fleet.servers["up"] = Process(folder, "up", args, {"HORAE_FEATURES": features})
     try:
         eventually_sync(lambda: fleet.is_ready(url) and fleet.get("/workers")["items"], within=30)
         yield Site(url, fleet)

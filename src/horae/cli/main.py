@@ -58,7 +58,11 @@ KERNEL: dict[str, tuple[Entry, ...]] = {
         ),
         Entry("doctor", "Check the installation and say what to do.", "horae.cli.installation.doctor"),
         Entry("db", "Upgrade, move, back up and restore the store.", "horae.cli.installation.db"),
-        Entry("config", "Show the settings and where they come from.", "horae.cli.installation.config"),
+        Entry(
+            "config",
+            "Show the settings and where they come from, and the features that are on.",
+            "horae.cli.installation.config",
+        ),
         Entry("bench", "Measure throughput and latency on this machine.", "horae.cli.installation.bench"),
         Entry("version", "Show the versions of Horae and what it stands on.", "horae.cli.installation.version"),
     ),

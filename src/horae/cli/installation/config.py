@@ -1,4 +1,4 @@
-"""`horae config`: the settings, and where each of them comes from."""
+"""`horae config`: the settings and where each of them comes from, and the features that they leave on."""
 
 from pathlib import Path
 
@@ -10,11 +10,12 @@ from horae.cli.remote import config_option, output_option
 from horae.config.load import load
 from horae.config.show import rows
 from horae.env import system_env
+from horae.feature import installed, served
 
 
-@click.group(cls=Group, examples=("horae config show --origin",))
+@click.group(cls=Group, examples=("horae config show --origin", "horae config features"))
 def config() -> None:
-    """Show the settings and where they come from."""
+    """Show the settings and where they come from, and the features that are on."""
 
 
 @config.command(examples=("horae config show", "horae config show --origin", "horae config show -o json"))
@@ -35,3 +36,23 @@ def show(origin: bool, config: Path | None, output: str) -> None:
         return out.table(shown, columns)
     kept = ("name", "value", "origin", "variable") if origin else ("name", "value")
     return out.document({"items": [{name: row[name] for name in kept} for row in shown]})
+
+
+@config.command(examples=("horae config features", "HORAE_FEATURES=-alerts horae config features -o json"))
+@config_option
+@output_option
+def features(config: Path | None, output: str) -> None:
+    """List the features of a server with these settings: on, switched off, or always on."""
+    on = served(load(file=config).settings.features)
+    rows = [
+        {
+            "name": feature.name,
+            "state": "always" if feature.required else "on" if feature in on else "off",
+            "about": feature.about,
+        }
+        for feature in sorted(installed(), key=lambda one: one.name)
+    ]
+    out = Output(output, system_env().now)  # type: ignore[arg-type]
+    if out.is_for_people:
+        return out.table(rows, [("FEATURE", "name"), ("STATE", "state"), ("ABOUT", "about")])
+    return out.document({"items": rows})

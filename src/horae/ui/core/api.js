@@ -8,7 +8,7 @@ import { ended, isSame, me, somebody, taken } from "./who.js";
 import { confirm } from "../parts/dialog.js";
 
 export { API, address } from "./address.js";
-export { can, may, me, namespace, needs } from "./who.js";
+export { can, has, may, me, namespace, needs } from "./who.js";
 export { curl, paramsWord, shell } from "./script.js";
 
 export class Problem extends Error {

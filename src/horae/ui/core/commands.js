@@ -5,7 +5,7 @@ import { act } from "./act.js";
 import { get, can } from "./api.js";
 import { shortId } from "./format.js";
 import { theme } from "./prefs.js";
-import { PAGES } from "./pages.js";
+import { pages } from "./pages.js";
 import { go, link, jobPath, executionPath } from "./route.js";
 import { look, shown } from "./states.js";
 
@@ -18,7 +18,7 @@ const MOST = 8;
 export const help = signal(0);
 
 const everywhere = () => [
-  ...PAGES.map(({ title, path }) => ({ title, hint: "page", to: link(path) })),
+  ...pages().map(({ title, path }) => ({ title, hint: "page", to: link(path) })),
   can("editor") && { title: "New job", hint: "create", to: link("/jobs/new") },
   { title: "Help: keys", hint: "help", run: () => { help.value += 1; } },
   { title: "Help: the API's description", hint: "help", run: () => open("/openapi.json", "_blank", "noopener") },

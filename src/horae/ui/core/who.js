@@ -18,6 +18,8 @@ export const can = (role) => isKnown.value && ROLES.indexOf(me.value.role) >= RO
 /** Why a button is disabled, for its title. */
 export const needs = (role) => (can(role) ? "" : `This needs the role ${role}.`);
 export const may = (permission) => isKnown.value && me.value.permissions.includes(permission);
+/** Whether the server has a feature. Links to one that is switched off are left out, and its routes are not asked. */
+export const has = (feature) => !feature || (me.value?.features ?? []).includes(feature);
 export const namespace = computed(() => chosen.value ?? (me.value?.asked === null ? me.value.namespace : null) ?? "default");
 
 const waiting = []; // writes that were refused because nobody is signed in any more

@@ -1,6 +1,7 @@
 // What an execution is about: its facts and links, its params, its result and the files it left behind.
 
 import { html } from "../core/html.js";
+import { has } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { executionPath, jobPath, link } from "../core/route.js";
 import { bytes, duration, seconds, shortId } from "../core/format.js";
@@ -57,7 +58,7 @@ export function Values({ execution, job }) {
 }
 
 export function Artifacts({ execution }) {
-  const files = useData(`/executions/${execution.executionId}/artifacts`, { limit: 100 }, { live: ["execution"], wait: 2000, only: (event) => isOf(event, execution.executionId) });
+  const files = useData(has("artifacts") ? `/executions/${execution.executionId}/artifacts` : null, { limit: 100 }, { live: ["execution"], wait: 2000, only: (event) => isOf(event, execution.executionId) });
   if (!files.data?.items.length) return null;
   return html`<${Panel} title="Files"><ul class="plain">${files.data.items.map((one) => html`<li key=${one.name} class="file"><span class="cut" title=${one.name}>${one.name}</span><span class="soft small">${bytes(one.size)}</span><${Download} path=${one.url} name=${one.name.split("/").at(-1)}>Download<span class="unseen"> ${one.name}</span><//></li>`)}</ul>${files.data.nextCursor && html`<p class="soft small">and more: <code>horae executions artifacts ${execution.executionId}</code></p>`}<//>`;
 }

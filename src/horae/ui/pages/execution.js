@@ -1,6 +1,7 @@
 // One execution: what it is doing and why, its tries, its log, and what it is about. Failed ones open on the error.
 
 import { html, useEffect, useState } from "../core/html.js";
+import { has } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { useExecution } from "../core/live.js";
 import { jobPath, link } from "../core/route.js";
@@ -53,7 +54,7 @@ function Shown({ execution, job, graph, explanation, workflow, ready, reload }) 
     <${Trouble} execution=${execution} />
     ${explanation && isTelling(execution, explanation) && !graph && html`<${Explain} explanation=${explanation} />`}
     ${graph && html`<${Workflow} execution=${execution} job=${job} graph=${graph} reload=${reload} />`}
-    ${ready && !workflow && html`<div class="execution"><div class="execution-main"><${Tries} execution=${execution} /><${Log} execution=${execution.executionId} live=${open} end=${execution.status === "failed"} tries=${execution.attempt} /></div>
+    ${ready && !workflow && html`<div class="execution"><div class="execution-main"><${Tries} execution=${execution} />${has("logs") && html`<${Log} execution=${execution.executionId} live=${open} end=${execution.status === "failed"} tries=${execution.attempt} />`}</div>
       <aside class="execution-side" aria-label="About it"><${About} execution=${execution} job=${job} /><${Values} execution=${execution} job=${job} /><${Artifacts} execution=${execution} /><${Children} execution=${execution} /></aside></div>`}
     ${workflow && !graph && html`<div class="columns"><${About} execution=${execution} job=${job} /><${Values} execution=${execution} job=${job} /></div>`}
   <//>`;

@@ -1,7 +1,7 @@
 // What can be done with a job: run it, pause it, run what was missed, change it, delete it.
 
 import { html, useState } from "../core/html.js";
-import { can, needs } from "../core/api.js";
+import { can, has, needs } from "../core/api.js";
 import { go, jobPath, link, route, setQuery, executionPath } from "../core/route.js";
 import { act, ActionButton } from "../core/act.js";
 import { Menu } from "../parts/dialog.js";
@@ -49,7 +49,7 @@ export function JobActions({ job, reload }) {
     ${can("editor") && !job.owner && html`<a class="button" href=${link(jobPath(job.name, "/edit"))}>Edit</a>`}
     <${Menu} label="More" items=${[
       !hasForm(job) && { title: "Trigger with params …", run: () => show("trigger"), disabled: needs("operator") },
-      timed && { title: "Backfill …", run: () => show("backfill"), disabled: needs("operator") },
+      timed && has("backfills") && { title: "Backfill …", run: () => show("backfill"), disabled: needs("operator") },
       { title: "Make another like it", run: () => go("/jobs/new", { like: job.name }), disabled: needs("editor") },
       { title: "Why it waits", run: () => setQuery({ tab: "explain" }) },
       !job.owner && { title: "Delete …", danger: true, run: () => act(deleting(job)), disabled: needs("editor") },

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from "../core/html.js";
 import { now } from "../core/clock.js";
-import { can, post } from "../core/api.js";
+import { can, has, post } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { setQuery, link } from "../core/route.js";
 import { ActionButton } from "../core/act.js";
@@ -67,7 +67,7 @@ function Plan({ plan }) {
 /** A job's backfills and how far they are; nothing where there was none. */
 export function Backfills({ job }) {
   const [alive, setAlive] = useState(false);
-  const list = useData("/backfills", { job: job.jobId, limit: 5 }, { poll: alive ? 1500 : undefined, live: ["execution"], wait: 5000 });
+  const list = useData(has("backfills") ? "/backfills" : null, { job: job.jobId, limit: 5 }, { poll: alive ? 1500 : undefined, live: ["execution"], wait: 5000 });
   const items = list.data?.items ?? [];
   const running = items.some((one) => one.state === "running");
   useEffect(() => { setAlive(running); }, [running]);

@@ -7,14 +7,15 @@ import { duration, seconds } from "../core/format.js";
 import { shown, State } from "../core/states.js";
 import { Chips, Empty, Progress, Time } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
-import { person } from "../core/who.js";
+import { has, person } from "../core/who.js";
 import { Grid } from "./job-grid.js";
 
 const STATUSES = ["running", "queued", "waiting", "success", "failed", "cancelled", "skipped"].map((one) => [one]);
 
 export function Executions({ job, steps }) {
-  const view = route.value.query.view ?? (job.workflow ? "grid" : "list");
-  return html`<div class="stack"><div class="chips"><span class="switch" role="group" aria-label="shown as">${["list", "grid"].map((one) => html`<button key=${one} type="button" aria-pressed=${view === one ? "true" : "false"} onClick=${() => setQuery({ view: one })}>${one}</button>`)}</span>
+  const counted = has("statistics"); // which the grid is a part of
+  const view = counted ? route.value.query.view ?? (job.workflow ? "grid" : "list") : "list";
+  return html`<div class="stack"><div class="chips">${counted && html`<span class="switch" role="group" aria-label="shown as">${["list", "grid"].map((one) => html`<button key=${one} type="button" aria-pressed=${view === one ? "true" : "false"} onClick=${() => setQuery({ view: one })}>${one}</button>`)}</span>`}
     ${view === "list" && html`<${Chips} filters=${[{ name: "status", label: "state", options: STATUSES, all: "any" }]} /><${Between} />`}</div>
     ${view === "grid" ? html`<${Grid} key=${person.value} job=${job} steps=${steps} />` : html`<${List} job=${job} />`}</div>`;
 }

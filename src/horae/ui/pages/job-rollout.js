@@ -1,6 +1,7 @@
 // A rollout: shares of a job's new executions for other versions of it, side by side, to be promoted or given up.
 
 import { html } from "../core/html.js";
+import { has } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { ActionButton } from "../core/act.js";
 import { number } from "../core/format.js";
@@ -20,7 +21,7 @@ const COLUMNS = [
 
 /** A rollout that is on. */
 export function Rollout({ job, reload }) {
-  const rollout = useData(`/jobs/${job.jobId}/rollout`, undefined, { live: ["rollout", "execution"], wait: 3000 });
+  const rollout = useData(has("rollouts") ? `/jobs/${job.jobId}/rollout` : null, undefined, { live: ["rollout", "execution"], wait: 3000 });
   if (rollout.data?.state !== "on") return null;
   const { data } = rollout;
   const after = () => { rollout.reload(); reload(); };

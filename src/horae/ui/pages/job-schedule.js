@@ -2,7 +2,7 @@
 
 import { html, useState } from "../core/html.js";
 import { now } from "../core/clock.js";
-import { can, post } from "../core/api.js";
+import { can, has, post } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { executionPath, jobPath, link } from "../core/route.js";
 import { ActionButton } from "../core/act.js";
@@ -19,7 +19,7 @@ const FEW = 6; // triggers whose next fires are shown at once
 export function Schedule({ job, reload }) {
   return html`<div class="stack">
     <${Backfills} job=${job} />
-    <${Panel} title="Days"><${Heat} job=${job} /><//>
+    ${has("statistics") && html`<${Panel} title="Days"><${Heat} job=${job} /><//>`}
     <${Triggers} job=${job} reload=${reload} />
     <${Ledger} job=${job} />
   </div>`;

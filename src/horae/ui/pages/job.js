@@ -1,7 +1,7 @@
 // One job: what it does and when, how it went lately, and behind tabs everything else about it.
 
 import { html, useEffect, useRef } from "../core/html.js";
-import { can, get } from "../core/api.js";
+import { can, get, has } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { executionPath, jobPath, link } from "../core/route.js";
 import { ActionButton } from "../core/act.js";
@@ -27,7 +27,7 @@ export default function JobPage({ id }) {
     known.current = found.jobId;
     return found;
   } });
-  const last = useData(job.data ? `${jobPath(job.data.jobId)}/grid` : null, { limit: LAST }, { live: ["execution"], wait: 3000 });
+  const last = useData(job.data && has("statistics") ? `${jobPath(job.data.jobId)}/grid` : null, { limit: LAST }, { live: ["execution"], wait: 3000 });
   if (job.data) return html`<${Ready} of=${job}>${(data) => html`<${Shown} job=${data} last=${last} reload=${() => { job.reload(); last.reload(); }} />`}<//>`;
   return html`<${Page} title=${id} crumbs=${html`<a href=${link("/jobs")}>Jobs</a>`}>${job.error?.status === 404 ? html`<${Missing} name=${id} error=${job.error} />` : html`<${Ready} of=${job} what="the job" />`}<//>`;
 }
@@ -42,7 +42,7 @@ function Shown({ job, last, reload }) {
     { id: "executions", title: "Executions", show: () => html`<${Executions} job=${job} steps=${last.data?.steps} />` },
     { id: "schedule", title: "Schedule", show: () => html`<${Schedule} job=${job} reload=${reload} />` },
     { id: "definition", title: "Definition", show: () => html`<${Definition} job=${job} reload=${reload} />` },
-    { id: "statistics", title: "Statistics", show: () => html`<${Statistics} job=${job} />` },
+    has("statistics") && { id: "statistics", title: "Statistics", show: () => html`<${Statistics} job=${job} />` },
     { id: "dependencies", title: "Dependencies", show: () => html`<${Dependencies} job=${job} />` },
     !deleted && { id: "explain", title: "Why it waits", show: () => html`<${Explanation} job=${job} reload=${reload} />` },
   ].filter(Boolean);

@@ -1,7 +1,7 @@
 // Jobs: all of them, found by name, tag, queue and state, with how their last executions went.
 
 import { html, useEffect, useState } from "../core/html.js";
-import { can } from "../core/api.js";
+import { can, has } from "../core/api.js";
 import { useData, useList } from "../core/data.js";
 import { jobPath, link, route, setQuery } from "../core/route.js";
 import { duration, percent } from "../core/format.js";
@@ -17,7 +17,7 @@ const CREATE = "horae jobs create hello --command 'echo hello' --schedule '* * *
 
 export default function Jobs() {
   const { search, state, tag, queue } = route.value.query;
-  const jobs = useList("/jobs", { search, state, tag, queue, statistics: true }, { live: ["job", "execution"], wait: 3000 });
+  const jobs = useList("/jobs", { search, state, tag, queue, statistics: has("statistics") || undefined }, { live: ["job", "execution"], wait: 3000 });
   const queues = useData("/queues");
   const [chosen, setChosen] = useState(new Map()); // by id, so that rows of other pages and filters stay chosen
   useEffect(() => { setChosen(new Map()); }, [state]);
@@ -35,7 +35,7 @@ export default function Jobs() {
         { name: "queue", label: "queue", options: (queues.data?.items ?? []).map((one) => [one.name]), all: "any" },
       ]} /><${TextChip} name="tag" label="tag" suggest=${async (text) => tagsOf(rows).filter((one) => one.includes(text))} /></div>
     ${chosen.size > 0 && html`<${Chosen} jobs=${[...chosen.values()]} clear=${() => setChosen(new Map())} reload=${jobs.reload} />`}
-    <${Table} what="jobs" columns=${COLUMNS} rows=${rows} list=${jobs} keyOf=${(job) => job.jobId} choose=${choose || undefined}
+    <${Table} what="jobs" columns=${COLUMNS.filter((one) => has(one.feature))} rows=${rows} list=${jobs} keyOf=${(job) => job.jobId} choose=${choose || undefined}
       href=${(job) => link(jobPath(job.state === "deleted" ? job.jobId : job.name))} empty=${filtered ? NOTHING : NONE} />
   <//>`;
 }
@@ -45,10 +45,10 @@ const COLUMNS = [
   { title: "state", cell: (job) => html`<${State} of=${job.status} />` },
   { title: "schedule", className: "cut job-when middle", cell: (job) => (job.scheduleText ? html`<span title=${job.scheduleText}>${job.scheduleText}</span>` : html`<span class="soft">when asked</span>`) },
   { title: "next fire", className: "nowrap", cell: (job) => html`<${Time} at=${job.nextFireAt} ago=${true} />` },
-  { title: "last outcomes", className: "job-strip", cell: (job) => (job.statistics.recent.length ? html`<${Strip} items=${job.statistics.recent} height=${20} width=${4} most=${20} />` : html`<span class="soft">–</span>`) },
-  { title: "success", className: "number", cell: (job) => percent(job.statistics.successRate) },
-  { title: "p50", className: "number", cell: (job) => duration(job.statistics.p50) },
-  { title: "p95", className: "number", cell: (job) => duration(job.statistics.p95) },
+  { title: "last outcomes", feature: "statistics", className: "job-strip", cell: (job) => (job.statistics.recent.length ? html`<${Strip} items=${job.statistics.recent} height=${20} width=${4} most=${20} />` : html`<span class="soft">–</span>`) },
+  { title: "success", feature: "statistics", className: "number", cell: (job) => percent(job.statistics.successRate) },
+  { title: "p50", feature: "statistics", className: "number", cell: (job) => duration(job.statistics.p50) },
+  { title: "p95", feature: "statistics", className: "number", cell: (job) => duration(job.statistics.p95) },
   { title: "queue", className: "nowrap large", cell: (job) => job.queue },
   { title: "tags", className: "job-tags large", cell: (job) => html`<${Labels} tags=${job.tags} />` },
 ];

@@ -1,6 +1,7 @@
 // What needs a person: approvals, failures by job and error, circuits that are open, workers that are late or lost, alerts that fire.
 
 import { html } from "../core/html.js";
+import { has } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { executionPath, jobPath, link } from "../core/route.js";
 import { number, plural } from "../core/format.js";
@@ -11,21 +12,21 @@ import { Failure, Loading, Panel, Time } from "../parts/basics.js";
 const MOST = 6;
 
 export function Needs({ since, until, words }) {
-  const failures = useData("/dlq/groups", { since, until }, { live: ["execution"], wait: 3000 });
+  const failures = useData(has("dead_letters") ? "/dlq/groups" : null, { since, until }, { live: ["execution"], wait: 3000 });
   const circuits = useData("/circuits", undefined, { live: ["circuit"], wait: 2000, poll: 60000 });
   const workers = useData("/workers", undefined, { live: ["worker"], wait: 3000, poll: 30000 });
   const approvals = useData("/approvals", { limit: 20 }, { live: ["step"], wait: 2000, poll: 60000 });
-  const alerts = useData("/alerts", { state: "firing", limit: 10 }, { live: ["alert"], wait: 3000, poll: 60000 });
+  const alerts = useData(has("alerts") ? "/alerts" : null, { state: "firing", limit: 10 }, { live: ["alert"], wait: 3000, poll: 60000 });
   const late = (workers.data?.items ?? []).filter((one) => one.status === "late" || one.status === "lost");
   const groups = failures.data?.items ?? [];
   const firing = alerts.data?.items ?? [];
   const open = circuits.data?.items ?? [];
   const asked = approvals.data?.items ?? [];
   const count = groups.length + open.length + late.length + firing.length + asked.length;
-  const all = [failures, circuits, workers, approvals, alerts];
+  const all = [has("dead_letters") && failures, circuits, workers, approvals, has("alerts") && alerts].filter(Boolean);
   const ready = all.every((one) => one.data || one.error?.status === 404);
   const trouble = all.find((one) => one.error && one.error.status !== 0 && one.error.status !== 404);
-  return html`<${Panel} title="Needs you" className="needs" actions=${count > 0 && html`<a class="small" href=${link("/dead-letters")}>all dead letters</a>`}>
+  return html`<${Panel} title="Needs you" className="needs" actions=${count > 0 && has("dead_letters") && html`<a class="small" href=${link("/dead-letters")}>all dead letters</a>`}>
     ${trouble && html`<${Failure} error=${trouble.error} retry=${trouble.reload} />`}
     ${!ready && !trouble && html`<${Loading} />`}
     ${ready && !count && html`<div class="calm"><${State} of="success">Nothing needs you.<//><p class="soft">Nothing failed for good in ${words}, nothing waits for a word, no circuit is open, and every worker answers.</p></div>`}

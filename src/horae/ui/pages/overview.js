@@ -1,6 +1,7 @@
 // The overview: is everything all right, what needs me, what comes next.
 
 import { html, useState } from "../core/html.js";
+import { has } from "../core/api.js";
 import { useData, useNow } from "../core/data.js";
 import { go, link, route, setQuery } from "../core/route.js";
 import { number, plural, when } from "../core/format.js";
@@ -26,9 +27,9 @@ function useRange() {
 export default function Overview() {
   const range = useRange();
   // The last hour is what the server tells unasked, as the frame's counters read it: one read serves both.
-  const overview = useData("/overview", range.whole ? undefined : { from: range.from, to: range.to }, { live: ["execution", "worker", "hold"], wait: 3000, poll: 30000 });
+  const overview = useData(has("statistics") ? "/overview" : null, range.whole ? undefined : { from: range.from, to: range.to }, { live: ["execution", "worker", "hold"], wait: 3000, poll: 30000 });
   const data = overview.data;
-  const lacks = overview.error?.status === 404;
+  const lacks = !has("statistics");
   return html`<${Page} title="Overview" lead=${data && html`<${Summary} data=${data} words=${range.words} />`} actions=${html`<${Ranges} range=${range} />`}>
     ${overview.error && !lacks && overview.error.status !== 0 && html`<${Failure} error=${overview.error} retry=${overview.reload} />`}
     ${lacks && html`<p class="notice" role="status">This server keeps no statistics: the dial and the trends are left out.</p>`}
@@ -81,6 +82,6 @@ function Middle({ data }) {
   const { running, queued } = data.counts;
   const ended = data.dial.past.some((one) => one.success || one.skipped || one.cancelled);
   const verdict = failed ? "failed" : ended ? "success" : "idle";
-  return html`<a class="verdict tone-${look(verdict).tone}" href=${failed ? link("/dead-letters") : link("/executions")}><${Glyph} of=${verdict} size="20" /><b>${failed ? number(failed) : ended ? "all well" : "quiet"}</b>${failed > 0 && html`<span>failed in 12h</span>`}</a>
+  return html`<a class="verdict tone-${look(verdict).tone}" href=${failed && has("dead_letters") ? link("/dead-letters") : link("/executions")}><${Glyph} of=${verdict} size="20" /><b>${failed ? number(failed) : ended ? "all well" : "quiet"}</b>${failed > 0 && html`<span>failed in 12h</span>`}</a>
     <span class="soft small">${number(running)} running</span><span class="soft small">${number(queued)} queued</span>`;
 }

@@ -1,7 +1,7 @@
 // Queues: what stands in line, for how long, what decides who is next, and what holds them.
 
 import { html, useState } from "../core/html.js";
-import { can, needs } from "../core/api.js";
+import { can, has, needs } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { go, link, route } from "../core/route.js";
 import { number, duration } from "../core/format.js";
@@ -31,7 +31,7 @@ export function boundWords({ concurrency, rate, burst, maxQueued, sequence }) {
 export default function Queues() {
   const [making, setMaking] = useState(false);
   const queues = useData("/queues", undefined, { live: ["execution", "hold"], wait: 2000 });
-  const overview = useData("/overview", undefined, { poll: 10000 });
+  const overview = useData(has("statistics") ? "/overview" : null, undefined, { poll: 10000 });
   const ages = Object.fromEntries((overview.data?.queues ?? []).map((one) => [one.queue, one.oldestSeconds]));
   const search = (route.value.query.search ?? "").toLowerCase();
   const columns = [

@@ -1,7 +1,7 @@
 // Settings: keys, people, secrets, namespaces, servers. Alert rules live with the alerts.
 
 import { html } from "../core/html.js";
-import { can, may } from "../core/api.js";
+import { can, has, may } from "../core/api.js";
 import { link } from "../core/route.js";
 import { Page, Tabs } from "../parts/basics.js";
 import { Keys } from "./settings-keys.js";
@@ -17,5 +17,5 @@ export default function Settings() {
     { id: "namespaces", title: "Namespaces", show: () => html`<${Namespaces} />` },
     may("installation") && { id: "servers", title: "Servers", show: () => html`<${Servers} />` },
   ].filter(Boolean);
-  return html`<${Page} title="Settings" lead=${html`Who may do what, and what holds. Alert rules are <a href=${link("/alerts", { tab: "rules" })}>with the alerts</a>.`}><${Tabs} tabs=${tabs} /><//>`;
+  return html`<${Page} title="Settings" lead=${html`Who may do what, and what holds.${has("alerts") && html` Alert rules are <a href=${link("/alerts", { tab: "rules" })}>with the alerts</a>.`}`}><${Tabs} tabs=${tabs} /><//>`;
 }

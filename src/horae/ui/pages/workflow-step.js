@@ -1,7 +1,7 @@
 // One step of a workflow, beside its graph: how it stands, its error, its log or its items, and what can be done by hand.
 
 import { html, useState } from "../core/html.js";
-import { can } from "../core/api.js";
+import { can, has } from "../core/api.js";
 import { useData, useList } from "../core/data.js";
 import { useExecution } from "../core/live.js";
 import { executionPath, jobPath, link, route, setQuery } from "../core/route.js";
@@ -67,7 +67,7 @@ function StepRun({ id }) {
 
 function StepLog({ id, live, end, tries }) {
   useExecution(live ? id : null, () => {}, { wait: 60000 });
-  return html`<${Log} key=${id} execution=${id} live=${live} end=${end} tries=${tries} />`;
+  return has("logs") && html`<${Log} key=${id} execution=${id} live=${live} end=${end} tries=${tries} />`;
 }
 
 /** The items of a foreach: how many are done, and each with its log. */

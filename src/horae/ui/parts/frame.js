@@ -1,12 +1,12 @@
 // The frame: the rail, the counters that live on every page, and the page itself.
 
 import { html, useEffect, useRef, useState } from "../core/html.js";
-import { askWho, may, me, namespace, online, post } from "../core/api.js";
+import { askWho, has, may, me, namespace, online, post } from "../core/api.js";
 import { reconnect } from "../core/live.js";
 import { ended, nobody } from "../core/who.js";
 import { useData, useNow } from "../core/data.js";
 import { AGAIN } from "../core/bring.js";
-import { chosen, load, PAGES } from "../core/pages.js";
+import { chosen, lacking, load, pages } from "../core/pages.js";
 import { go, link, route } from "../core/route.js";
 import { theme } from "../core/prefs.js";
 import { help } from "../core/commands.js";
@@ -24,7 +24,7 @@ const Icon = ({ path }) => html`<svg class="icon" width="16" height="16" viewBox
 
 function Rail() {
   return html`<nav class="rail" aria-label="Pages"><a class="brand" href=${link("/")} aria-label="Horae, overview"><img src="/ui/mark.svg" alt="" width="24" height="24" /><span>Horae</span></a>
-    ${PAGES.map((one) => html`<a key=${one.page} href=${link(one.path)} aria-current=${route.value.page === one.page ? "page" : null} title=${one.title}><${Icon} path=${one.icon} /><span>${one.title}</span></a>`)}</nav>`;
+    ${pages().map((one) => html`<a key=${one.page} href=${link(one.path)} aria-current=${route.value.page === one.page ? "page" : null} title=${one.title}><${Icon} path=${one.icon} /><span>${one.title}</span></a>`)}</nav>`;
 }
 
 function Namespaces() {
@@ -37,13 +37,13 @@ function Namespaces() {
 
 // What runs, what is queued, and what failed in the last hour: red only if something did. One cheap read for all three.
 function Counters() {
-  const now = useData("/overview", undefined, { live: ["execution"], wait: 3000, poll: 60000 });
+  const now = useData(has("statistics") ? "/overview" : null, undefined, { live: ["execution"], wait: 3000, poll: 60000 });
   if (!now.data) return html`<span class="counters"></span>`;
   const { counts, ended } = now.data;
   const one = (state, word, count, to, title) => html`<a href=${to} title=${title}><${Glyph} of=${state} /><b>${number(count)}</b> <span class="wide-only">${word}</span></a>`;
   return html`<span class="counters">${one("running", "running", counts.running, link("/executions", { status: "running" }), "running now")}
     ${one("queued", "queued", counts.queued, link("/executions", { status: "queued" }), "queued now")}
-    ${one(ended.failed ? "failed" : "success", "failed", ended.failed, link("/dead-letters"), "failed in the last hour")}</span>`;
+    ${one(ended.failed ? "failed" : "success", "failed", ended.failed, has("dead_letters") ? link("/dead-letters") : link("/executions", { status: "failed" }), "failed in the last hour")}</span>`;
 }
 
 function Clock() {
@@ -91,6 +91,8 @@ function Content() {
     before.current = route.value.path;
   }, [route.value.path, shown]);
   if (!name) return html`<${Page} title="No such page"><${Empty} title="There is no such page.">Begin at the <a href=${link("/")}>overview</a>.<//><//>`;
+  const off = lacking(name);
+  if (off) return html`<${Page} title="Switched off"><${Empty} title=${`The feature ${off} is switched off on this server.`}>Remove <code>"-${off}"</code> from its setting <code>features</code>, and start it again.<//><//>`;
   if (shown.name !== name) return html`<${Loading} what="the page" />`;
   if (shown.error) return html`<${Page} title="Not loaded"><${Failure} error=${{ detail: "This page could not be loaded.", remedy: "It is tried again by itself until the server answers." }} retry=${() => setAsked(asked + 1)} /><//>`;
   return html`<${Guard} of=${location.href}><${shown.View} key=${name + route.value.path + (route.value.query.ns ?? "")} ...${props} /><//>`;
@@ -117,6 +119,7 @@ export function Frame() {
   const to = (path) => () => {
     if (performance.now() - going.current > 1200) return false;
     going.current = -Infinity;
+    if (lacking(path.slice(1))) return false;
     return go(link(path));
   };
   useKeys({
