@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from horae.engine.node import Node
 from horae.env import system_env
+from horae.feature import installed
 from horae.model.executions.gates import GATES, About
 from horae.model.tenancy.principal import ROLES
 from horae.server.access import ANYBODY, EVERYBODY
@@ -125,12 +126,23 @@ def _access(route: Route) -> str:
     return f"| {' | '.join([route.method, f'`{route.path}`', *cells, scope])} |"
 
 
+def features() -> str:
+    """Every feature, with those that it needs."""
+    rows = [
+        f"| `{one.name}` | {one.about} | {'' if one.required else f'`-{one.name}`'} |"
+        f" {', '.join(f'`{used}`' for used in one.uses)} |"
+        for one in sorted(installed(), key=lambda one: one.name)
+    ]
+    return "\n".join(["| feature | what it does | switched off by | uses |", "|---|---|---|---|", *rows])
+
+
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "fields of a job": ("rest.md", fields_of_jobs),
     "fields of a quota": ("quotas.md", fields_of_quotas),
     "routes": ("rest.md", routes),
     "access": ("access.md", access),
     "metrics": ("metrics.md", metrics),
+    "features": ("configuration.md", features),
     "gates of executions": ("explain.md", lambda: gates("execution")),
     "gates of jobs": ("explain.md", lambda: gates("job")),
 }
