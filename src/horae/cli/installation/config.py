@@ -38,7 +38,7 @@ def show(origin: bool, config: Path | None, output: str) -> None:
     return out.document({"items": [{name: row[name] for name in kept} for row in shown]})
 
 
-@config.command(examples=("horae config features", "HORAE_FEATURES=-alerts horae config features -o json"))
+@config.command(examples=("horae config features", "horae config features -o json"))
 @config_option
 @output_option
 def features(config: Path | None, output: str) -> None:
