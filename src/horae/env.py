@@ -1,7 +1,8 @@
-"""The outside world as one argument: the clock, ids and chance.
+"""The outside world as one argument: the clock, ids and randomness.
 
-This is the only file that may read real time, uuid or random; a lint rule keeps it so. Production code gets
-`system_env()`, a simulation builds an `Env` of its own on a `VirtualClock`.
+Only this file may read real time, uuid or random; a lint rule checks it. Production code gets `system_env()`, a
+simulation
+builds its own `Env` on a `VirtualClock`.
 """
 
 import asyncio
@@ -17,29 +18,29 @@ from uuid import UUID, SafeUUID
 from weakref import WeakSet
 
 Instant = int  # microseconds since the Unix epoch, UTC
-Micros = int  # a length of time in microseconds
+Micros = int  # a duration in microseconds
 
 SECOND: Micros = 1_000_000
-AHEAD, WIDTH = 256, 80  # how many times chance is drawn at once, and bits of each
+AHEAD, WIDTH = 256, 80  # random numbers drawn at once, and bits of each
 
 
 class Clock(Protocol):
-    """What time it is, and how to wait."""
+    """Tells the time, and waits."""
 
     def now(self) -> Instant:
-        """The time everything goes by. It moves by itself only as time passes; `follow` corrects it."""
+        """Return Horae's time, which moves only as time passes, unless `follow` corrects it."""
         ...
 
     def wall(self) -> Instant:
-        """What the machine's own clock shows, which somebody may set."""
+        """Return the machine's wall clock, which may be set."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never run backwards and run on while the machine sleeps."""
+        """Return seconds that never run backwards, and that pass while the machine sleeps."""
         ...
 
     def follow(self, drift: Micros) -> None:
-        """Move `now` by what it was measured to be off."""
+        """Correct `now` by a measured drift."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -48,7 +49,7 @@ class Clock(Protocol):
 
 
 def _running_on() -> int:
-    """The clock that nobody can set and that runs on in the machine's sleep, where there is one."""
+    """Return a clock that cannot be set and, if there is one, that runs while the machine sleeps."""
     try:
         time.clock_gettime(time.CLOCK_BOOTTIME)
     except (AttributeError, OSError):
@@ -60,17 +61,19 @@ _STEADY = _running_on()
 
 
 def steady_time() -> Micros:
-    """Microseconds since some instant in the past, whatever becomes of the machine's wall clock."""
+    """Return microseconds since an instant in the past, unaffected by changes of the wall clock."""
     return time.clock_gettime_ns(_STEADY) // 1000
 
 
 def wall_time() -> Instant:
-    """What the machine's own clock shows."""
+    """Return the machine's wall clock."""
     return time.time_ns() // 1000
 
 
 class SystemClock:
-    """A clock that cannot be set, plus a measured base: a step of the machine's wall clock moves nothing by itself."""
+    """A clock that cannot be set, plus a measured base, so a step of the machine's wall clock changes nothing by
+    itself.
+    """
 
     def __init__(self, wall: Callable[[], Instant] = wall_time, steady: Callable[[], Micros] = steady_time) -> None:
         self._wall, self._steady = wall, steady
@@ -111,7 +114,7 @@ class VirtualClock:
         return (self._now - self._start) / SECOND
 
     def follow(self, drift: Micros) -> None:
-        """It is never off."""
+        """Do nothing: a virtual clock has no drift."""
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
@@ -122,7 +125,7 @@ class VirtualClock:
         await woken
 
     def advance(self, span: Micros) -> None:
-        """Move time forward, waking whoever slept until then."""
+        """Move time forward, and wake sleepers whose time has come."""
         self._now += span
         while self._sleepers and self._sleepers[0][0] <= self._now:
             woken = heapq.heappop(self._sleepers)[2]
@@ -130,7 +133,7 @@ class VirtualClock:
                 woken.set_result(None)
 
     def next_wake(self) -> Instant | None:
-        """The earliest instant somebody sleeps until."""
+        """Return the instant at which the first sleeper wakes."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] if self._sleepers else None
@@ -138,7 +141,7 @@ class VirtualClock:
 
 @dataclass(frozen=True)
 class Env:
-    """Clock, ids and chance. `ids` makes a UUIDv7 for a given instant."""
+    """Clock, ids and randomness. `ids` makes a UUIDv7 for a given instant."""
 
     clock: Clock
     ids: Callable[[Instant], UUID]
@@ -152,7 +155,7 @@ class Env:
 
 
 def uuid7(rng: Random) -> Callable[[Instant], UUID]:
-    """Make UUIDv7s whose time bits come from the given instant and whose rest comes from `rng`."""
+    """Make UUIDv7s whose time bits come from a given instant and the others from `rng`."""
 
     def make(at: Instant) -> UUID:
         chance = rng.getrandbits(74)
@@ -168,7 +171,7 @@ _new, _set, _UNKNOWN = object.__new__, object.__setattr__, SafeUUID.unknown
 
 
 def uuid_of(value: int) -> UUID:
-    """What UUID(int=value) makes, at a third of its cost: every execution that is made or moved is named here."""
+    """Do what UUID(int=value) does, at a third of its cost: every execution that is made or moved needs it."""
     made = _new(UUID)
     _set(made, "int", value)
     _set(made, "is_safe", _UNKNOWN)
@@ -176,7 +179,7 @@ def uuid_of(value: int) -> UUID:
 
 
 class DrawnAhead(SystemRandom):
-    """The operating system's chance, drawn for many ids at a time. A fork forgets what was drawn before it."""
+    """The operating system's randomness, drawn for many ids at a time. A fork discards what was drawn before it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -204,10 +207,12 @@ os.register_at_fork(after_in_child=_forget_drawn)
 
 
 def system_env() -> Env:
-    """The real world; its ids draw from the operating system, so neither forks nor seeds repeat them."""
+    """Return the real environment; its ids use the operating system's randomness, so neither forks nor seeds repeat
+    them.
+    """
     return Env(SystemClock(), uuid7(DrawnAhead()), Random())
 
 
 def virtual_env(seed: int = 0, clock: VirtualClock | None = None) -> Env:
-    """A world of its own that repeats itself for equal seeds."""
+    """Return a virtual environment, which repeats itself for equal seeds."""
     return Env(clock or VirtualClock(), uuid7(Random(seed)), Random(seed + 1))

@@ -1,6 +1,7 @@
-"""Every error a user can meet, each with its remedy.
+"""Every error that users can meet, each with its remedy.
 
-The server renders them as application/problem+json, the CLI as a message and an exit code, the SDK raises them again.
+The server renders them as application/problem+json, the CLI as a message and an exit code, and the SDK raises them
+again.
 `detail` says what happened and where, `remedy` what to do.
 """
 
@@ -8,7 +9,7 @@ from typing import Any, ClassVar
 
 
 class HoraeError(Exception):
-    """Something a user can act on."""
+    """An error that a user can act on."""
 
     status: ClassVar[int] = 500
     slug: ClassVar[str] = "internal"
@@ -19,32 +20,32 @@ class HoraeError(Exception):
         super().__init__(detail)
         self.detail = detail
         self.remedy = remedy
-        self.fields = fields  # further members of the problem document, camelCase
+        self.fields = fields  # further members of the problem document, in camelCase
 
     def __str__(self) -> str:
         return f"{self.detail} {self.remedy}".strip()
 
 
 class BadInput(HoraeError):
-    """The request cannot be understood or breaks a rule; nothing changed. `field` names where."""
+    """The request cannot be understood or breaks a rule; nothing changed. `field` names the place."""
 
     status, slug, title, exit_code = 400, "bad-input", "The request is not valid", 2
 
 
 class OutcomeRefused(BadInput):
-    """One outcome of an exchange is not valid; nothing of the exchange counts. `index` says which outcome."""
+    """One outcome of an exchange is not valid; the whole exchange is ignored. `index` is the outcome's position."""
 
     slug, title = "outcome-refused", "One outcome of this exchange is not valid"
 
 
 class ExchangeNumber(BadInput):
-    """An exchange leaves numbers of its channel out. `expected` is the number that comes next."""
+    """An exchange skips numbers of its channel. `expected` is the next number."""
 
     slug, title = "exchange-number", "This exchange has the wrong number"
 
 
 class Costly(BadInput):
-    """An expression or a schema takes more work than it may; nothing changed."""
+    """An expression or a schema takes more work than allowed; nothing changed."""
 
     slug, title = "too-costly", "It takes too much work to compute"
 
@@ -54,7 +55,7 @@ class Unauthorized(HoraeError):
 
 
 class BadSignature(Unauthorized):
-    """A webhook does not prove that it comes from who knows its secret, or not that it is fresh; nothing changed."""
+    """A webhook's signature is not valid or not recent; nothing changed."""
 
     slug, title = "bad-signature", "The signature is not valid"
 
@@ -68,19 +69,19 @@ class NotFound(HoraeError):
 
 
 class Conflict(HoraeError):
-    """The request is fine but the state of things stands against it."""
+    """The request is valid, but the current state does not allow it."""
 
     status, slug, title, exit_code = 409, "conflict", "The present state stands against it", 4
 
 
 class SessionEnded(Conflict):
-    """The session is not live: the worker stops what it runs and registers anew."""
+    """The session is not live: the worker stops its executions and registers again."""
 
     slug, title = "session-ended", "This session has ended"
 
 
 class MasterKeyMissing(Conflict):
-    """What is sealed cannot be opened, or nothing can be sealed, with the master keys that this server has."""
+    """This server's master keys cannot open or seal the values."""
 
     slug, title = "master-key", "The master key is missing, or another one is needed"
 
@@ -90,7 +91,7 @@ class Gone(HoraeError):
 
 
 class Stale(HoraeError):
-    """If-Match named a version that is no longer current."""
+    """If-Match names a version that is no longer current."""
 
     status, slug, title, exit_code = 412, "stale", "Somebody changed it meanwhile", 4
 
@@ -100,13 +101,13 @@ class TooLarge(HoraeError):
 
 
 class Misdirected(HoraeError):
-    """A worker of another installation, a copy of this one perhaps, asks here; nothing changed."""
+    """The worker belongs to another installation, perhaps a copy of this one; nothing changed."""
 
     status, slug, title = 421, "misdirected", "This worker belongs to another installation"
 
 
 class KeyReused(HoraeError):
-    """An Idempotency-Key came again with another body."""
+    """An Idempotency-Key was sent again with another body."""
 
     status, slug, title, exit_code = 422, "key-reused", "This idempotency key belongs to another request", 4
 
@@ -116,19 +117,19 @@ class ProtocolMismatch(HoraeError):
 
 
 class OverQuota(HoraeError):
-    """A quota, or what a queue takes, stands against it; `retryAfter` seconds is a good time to come back."""
+    """A quota or a queue's limit is exceeded; `retryAfter` is a good number of seconds to wait."""
 
     status, slug, title = 429, "over-quota", "That is more than the quota allows"
 
 
 class TooOften(HoraeError):
-    """Asked again too soon; `retryAfter` says when it is looked at."""
+    """The same was asked again too soon; `retryAfter` says when it is answered."""
 
     status, slug, title = 429, "too-often", "Asked too often"
 
 
 class Busy(HoraeError):
-    """Too much at once; `retry_after` seconds is a good time to come back."""
+    """The server is overloaded; `retry_after` is a good number of seconds to wait."""
 
     status, slug, title = 503, "busy", "The server is busy"
 

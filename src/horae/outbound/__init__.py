@@ -1,4 +1,6 @@
-"""Calls to others that users name: each address is checked, and what is connected to is what was checked.
+"""Requests to addresses that users name: every address is checked, and connections go to the checked address only.
 
-Everything that Horae fetches for somebody goes through `fetch.Outbound`; engine, worker and those above may import it.
+Everything that Horae fetches for users goes through `fetch.Outbound`. The engine, the worker and the layers above
+import
+it.
 """

@@ -1,6 +1,6 @@
-"""Which addresses are everybody's: a table of all that are not, and what hides inside others.
+"""Public addresses: a table of those that are not public, and of formats that embed other addresses.
 
-Pure, and independent of what the standard library's tables say in one version or another.
+Pure, and independent of the tables in any version of the standard library.
 """
 
 from collections.abc import Iterator
@@ -41,9 +41,9 @@ _V6 = {
 _TABLE: dict[int, list[tuple[Network, str]]] = {
     version: [(ip_network(text), why) for text, why in table.items()] for version, table in ((4, _V4), (6, _V6))
 }
-_GLOBAL = IPv6Network("2000::/3")  # all that was ever given to anybody
+_GLOBAL = IPv6Network("2000::/3")  # every address that was ever assigned
 
-# What `private` allows: whatever machines of one's own have, but not where clouds hand out credentials.
+# What `private` allows: addresses of private networks, but not those where clouds hand out credentials.
 PRIVATE: tuple[Network, ...] = tuple(
     ip_network(text)
     for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "::1/128", "fc00::/7")
@@ -52,17 +52,17 @@ METADATA: tuple[Network, ...] = tuple(
     ip_network(text) for text in ("100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::/32", "fd00:42::42/128")
 )
 
-# Formats that carry an IPv4 address, at which packets end: where they begin, and how many bits follow it.
+# Formats that embed the IPv4 address at which packets arrive: their network, and how many bits follow the address.
 _CARRIERS = (
     (IPv6Network("::ffff:0:0/96"), 0),  # v4-mapped
     (IPv6Network("64:ff9b::/96"), 0),  # NAT64
     (IPv6Network("2002::/16"), 80),  # 6to4
 )
-_ISATAP = (0x5EFE, 0x02005EFE)  # the upper half of an interface's part
+_ISATAP = (0x5EFE, 0x02005EFE)  # the upper half of an interface id
 
 
 def why_not(address: Address) -> str | None:
-    """Why an address is not everybody's; None if it is."""
+    """Return why an address is not public, or None if it is."""
     for network, why in _TABLE[address.version]:
         if address in network:
             return why
@@ -72,7 +72,7 @@ def why_not(address: Address) -> str | None:
 
 
 def meant_by(address: Address) -> Iterator[Address]:
-    """The addresses that packets to this one may end at: itself, unless it only spells another, and what it carries."""
+    """Yield the addresses at which packets to this one may arrive: itself, or the ones that it embeds."""
     if isinstance(address, IPv4Address):
         yield address
         return

@@ -1,4 +1,4 @@
-"""Who may be called beside everybody's addresses: the setting `outbound_allow`."""
+"""Addresses that may be called besides public ones: the setting `outbound_allow`."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _HOW = 'Name addresses ("10.1.2.3"), networks ("10.0.0.0/8"), hosts ("db.interna
 
 
 class Allowed(Struct, frozen=True):
-    """What a setting allows; without one, everybody's addresses only."""
+    """The addresses and hosts that a setting allows; by default, public addresses only."""
 
     networks: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
@@ -24,7 +24,7 @@ class Allowed(Struct, frozen=True):
 
     @classmethod
     def read(cls, entries: Iterable[str], setting: str = SETTING) -> "Allowed":
-        """Read a setting or refuse it with BadInput."""
+        """Parse the setting. Raises BadInput."""
         networks, hosts, suffixes, private = [], set(), [], False
         for entry in entries:
             network = _network(entry)
@@ -41,12 +41,12 @@ class Allowed(Struct, frozen=True):
         return cls(tuple(networks), frozenset(hosts), tuple(suffixes), private)
 
     def names(self, host: str) -> bool:
-        """Whether a host is named, so that whatever its name leads to may be called."""
+        """Return whether the setting names a host, so that any of its addresses may be called."""
         name = host.lower().rstrip(".")
         return name in self.hosts or name.endswith(self.suffixes)
 
     def refuses(self, address: Address) -> str | None:
-        """Why an address may not be called; None if it may."""
+        """Return why an address may not be called, or None if it may."""
         if self._has(address):
             return None
         reasons = ((meant, why_not(meant)) for meant in meant_by(address))

@@ -1,6 +1,6 @@
-"""Connections to addresses that were checked: a name is resolved once, here, and nobody resolves it again.
+"""Connections to checked addresses: a name is resolved once, here, and never again.
 
-TLS and the Host header keep the name: only the way to the socket is by address.
+TLS and the Host header keep the name; only the socket uses the address.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from horae.outbound.threads import NAMES, within
 
 
 class Refused(Exception):
-    """An address may not be called; nothing was sent to it."""
+    """The address may not be called; nothing was sent to it."""
 
 
 class CheckedBackend(httpcore2.AsyncNetworkBackend):
-    """Resolves, checks every address of a name, and connects to one of those that were checked."""
+    """Resolves a name, checks all of its addresses, and connects to one of them."""
 
     def __init__(self, allowed: Allowed) -> None:
         self._allowed = allowed
@@ -51,7 +51,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         await self._inner.sleep(seconds)
 
     async def checked(self, host: str, port: int, timeout: float | None) -> list[str]:
-        """The addresses of a host. One that may not be called refuses all: such a name is a trap."""
+        """Return a host's addresses. If one of them may not be called, refuse them all: such a name is a trap."""
         try:
             async with asyncio.timeout(timeout):
                 found = await within(NAMES, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
@@ -69,7 +69,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
 
 
 def refusal(host: str, address: str, why: str) -> str:
-    """Why a host is not called, and the setting that would allow it."""
+    """Say why a host is not called, and which setting would allow it."""
     which = address if host == address else f"{host} is {address}, which"
     return (
         f"{which} is {why}, and is not called. If it may be, the setting {SETTING} has to name it:"
@@ -78,6 +78,6 @@ def refusal(host: str, address: str, why: str) -> str:
 
 
 def _literal(place: tuple[Any, ...]) -> str:
-    """The address of a socket's name; a link-local one says on which link."""
+    """Return a socket address as text; a link-local one includes its link."""
     host, scope = str(place[0]), place[3] if len(place) > 3 else 0
     return f"{host}%{scope}" if scope and "%" not in host else host

@@ -1,4 +1,6 @@
-"""One request and its answer, bounded in size and time. Redirects are answers, unless they are asked to be followed."""
+"""Send one request and read its answer, bounded in size and time. Redirects are returned unless they may be
+followed.
+"""
 
 import asyncio
 import base64
@@ -18,11 +20,11 @@ ACCEPTED = "gzip"
 
 CONNECT = 10.0  # seconds
 SILENCE = 300.0  # seconds without a byte
-WHOLE = 600.0  # seconds for all of it, however it drips
+WHOLE = 600.0  # seconds for the whole request, however slowly it drips
 MOST = 64 * 1024  # bytes of a body that are kept
-KEPT_ALIVE = 32  # connections that wait for another request
+KEPT_ALIVE = 32  # idle connections
 _REDIRECTS = (301, 302, 303, 307, 308)
-# Of a request's headers, what another origin may see: anything else may be a credential.
+# Request headers that another origin may see: anything else may be a credential.
 _HARMLESS = frozenset(
     {
         "accept",
@@ -38,9 +40,9 @@ _HARMLESS = frozenset(
 
 
 class Content:
-    """Collects a body up to `most` bytes, unpacked no further: a few bytes can stand for gigabytes.
+    """Collects a body up to `most` bytes and decompresses no more: a few bytes can stand for gigabytes.
 
-    `is_full` when there is more than that.
+    `is_full` is set when there is more.
     """
 
     def __init__(self, encoding: str, most: int) -> None:
@@ -51,7 +53,7 @@ class Content:
         self.is_full = False
 
     def add(self, piece: bytes) -> None:
-        """Take in a piece as it came over the wire. Raises ValueError for what is not what it was said to be."""
+        """Add bytes as received. Raises ValueError when they cannot be decompressed."""
         room = self._most - self._size
         if self._decoder is None:
             self._keep(piece[: room + 1])
@@ -71,21 +73,21 @@ class Content:
 
 
 class Answer(Struct, frozen=True):
-    """What came back; header names are found in any case."""
+    """An answer; header names are found in any case."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     is_whole: bool
-    url: str  # that answered: the last of those that were followed
+    url: str  # of the answer: the last one after redirects
 
 
 class Ask(Struct, frozen=True):
-    """A request as it is sent to one place."""
+    """A request to one URL."""
 
     method: str
     url: httpx2.URL
-    headers: dict[str, str]  # by names in lower case
+    headers: dict[str, str]  # by lower-case names
     content: bytes
 
     @property
@@ -95,7 +97,7 @@ class Ask(Struct, frozen=True):
 
 
 class Outbound:
-    """Calls others, at checked addresses only; proxies, cookies and credentials of the environment play no part."""
+    """Calls checked addresses only; it ignores proxies, cookies and credentials of the environment."""
 
     def __init__(self, allowed: Allowed | None = None) -> None:
         self._allowed = allowed or Allowed()
@@ -112,11 +114,12 @@ class Outbound:
         most: int = MOST,
         within: float | None = None,
     ) -> Answer:
-        """Send a request and read its answer, `most` bytes of its body, within so many seconds altogether.
+        """Send a request and read its answer, up to `most` bytes of the body, within so many seconds in all.
 
-        Without a bound of one's own there are two: of silence, and of the whole, so that what only drips ends, too.
-        Raises Refused before anything is sent to an address that may not be called, and errors of httpcore2, httpx2,
-        ValueError and TimeoutError for whatever else goes wrong.
+        Without `within` there are two limits, one of silence and one of the whole, so that a dripping answer ends, too.
+        Raises Refused before anything is sent to a forbidden address, and otherwise errors of httpcore2 and httpx2,
+        ValueError
+        and TimeoutError.
         """
         ask = _asked(method, url, headers or {}, content)
         silence, whole = (SILENCE, WHOLE) if within is None else (within, within)
@@ -133,7 +136,7 @@ class Outbound:
             raise TimeoutError(f"there was no whole answer within {whole:g} seconds") from None
 
     async def addresses(self, host: str, port: int, within: float) -> list[str]:
-        """The addresses of a host, for who speaks another protocol than HTTP. Raises Refused as `fetch` does."""
+        """Return a host's addresses, for protocols other than HTTP. Raises Refused as `fetch` does."""
         return await CheckedBackend(self._allowed).checked(host, port, within)
 
     async def close(self) -> None:
@@ -158,7 +161,7 @@ class Outbound:
             return Answer(response.status, told, body.whole(), not body.is_full, str(ask.url))
 
     def _connections(self) -> httpcore2.AsyncConnectionPool:
-        """Made when first used: reading certificates takes a while."""
+        """Return the connection pool, made at first use because reading certificates takes a while."""
         if self._pool is None:
             self._pool = httpcore2.AsyncConnectionPool(
                 ssl_context=httpx2.create_ssl_context(),
@@ -171,7 +174,7 @@ class Outbound:
 
 
 def _asked(method: str, url: str, headers: Mapping[str, str], content: bytes) -> Ask:
-    """A request with what every request has; a name and password in the URL become a header."""
+    """Return a request with the usual headers; a name and password in the URL become a header."""
     at = _checked_url(url)
     given = {
         "accept": "*/*",
@@ -189,7 +192,9 @@ def _asked(method: str, url: str, headers: Mapping[str, str], content: bytes) ->
 
 
 def _checked_url(url: str) -> httpx2.URL:
-    """It may be a secret whole: a part of it in a message would not be known for one."""
+    """Parse a URL. Its text stays out of messages: the whole may be a secret, and a part would not be recognised as
+    one.
+    """
     try:
         at = httpx2.URL(url)
     except (httpx2.InvalidURL, ValueError):
@@ -200,7 +205,7 @@ def _checked_url(url: str) -> httpx2.URL:
 
 
 def _next(ask: Ask, answer: Answer) -> Ask | None:
-    """The request that a redirect asks for; None when the answer is none. Raises Refused for what is not followed."""
+    """Return the request that a redirect leads to, or None. Raises Refused for a redirect that is not followed."""
     place = answer.headers.get("location", "")
     if answer.status not in _REDIRECTS or not place:
         return None
@@ -226,7 +231,7 @@ def _without_body(headers: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _is_same(one: Ask, other: Ask) -> bool:
-    """Whether credentials for one are for the other, too: the same origin, or its way to TLS."""
+    """Return whether credentials of one request fit the other: the same origin, or its upgrade to TLS."""
     if one.origin == other.origin:
         return True
     to_tls = one.origin[0] == "http" and one.origin[2] == 80 and other.origin[0] == "https" and other.origin[2] == 443
@@ -234,5 +239,5 @@ def _is_same(one: Ask, other: Ask) -> bool:
 
 
 def _decoder(encoding: str) -> Any:
-    """For what was asked for; anything else stays as it came."""
+    """Return a decompressor for the encoding that was requested; bodies in any other stay as they are."""
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16) if encoding in ("gzip", "x-gzip") else None

@@ -1,6 +1,6 @@
-"""For those who test with Horae: a virtual clock, an inline runner, a whole server in a thread, a private PostgreSQL.
+"""Helpers for tests: a virtual clock, an inline runner, a whole server in a thread, a private PostgreSQL.
 
-Users and the tests and benches of Horae import this; no other layer does.
+Users import it, and so do Horae's tests and benches; no other layer does.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ __all__ = ("Crash", "Inline", "TimedOut", "Waits", "WorkflowFailed", "server")
 
 
 def __getattr__(name: str) -> Any:
-    """Import the server when it is first used: it brings the whole engine."""
+    """Import the server at its first use: it imports the whole engine."""
     if name != "server":
         raise AttributeError(f"module 'horae.testing' has no attribute {name!r}")
     from horae.testing.serving import server

@@ -1,12 +1,12 @@
-"""The inline runner: one execution of a job, here and now, on a clock that jumps over every wait.
+"""The inline runner: one execution of a job, in this process, on a clock that jumps over every wait.
 
     run = Inline(order, item="piano", price=900)
     run.signal("decision", {"approved": True})
     assert await run.finish() == "receipt 1: 900"
 
-No server, no worker and no waiting: retries, delays and timeouts follow the engine's own rules. The steps that the
-function remembers lie in this object. `crash_after=n` kills the attempt's process, as it were, right after the n-th
-thing was remembered; the execution goes on in its next attempt.
+No server, no worker and no waiting: retries, delays and timeouts follow the engine's own rules. This object keeps the
+steps that the function remembers. `crash_after=n` simulates a crash of the process right after the n-th thing was
+remembered; the execution continues in its next attempt.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from horae.worker.code.durable import CHECKPOINT
 from horae.worker.holding import Fate
 from horae.worker.runners.outcome import encoded
 
-MOST_ATTEMPTS = 10_000  # one that is suspended so often waits for nothing
+MOST_ATTEMPTS = 10_000  # an execution that is suspended this often would wait for ever
 
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ _numbers = itertools.count()
 
 
 class Crash(BaseException):
-    """The process of this attempt is gone."""
+    """The process of this attempt crashed."""
 
 
 class Waits(Exception):
-    """The execution waits for a signal that nobody has sent, and for as long as it takes."""
+    """The execution waits, without a timeout, for a signal that nobody has sent."""
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
@@ -61,9 +61,9 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class Inline:
-    """One execution of a job's function. What is `kept` by name survives its attempts.
+    """One execution of a job's function. Its `kept` results survive its attempts.
 
-    Of a workflow it is an `InlineWorkflow`, which the real engine runs.
+    For a workflow it is an `InlineWorkflow`, which the real engine runs.
     """
 
     def __new__(cls, job: Any, /, **about: Any) -> Any:
@@ -95,7 +95,7 @@ class Inline:
         self.log: list[str] = []
         self.cancelled = False
 
-    if TYPE_CHECKING:  # an InlineWorkflow has these, and a type checker cannot tell the two apart
+    if TYPE_CHECKING:  # an InlineWorkflow has these; type checkers cannot tell the two apart
         states: dict[str, str]
         execution: "Execution | None"
 
@@ -107,12 +107,12 @@ class Inline:
 
     @property
     def slept(self) -> float:
-        """Seconds that have passed on its clock."""
+        """Return the seconds that have passed on its clock."""
         return (self._now - self._began) / SECOND
 
     @property
     def steps(self) -> dict[str, Any]:
-        """What is remembered, by name; Horae's own entries begin with @."""
+        """Return remembered results by name; Horae's own names begin with @."""
         return {name: msgspec.json.decode(result) for name, result in self.kept.items()}
 
     def signal(self, name: str, payload: Any = None) -> None:
@@ -120,14 +120,15 @@ class Inline:
         self._signals.append(Signal(id=self._env.new_id(), name=name, payload=msgspec.json.encode(payload)))
 
     def crash_after(self, count: int) -> None:
-        """Let the process die after so many more things were remembered."""
+        """Simulate a crash after so many more things were remembered."""
         self._crash_after = count
 
     async def finish(self) -> Any:
-        """Run attempts until the execution has ended; its result, or the error that it failed with.
+        """Run attempts until the execution has ended; return its result, or raise the error that it failed with.
 
-        Failures, timeouts and crashes are tried again by the job's own rules; the clock jumps over the waits between.
-        `reason` then says why nothing was tried any more. Raises Waits when nothing can wake it.
+        Failures, timeouts and crashes are retried by the job's own rules; the clock jumps over the waits in between.
+        Then
+        `reason` says why it was not retried any more. Raises Waits when nothing can wake the execution.
         """
         for _ in range(MOST_ATTEMPTS):
             try:
@@ -148,7 +149,7 @@ class Inline:
         raise Waits(f"it was suspended {MOST_ATTEMPTS} times")
 
     def _go_on(self, error: BaseException) -> None:
-        """Wait for the next attempt after a failure, or raise the error that ends the execution."""
+        """Move the clock to the next attempt after a failure, or raise the error that ends the execution."""
         decision = self._judge.after_failure(error, self.failures, self._now)
         if isinstance(decision, Ends):
             self.reason = decision.reason
@@ -156,7 +157,7 @@ class Inline:
         self._now = max(self._now, decision.at)
 
     async def _check_total(self) -> None:
-        """End an execution that waits for longer than `timeouts.total`."""
+        """Fail an execution that waits for longer than `timeouts.total`."""
         ends_at = self._judge.rules.ends_at
         if ends_at is not None and self._now >= ends_at:
             self._now = ends_at
@@ -165,7 +166,7 @@ class Inline:
             self._go_on(error)
 
     async def attempt(self) -> Any:
-        """Run one attempt; raises Suspended when it waits (the clock then stands where it wakes), and Crash."""
+        """Run one attempt. Raises Suspended when it waits, with the clock moved to its wake-up, and Crash."""
         port = _InlinePort(self, self._judge.limit(self._now))
         context = Context(self._facts(), port, self._secrets)
         try:
@@ -191,7 +192,7 @@ class Inline:
         self.attempts.append(Attempt(outcome="failed", error=error))
 
     async def _call(self, context: Context, port: "_InlinePort") -> Any:
-        """Call the function; real time counts, too, so one that hangs is left when its time is over."""
+        """Call the function. Real time counts, too, so a function that hangs is left when its time is over."""
         entry = self._job
         function = getattr(entry, "function", entry)
         bind = entry.signature.binder(entry.definition().get("params", {}))
@@ -228,7 +229,7 @@ class Inline:
         )
 
     def _wake(self, wake_at: Instant | None, waits: tuple[str, ...]) -> None:
-        """Time goes on to when it wakes, unless a signal has come meanwhile."""
+        """Move the clock to the wake-up, unless a signal has come meanwhile."""
         if any(step not in self._deadlines for step in waits):
             return
         if wake_at is None:
@@ -239,7 +240,7 @@ class Inline:
     # What its port answers
 
     def answer(self, ask: Ask) -> Any:
-        """What a server would answer."""
+        """Return a server's answer to a request."""
         if isinstance(ask, Keep):
             return self._keep(ask)
         if isinstance(ask, Recall):
@@ -265,7 +266,7 @@ class Inline:
         return self.kept[ask.name]
 
     def _count(self) -> None:
-        """The process dies when enough was remembered, before the code hears of it."""
+        """Crash when enough was remembered, before the code gets its answer."""
         if self._crash_after is None:
             return
         self._crash_after -= 1
@@ -297,7 +298,7 @@ class Inline:
 
 
 def _is_stopped() -> bool:
-    """Tell whether somebody cancels the test itself; a CancelledError of the function's own is a failure like any."""
+    """Return whether the test itself is being cancelled; the function's own CancelledError is an ordinary failure."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -311,11 +312,11 @@ def _through_json(value: Any) -> Any:
 
 
 class _Stop(BaseException):
-    """Leaves a function whose time is over; no Exception, so that code which handles failures lets it pass."""
+    """Leaves a function whose time is over; not an Exception, so that code that handles failures does not catch it."""
 
 
 class _InlinePort:
-    """The way from the function to its runner: answers are there at once."""
+    """The function's port to its runner, which answers at once."""
 
     def __init__(self, run: Inline, limit: tuple[Instant, str] | None) -> None:
         self._run, self._limit = run, limit
@@ -327,7 +328,7 @@ class _InlinePort:
         return None if self._limit is None else (self._limit[0] - self._run._now) / SECOND
 
     def time_out(self) -> TimedOut:
-        """Move the clock to where the time is over."""
+        """Move the clock to the end of the function's time."""
         at, kind = self._limit or (self._run._now, "timeout")
         self._run._now = at
         return TimedOut(kind)

@@ -1,4 +1,4 @@
-"""What follows an attempt of the inline runner, decided by the engine's own rules."""
+"""Decide what follows an attempt of the inline runner, by the engine's own rules."""
 
 from collections import Counter
 from random import Random
@@ -23,14 +23,14 @@ class TimedOut(TimeoutError):
 
 
 class _Middle(Random):
-    """Chance that always takes the middle, so that the waits of a test are those that its job names."""
+    """Randomness that always takes the middle, so that a test waits as long as its job says."""
 
     def uniform(self, a: float, b: float) -> float:
         return (a + b) / 2
 
 
 class Judge:
-    """One execution's rules, and how often it failed by which class."""
+    """The rules of one execution, and its failures by class."""
 
     def __init__(self, job: Any, began: Instant) -> None:
         spec = parse_definition(job.definition(), namespace_name="default", created_at=began).spec
@@ -47,19 +47,19 @@ class Judge:
         return Rules(retry=self._retry, delivery=self._delivery, due_at=self._began, tried=tried)
 
     def limit(self, now: Instant) -> tuple[Instant, str] | None:
-        """Return when an attempt that begins now must have ended, and the timeout that says so."""
+        """Return when an attempt that begins now must end, and the name of that timeout."""
         run = [] if self._timeout is None else [(now + self._timeout, "timeout")]
         total = self.rules.ends_at
         return min([*run, *([] if total is None else [(total, "total")])], default=None)
 
     def deadline(self, now: Instant) -> Instant | None:
-        """Return what `ctx.deadline` tells an attempt that begins now."""
+        """Return the deadline of an attempt that begins now, as `ctx.deadline` shows it."""
         limit, within = self.limit(now), self.spec.within
         ends = [*([] if limit is None else [limit[0]]), *([] if within is None else [self._began + within])]
         return min(ends, default=None)
 
     def after_failure(self, error: BaseException, failures: int, now: Instant) -> RetryAt | GiveUp:
-        """Decide about an attempt that failed; `failures` counts it."""
+        """Decide what follows a failed attempt, which `failures` includes."""
         failure = self._told(error, failures)
         [(_, _, spent)] = self.rules.spent(0, 1)
         decision = self.rules.decide(failures, failure, now, _Middle(), spent=spent)
@@ -67,7 +67,7 @@ class Judge:
         return decision
 
     def after_crash(self) -> GiveUp | None:
-        """Decide about an attempt whose process died; None means another try."""
+        """Decide what follows a crash; None means another attempt."""
         self._losses += 1
         loss = Loss(tries=self._retry.budgets.lost)
         return after_loss(self._losses, self._losses, self._delivery == AT_MOST_ONCE, loss)
