@@ -2,7 +2,7 @@
 
 from typing import Any, assert_type
 
-from horae import App, Context
+from horae import App, Context, cron, every, once
 from horae.client.client import Client
 from horae.client.views import Execution, Submitted
 from horae.testing import Inline
@@ -52,6 +52,23 @@ async def what_a_definition_says(client: Client) -> None:
     await client.jobs.edit("report", timeout=None)
     await client.jobs.create("report", comand="true")  # type: ignore[call-arg]
     await client.jobs.create("report", retries="many")  # type: ignore[arg-type]
+
+
+@app.job(triggers=[cron("0 2 * * *", "Europe/Paris", dst_gap="skip", name="nightly"), every("5m", max_fires=3)])
+def report() -> None: ...
+
+
+def what_a_trigger_says() -> None:
+    cron("0 2 * * *", dst_gap="first")  # type: ignore[arg-type]
+    every("5m", dialect="quartz")  # type: ignore[call-arg]
+    once("2030-01-01T00:00:00Z", overlp="skip")  # type: ignore[call-arg]
+
+
+async def what_a_jobs_trigger_says(client: Client) -> None:
+    await client.triggers.add("report", cron="0 2 * * *", timezone="Europe/Paris", name="nightly", spread="1h")
+    await client.triggers.edit("report", "nightly", jitter=None, max_fires=10)
+    await client.triggers.add("report", every="5m", max_fires="ten")  # type: ignore[arg-type]
+    await client.triggers.edit("report", "nightly", crn="0 2 * * *")  # type: ignore[call-arg]
 
 
 @app.workflow

@@ -6,7 +6,11 @@ from typing import Any
 
 from horae.model.admission.quota import QUOTA
 from horae.model.definitions.job import JOB
+from horae.model.fields.kinds import Choice
 from horae.model.fields.table import Row
+from horae.model.triggers.decisions.rules import RULES
+from horae.model.triggers.decisions.schedule import FIELDS as OF_TRIGGERS
+from horae.model.triggers.decisions.when import WHEN
 
 # Where a page says more of a job's field.
 PAGES = {
@@ -30,6 +34,12 @@ PAGES = {
     "durable": "durable.md",
     "circuit": "circuits.md",
 }
+PAGES_OF_TRIGGERS = {
+    **dict.fromkeys(("event", "filter", "webhook", "watch"), "events.md"),
+    **dict.fromkeys(("calendar", "calendars", "outside"), "calendars.md"),
+    "cron": "cron.md",
+    "within": "queues.md#policies",
+}
 
 
 def fields_of_jobs() -> str:
@@ -40,6 +50,18 @@ def fields_of_jobs() -> str:
 def fields_of_quotas() -> str:
     """Every bound of a quota."""
     return written(QUOTA.rows, QUOTA.usual)
+
+
+def kinds_of_triggers() -> str:
+    """The fields that tell a trigger's kind, each followed by those that only this kind has."""
+    beside = (*RULES.names, *WHEN.names)
+    return written((row for row in OF_TRIGGERS.rows if row.name not in beside), OF_TRIGGERS.usual, PAGES_OF_TRIGGERS)
+
+
+def rules_of_triggers() -> str:
+    """What stands beside a trigger's kind."""
+    usual = {name: value for name, value in OF_TRIGGERS.usual.items() if name != "name"}  # which is that of its kind
+    return written((*RULES.rows, *WHEN.rows), usual, PAGES_OF_TRIGGERS)
 
 
 def written(rows: Iterable[Row], usual: Mapping[str, Any], pages: Mapping[str, str] = {}) -> str:
@@ -55,7 +77,8 @@ def written(rows: Iterable[Row], usual: Mapping[str, Any], pages: Mapping[str, s
 def _cells(row: Row, usual: Any, page: str | None) -> list[str]:
     more = f" See [{page.partition('.')[0]}]({page})." if page else ""
     since = f" Since {row.field.since}." if row.field.since else ""
-    return [f"`{row.name}`", f"{row.field.help}{more}{since}", _shown(row.field.example), _shown(usual)]
+    words = f" One of {', '.join(f'`{word}`' for word in row.kind.words)}." if isinstance(row.kind, Choice) else ""
+    return [f"`{row.name}`", f"{row.field.help}{words}{more}{since}", _shown(row.field.example), _shown(usual)]
 
 
 def _shown(value: Any) -> str:

@@ -21,7 +21,7 @@ from horae.server.openapi import build
 from horae.server.route import Route
 from horae.server.routes.table import MODULES, ROUTES
 from horae.server.scopes import closed
-from tests.docs.field_tables import fields_of_jobs, fields_of_quotas
+from tests.docs.field_tables import fields_of_jobs, fields_of_quotas, kinds_of_triggers, rules_of_triggers
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -139,6 +139,8 @@ def features() -> str:
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "fields of a job": ("rest.md", fields_of_jobs),
     "fields of a quota": ("quotas.md", fields_of_quotas),
+    "kinds of triggers": ("triggers.md", kinds_of_triggers),
+    "rules of triggers": ("triggers.md", rules_of_triggers),
     "routes": ("rest.md", routes),
     "access": ("access.md", access),
     "metrics": ("metrics.md", metrics),

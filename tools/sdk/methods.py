@@ -12,6 +12,7 @@ from msgspec import NODEFAULT, Meta, Raw, Struct, UnsetType
 
 from horae.client.encode import camel
 from horae.client.views import Status
+from horae.model.triggers.decisions.schedule import KIND_NAMES
 from horae.server.reading.bodies import Duration, DurationText, When
 from horae.server.route import API, Route
 
@@ -21,7 +22,7 @@ NAMES = {
     "Page": "horae.client.views", "View": "horae.client.views", "page_of": "horae.client.views",
     "Status": "horae.client.views", "path_of": "horae.client.transport.calls", "Span": "horae.model.executions.signals",
     "definition": "horae.client.encode", "given": "horae.client.encode", "instant": "horae.client.encode",
-    "span": "horae.client.encode",
+    "span": "horae.client.encode", "TriggerKind": "horae.client.kernel.trigger_options",
 }  # fmt: skip
 # Answers whose class has another name in the SDK.
 VIEWS = {
@@ -161,6 +162,8 @@ def spell(kind: Any) -> str:
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return " | ".join(dict.fromkeys(spell(one) for one in inner))
+    if origin is Literal and inner == KIND_NAMES:
+        return "TriggerKind"
     if origin is Literal:
         more = [value for value in inner if value not in STATUSES] if set(STATUSES) <= set(inner) else inner
         literal = f"Literal[{', '.join(map(_quoted, more))}]" if more else ""

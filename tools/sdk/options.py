@@ -1,6 +1,6 @@
 """Write the keywords of `@app.job`, `@app.workflow` and `client.jobs`, as type checkers and editors see them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from horae.model.definitions.job import JOB
@@ -34,10 +34,13 @@ def text() -> str:
     return "\n".join(
         (
             HEAD,
-            _typed("JobOptions", "What `@app.job` takes; None stands for the default.", _in_sdk, TAKEN) + OF_PROCESSES,
-            _typed("WorkflowOptions", "What `@app.workflow` takes; None stands for the default.", _of_workflows)
+            _of_jobs("JobOptions", "What `@app.job` takes; None stands for the default.", _in_sdk, TAKEN)
+            + OF_PROCESSES,
+            _of_jobs("WorkflowOptions", "What `@app.workflow` takes; None stands for the default.", _of_workflows)
             + OF_WORKFLOWS,
-            _typed("JobFields", "What a definition says; None takes a field back to its default.", _in_rest, ("name",)),
+            _of_jobs(
+                "JobFields", "What a definition says; None takes a field back to its default.", _in_rest, ("name",)
+            ),
         )
     )
 
@@ -54,10 +57,13 @@ def _of_workflows(field: Any) -> bool:
     return bool(field.sdk and not field.no_workflow)
 
 
-def _typed(name: str, doc: str, says: Callable[[Any], bool], without: tuple[str, ...] = ()) -> str:
-    rows = [row for row in JOB.rows if says(row.field) and row.name not in without]
-    made = f'\nclass {name}(TypedDict, total=False):\n    """{doc}"""\n\n' + "".join(map(_line, rows))
+def _of_jobs(name: str, doc: str, says: Callable[[Any], bool], without: tuple[str, ...] = ()) -> str:
+    made = typed(name, doc, (row for row in JOB.rows if says(row.field) and row.name not in without))
     return made.replace(" | RetryFunction", "") if says is _in_rest else made  # a function runs where it is registered
+
+
+def typed(name: str, doc: str, rows: Iterable[Row], base: str = "TypedDict") -> str:
+    return f'\nclass {name}({base}, total=False):\n    """{doc}"""\n\n' + "".join(map(_line, rows))
 
 
 def _line(row: Row) -> str:

@@ -1,14 +1,38 @@
-"""Write the fields of a job as the UI's form and its definitions read them."""
+"""Write fields as the UI's forms and definitions read them: those of a job, and those of triggers that fire by time."""
 
 import json
+from typing import Any
 
 from horae.model.definitions.job import JOB
 from horae.model.fields.derived import described
+from horae.model.fields.table import Rows
+from horae.model.triggers.decisions.schedule import KINDS, Kind
 
 HEAD = "// The fields of a job in their order. `python -m tools.sdk` writes this module from their table.\n\n"
+OF_TRIGGERS = (
+    "// Kinds of triggers that fire by time, each with its fields; the first tells the kind."
+    " `python -m tools.sdk` writes this module from their tables.\n\n"
+)
 
 
 def text() -> str:
-    """Return the module."""
-    lines = [json.dumps({name: part for name, part in one.items() if name != "example"}) for one in described(JOB)]
-    return f"{HEAD}export const FIELDS = [\n" + "".join(f"  {line},\n" for line in lines) + "];\n"
+    """Return the module of a job's fields."""
+    return f"{HEAD}export const FIELDS = [\n" + "".join(f"  {line},\n" for line in _lines(JOB)) + "];\n"
+
+
+def of_triggers() -> str:
+    """Return the module of triggers."""
+    parts = [_of_kind(kind) for kind in KINDS.values() if kind.is_timed]
+    return f"{OF_TRIGGERS}export const TIMES = {{\n{''.join(parts)}}};\n"
+
+
+def _of_kind(kind: Kind) -> str:
+    return f"  {kind.field}: [\n" + "".join(f"    {line},\n" for line in _lines(kind.table, "example")) + "  ],\n"
+
+
+def _lines(table: Rows, *wanted: str) -> list[str]:
+    return [json.dumps(_shown(one, wanted)) for one in described(table)]
+
+
+def _shown(field: dict[str, Any], wanted: tuple[str, ...]) -> dict[str, Any]:
+    return {name: part for name, part in field.items() if name != "example" or name in wanted}

@@ -1,11 +1,13 @@
 """Options of the fields of a noun: one for each, typed by its kind, with the help of the table."""
 
 from collections.abc import Callable, Iterable, Mapping
+from shlex import quote
 from typing import Any
 
 import click
 from msgspec import NODEFAULT
 
+from horae.cli.times import TIME
 from horae.cli.values import pairs, params, read_json
 from horae.model.fields.kinds import (
     Choice,
@@ -16,20 +18,22 @@ from horae.model.fields.kinds import (
     Key,
     Kind,
     Listed,
+    Moment,
     Name,
     Number,
     Tags,
     Text,
 )
-from horae.model.fields.table import Object, Row, Table
+from horae.model.fields.table import Object, Row, Rows
 
 NONE = "none"  # what stands for no value, where a field may be without one
 _METAVARS: dict[type, str | None] = {
-    Integer: "N", Number: "N", Duration: "SPAN", Key: "KEY", Text: "TEXT", Tags: "NAME=VALUE", Flag: None, Choice: None,
+    Integer: "N", Number: "N", Duration: "SPAN", Key: "KEY", Text: "TEXT", Tags: "NAME=VALUE", Moment: "TIME",
+    Flag: None, Choice: None,
 }  # fmt: skip
 
 
-def option_of(row: Row, table: Table) -> Any:
+def option_of(row: Row, table: Rows) -> Any:
     """Make the option that gives a field."""
     kind = row.kind
     name = f"--{row.flag}"
@@ -42,6 +46,8 @@ def option_of(row: Row, table: Table) -> Any:
         said["type"] = click.FloatRange(kind.least, kind.most)
     elif isinstance(kind, Choice):
         said["type"] = click.Choice(kind.words)
+    elif isinstance(kind, Moment):
+        said["type"] = TIME
     if may_be_none(row, table):
         said["type"] = _OrNone(said.get("type", str))
     if is_many(kind):
@@ -49,10 +55,10 @@ def option_of(row: Row, table: Table) -> Any:
     return click.option(name, row.keyword, **said)
 
 
-def may_be_none(row: Row, table: Table) -> bool:
+def may_be_none(row: Row, table: Rows) -> bool:
     """Tell whether `none` takes a field back to having no value; of texts, it would be one."""
     kind = row.kind
-    return table.usual[row.name] is None and not (is_many(kind) or isinstance(kind, Flag | Text | Name | Key))
+    return table.usual[row.name] is None and not (is_many(kind) or isinstance(kind, Flag | Text | Name | Key | Moment))
 
 
 class _OrNone(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.4
@@ -101,11 +107,12 @@ def is_many(kind: Kind) -> bool:
     return isinstance(kind, Listed | Tags) or (isinstance(kind, Custom) and kind.option != "once")
 
 
-def help_of(row: Row, table: Table) -> str:
+def help_of(row: Row, table: Rows) -> str:
     """Return a field's help with an example and its default."""
     usual, text = table.usual[row.name], row.field.help.rstrip(".")
     example = f", as {shown}" if (shown := _example(row.kind, row.field.example)) else ""
-    otherwise = f"; {usual} otherwise" if isinstance(usual, str | int) and usual and not isinstance(usual, bool) else ""
+    is_told = any(word in text for word in ("otherwise", "unless")) or isinstance(usual, bool)
+    otherwise = f"; {usual} otherwise" if isinstance(usual, str | int) and usual and not is_told else ""
     return f"{text}{example}{otherwise}."
 
 
@@ -114,10 +121,10 @@ def _example(kind: Kind, example: Any) -> str:
     if isinstance(example, list):
         return _example(kind.item if isinstance(kind, Listed) else kind, example[0])
     if isinstance(example, dict) and isinstance(kind, Object):
-        return str(example[kind.main])
+        return quote(str(example[kind.main]))
     if isinstance(example, dict) and is_many(kind):
-        return "=".join(map(str, next(iter(example.items()))))
-    return example if isinstance(example, str) else ""
+        return quote("=".join(map(str, next(iter(example.items())))))
+    return quote(example) if isinstance(example, str) else ""
 
 
 def _metavar(row: Row) -> str | None:

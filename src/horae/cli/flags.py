@@ -11,12 +11,11 @@ from horae.cli.executions.failing import FLAGS
 from horae.cli.times import TIME
 from horae.errors import BadInput
 from horae.model.definitions.job import JOB
+from horae.model.triggers.decisions.schedule import TIMES
 
 # The most exact first: `schedule` is spoken of when no more is known.
 _FLAGS = {
-    "schedule.every": "--every",
-    "schedule.at": "--at",
-    "schedule.timezone": "--tz",
+    **{f"schedule.{row.name}": f"--{row.flag}" for row in TIMES.rows if row.name != "cron"},
     **FLAGS,
     "http.method": "--method",
     "http.redirects": "--redirects",

@@ -1,4 +1,4 @@
-"""Values as people type them: name=value pairs, JSON, files, schedules."""
+"""Values as people type them: name=value pairs, JSON, files."""
 
 import sys
 from collections.abc import Iterable
@@ -135,17 +135,3 @@ def _named(document: Any, noun: str, path: str) -> list[dict[str, Any]]:
             told, remedy = f"{path} holds a {noun[:-1]} without a name.", f"Each {noun[:-1]} is a mapping with a name."
             raise BadInput(told, remedy, field="name")
     return found
-
-
-def schedule(cron: str | None, every: str | None, at: str | None, tz: str | None) -> Any:
-    """`--schedule`, `--every` or `--at` as the API takes it; None when none was given."""
-    given = [value for value in (cron, every, at) if value is not None]
-    if len(given) > 1:
-        raise BadInput("Only one of --schedule, --every and --at can say when.", "Leave the others out.")
-    if tz is not None and cron is None:
-        raise BadInput("--tz says how to read --schedule, which is not there.", "Give --schedule, or no --tz.")
-    if every is not None:
-        return {"every": every}
-    if at is not None:
-        return {"at": at}
-    return {"cron": cron, "timezone": tz} if tz is not None else cron

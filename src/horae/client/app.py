@@ -18,6 +18,7 @@ from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from horae.client.encode import encode
+from horae.client.kernel.trigger_options import CronOptions, IntervalOptions, TriggerRules
 from horae.client.loops import NO_FORK
 from horae.client.options import JobOptions, RetryFunction, WorkflowOptions
 from horae.client.spelling import camel, named, option, process_limits, text_of
@@ -44,7 +45,7 @@ RULED_RETRIES = 100  # how often a job with a rule of its own is tried again unl
 _MOST_DESCRIPTION = 4096
 
 
-def cron(expression: str, tz: str | None = None, **rules: Any) -> dict[str, Any]:
+def cron(expression: str, tz: str | None = None, **rules: Unpack[CronOptions]) -> dict[str, Any]:
     """Fire at the times of a cron expression, in a time zone (UTC otherwise).
 
     Rules are those of REST in Python's spelling, here and for the others: `start_at`, `max_fires`, `name`...
@@ -52,12 +53,12 @@ def cron(expression: str, tz: str | None = None, **rules: Any) -> dict[str, Any]
     return _trigger(cron=expression, timezone=tz, **rules)
 
 
-def every(span: Span, **rules: Any) -> dict[str, Any]:
+def every(span: Span, **rules: Unpack[IntervalOptions]) -> dict[str, Any]:
     """Fire again and again after a span."""
     return _trigger(every=span, **rules)
 
 
-def once(at: datetime | str, **rules: Any) -> dict[str, Any]:
+def once(at: datetime | str, **rules: Unpack[TriggerRules]) -> dict[str, Any]:
     """Fire once, at an instant."""
     return _trigger(at=at, **rules)
 

@@ -7,12 +7,12 @@ import click
 
 from horae.cli.executions import failing
 from horae.cli.fields import option_of, unset_option, values_of, with_options
-from horae.cli.flags import in_flags
-from horae.cli.times import TIME
-from horae.cli.values import pairs, params, read_documents, schedule
+from horae.cli.flags import flag_of, in_flags
+from horae.cli.values import pairs, params, read_documents
 from horae.errors import BadInput
 from horae.model.definitions.job import JOB
 from horae.model.fields.table import Row
+from horae.model.triggers.decisions.schedule import KINDS, TIMES
 
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _LIMITED = "Write --limit '${params.customer}=2', with a rate --limit '${params.customer}=2,10/1m', or a rate alone."
@@ -40,9 +40,7 @@ _OWN: dict[str, tuple[Any, ...]] = {
         click.option(
             "--schedule", "--cron", "schedule", metavar="CRON", help="When: five cron fields, as '0 9 * * MON-FRI'."
         ),
-        click.option("--tz", metavar="ZONE", help="The schedule's time zone, as Europe/Paris; UTC otherwise."),
-        click.option("--every", metavar="SPAN", help="When: again and again after so long, as 5m."),
-        click.option("--at", type=TIME, help="When: once, as 2026-11-15T08:00:00Z."),
+        *(option_of(row, TIMES) for row in TIMES.rows if row.name != "cron"),
     ),
     "retry": (
         click.option("--retry-delay", metavar="SPAN", help="The wait before the first retry; it doubles each time."),
@@ -132,7 +130,18 @@ def _limits(given: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _when(options: dict[str, Any]) -> dict[str, Any]:
-    return {"schedule": schedule(options["schedule"], options["every"], options["at"], options["tz"])}
+    """What `--schedule`, `--every` or another option says of when, with those that stand beside it."""
+    said = values_of(TIMES.rows, {**options, "cron": options["schedule"], "unset": ()})
+    kinds = [name for name in said if name in KINDS]
+    if len(kinds) > 1:
+        every = [flag_of(f"schedule.{row.name}") for row in TIMES.rows if row.name in KINDS]
+        raise BadInput(f"Only one of {', '.join(every[:-1])} and {every[-1]} can say when.", "Leave the others out.")
+    for name in said:
+        kind = next(kind for kind in KINDS.values() if name in kind.table.names)
+        if kind.field not in kinds:
+            flag, lead = flag_of(f"schedule.{name}"), flag_of(f"schedule.{kind.field}")
+            raise BadInput(f"{flag} says how to read {lead}, which is not there.", f"Give {lead}, or no {flag}.")
+    return {"schedule": said["cron"] if list(said) == ["cron"] else said}
 
 
 def _how(options: dict[str, Any]) -> dict[str, Any]:

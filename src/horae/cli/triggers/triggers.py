@@ -1,88 +1,35 @@
 """`horae triggers`: what fires jobs, one by one, and when it will."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
 
+from horae.cli.fields import option_of, unset_option, values_of, with_options
 from horae.cli.lazy import Group
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, one, request, says
 from horae.cli.times import TIME
-from horae.cli.values import params
 from horae.client.kernel.triggers import Trigger
 from horae.errors import BadInput
+from horae.model.fields.table import Row
+from horae.model.triggers.decisions.rules import RULES
+from horae.model.triggers.decisions.schedule import FIELDS, TIMES
 
-_WHEN = (
-    click.option("--cron", metavar="CRON", help="Five cron fields, as '0 9 * * MON-FRI'."),
-    click.option("--tz", metavar="ZONE", help="The time zone, as Europe/Paris; UTC otherwise."),
-    click.option("--dialect", type=click.Choice(["unix", "quartz"]), help="How to read the fields; unix otherwise."),
-    click.option("--dst-gap", type=click.Choice(["shift", "skip"]), help="What becomes of a time that is jumped over."),
-    click.option(
-        "--dst-overlap", type=click.Choice(["first", "second", "both"]), help="Which of a time that comes twice."
-    ),
-    click.option("--every", metavar="SPAN", help="Again and again after so long, as 5m."),
-    click.option("--anchor", type=TIME, help="An instant from which --every counts."),
-    click.option("--at", type=TIME, help="Once, as 2026-11-15T08:00:00Z."),
-    click.option("--start-at", type=TIME, help="Nothing fires before this."),
-    click.option("--end-at", type=TIME, help="Nothing fires from this on."),
-    click.option("--calendar", metavar="NAME", help="Only when this calendar is open."),
-    click.option(
-        "--outside",
-        type=click.Choice(["skip", "postpone", "advance"]),
-        help="What becomes of a fire while the calendar is closed; skip otherwise.",
-    ),
+_MEANT = ("startAt", "endAt", "calendar", "outside")  # rules that decide when a trigger fires: a preview shows them
+_WEBHOOK = click.option(
+    "--webhook",
+    type=click.Choice(["signed", "unsigned"]),
+    help="Fire when a URL of its own is called; `horae events webhook` makes it.",
 )
-_HAPPENING = (
-    click.option("--event", metavar="EVENT", help="When an event of this name comes."),
-    click.option(
-        "--webhook",
-        type=click.Choice(["signed", "unsigned"]),
-        help="When a URL of its own is called; `horae events webhook` makes it.",
-    ),
-    click.option("--watch", metavar="PLACE", help="For each new object there: /srv/inbox or s3://bucket/inbox/."),
-    click.option("--interval", metavar="SPAN", help="How often --watch looks; 30s otherwise."),
-    click.option(
-        "--existing",
-        type=click.Choice(["ignore", "fire"]),
-        help="What --watch does with what is there; ignore otherwise.",
-    ),
-    click.option("--settle", metavar="SPAN", help="How long an object that --watch found must have been as it is."),
-    click.option("--filter", metavar="CEL", help="Only when this is true, as '${event.payload.size > 10}'."),
-)
-_RULES = (
-    click.option("--max-fires", type=click.IntRange(1), metavar="N", help="How often it fires at most."),
-    click.option("--jitter", metavar="SPAN", help="Move each fire by chance, up to so much."),
-    click.option("--spread", metavar="SPAN", help="Give it a fixed place in so long a window after each instant."),
-    click.option("--misfire", metavar="POLICY", help="What of missed fires runs: skip, latest, all[=10], window=1h."),
-    click.option(
-        "--overlap", metavar="POLICY", help="While the last runs: skip, allow, queueOne, queueAll[=10], cancelOther."
-    ),
-    click.option("--grace", metavar="SPAN", help="A fire decided within this is late, not missed; 1m otherwise."),
-    click.option("--within", metavar="SPAN", help="The deadline of its executions: so long after each fire, as 2h."),
-    click.option(
-        "--param", multiple=True, metavar="NAME=VALUE", help="A parameter it gives, as day='${fire.at}'; repeatable."
-    ),
-)
-_FIELDS = {
-    "tz": "timezone",
-    "dst_gap": "dstGap",
-    "dst_overlap": "dstOverlap",
-    "start_at": "startAt",
-    "end_at": "endAt",
-    "max_fires": "maxFires",
-}
-_KINDS = ["cron", "interval", "once", "event", "webhook", "watch"]
+_CHANGING = tuple(row for row in FIELDS.rows if row.flag and row.name not in ("name", "paused"))
+_ROWS = (FIELDS["name"], *_CHANGING, FIELDS["paused"])
+_TIMES = (*TIMES.rows, *(RULES[name] for name in _MEANT))
 
 
-def _options(*groups: tuple[Any, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed([option for group in groups for option in group]):
-            command = option(command)
-        return command
-
-    return add
+def _options(rows: Iterable[Row]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return with_options(_WEBHOOK if row.name == "webhook" else option_of(row, FIELDS) for row in rows)
 
 
 @click.group(cls=Group, examples=("horae triggers list", "horae triggers preview '0 9 * * MON-FRI' --tz Europe/Paris"))
@@ -122,13 +69,11 @@ request(
     )
 )
 @click.argument("job")
-@click.option("--name", metavar="NAME", help="Its name in the job; its kind otherwise.")
-@_options(_WHEN, _HAPPENING, _RULES)
-@click.option("--paused", is_flag=True, help="It fires nothing until it is resumed.")
+@_options(_ROWS)
 @remote
 async def add(api: Api, job: str, **options: Any) -> None:
     """Add a trigger to a job."""
-    made = await api.client.triggers.add(job, _given({**options, "paused": options["paused"] or None}))
+    made = await api.client.triggers.add(job, _given(_ROWS, options))
     _done(api, made.raw, f"Added {made.name} to {made.job}: {made.text}.")
 
 
@@ -140,14 +85,15 @@ async def add(api: Api, job: str, **options: Any) -> None:
 )
 @click.argument("job")
 @click.argument("name")
-@_options(_WHEN, _HAPPENING, _RULES)
+@_options(_CHANGING)
+@unset_option(_CHANGING)
 @remote
 async def edit(api: Api, job: str, name: str, **options: Any) -> None:
     """Change a trigger; what is not named stays as it is."""
-    given = _given(options)
+    given = _given(_CHANGING, options)
     if not given:
         raise click.UsageError("Say what changes: horae triggers edit --help")
-    changed = await api.client.triggers.edit(job, name, **given)
+    changed = await api.client.triggers.edit(job, name, **FIELDS.keywords(given))
     _done(api, changed.raw, f"Changed {changed.name} of {changed.job}: {changed.text}.")
 
 
@@ -180,7 +126,7 @@ request(triggers, "triggers.resume", says(_resumed), called=ITS_OWN, examples=("
     )
 )
 @click.argument("expression", required=False)
-@_options(_WHEN)
+@_options(_TIMES)
 @click.option("--job", metavar="JOB", help="Instead: a trigger of this job.")
 @click.option("--trigger", metavar="NAME", help="Its name; that of its schedule otherwise.")
 @click.option("--from", "since", type=TIME, help="Fires after this; now otherwise.")
@@ -199,7 +145,7 @@ async def preview(
 
     -o json prints an array of instants in UTC and nothing else.
     """
-    given = _given({**options, "cron": expression or options["cron"]})
+    given = _given(_TIMES, {**options, "cron": expression or options["cron"]})
     if trigger is not None and job is None:
         raise BadInput("--trigger is one of a job, which is not there.", "Give --job JOB too.")
     if job is not None and given:
@@ -233,18 +179,16 @@ def _here(given: dict[str, Any], since: str | None, count: int, now: int) -> dic
     return msgspec.to_builtins(show_preview(given, after, count))  # type: ignore[no-any-return]
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
+def _given(rows: Iterable[Row], options: dict[str, Any]) -> dict[str, Any]:
     """Options as the API spells them."""
-    said = {name: value for name, value in options.items() if value is not None and name != "param"}
-    given = {_FIELDS.get(name, name): value for name, value in said.items()}
-    for rule in ("misfire", "overlap"):
-        if rule in given:
-            given[rule] = _policy(given[rule])
-    if "webhook" in given:
-        given["webhook"] = True if given["webhook"] == "signed" else {"verify": "none"}
-    if options.get("param"):
-        given["params"] = params(options["param"])
-    return given
+    return {
+        name: _SPELLED[name](value) if name in _SPELLED and value is not None else value
+        for name, value in values_of(rows, options).items()
+    }
+
+
+def _webhook(text: str) -> bool | dict[str, str]:
+    return True if text == "signed" else {"verify": "none"}
 
 
 def _policy(text: str) -> str | dict[str, Any]:
@@ -253,6 +197,9 @@ def _policy(text: str) -> str | dict[str, Any]:
     if not equals:
         return text
     return {name: int(amount) if amount.isdigit() else amount}
+
+
+_SPELLED: dict[str, Callable[[str], Any]] = {"webhook": _webhook, "misfire": _policy, "overlap": _policy}
 
 
 def _done(api: Api, document: dict[str, Any], sentence: str) -> None:

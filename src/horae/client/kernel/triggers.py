@@ -1,9 +1,11 @@
 """`client.triggers` and `client.fires`: what fires jobs, and what fired or will."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from horae.client.encode import definition, instant
+from horae.client.kernel.trigger_options import TriggerFields, TriggerKind
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 
@@ -34,10 +36,26 @@ class Preview(View, frozen=True, kw_only=True):
 class Triggers(Resource):
     """Add, read, change, pause and preview triggers. `job` is a job's name or id, `name` that of its trigger."""
 
-    async def add(self, job: str, trigger: str | dict[str, Any]) -> Trigger:
-        """Add a trigger: a cron text, or what `cron(...)`, `every(...)` and `once(...)` make."""
-        body = {"cron": trigger} if isinstance(trigger, str) else trigger
+    async def add(
+        self,
+        job: str,
+        trigger: str | Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        **fields: Unpack[TriggerFields],
+    ) -> Trigger:
+        """Add a trigger: its fields, a cron text, or what `cron(...)`, `every(...)` and `once(...)` make."""
+        spelled = {"cron": trigger} if isinstance(trigger, str) else trigger or {}
+        named = {} if name is None else {"name": name}
+        body = {**spelled, **named, **definition(fields)}
         return Trigger.of(await self._caller.post(path_of("jobs", job, "triggers"), body))
+
+    async def edit(
+        self, ref: str, name: str, *, if_match: str | None = None, **fields: Unpack[TriggerFields]
+    ) -> Trigger:
+        """Change parts of a trigger: a new version of its job. It keeps its count of fires and its last execution."""
+        path = path_of("jobs", ref, "triggers", name)
+        return Trigger.of(await self._caller.edit("PATCH", path, definition(fields), if_match))
 
     async def preview(
         self,
@@ -58,8 +76,8 @@ class Triggers(Resource):
 
     async def list(
         self, *, job: str | None = None, state: Literal["active", "paused", "ended"] | None = None,
-        kind: Literal["cron", "interval", "once", "event", "webhook", "watch"] | None = None,
-        search: str | None = None, limit: int | None = None, cursor: str | None = None,
+        kind: TriggerKind | None = None, search: str | None = None, limit: int | None = None,
+        cursor: str | None = None,
     ) -> Page[Trigger]:  # fmt: skip
         """List triggers across jobs, in the order they were made.
 
@@ -76,11 +94,6 @@ class Triggers(Resource):
     async def get(self, ref: str, name: str) -> Trigger:
         """Read one trigger; that of a job's `schedule` is named "schedule"."""
         return Trigger.of(await self._caller.get(path_of("jobs", ref, "triggers", name)))
-
-    async def edit(self, ref: str, name: str, *, if_match: str | None = None, **fields: Any) -> Trigger:
-        """Change parts of a trigger: a new version of its job. It keeps its count of fires and its last execution."""
-        query = definition(fields)
-        return Trigger.of(await self._caller.edit("PATCH", path_of("jobs", ref, "triggers", name), query, if_match))
 
     async def remove(self, ref: str, name: str) -> Trigger:
         """Take a trigger away: it fires no more, at once and on all servers."""

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Union
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct, field
 
 from horae.model.fields.kinds import Choice, Integer, Number
-from horae.model.fields.table import Row, Table
+from horae.model.fields.table import Row, Rows, Table
 
 
-def body(table: Table, name: str, doc: str, base: type[Struct], *, needed: tuple[str, ...] = ()) -> Any:
+def body(table: Rows, name: str, doc: str, base: type[Struct], *, needed: tuple[str, ...] = ()) -> Any:
     """Make the struct of what a request may say; null stands for a field that is left out unless it is needed."""
     fields: list[Any] = []
     for row in table.rows:
@@ -49,7 +49,7 @@ def _about(row: Row) -> Meta:
     return Meta(description=row.field.help, examples=None if example is None else [example])
 
 
-def described(table: Table) -> list[dict[str, Any]]:
+def described(table: Rows) -> list[dict[str, Any]]:
     """Return the fields as data, for the UI and the reference pages."""
     return [
         {

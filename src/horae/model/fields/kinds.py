@@ -71,8 +71,11 @@ class Kind(ABC):
 
 @dataclass(frozen=True)
 class Text(Kind):
+    """A text; one with rules of its own has a reader of its own."""
+
     most: int
     least: int = 0
+    reads: Callable[[Any, str], str] | None = None
     python = "str"
 
     @property
@@ -84,7 +87,7 @@ class Text(Kind):
         return str
 
     def read(self, value: Any, at: str) -> str:
-        return a_text(value, at, most=self.most, least=self.least)
+        return a_text(value, at, most=self.most, least=self.least) if self.reads is None else self.reads(value, at)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import { shell as asLine } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { setQuery } from "../core/route.js";
 import { Panel } from "../parts/basics.js";
-import { Field } from "../parts/fields.js";
+import { Field, TableField } from "../parts/fields.js";
 import { JsonField } from "../parts/form.js";
 import { kindOf, TASKS } from "./job-document.js";
 import { ScheduleField } from "./job-when.js";
@@ -59,20 +59,9 @@ export function JobForm({ value, onChange, cannot, problem }) {
       ${count("concurrency", "at a time", { ...bounds("concurrency"), hint: "how many of it run at once; no limit if empty" })}
       <${Field} label="tags" value=${tagsText(value.tags)} onChange=${(next) => set("tags", readTags(next))} problem=${wrong("tags")} hint="team=data, nightly" />
       </div>
-      <details><summary>More fields</summary><div class="fields">${MORE.map((one) => html`<${More} key=${one.name} field=${one} value=${value[one.name]} onChange=${(next) => set(one.name, next)} problem=${wrong(one.name)} />`)}</div></details><//>
+      <details><summary>More fields</summary><div class="fields">${MORE.map((one) => html`<${TableField} key=${one.name} field=${one} value=${value[one.name]} onChange=${(next) => set(one.name, next)} problem=${wrong(one.name)} />`)}</div></details><//>
     <${Panel} title="Params"><${JsonField} label="params" rows=${3} value=${value.params} hint="what it is given; a submission may override each" told=${wrong("params")} onChange=${(next, bad) => { cannot("params")(bad); if (!bad) set("params", next); }} />
       <${JsonField} label="schema" value=${value.schema ?? undefined} hint="the JSON schema of params: the form for triggering is made from it" told=${wrong("schema")} rows=${5} onChange=${(next, bad) => { cannot("schema")(bad); if (!bad) set("schema", next); }} /><//>`;
-}
-
-/** A field of a simple kind, as its table describes it. */
-function More({ field, value, onChange, problem }) {
-  const { name, kind, help, default: usual } = field;
-  const hint = usual === null || usual === "" ? help : `${help} ${usual} if empty.`;
-  const common = { label: name, hint, problem };
-  if (kind === "flag") return html`<${Field} ...${common} value=${value === undefined ? "" : String(value)} options=${[["", "as usual"], ["true", "true"], ["false", "false"]]} onChange=${(next) => onChange(next === "" ? undefined : next === "true")} />`;
-  if (kind === "choice") return html`<${Field} ...${common} value=${value} options=${[["", "as usual"], ...field.words.map((word) => [word, word])]} onChange=${onChange} />`;
-  if (kind === "integer" || kind === "number") return html`<${Field} ...${common} type="number" min=${field.least} max=${field.most} value=${value} onChange=${(next) => onChange(next === "" ? undefined : Number(next))} />`;
-  return html`<${Field} ...${common} value=${value} onChange=${onChange} />`;
 }
 
 /** The one delay of a retry rule that a field can show; null for rules that say more. */

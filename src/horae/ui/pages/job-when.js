@@ -3,19 +3,25 @@
 import { html, useEffect, useState } from "../core/html.js";
 import { now } from "../core/clock.js";
 import { post } from "../core/api.js";
+import { TIMES } from "../core/trigger-fields.js";
 import { inZone } from "../core/format.js";
 import { Said, Time } from "../parts/basics.js";
-import { Field } from "../parts/fields.js";
+import { Field, TableField } from "../parts/fields.js";
 import { JsonField } from "../parts/form.js";
 
 const WAIT = 300;
-const KINDS = [["", "when it is triggered"], ["cron", "by a cron expression"], ["every", "again and again after a time"], ["at", "once"]];
+const WORDS = { cron: "by a cron expression", every: "again and again after a time", at: "once" };
+const KINDS = [["", "when it is triggered"], ...Object.entries(TIMES).map(([kind, [first]]) => [kind, WORDS[kind] ?? first.help])];
+const SHOWN = new Set(["cron", "timezone", "every", "at"]); // fields with an editor of their own
 const USUAL = [["every minute", "* * * * *"], ["every hour", "0 * * * *"], ["every day at 9", "0 9 * * *"], ["working days at 9", "0 9 * * MON-FRI"], ["the first of the month", "0 0 1 * *"]];
 const here = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 const zones = () => { try { return Intl.supportedValuesOf("timeZone"); } catch { return []; } };
 const local = (at) => { const date = new Date(at); return Number.isNaN(date.getTime()) ? "" : new Date(date - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16); };
 
-const kindOf = (schedule) => (schedule === undefined || schedule === null ? "" : typeof schedule === "string" ? "cron" : ["cron", "every", "at"].find((one) => one in schedule) ?? "other");
+const kindOf = (schedule) => (schedule === undefined || schedule === null ? "" : typeof schedule === "string" ? "cron" : Object.keys(TIMES).find((one) => one in schedule) ?? "other");
+
+/** The fields of a kind that have no editor of their own. */
+const further = (kind) => TIMES[kind].filter((one) => !SHOWN.has(one.name));
 
 /** The schedule without a part, or as a plain text when nothing else is left of it. */
 function tidy(schedule) {
@@ -27,12 +33,13 @@ export function ScheduleField({ value, onChange, cannot, problem }) {
   const kind = kindOf(value);
   const whole = typeof value === "string" ? { cron: value } : value ?? {};
   const set = (name) => (next) => onChange(tidy({ ...whole, [name]: next }));
-  const choose = (next) => onChange({ "": undefined, cron: "0 9 * * *", every: { every: "5m" }, at: { at: new Date(Math.ceil(now() / 3_600_000 + 1) * 3_600_000).toISOString() } }[next]);
+  const choose = (next) => onChange(next === "" ? undefined : { cron: "0 9 * * *", at: { at: new Date(Math.ceil(now() / 3_600_000 + 1) * 3_600_000).toISOString() } }[next] ?? { [next]: TIMES[next][0].example });
   if (kind === "other") return html`<${JsonField} label="schedule" value=${value} told=${problem} onChange=${(next, bad) => { cannot(bad); if (!bad) onChange(next); }} />`;
   return html`<div class="fields"><${Field} label="it runs" options=${KINDS} value=${kind} onChange=${choose} />
       ${kind === "cron" && html`<${Field} label="cron" className="mono" value=${whole.cron} onChange=${(next) => onChange(next === "" && !whole.timezone ? "" : tidyCron(whole, next))} problem=${problem} hint="minute hour day month weekday; seconds may go before" spellcheck=${false} />
         <${Field} label="time zone" value=${whole.timezone} onChange=${set("timezone")} hint=${`UTC if empty; yours is ${here()}`} list="zones" /><datalist id="zones">${zones().map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>`}
       ${kind === "every" && html`<${Field} label="every" value=${whole.every} onChange=${(next) => onChange({ ...whole, every: next })} problem=${problem} hint="30s, 5m, 1h30m" />`}
+      ${kind && further(kind).map((one) => html`<${TableField} key=${one.name} field=${one} value=${whole[one.name]} onChange=${one.name === kind ? (next) => onChange({ ...whole, [kind]: next }) : set(one.name)} problem=${one.name === kind ? problem : null} />`)}
       ${kind === "at" && html`<${Field} label="at, in your time" type="datetime-local" value=${local(whole.at)} onChange=${(next) => next && onChange({ ...whole, at: new Date(next).toISOString() })} problem=${problem} />`}</div>
     ${kind === "cron" && html`<div class="chips">${USUAL.map(([word, cron]) => html`<button key=${cron} type="button" class="small-button" onClick=${() => set("cron")(cron)}>${word}</button>`)}</div>`}
     ${kind && whole[kind] && html`<${Preview} schedule=${whole} />`}`;

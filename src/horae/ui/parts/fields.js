@@ -21,3 +21,14 @@ export function Tick({ label, hint, value, onChange }) {
   const id = useId();
   return html`<div class="field tick-field"><span><input id=${id} type="checkbox" checked=${Boolean(value)} onChange=${(event) => onChange(event.target.checked)} /> <label for=${id}>${label}</label></span>${hint && html`<p class="soft small">${hint}</p>`}</div>`;
 }
+
+/** A field of a simple kind, as its table describes it. */
+export function TableField({ field, value, onChange, problem }) {
+  const { name, kind, help, default: usual } = field;
+  const hint = usual === null || usual === "" ? help : `${help} ${usual} if empty.`;
+  const common = { label: name, hint, problem };
+  if (kind === "flag") return html`<${Field} ...${common} value=${value === undefined ? "" : String(value)} options=${[["", "as usual"], ["true", "true"], ["false", "false"]]} onChange=${(next) => onChange(next === "" ? undefined : next === "true")} />`;
+  if (kind === "choice") return html`<${Field} ...${common} value=${value} options=${[["", "as usual"], ...field.words.map((word) => [word, word])]} onChange=${onChange} />`;
+  if (kind === "integer" || kind === "number") return html`<${Field} ...${common} type="number" min=${field.least} max=${field.most} value=${value} onChange=${(next) => onChange(next === "" ? undefined : Number(next))} />`;
+  return html`<${Field} ...${common} value=${value} onChange=${onChange} />`;
+}

@@ -15,7 +15,8 @@ from msgspec import Struct
 from horae.env import SECOND, Instant, Micros
 from horae.errors import BadInput
 from horae.model.base.duration import DAY, format_duration
-from horae.model.fields.kinds import Choice, Custom, Duration
+from horae.model.expressions.meter import MOST_TEXT
+from horae.model.fields.kinds import Choice, Custom, Duration, Text
 from horae.model.fields.values import kind_of
 from horae.model.triggers.decisions.fields import TriggerField
 from horae.model.triggers.events.filters import compile_filter
@@ -26,6 +27,7 @@ Existing = Literal["ignore", "fire"]
 
 DEFAULT_INTERVAL: Micros = 30 * SECOND
 SHORTEST_POLL: Micros = SECOND
+MOST_URL = 2048
 FOLDER_SETTLES: Micros = 2 * SECOND  # a file that is still written to is not whole; an object appears at once
 
 _URL = re.compile(r"(?P<scheme>file|s3|gs)://(?P<place>[^/?#]*)(?P<path>/[^?#]*)?")
@@ -68,7 +70,7 @@ def watch_url(value: Any, field: str) -> str:
     """A place to watch, in one spelling; a path alone is a folder's."""
     if isinstance(value, str) and value.startswith("/"):
         value = f"file://{value}"
-    found = _URL.fullmatch(value) if isinstance(value, str) and len(value) <= 2048 and value.isprintable() else None
+    found = _URL.fullmatch(value) if isinstance(value, str) and len(value) <= MOST_URL and value.isprintable() else None
     if found is None:
         raise BadInput(f"{str(value)[:60]!r} cannot be watched.", _WATCH, field=field)
     path = found["path"] or ""
@@ -81,15 +83,15 @@ def watch_url(value: Any, field: str) -> str:
     return f"{found['scheme']}://{found['place']}{path}"
 
 
-EVENT = Custom(_read_event, str, "str")
+EVENT = Text(128, 1, _read_event)
 FILTER = TriggerField(
-    Custom(_read_filter, str, "str"),
-    "Only when this is true of the event.",
+    Text(MOST_TEXT, 1, _read_filter),
+    "Fire only if this is true of the event.",
     example="${event.payload.size > 10}",
     metavar="CEL",
 )
 WEBHOOK = Custom(_read_webhook, bool | dict[str, Any], "bool | Mapping[str, Any]", writes=_write_webhook)
-WATCH = Custom(watch_url, str, "str")
+WATCH = Text(MOST_URL, 1, watch_url)
 
 
 class Outside(Struct, frozen=True):
@@ -115,14 +117,14 @@ class Event(Outside, frozen=True, kw_only=True, omit_defaults=True, rename="came
 
     event: Annotated[
         str | None,
-        TriggerField(EVENT, "When an event of this name comes.", example="upload", metavar="EVENT", tells="event"),
+        TriggerField(EVENT, "Fire when an event of this name comes.", example="upload", metavar="EVENT", tells="event"),
     ] = None
     filter: Annotated[str | None, FILTER] = None
     verify: Annotated[
         Verify | None,
         TriggerField(
             WEBHOOK,
-            "When a URL of its own is called, signed unless it says otherwise.",
+            "Fire when a URL of its own is called, signed unless it says otherwise.",
             name="webhook",
             example={"verify": "none"},
             tells="webhook",
@@ -153,7 +155,7 @@ class Watch(Outside, frozen=True, kw_only=True, omit_defaults=True, rename="came
         str,
         TriggerField(
             WATCH,
-            "For each new object in a folder or under an object store's prefix.",
+            "Fire for each new object in a folder or under an object store's prefix.",
             name="watch",
             example="s3://bucket/inbox/",
             metavar="PLACE",
@@ -164,12 +166,15 @@ class Watch(Outside, frozen=True, kw_only=True, omit_defaults=True, rename="came
         Micros, TriggerField(Duration(SHORTEST_POLL, DAY), "How often a watched place is looked at.", null=True)
     ] = DEFAULT_INTERVAL
     existing: Annotated[
-        Existing, TriggerField(Choice(get_args(Existing)), "What becomes of objects that are there when it begins.")
+        Existing,
+        TriggerField(Choice(get_args(Existing)), "What becomes of objects that are there when a watch begins."),
     ] = "ignore"
     settle: Annotated[
         Micros,
         TriggerField(
-            Duration(0, DAY), "How long an object must have been as it is; 2s in folders unless it says.", null=True
+            Duration(0, DAY),
+            "How long a watched object must have been as it is; 2s in folders unless it says.",
+            null=True,
         ),
     ] = 0
     filter: Annotated[str | None, FILTER] = None

@@ -6,9 +6,10 @@ from typing import Any
 from horae.env import Micros
 from horae.errors import BadInput
 from horae.model.base.duration import format_duration, parse_duration
-from horae.model.fields.kinds import Custom, SpanText
+from horae.model.fields.kinds import Custom, SpanText, Text
 from horae.model.fields.table import Field
 from horae.model.fields.values import a_text, kind_of
+from horae.model.triggers.cron.parse import LONGEST_TEXT
 from horae.model.triggers.cron.zone import load as load_zone
 
 SHORTEST_INTERVAL: Micros = 100_000
@@ -53,6 +54,6 @@ def _read_every(value: Any, at: str) -> Micros:
     return every
 
 
-CRON = Custom(_read_cron, str, "str")
-ZONE = Custom(_read_zone, str, "str")
+CRON = Text(LONGEST_TEXT, 1, _read_cron)
+ZONE = Text(MOST_ZONE, 1, _read_zone)
 EVERY = Custom(_read_every, SpanText, "Span", writes=format_duration, out=str)

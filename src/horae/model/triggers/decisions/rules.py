@@ -143,9 +143,9 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
         Misfire,
         TriggerField(
             MISFIRE,
-            "Which of missed fires run: skip, latest, all, the newest so many, or those of a window.",
+            "Which of missed fires run: none, the newest, all, the newest so many, or those of a window.",
             example={"all": 10},
-            metavar="POLICY",
+            metavar="skip|latest|all[=N]|window=SPAN",
             no_event="it is decided when it comes, so none is missed",
         ),
     ] = Misfire()
@@ -154,9 +154,9 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
         OVERLAP,
         TriggerField(
             OVERLAPS,
-            "What a fire does while the last execution runs: skip, allow, queueOne, queueAll or cancelOther.",
+            "What a fire does while the last execution runs; skip unless it says, allow for events.",
             example={"queueAll": 10},
-            metavar="POLICY",
+            metavar="skip|allow|queueOne|queueAll[=N]|cancelOther",
         ),
     ] = "skip"
     most_queued: int = MOST_QUEUED  # for `queueAll`

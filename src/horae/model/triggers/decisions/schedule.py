@@ -70,6 +70,7 @@ KINDS: dict[str, Kind] = {
     for row in table.rows
     if row.field.tells
 }
+KIND_NAMES = tuple(kind.name for kind in KINDS.values())
 TIMES = Joined((TABLES[struct] for struct in TIMED), "This schedule")
 FIELDS = Joined((*TABLES.values(), RULES, WHEN), "This schedule")  # all that a trigger of any kind may say
 BESIDE = tuple(name for name in WHEN.names if name != "name")  # what stands beside a trigger and its rules

@@ -33,16 +33,18 @@ class Cron(
         str,
         TriggerField(
             CRON,
-            "When the clock on the wall matches: five cron fields.",
+            "Fire when the clock on the wall matches these five cron fields.",
             name="cron",
             example="0 9 * * MON-FRI",
+            metavar="CRON",
             tells="cron",
         ),
     ]
     timezone: Annotated[
-        str, TriggerField(ZONE, "The time zone of that clock.", example="Europe/Paris", flag="tz", metavar="ZONE")
+        str,
+        TriggerField(ZONE, "The time zone whose clock is meant.", example="Europe/Paris", flag="tz", metavar="ZONE"),
     ] = "UTC"
-    dialect: Annotated[Dialect, TriggerField(Choice(get_args(Dialect)), "How the cron fields are read.")] = "unix"
+    dialect: Annotated[Dialect, TriggerField(Choice(get_args(Dialect)), "How cron fields are read.")] = "unix"
     dst_gap: Annotated[
         DstGap,
         TriggerField(Choice(get_args(DstGap)), "What becomes of a time that a clock change jumps over.", between=True),
@@ -94,11 +96,12 @@ class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="ca
     """Fires at every multiple of a length, counted both ways from the anchor or else from when it was made."""
 
     every: Annotated[
-        Micros, TriggerField(EVERY, "Again and again after so long.", example="5m", metavar="SPAN", tells="interval")
+        Micros,
+        TriggerField(EVERY, "Fire again and again after so long.", example="5m", metavar="SPAN", tells="interval"),
     ]
     anchor: Annotated[
         Instant | None,
-        TriggerField(Moment(), "An instant from which it counts; otherwise when it was made.", metavar="TIME"),
+        TriggerField(Moment(), "An instant from which `every` counts; otherwise when it was made.", metavar="TIME"),
     ] = None
     since: Instant = 0
 
@@ -131,7 +134,9 @@ class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="ca
 class Once(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", tag="once"):
     """Fires at one instant."""
 
-    at: Annotated[Instant, TriggerField(Moment(), "Once.", example="2026-11-15T08:00:00Z", tells="once")]
+    at: Annotated[
+        Instant, TriggerField(Moment(), "Fire once, at this instant.", example="2026-11-15T08:00:00Z", tells="once")
+    ]
 
     wall: ClassVar[None] = None
 

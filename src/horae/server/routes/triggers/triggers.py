@@ -1,11 +1,12 @@
 """Triggers: what fires a job, one by one. A `ref` is a job's name or id, a `name` that of one of its triggers."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
 
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.base.view import Page, Whole
+from horae.model.triggers.decisions.schedule import KIND_NAMES
 from horae.model.triggers.fire_view import PreviewView, TriggerView
 from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import Call
@@ -16,19 +17,18 @@ from horae.server.routes.definitions.jobs import IF_MATCH
 from horae.server.routes.triggers.trigger_body import PreviewBody, TriggerBody, TriggerPatch
 from horae.server.scopes import by_job, by_job_filter, closed
 
+if TYPE_CHECKING:
+    KindName = str
+else:
+    KindName = Literal[KIND_NAMES]
+
 
 class TriggerList(Paged, frozen=True, kw_only=True):
     """Which triggers."""
 
     job: JobRef | None = None
     state: Annotated[Literal["active", "paused", "ended"], Meta(description="Only those in this state.")] | None = None
-    kind: (
-        Annotated[
-            Literal["cron", "interval", "once", "event", "webhook", "watch"],
-            Meta(description="Only those of this kind."),
-        ]
-        | None
-    ) = None
+    kind: Annotated[KindName, Meta(description="Only those of this kind.")] | None = None
     search: Annotated[Text, Meta(description="A part of the trigger's or the job's name.")] | None = None
 
 

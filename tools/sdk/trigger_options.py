@@ -1,0 +1,37 @@
+"""Write the keywords of `cron`, `every`, `once` and `client.triggers`, as type checkers and editors see them."""
+
+from collections.abc import Iterator
+
+from horae.model.fields.kinds import Choice
+from horae.model.triggers.decisions.rules import RULES
+from horae.model.triggers.decisions.schedule import FIELDS, KIND_NAMES, TABLES
+from horae.model.triggers.decisions.values import TIMED
+from horae.model.triggers.decisions.when import WHEN
+from tools.sdk.options import typed
+
+HEAD = '''"""Keywords of triggers. `python -m tools.sdk` writes this module from their tables."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, TypedDict
+
+from horae.model.executions.signals import Span
+'''
+BY_POSITION = ("timezone",)  # parameters of `cron` itself, beside the field that tells a kind of trigger
+
+
+def text() -> str:
+    """Return the module."""
+    return "\n".join((HEAD, *_parts()))
+
+
+def _parts() -> Iterator[str]:
+    yield f"TriggerKind = {Choice(KIND_NAMES).python}\n"
+    yield typed("TriggerRules", "What triggers of all kinds take.", (*RULES.rows, *WHEN.rows))
+    for struct in TIMED:
+        own = [row for row in TABLES[struct].rows if not row.field.tells and row.name not in BY_POSITION]
+        if own:
+            doc = struct.__doc__ or ""
+            yield typed(f"{struct.__name__}Options", doc.partition("\n")[0], own, base="TriggerRules")
+    fields = (row for row in FIELDS.rows if row.name != "name")
+    yield typed("TriggerFields", "What a trigger says; None takes a field back to its default.", fields)
