@@ -12,6 +12,8 @@ and the commands. What a feature does goes by what is on: its part, routes, metr
 | `routes` | Modules of routes, each with the kernel's module of routes that it stands after in documents. |
 | `metrics` | A `FeatureMetrics`: families of what this server counted, gauges of what the store knows. |
 | `commands` | Rows of commands, in a section of `horae --help` or under a group of the kernel's (`jobs stats`). |
+| `pages` | The first parts of addresses in the UI that show it; `ui/core/pages.js` names the feature beside the page. |
+| `topics` | Topics of `/stream`, each with the kind of its events. |
 | `show_job` | Tells people more of a job after `horae jobs show`. |
 | `open_tracer`, `open_sink` | Where a server, or a worker, sends spans: both go by settings. |
 | `tables` | The module that declares its tables. |
@@ -79,6 +81,8 @@ class Feature:
     routes: tuple[Routes, ...] = ()
     metrics: Target = ""  # made with the node
     commands: tuple[Command, ...] = ()
+    pages: tuple[str, ...] = ()
+    topics: tuple[tuple[str, str], ...] = ()  # the topic of a stream, and the kind of its events
     show_job: Target = ""  # `async (api, job)`
     open_tracer: Target = ""  # (endpoint, environ, env) -> `Tracer | None`
     open_sink: Target = ""  # (endpoint, service, environ) -> `Sink | None`

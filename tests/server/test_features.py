@@ -156,6 +156,12 @@ async def test_a_parameter_that_needs_a_feature_is_refused_without_it(tmp_path: 
         assert (await here.http.get("/api/v1/jobs")).status_code == 200
 
 
+async def test_a_topic_of_a_feature_that_is_off_is_refused(tmp_path: Path):
+    async with running("sqlite://", tmp_path, "-alerts") as here:
+        answer = await here.http.get("/api/v1/stream", params={"topics": "jobs,alerts"})
+        assert (answer.status_code, answer.json()["feature"]) == (404, "alerts")
+
+
 async def test_nobody_learns_without_a_credential_what_is_off(tmp_path: Path):
     async with running("sqlite://", tmp_path, "-alerts") as here, httpx2.AsyncClient(base_url=here.url) as anonymous:
         assert (await anonymous.get("/api/v1/alerts")).status_code == 401

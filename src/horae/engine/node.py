@@ -111,6 +111,10 @@ class Node:
         assert isinstance(found, kind)
         return found
 
+    def has(self, feature: str) -> bool:
+        """Whether a feature is on."""
+        return any(one.name == feature for one in self.features)
+
     def find(self, kind: type[P]) -> P | None:
         """Return the part of this kind; None while its feature is off."""
         return next((part for part in self._parts.values() if isinstance(part, kind)), None)

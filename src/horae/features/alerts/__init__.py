@@ -13,6 +13,8 @@ FEATURE = Feature(
     routes=(Routes("horae.features.alerts.routes", after="circuits"),),
     sealed="horae.features.alerts.engine.channels:AlertChannels",
     metrics="horae.features.alerts.metrics:AlertMetrics",
+    pages=("alerts",),
+    topics=(("alerts", "alert"),),
     commands=(
         Command(
             "alerts",

@@ -10,6 +10,7 @@ FEATURE = Feature(
     part="horae.features.dead_letters.part:DeadLettersPart",
     routes=(Routes("horae.features.dead_letters.routes", after="explain"),),
     metrics="horae.features.dead_letters.metrics:ReplayMetrics",
+    pages=("dead-letters",),
     commands=(
         Command(
             "dlq",

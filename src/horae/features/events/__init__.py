@@ -15,6 +15,7 @@ FEATURE = Feature(
     sealed="horae.features.events.engine.hook_secrets:HookSecrets",
     check_place="horae.features.events.part:check_place",
     metrics="horae.features.events.metrics:EventMetrics",
+    pages=("events",),
     commands=(
         Command(
             "events",

@@ -8,6 +8,7 @@ FEATURE = Feature(
     tables="horae.features.rollouts.store.tables",
     part="horae.features.rollouts.part:RolloutsPart",
     routes=(Routes("horae.features.rollouts.routes", after="limits"),),
+    topics=(("rollouts", "rollout"),),
     commands=(Command("jobs rollout", "horae.features.rollouts.cli:rollout"),),
     show_job="horae.features.rollouts.cli:show_job",
 )

@@ -1,12 +1,13 @@
 """The stream of events."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
 from msgspec import Meta, field
 
 from horae.env import SECOND
 from horae.errors import BadInput, Forbidden, Gone, HoraeError, NotFound
+from horae.feature import installed, switched_off
 from horae.model.base.duration import parse_duration
 from horae.server.access import VIEW
 from horae.server.auth import authenticate
@@ -18,12 +19,27 @@ from horae.server.scopes import Arguments, check_executions
 from horae.server.streaming.gathering import Wanted
 from horae.server.streaming.stream import Stream, Streams
 
+KERNEL = {
+    "executions": "execution",
+    "steps": "step",
+    "jobs": "job",
+    "workers": "worker",
+    "holds": "hold",
+    "circuits": "circuit",
+}
+KINDS = KERNEL | {topic: kind for feature in installed() for topic, kind in feature.topics}
+OF_FEATURES = {topic: feature.name for feature in installed() for topic, _ in feature.topics}
+if TYPE_CHECKING:
+    Topic = str
+else:
+    Topic = Literal[tuple(KINDS)]
+
 
 class Topics(Query, frozen=True, kw_only=True):
     """Which events to follow; all of them when nothing is named."""
 
     topics: Annotated[
-        list[Literal["executions", "steps", "jobs", "workers", "holds", "circuits", "rollouts", "alerts"]],
+        list[Topic],
         Meta(description="Kinds of things, separated by commas."),
     ] = field(default_factory=list)
     every: (
@@ -39,16 +55,6 @@ class Topics(Query, frozen=True, kw_only=True):
 # gatherings serve many streams.
 PACES = tuple(tenths * SECOND // 10 for tenths in (1, 2, 5, 10, 20, 50, 100, 200, 300, 600))
 LEAST, MOST = PACES[0], PACES[-1]
-KINDS = {
-    "executions": "execution",
-    "steps": "step",
-    "jobs": "job",
-    "workers": "worker",
-    "holds": "hold",
-    "circuits": "circuit",
-    "rollouts": "rollout",
-    "alerts": "alert",
-}
 
 
 async def by_followed_execution(call: Call, arguments: Arguments) -> None:
@@ -80,6 +86,9 @@ async def follow(call: Call, query: Topics) -> Reply:
         except HoraeError:
             return False
 
+    for topic in query.topics:
+        if topic in OF_FEATURES and not call.node.has(OF_FEATURES[topic]):
+            raise switched_off(OF_FEATURES[topic])
     streams: Streams = call.scope["app"].streams
     streams.refuse_more(call.namespace)
     asked = wanted(query)

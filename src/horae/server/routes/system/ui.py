@@ -8,6 +8,7 @@ from importlib.resources import files
 from msgspec import Struct
 
 from horae.errors import NotFound
+from horae.feature import installed
 from horae.server.access import EVERYBODY
 from horae.server.call import Call
 from horae.server.reply import UNCACHED, Header, Reply
@@ -24,10 +25,8 @@ KINDS = {
     "txt": b"text/plain; charset=utf-8",
 }
 # The first parts of addresses that the page itself reads (ui/core/pages.js); the folders of its files are others.
-PAGES = frozenset((
-    *("overview", "jobs", "executions", "schedule", "queues", "workers", "dead-letters", "alerts", "audit", "settings"),
-    *("sign-in", "events"),
-))  # fmt: skip
+KERNEL = ("overview", "jobs", "executions", "schedule", "queues", "workers", "audit", "settings", "sign-in")
+PAGES = frozenset((*KERNEL, *(page for feature in installed() for page in feature.pages)))
 
 
 class File(Struct, frozen=True):
