@@ -4,10 +4,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from horae.features.alerts.model.channel import CHANNEL
+from horae.features.alerts.model.rule import RULE
 from horae.model.admission.quota import QUOTA
 from horae.model.definitions.job import JOB
 from horae.model.fields.kinds import Choice
 from horae.model.fields.table import Row
+from horae.model.fields.variants import Variants
 from horae.model.triggers.decisions.rules import RULES
 from horae.model.triggers.decisions.schedule import FIELDS as OF_TRIGGERS
 from horae.model.triggers.decisions.when import WHEN
@@ -62,6 +65,37 @@ def rules_of_triggers() -> str:
     """What stands beside a trigger's kind."""
     usual = {name: value for name, value in OF_TRIGGERS.usual.items() if name != "name"}  # which is that of its kind
     return written((*RULES.rows, *WHEN.rows), usual, PAGES_OF_TRIGGERS)
+
+
+def fields_of_alert_rules() -> str:
+    """The fields that rules of all kinds have."""
+    return written(RULE.shared, RULE.usual)
+
+
+def kinds_of_alert_rules() -> str:
+    """Every kind of rule: when an alert is open, and its own fields with their defaults."""
+    return kinds(RULE, "an alert is open while")
+
+
+def kinds_of_channels() -> str:
+    """Every kind of channel and its own fields."""
+    return kinds(CHANNEL, "what it does")
+
+
+def kinds(noun: Variants, about: str) -> str:
+    """Write each kind: what it is for, and the fields that it has alone."""
+    lines = [f"| kind | {about} | its fields |", "|---|---|---|"]
+    for kind, table in noun.tables.items():
+        fields = [_member(row, table.usual.get(row.name)) for row in noun.own(kind)]
+        lines.append(f"| `{kind}` | {noun.about(kind)} | {' '.join(fields)} |")
+    return "\n".join(lines)
+
+
+def _member(row: Row, usual: Any) -> str:
+    if row.attribute == "subjects":
+        return f"`{row.name}`."
+    otherwise = f" ({_shown(usual)})" if _shown(usual) else ""
+    return f"`{row.name}`{otherwise}: {row.field.help[:1].lower()}{row.field.help[1:]}"
 
 
 def written(rows: Iterable[Row], usual: Mapping[str, Any], pages: Mapping[str, str] = {}) -> str:

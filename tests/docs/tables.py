@@ -21,7 +21,15 @@ from horae.server.openapi import build
 from horae.server.route import Route
 from horae.server.routes.table import MODULES, ROUTES
 from horae.server.scopes import closed
-from tests.docs.field_tables import fields_of_jobs, fields_of_quotas, kinds_of_triggers, rules_of_triggers
+from tests.docs.field_tables import (
+    fields_of_alert_rules,
+    fields_of_jobs,
+    fields_of_quotas,
+    kinds_of_alert_rules,
+    kinds_of_channels,
+    kinds_of_triggers,
+    rules_of_triggers,
+)
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -141,6 +149,9 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "fields of a quota": ("quotas.md", fields_of_quotas),
     "kinds of triggers": ("triggers.md", kinds_of_triggers),
     "rules of triggers": ("triggers.md", rules_of_triggers),
+    "fields of alert rules": ("alerts.md", fields_of_alert_rules),
+    "kinds of alert rules": ("alerts.md", kinds_of_alert_rules),
+    "kinds of channels": ("alerts.md", kinds_of_channels),
     "routes": ("rest.md", routes),
     "access": ("access.md", access),
     "metrics": ("metrics.md", metrics),

@@ -6,26 +6,25 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.features.alerts.model.channel import filled, read_channel, shown
+from horae.features.alerts.model.channel import filled, private_part, read_channel, shown
 from horae.features.alerts.model.course import MOST_OPEN, End, Open, course
-from horae.features.alerts.model.notification import content_of, read_content, text_of, title_of, told_of
-from horae.features.alerts.model.read import read_rule, render_rule
-from horae.features.alerts.model.rule import (
-    KINDS,
+from horae.features.alerts.model.findings import (
     Counts,
     Expected,
     Finding,
-    Rule,
     literal_prefix,
     low_success,
     many_retries,
     too_long,
 )
+from horae.features.alerts.model.notification import content_of, read_content, text_of, title_of, told_of
+from horae.features.alerts.model.rule import RULE as RULES
+from horae.features.alerts.model.rule import Lag
 from horae.model.admission.rate import Rate
 from horae.model.base.duration import HOUR, MINUTE
 
 NOW = 1_000_000 * MINUTE
-RULE = Rule(kind="lag", after=MINUTE, channels=("ops",))
+RULE = Lag(after=MINUTE, channels=("ops",))
 
 
 def found(*subjects: str) -> list[Finding]:
@@ -36,11 +35,11 @@ def opened(subject: str, number: int = 1, **more) -> Open:
     return Open(**{"id": UUID(int=number), "subject": subject, "last_at": NOW, "notified_at": NOW, **more})
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", RULES.tables)
 def test_every_kind_is_written_as_it_is_read(kind):
-    rule = read_rule({"kind": kind, "channels": "ops", "repeatEvery": "4h", "atMost": "5/1h"})
+    rule = RULES.read({"kind": kind, "channels": "ops", "repeatEvery": "4h", "atMost": "5/1h"})
     assert (rule.channels, rule.repeat_every, rule.at_most) == (("ops",), 4 * HOUR, Rate(5, HOUR, 5))
-    assert read_rule(render_rule(rule)) == rule
+    assert RULES.read(RULES.write(rule)) == rule
 
 
 @pytest.mark.parametrize(
@@ -63,13 +62,13 @@ def test_every_kind_is_written_as_it_is_read(kind):
 )
 def test_what_is_no_rule_is_refused_with_its_field(body, field):
     with pytest.raises(BadInput) as refused:
-        read_rule(body)
+        RULES.read(body)
     assert refused.value.fields["field"] == field
     assert refused.value.remedy
 
 
 def test_patterns_mean_names():
-    rule = read_rule({"kind": "lag", "jobs": ["etl-*", "report"]})
+    rule = RULES.read({"kind": "lag", "jobs": ["etl-*", "report"]})
     assert [rule.covers(name) for name in ("etl-1", "report", "reports", "other")] == [True, True, False, False]
     assert literal_prefix(["etl-*", "etl-b?"]) == "etl-"
     assert literal_prefix(["*"]) == literal_prefix([]) == literal_prefix(["a", "b"]) == ""
@@ -77,17 +76,17 @@ def test_patterns_mean_names():
 
 
 def test_rates_count_from_a_minimum_on():
-    rule = read_rule({"kind": "success-rate", "below": "90%", "minimum": 10})
+    rule = RULES.read({"kind": "success-rate", "below": "90%", "minimum": 10})
     assert low_success(rule, Counts(9, 1)) is None
     assert low_success(rule, Counts(0, 9)) is None
     assert low_success(rule, Counts(17, 3)) == "3 of 20 executions failed; 85% succeeded"
-    retries = read_rule({"kind": "retry-rate", "above": "50%", "minimum": 2})
+    retries = RULES.read({"kind": "retry-rate", "above": "50%", "minimum": 2})
     assert many_retries(retries, Counts(2, 0, 1)) is None
     assert many_retries(retries, Counts(1, 1, 3)) == "3 retries of 2 executions (150%)"
 
 
 def test_what_runs_too_long_is_measured_by_what_is_usual():
-    rule = read_rule({"kind": "overlong", "times": 3, "atLeast": "1m"})
+    rule = RULES.read({"kind": "overlong", "times": 3, "atLeast": "1m"})
     assert not too_long(rule, HOUR, None)
     assert not too_long(rule, 30 * SECOND, SECOND)
     assert not too_long(rule, 3 * MINUTE, MINUTE)
@@ -122,7 +121,7 @@ def test_what_is_forgotten_did_not_get_well():
 
 
 def test_reminders_come_until_somebody_acknowledges():
-    rule = Rule(kind="lag", repeat_every=HOUR)
+    rule = Lag(after=MINUTE, repeat_every=HOUR)
     assert not course(rule, found("a"), [opened("a", last_at=NOW + HOUR - 1)], 0, NOW + HOUR - 1).reminded
     assert course(rule, found("a"), [opened("a")], 0, NOW + HOUR).reminded
     assert not course(rule, found("a"), [opened("a", acknowledged=True)], 0, NOW + HOUR).reminded
@@ -130,7 +129,7 @@ def test_reminders_come_until_somebody_acknowledges():
 
 
 def test_a_storm_is_told_in_one_notice_and_what_finds_no_room_when_there_is():
-    rule = Rule(kind="lag", at_most=Rate(2, HOUR, 2))
+    rule = Lag(after=MINUTE, at_most=Rate(2, HOUR, 2))
     few = course(rule, found("a", "b"), [], 0, NOW)
     assert (len(few.opened), few.firing) == (2, 2), "one by one"
     storm = course(rule, found(*map(str, range(400))), [], 0, NOW)
@@ -151,14 +150,14 @@ def test_a_storm_is_told_in_one_notice_and_what_finds_no_room_when_there_is():
 
 
 def test_many_reminders_are_one():
-    rule = Rule(kind="lag", repeat_every=HOUR)
+    rule = Lag(after=MINUTE, repeat_every=HOUR)
     going_on = [opened(str(n), n) for n in range(30)]
     again = course(rule, found(*(one.subject for one in going_on)), going_on, 0, NOW + HOUR)
     assert (len(again.reminded), again.reminders) == (30, 1)
 
 
 def test_the_end_is_not_told_where_nobody_wants_it():
-    rule = Rule(kind="lag", recovery=False)
+    rule = Lag(after=MINUTE, recovery=False)
     assert course(rule, [], [opened("a")], 0, NOW).ended == (End(opened("a"), False),)
 
 
@@ -167,16 +166,16 @@ def test_what_is_secret_of_a_channel_is_not_shown_and_stays_when_it_is_left_out(
     channel = read_channel(body)
     assert shown(channel) == {"url": "https://hooks.example.com:8443/...", "headers": ["x-key"]}
     assert channel.references == ("k",)
-    assert filled(channel.private, {"k": "v"})["headers"] == {"x-key": "v"}
+    assert private_part(filled(channel, {"k": "v"}))["headers"] == {"x-key": "v"}
     again = read_channel({"kind": "webhook", "description": "on call"}, channel)
-    assert (again.private, again.description) == (channel.private, "on call")
+    assert (private_part(again), again.description) == (private_part(channel), "on call")
     mail = {"kind": "email", "host": "smtp.example.com", "from": "a@b.c", "to": "o@b.c", "username": "u"}
     first = read_channel({**mail, "password": "hunter2"})
     assert shown(first) == {
         "host": "smtp.example.com", "port": 587, "tls": "starttls", "from": "a@b.c", "to": ["o@b.c"], "username": "u",
         "hasPassword": True,
     }  # fmt: skip
-    assert read_channel(mail, first).private == {"password": "hunter2"}
+    assert private_part(read_channel(mail, first)) == {"password": "hunter2"}
     assert shown(read_channel({"kind": "apprise", "urls": "slack://a/b/c"})) == {"urls": ["slack://..."]}
 
 
@@ -212,17 +211,17 @@ def test_what_is_no_channel_is_refused_with_its_field(body, field):
 
 def test_credentials_of_a_channel_do_not_follow_it_elsewhere():
     hook = read_channel({"kind": "webhook", "url": "https://a.example.com/x", "headers": {"authorization": "Bearer k"}})
-    assert read_channel({"kind": "webhook", "url": "https://a.example.com/y"}, hook).private["headers"]
+    assert private_part(read_channel({"kind": "webhook", "url": "https://a.example.com/y"}, hook))["headers"]
     for url in ("https://evil.example.com/x", "http://a.example.com/x", "https://a.example.com:8443/x", "secret://u"):
         with pytest.raises(BadInput, match="headers does not go along"):
             read_channel({"kind": "webhook", "url": url}, hook)
-        assert "headers" not in read_channel({"kind": "webhook", "url": url, "headers": {}}, hook).private
+        assert "headers" not in private_part(read_channel({"kind": "webhook", "url": url, "headers": {}}, hook))
     mail = {"kind": "email", "host": "smtp.example.com", "from": "a@b.c", "to": "o@b.c", "username": "u"}
     first = read_channel({**mail, "password": "hunter2"})
     for change in ({"host": "evil.example.com"}, {"port": 2525}, {"tls": "none", "port": 587}):
         with pytest.raises(BadInput, match="password does not go along"):
             read_channel({**mail, **change}, first)
-        assert read_channel({**mail, **change, "password": "other"}, first).private == {"password": "other"}
+        assert private_part(read_channel({**mail, **change, "password": "other"}, first)) == {"password": "other"}
 
 
 def content(kind: str, count: int, **more):

@@ -10,6 +10,7 @@ import pytest
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND
+from horae.features.alerts.model.channel import Webhook, private_part
 from horae.features.alerts.part import AlertsPart
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
@@ -43,7 +44,9 @@ async def test_a_channel_keeps_its_secrets_to_itself(api: Api, node: Node):
     for answer in (changed, await api.get(CHANNELS), await api.get(f"{CHANNELS}/ops")):
         assert secret not in answer.text
         assert "the-token" not in answer.text
-    assert (await node.part(AlertsPart).channels.opened(1, "ops"))[1] == {"url": URL, "secret": secret}
+    assert await node.part(AlertsPart).channels.opened(1, "ops") == Webhook(
+        description="on call", url=URL, secret=secret
+    )
     log = (await api.get("/api/v1/audit/log?limit=100")).text
     assert "alert-channels.put" in log
     assert "the-token" not in log
@@ -64,7 +67,7 @@ async def test_a_rotation_seals_channels_too(api: Api, node: Node, monkeypatch):
     monkeypatch.setattr(node.base.sealer, "_text", f"{OTHER},{KEY}")
     await node.base.sealer.prepare()
     assert (await api.post("/api/v1/master-key/rotation")).json() == {"resealed": 1, "current": 0}
-    assert (await node.part(AlertsPart).channels.opened(1, "ops"))[1]["url"] == URL
+    assert private_part(await node.part(AlertsPart).channels.opened(1, "ops"))["url"] == URL
 
 
 async def test_a_rule_is_written_paused_and_removed(api: Api, node: Node):

@@ -1,7 +1,8 @@
 """What rules of alerts ask of the store all day, and what becomes of what they find."""
 
 from horae.env import SECOND
-from horae.features.alerts.model.rule import Finding, Rule
+from horae.features.alerts.model.findings import Finding
+from horae.features.alerts.model.rule import MissingSuccess
 from horae.features.alerts.store import alerts, facts, notices, rules
 from horae.model.base.duration import DAY
 from tests.store_contract.world import NAMESPACE, World
@@ -18,8 +19,8 @@ async def watch(world: World) -> None:
     store, now = world.store, world.now()
     job = await world.job("watched", queue="watched")
     parcel = await world.parcel(job)
-    named = Rule(kind="missing-success", subjects=("watched",), channels=("ops",))
-    for rule in (named, Rule(kind="missing-success")):
+    named = MissingSuccess(after=DAY, subjects=("watched",), channels=("ops",))
+    for rule in (named, MissingSuccess(after=DAY)):
         await store.read(lambda rule=rule: facts.named(NAMESPACE, rule))
     for ask in (
         lambda: facts.troubled_lately(now // 60_000_000),

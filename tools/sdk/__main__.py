@@ -19,13 +19,14 @@ from typing import Any, NamedTuple
 
 from horae.server.route import Route
 from horae.server.routes.table import ROUTES
-from tools.sdk import options, trigger_options, ui_fields
+from tools.sdk import alert_fields, options, trigger_options, ui_fields
 from tools.sdk.methods import NAMES, method
 
 SRC = Path(__file__).parents[2] / "src" / "horae"
 OPTIONS = SRC / "client" / "options.py"
 TRIGGER_OPTIONS = SRC / "client" / "kernel" / "trigger_options.py"
 UI_FIELDS = SRC / "ui" / "core" / "job-fields.js"
+UI_ALERTS = SRC / "ui" / "core" / "alert-fields.js"
 UI_TIMES = SRC / "ui" / "core" / "trigger-fields.js"
 MARK = re.compile(
     r"    # `python -m tools\.sdk` writes what follows, from the routes of (?P<routes>[^\n]+(?:\n    # [^\n]+)*)\.\n"
@@ -133,7 +134,7 @@ def stale() -> Mapping[Path, str]:
     found = {path: written(path) for path in files()}
     keywords = {OPTIONS: options.text(), TRIGGER_OPTIONS: trigger_options.text()}
     found |= {path: _formatted(text, path) for path, text in keywords.items()}
-    found |= {UI_FIELDS: ui_fields.text(), UI_TIMES: ui_fields.of_triggers()}
+    found |= {UI_FIELDS: ui_fields.text(), UI_TIMES: ui_fields.of_triggers(), UI_ALERTS: alert_fields.text()}
     return {path: text for path, text in found.items() if not path.exists() or text != path.read_text()}
 
 

@@ -1,6 +1,6 @@
 """Options of the fields of a noun: one for each, typed by its kind, with the help of the table."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from shlex import quote
 from typing import Any
 
@@ -33,6 +33,16 @@ _METAVARS: dict[type, str | None] = {
 }  # fmt: skip
 
 
+def options_of(table: Rows, *, without: Container[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that gives a command the options of a noun's fields."""
+    return with_options(option_of(row, table) for row in table.rows if row.flag and row.name not in without)
+
+
+def given_by(table: Rows, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the options of a noun say, as a document says it."""
+    return values_of((row for row in table.rows if row.keyword in options), options)
+
+
 def option_of(row: Row, table: Rows) -> Any:
     """Make the option that gives a field."""
     kind = row.kind
@@ -58,7 +68,8 @@ def option_of(row: Row, table: Rows) -> Any:
 def may_be_none(row: Row, table: Rows) -> bool:
     """Tell whether `none` takes a field back to having no value; of texts, it would be one."""
     kind = row.kind
-    return table.usual[row.name] is None and not (is_many(kind) or isinstance(kind, Flag | Text | Name | Key | Moment))
+    is_without = row.default is not NODEFAULT and table.usual.get(row.name, "") is None
+    return is_without and not (is_many(kind) or isinstance(kind, Flag | Text | Name | Key | Moment))
 
 
 class _OrNone(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.4
@@ -109,7 +120,7 @@ def is_many(kind: Kind) -> bool:
 
 def help_of(row: Row, table: Rows) -> str:
     """Return a field's help with an example and its default."""
-    usual, text = table.usual[row.name], row.field.help.rstrip(".")
+    usual, text = table.usual.get(row.name), row.field.help.rstrip(".")
     example = f", as {shown}" if (shown := _example(row.kind, row.field.example)) else ""
     is_told = any(word in text for word in ("otherwise", "unless")) or isinstance(usual, bool)
     otherwise = f"; {usual} otherwise" if isinstance(usual, str | int) and usual and not is_told else ""

@@ -7,7 +7,7 @@ from horae.env import SECOND
 from horae.features.alerts.engine import suspects, turns
 from horae.features.alerts.engine.deadlines import Nearing
 from horae.features.alerts.engine.watch import AlertWatch
-from horae.features.alerts.model.rule import Finding
+from horae.features.alerts.model.findings import Finding
 from horae.features.alerts.part import AlertsPart
 from horae.features.alerts.store import alerts, facts
 from horae.features.statistics.part import StatisticsPart

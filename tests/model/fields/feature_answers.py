@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput
-from horae.features.alerts.model.channel import Channel, read_channel, shown
-from horae.features.alerts.model.read import read_rule, render_rule
+from horae.features.alerts.model.channel import Channel, open_part, private_part, read_channel, shown
+from horae.features.alerts.model.rule import RULE
 from horae.features.backfills.routes import BackfillBody
 from horae.features.dead_letters.bodies import DeadLetterFilter, ReplayBody
 from horae.features.erasure.routes import ErasureBody
@@ -24,13 +24,15 @@ def _plain(value: Any) -> Any:
 
 
 def _rule(body: Any) -> list[Any]:
-    rule = read_rule(body)
-    return [_plain(rule), render_rule(rule)]
+    rule = RULE.read(body)
+    return [{"subjects": ["*"], **_plain(rule)}, RULE.write(rule)]
 
 
 def _channel(body: Any, before: Channel | None = None) -> list[Any]:
     channel = read_channel(body, before)
-    return [_plain(channel), shown(channel), channel.references]
+    kept = {"kind": channel.kind, "public": open_part(channel), "private": private_part(channel)}
+    said = {"description": channel.description} if channel.description else {}
+    return [_plain({name: part for name, part in {**kept, **said}.items() if part}), shown(channel), channel.references]
 
 
 def _changed(body: Any) -> list[Any]:

@@ -7,9 +7,10 @@ from uuid import UUID
 import pytest
 
 from horae.env import SECOND
-from horae.features.alerts.model.channel import Channel
+from horae.features.alerts.model.channel import Webhook
+from horae.features.alerts.model.findings import Counts, Finding
 from horae.features.alerts.model.notification import read_content
-from horae.features.alerts.model.rule import Counts, Finding, Rule
+from horae.features.alerts.model.rule import AnyRule, Lag, MissingSuccess
 from horae.features.alerts.store import alerts, facts, notices, rules
 from horae.features.alerts.store.alerts import LAST, Settled
 from horae.features.alerts.store.rules import StoredRule
@@ -24,10 +25,10 @@ from horae.model.fleet.protocol import Started
 from horae.model.triggers.decisions.values import Once
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, success
 
-RULE = Rule(kind="lag", channels=("ops", "mail"), repeat_every=HOUR)
+RULE = Lag(after=MINUTE, channels=("ops", "mail"), repeat_every=HOUR)
 
 
-async def made(world: World, rule: Rule = RULE, name: str = "late") -> StoredRule:
+async def made(world: World, rule: AnyRule = RULE, name: str = "late") -> StoredRule:
     return await world.store.change(lambda now: rules.put_rule(NAMESPACE, name, rule, now))
 
 
@@ -67,7 +68,7 @@ async def test_an_alert_opens_once_with_a_notice_for_each_channel_and_is_told_wh
 
 async def test_what_was_found_by_an_older_rule_or_a_paused_one_changes_nothing(world: World):
     old = await made(world)
-    new = await made(world, Rule(kind="lag", after=MINUTE))
+    new = await made(world, Lag(after=MINUTE))
     assert await settle(world, old, "a") == Settled()
     await settle(world, new, "a")
     await world.store.change(lambda now: rules.set_rule_state(NAMESPACE, "late", "paused", now))
@@ -98,7 +99,7 @@ async def test_reminders_stop_when_it_is_acknowledged_by_the_first_who_does(worl
 
 
 async def test_in_a_storm_one_notice_tells_of_all_and_each_alert_knows_how_it_fares(world: World):
-    stored = await made(world, Rule(kind="lag", channels=("ops",), at_most=Rate(1, HOUR, 1)))
+    stored = await made(world, Lag(after=MINUTE, channels=("ops",), at_most=Rate(1, HOUR, 1)))
     many = [f"job-{n:03}" for n in range(400)]
     storm = await settle(world, stored, *many)
     assert (len(storm.opened), storm.notices) == (400, 1)
@@ -140,7 +141,7 @@ async def test_what_a_channel_is_told_of_an_alert_comes_in_order(world: World):
 
 
 async def test_the_end_of_a_group_waits_for_each_of_its_beginnings(world: World):
-    stored = await made(world, Rule(kind="lag", channels=("ops",)))
+    stored = await made(world, Lag(after=MINUTE, channels=("ops",)))
     await settle(world, stored, "a")
     (lone,) = await claim(world, "ops")
     await settle(world, stored, *"abcde")
@@ -154,7 +155,7 @@ async def test_the_end_of_a_group_waits_for_each_of_its_beginnings(world: World)
 
 async def test_the_end_is_told_to_whom_the_beginning_was(world: World):
     await settle(world, await made(world), "a")
-    changed = await made(world, Rule(kind="lag", channels=("ops", "pager")))
+    changed = await made(world, Lag(after=MINUTE, channels=("ops", "pager")))
     await settle(world, changed)
     ends = [one for channel in ("mail", "ops", "pager") for one in await pending(world, channel)]
     assert [(one.channel, one.kind) for one in ends] == [
@@ -211,12 +212,17 @@ async def test_what_is_over_is_forgotten_in_time(world: World):
 
 
 async def test_a_channel_is_written_read_sealed_anew_and_missed_by_rules(world: World):
-    hook = Channel(kind="webhook", private={"url": "https://x/"})
+    hook = Webhook(url="https://x/")
     for sealed in (b"1", b"2"):
         kept = await world.store.change(
-            lambda now, sealed=sealed: rules.put_channel(NAMESPACE, "ops", hook, sealed, {"url": "https://x/..."}, now)
+            lambda now, sealed=sealed: rules.put_channel(NAMESPACE, "ops", hook, sealed, now)
         )
-    assert (kept.revision, kept.sealed, kept.channel.private, kept.shown) == (2, b"2", {}, {"url": "https://x/..."})
+    assert (kept.revision, kept.sealed, kept.channel.public, kept.shown) == (
+        2,
+        b"2",
+        {},
+        {"url": "https://x/...", "headers": []},
+    )
     assert await world.store.write(lambda: rules.reseal(kept, b"3"))
     assert not await world.store.write(lambda: rules.reseal(kept, b"4"))
     assert [one.sealed for one in await world.store.read(lambda: rules.all_channels((0, "")))] == [b"3"]
@@ -241,7 +247,7 @@ async def test_rates_and_successes_are_read_from_minutes(world: World):
     assert await world.store.read(lambda: facts.succeeded([job.id], HOUR, now)) == {job.id}
     assert await world.store.read(lambda: facts.succeeded([job.id], MINUTE, now)) == set()
     for subjects in (("etl",), ("e*",), ("*", "etl")):
-        of = Rule(kind="missing-success", subjects=subjects)
+        of = MissingSuccess(after=DAY, subjects=subjects)
         found = await world.store.read(lambda of=of: facts.named(NAMESPACE, of))
         assert [(one.name, at) for one, at in found] == [("etl", world.now())]
 

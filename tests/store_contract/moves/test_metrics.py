@@ -3,12 +3,14 @@
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.features.alerts.model.rule import Finding, Rule
+from horae.features.alerts.model.findings import Finding
+from horae.features.alerts.model.rule import MissingSuccess
 from horae.features.alerts.store import alerts
 from horae.features.alerts.store import rules as alert_rules
 from horae.model.admission.keys import Keys
 from horae.model.admission.limits import KeyLimit, Limit, key_name, namespace_limit, queue_limit
 from horae.model.admission.rate import Rate
+from horae.model.base.duration import DAY
 from horae.store.admission import coarse, limit_reads
 from horae.store.executions.reads import depths
 from tests.store_contract.world import NAMESPACE, World, failed
@@ -68,7 +70,7 @@ async def test_attempts_that_failed_are_told_by_class(world: World):
 
 
 async def test_alerts_that_are_firing_are_counted_by_severity(world: World):
-    rule = Rule(kind="missing-success", severity="critical")
+    rule = MissingSuccess(after=DAY, severity="critical")
     stored = await world.store.change(lambda now: alert_rules.put_rule(NAMESPACE, "watched", rule, now))
     for subjects in (("a", "b"), ("b",)):
         found = [Finding(subject=subject, message="") for subject in subjects]

@@ -1,84 +1,41 @@
 """Alerts: rules that say what to hear of, channels that say where, and what was found."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from msgspec import Meta, field
+from msgspec import Meta
 
 from horae.errors import Conflict, MasterKeyMissing, NotFound, Stale
-from horae.features.alerts.model.rule import AlertState, ChannelKind, Kind, Severity
+from horae.features.alerts.model.channel import CHANNEL
+from horae.features.alerts.model.rule import RULE, AlertState
 from horae.features.alerts.model.view import AcknowledgedView, AlertView, ChannelView, RuleView, TestView
 from horae.features.alerts.part import AlertsPart
 from horae.model.base.view import Page
+from horae.model.fields.derived import body
 from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import Call
-from horae.server.reading.bodies import Body, Duration, Name
+from horae.server.reading.bodies import Body
 from horae.server.reading.queries import JobRef, Paged, Text
 from horae.server.reply import Reply, nothing, ok
 from horae.server.route import ACTION, ACTION_AND_CHANGES, API, CHANGES, REQUEST, delete, get, post, put
 from horae.server.scopes import closed
 
 IF_MATCH = {"If-Match": "The ETag as it was read: refused when somebody changed it meanwhile."}
-Names = Annotated[list[str] | str, Meta(description="Names, or patterns with * and ?; all unless given.")]
-Share = Annotated[str, Meta(pattern=r"^\s*\d{1,3}\s*%\s*$", description='"95%".')]
-Secret = Annotated[str, Meta(description='A value, which is sealed and never shown, or "secret://NAME".')]
-
-
-class AlertRuleBody(Body, frozen=True, kw_only=True):
-    """A rule: its kind, what it is about, and where to tell of it. Each kind has fields of its own."""
-
-    name: Name | None = None
-    kind: Kind
-    jobs: Names | None = None
-    queues: Names | None = None
-    workers: Names | None = None
-    channels: list[str] | str | None = None
-    severity: Severity | None = None
-    description: Annotated[str, Meta(max_length=4096)] | None = None
-    repeat_every: Annotated[Duration, Meta(description="Remind while it goes on; never unless given.")] | None = None
-    at_most: Annotated[str, Meta(description='Notices, as "20/1h".')] | None = None
-    recovery: Annotated[bool, Meta(description="Tell when it is over; true unless given.")] | None = None
-    below: Annotated[Share, Meta(description="success-rate: the share of successes.")] | None = None
-    above: Annotated[Share, Meta(description="retry-rate: retries for each execution.")] | None = None
-    window: Annotated[Duration, Meta(description="success-rate, retry-rate.")] | None = None
-    minimum: Annotated[int, Meta(ge=1, description="success-rate, retry-rate: executions in the window.")] | None = None
-    count: Annotated[int, Meta(ge=1, description="failures-in-a-row.")] | None = None
-    times: Annotated[float, Meta(description="overlong: so many times the learned p95.")] | None = None
-    at_least: Annotated[Duration, Meta(description="overlong: and longer than this.")] | None = None
-    after: Annotated[Duration, Meta(description="late-worker, lag, queue-age: longer than this.")] | None = None
-    since: Annotated[Duration, Meta(description="missing-success: no success for so long.")] | None = None
-    margin: Annotated[Duration, Meta(description="deadline-risk: so long before the deadline.")] | None = None
-    within: Annotated[Duration, Meta(description="worker-lost: how long it is told.")] | None = None
-
-
-class NewAlertRule(AlertRuleBody, frozen=True, kw_only=True):
-    """A rule that is to be made."""
-
-    name: Name
-
-
-class AlertChannelBody(Body, frozen=True, kw_only=True):
-    """A channel: a webhook, e-mail, or what apprise reaches. What is secret and left out stays as it was."""
-
-    name: Name | None = None
-    kind: ChannelKind
-    description: Annotated[str, Meta(max_length=4096)] | None = None
-    url: Annotated[Secret, Meta(description="webhook")] | None = None
-    secret: Annotated[Secret, Meta(description="webhook: what it is signed with; made unless given.")] | None = None
-    headers: Annotated[dict[str, str], Meta(description="webhook: values are secret.")] | None = None
-    host: Annotated[str, Meta(description="email: the mail server.")] | None = None
-    port: Annotated[int, Meta(ge=1, le=65535, description="email: 587, or 465 with tls.")] | None = None
-    tls: Annotated[Literal["starttls", "tls", "none"], Meta(description="email: starttls unless given.")] | None = None
-    username: Annotated[str, Meta(description="email")] | None = None
-    password: Annotated[Secret, Meta(description="email")] | None = None
-    from_: Annotated[str, Meta(description="email")] | None = field(name="from", default=None)
-    to: Annotated[list[str] | str, Meta(description="email")] | None = None
-    urls: Annotated[list[str] | str, Meta(description="apprise: secret.")] | None = None
-
-
-class NewAlertChannel(AlertChannelBody, frozen=True, kw_only=True):
-    """A channel that is to be made."""
-
-    name: Name
+AlertRuleBody = body(
+    RULE,
+    "AlertRuleBody",
+    "A rule: its kind, what it is about, and whom to tell. Each kind has fields of its own.",
+    Body,
+    needed=("kind",),
+)
+NewAlertRule = body(RULE, "NewAlertRule", "A rule that is to be made.", Body, needed=("name", "kind"))
+AlertChannelBody = body(
+    CHANNEL,
+    "AlertChannelBody",
+    "A channel: a webhook, e-mail, or what apprise reaches. What is secret and left out stays as it was.",
+    Body,
+    needed=("kind",),
+)
+NewAlertChannel = body(CHANNEL, "NewAlertChannel", "A channel that is to be made.", Body, needed=("name", "kind"))
 
 
 class AlertList(Paged, frozen=True, kw_only=True):

@@ -55,7 +55,7 @@ def described(table: Rows) -> list[dict[str, Any]]:
         {
             "name": row.name,
             "kind": type(row.kind).__name__.lower(),
-            "default": table.usual[row.name],
+            "default": table.usual.get(row.name),
             "help": row.field.help,
             "example": row.field.example,
             **({"words": list(row.kind.words)} if isinstance(row.kind, Choice) else {}),

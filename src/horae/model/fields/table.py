@@ -6,6 +6,7 @@ msgspec ignores these annotations: a stored struct decodes as fast as without th
 A `Group` reads and writes fields that make attributes together, such as `rate` and `burst`.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -128,6 +129,10 @@ class Row(Struct, frozen=True, kw_only=True):
         return kind
 
     @property
+    def is_needed(self) -> bool:
+        return self.default is NODEFAULT and self.group is None
+
+    @property
     def keyword(self) -> str:
         """Its name in Python."""
         snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name)
@@ -209,7 +214,7 @@ class Table(Rows):
 
     @cached_property
     def usual(self) -> dict[str, Any]:
-        missing = {info.name for info in structs.fields(self.struct) if info.required}
+        missing = {info.name for info in structs.fields(self.struct) if info.required} - self._usual.keys()
         written = self.write(self.struct(**{**dict.fromkeys(missing), **self._usual}))
         apart = {
             row.name: row.kind.write(row.default)
@@ -230,13 +235,16 @@ class Table(Rows):
                 values.update(read(given, prefix))
         return values
 
-    def make(self, given: Document, at: str, remedy: str) -> Any:
-        """Return the struct that an object stands for."""
+    def make(self, given: Document, at: str = "", remedy: str = "") -> Any:
+        """Return the struct that an object stands for; `at` is its place in the body, if it is a part of that."""
         self.refuse_unknown(given, at)
         for name in self._needed:
             if given.get(name) is None:
-                raise BadInput(f"{at} does not say its {name}.", remedy, field=f"{at}.{name}")
-        return self.struct(**{**self._usual, **self.read(given, f"{at}.")})
+                if at:
+                    raise BadInput(f"{at} does not say its {name}.", remedy, field=f"{at}.{name}")
+                how = f'Add "{name}": {json.dumps(self[name].field.example)}.'
+                raise BadInput(f'{self.what} needs "{name}".', how, field=name)
+        return self.struct(**{**self._usual, **self.read(given, f"{at}." if at else "")})
 
     def write(self, value: Struct, apart: Mapping[str, Document] | None = None) -> dict[str, Any]:
         """Return every field in the API's spelling; `apart` has those of groups without a writer, by attribute."""

@@ -4,12 +4,14 @@ from typing import Any
 
 import click
 
+from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, one, request, says
 from horae.cli.values import read_one
 from horae.features.alerts.cli.rules import tell_test
+from horae.features.alerts.model.channel import CHANNEL
 
 WEBHOOK = "horae alerts channels put ops --webhook https://example.com/alerts"
 EMAIL = (
@@ -26,25 +28,13 @@ def channels() -> None:
 @channels.command(examples=(WEBHOOK, EMAIL, "horae alerts channels put chat -f chat.yaml"))
 @click.argument("name")
 @click.option("-f", "--file", metavar="FILE", help="Read it from a YAML or JSON file; - is stdin.")
-@click.option("--webhook", "url", metavar="URL", help="A URL that takes signed requests; may be secret://NAME.")
-@click.option("--secret", metavar="REFERENCE", help="What they are signed with, as secret://NAME; made unless given.")
-@click.option("--email", "to", multiple=True, metavar="ADDRESS", help="Whom to write to.")
-@click.option("--from", "from_", metavar="ADDRESS", help="Who writes.")
-@click.option("--smtp", metavar="HOST[:PORT]", help="The mail server.")
-@click.option("--tls", type=click.Choice(["starttls", "tls", "none"]), help="How it is spoken to.")
-@click.option("--user", "username", metavar="NAME", help="Who signs in there.")
-@click.option("--password", metavar="REFERENCE", help="With what, as secret://NAME.")
-@click.option("--apprise", "urls", multiple=True, metavar="URL", help="What apprise reaches; as secret://NAME.")
-@click.option("--description", metavar="TEXT", help="Whom it reaches.")
+@options_of(CHANNEL, without=("kind",))
 @remote
-async def put(api: Api, name: str, file: str | None, from_: str | None, smtp: str | None, **named: Any) -> None:
+async def put(api: Api, name: str, file: str | None, **options: Any) -> None:
     """Create a channel, or give it a whole new definition; what is secret and left out stays as it was."""
-    said = {field: list(value) if isinstance(value, tuple) else value for field, value in named.items() if value}
-    said |= {"from": from_} if from_ else {}
-    said |= _server(smtp) if smtp else {}
-    kinds = {"url": "webhook", "to": "email", "urls": "apprise"}
-    kind = next((kind for field, kind in kinds.items() if field in said), None)
-    document = {**({} if file is None else read_one(file, "channel")), **({"kind": kind} if kind else {}), **said}
+    said = given_by(CHANNEL, options)
+    said |= _server(said["host"]) if "host" in said else {}
+    document = {**({} if file is None else read_one(file, "channel")), **CHANNEL.kind_of(said), **said}
     done = await api.client.alerts.channels.put(name, document)
     if not api.out.is_for_people:
         return api.out.document(done.raw)

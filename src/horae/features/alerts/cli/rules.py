@@ -4,16 +4,17 @@ from typing import Any
 
 import click
 
+from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, one, request, says
-from horae.cli.values import params, read_one
+from horae.cli.values import read_one
 from horae.features.alerts.client import AlertTest
-from horae.features.alerts.model.rule import KINDS
+from horae.features.alerts.model.rule import RULE
 
-PUT = "horae alerts rules put nightly --kind failures-in-a-row --job report --set count=3 --channel ops"
-SWITCH = "horae alerts rules put backups --kind missing-success --job 'backup-*' --set since=26h --channel ops"
+PUT = "horae alerts rules put nightly --kind failures-in-a-row --job report --count 3 --channel ops"
+SWITCH = "horae alerts rules put backups --kind missing-success --job 'backup-*' --since 26h --channel ops"
 
 
 @click.group("rules", cls=Group, examples=(PUT, "horae alerts rules list"))
@@ -24,38 +25,11 @@ def rules() -> None:
 @rules.command(examples=(PUT, SWITCH, "horae alerts rules put nightly -f nightly.yaml"))
 @click.argument("name")
 @click.option("-f", "--file", metavar="FILE", help="Read it from a YAML or JSON file; - is stdin.")
-@click.option("--kind", type=click.Choice(list(KINDS)), metavar="KIND", help="What it looks for.")
-@click.option("--job", "jobs", multiple=True, metavar="NAME", help="About this job; * and ? stand for others.")
-@click.option("--queue", "queues", multiple=True, metavar="NAME", help="About this queue.")
-@click.option("--worker", "workers", multiple=True, metavar="NAME", help="About this worker.")
-@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A field of its kind, as count=3.")
-@click.option("--channel", "channels", multiple=True, metavar="NAME", help="Where to tell it.")
-@click.option("--severity", type=click.Choice(["info", "warning", "critical"]), help="How bad it is; it is told.")
-@click.option("--repeat-every", metavar="SPAN", help="Remind while it goes on.")
-@click.option("--at-most", metavar="RATE", help="Notices, as 20/1h.")
-@click.option("--no-recovery", is_flag=True, help="Do not tell when it is over.")
-@click.option("--description", metavar="TEXT", help="What it is for.")
+@options_of(RULE)
 @remote
-async def put(
-    api: Api,
-    name: str,
-    file: str | None,
-    given: tuple[str, ...],
-    no_recovery: bool,
-    repeat_every: str | None,
-    at_most: str | None,
-    **named: Any,
-) -> None:
-    """Create a rule, or give it a whole new definition.
-
-    Kinds: success-rate, failures-in-a-row, retry-rate, overlong, late-worker, worker-lost, lag, queue-age,
-    missing-success, deadline-risk, circuit-open.
-    """
-    said = {field: list(value) if isinstance(value, tuple) else value for field, value in named.items() if value}
-    said |= {field: value for field, value in (("repeatEvery", repeat_every), ("atMost", at_most)) if value}
-    if no_recovery:
-        said["recovery"] = False
-    document = {**({} if file is None else read_one(file, "rule")), **said, **(params(given) or {})}
+async def put(api: Api, name: str, file: str | None, **options: Any) -> None:
+    """Create a rule, or give it a whole new definition. Each kind has fields of its own."""
+    document = {**({} if file is None else read_one(file, "rule")), **given_by(RULE, options)}
     done = await api.client.alerts.rules.put(name, document)
     if not api.out.is_for_people:
         return api.out.document(done.raw)

@@ -13,7 +13,7 @@ from horae.features.alerts.engine.delivery import CLAIM, AlertDelivery
 from horae.features.alerts.engine.rules import AlertRules
 from horae.features.alerts.engine.watch import AlertWatch
 from horae.features.alerts.model.notification import content_of, told_of
-from horae.features.alerts.model.rule import KINDS, AlertState, Kind, NoticeState
+from horae.features.alerts.model.rule import RULE, AlertState, Kind, NoticeState
 from horae.features.alerts.model.view import AcknowledgedView, AlertView, DeliveryView, TestView
 from horae.features.alerts.store import alerts as moves
 from horae.features.alerts.store import notices
@@ -135,7 +135,7 @@ class Alerts:
     async def test_channel(self, namespace: int, name: str) -> TestView:
         """The same for one channel."""
         await self._channels.get(namespace, name)
-        return await self._test(namespace, "test", next(iter(KINDS)), "info", [name])
+        return await self._test(namespace, "test", next(iter(RULE.tables)), "info", [name])
 
     async def _test(self, namespace: int, rule: str, kind: Kind, severity: str, channels: Iterable[str]) -> TestView:
         """The notices are claimed by who writes them: the test's answer says what a real one would come to."""

@@ -13,7 +13,7 @@ from horae.engine.tenancy.secrets import MOST_LOOKED, Secrets
 from horae.env import Env, Instant
 from horae.errors import BadInput, Conflict, MasterKeyMissing, NotFound, Stale
 from horae.features.alerts.engine.chats import apprise
-from horae.features.alerts.model.channel import Channel, filled, read_channel, shown
+from horae.features.alerts.model.channel import AnyChannel, Apprise, Webhook, filled, read_channel
 from horae.features.alerts.model.view import ChannelView
 from horae.features.alerts.store import notices as alert_notices
 from horae.features.alerts.store import rules as moves
@@ -62,13 +62,13 @@ class AlertChannels:
         before = None if stored is None else self._whole(stored)
         channel = read_channel(body, before)
         made = None
-        if channel.kind == "webhook" and "secret" not in channel.private:
+        if isinstance(channel, Webhook) and channel.secret is None:
             made = new_hook_secret()
-            channel.private["secret"] = made
-        if channel.kind == "apprise":
+            channel = msgspec.structs.replace(channel, secret=made)
+        if isinstance(channel, Apprise):
             apprise()
         await self._check(namespace, channel)
-        sealed = self._sealer.seal(msgspec.json.encode(channel.private), _place(namespace, name))
+        sealed = self._sealer.seal(moves.sealed_part(channel), _place(namespace, name))
         revision = None if stored is None else stored.revision
         kept = await self._store.change(lambda now: _put(namespace, name, channel, sealed, if_match, revision, now))
         return _shown(kept, made), stored is None
@@ -101,10 +101,10 @@ class AlertChannels:
             told = ", ".join(f'"{rule}"' for rule in users[:MOST_NAMED])
             raise Conflict(f'Rules tell the channel "{name}": {told}.', "Change these rules first.", rules=users[:20])
 
-    async def opened(self, namespace: int, name: str) -> tuple[Channel, dict[str, Any]]:
+    async def opened(self, namespace: int, name: str) -> AnyChannel:
         """A channel with what is secret of it, for who delivers. Raises NotFound, MasterKeyMissing."""
         channel = self._whole(await self._stored(namespace, name))
-        return channel, filled(channel.private, await self._values(namespace, channel))
+        return filled(channel, await self._values(namespace, channel))
 
     async def look(self) -> tuple[int, int]:
         """How many open with the master keys there are, and how many do not."""
@@ -137,15 +137,14 @@ class AlertChannels:
                 )
         return resealed, current
 
-    async def _check(self, namespace: int, channel: Channel) -> None:
+    async def _check(self, namespace: int, channel: AnyChannel) -> None:
         """Refuse references to what is not there, or what cannot sign."""
         values = await self._values(namespace, channel)
-        secret = channel.private.get("secret", "")
-        if secret.startswith(SCHEME):
-            name = secret.removeprefix(SCHEME)
+        if isinstance(channel, Webhook) and channel.secret is not None and channel.secret.startswith(SCHEME):
+            name = channel.secret.removeprefix(SCHEME)
             check_secret(values[name], f'secret "{name}"')
 
-    async def _values(self, namespace: int, channel: Channel) -> Mapping[str, str]:
+    async def _values(self, namespace: int, channel: AnyChannel) -> Mapping[str, str]:
         if not channel.references:
             return {}
         given = await self._secrets.give(namespace, channel.references)
@@ -162,16 +161,15 @@ class AlertChannels:
         remedy = f"Did you mean {in_quotes(near)}?" if near else "List them with `horae alerts channels list`."
         raise NotFound(f'There is no channel "{name[:128]}".', remedy, channel=name[:128])
 
-    def _whole(self, stored: StoredChannel) -> Channel:
-        private = msgspec.json.decode(self._sealer.open(stored.sealed, _place(stored.namespace, stored.name)))
-        return msgspec.structs.replace(stored.channel, private=private)
+    def _whole(self, stored: StoredChannel) -> AnyChannel:
+        return stored.whole(self._sealer.open(stored.sealed, _place(stored.namespace, stored.name)))
 
 
 list_of = list  # the class has a method of that name
 
 
 def _put(
-    namespace: int, name: str, channel: Channel, sealed: bytes, if_match: int | None, before: int | None, now: int
+    namespace: int, name: str, channel: AnyChannel, sealed: bytes, if_match: int | None, before: int | None, now: int
 ) -> Script[StoredChannel]:
     """What was left out came from the revision that was read: if there is another by now, nothing is written."""
     yield from moves.lock(namespace)
@@ -181,7 +179,7 @@ def _put(
         raise Stale(f'Somebody changed channel "{name}" meanwhile.', "Read it again, and decide anew.")
     if present is None and len((yield from moves.channel_page(namespace, "", MOST_CHANNELS))) == MOST_CHANNELS:
         raise Conflict(f"There are {MOST_CHANNELS} channels already.", "Let several rules tell the same one.")
-    return (yield from moves.put_channel(namespace, name, channel, sealed, dict(shown(channel)), now))
+    return (yield from moves.put_channel(namespace, name, channel, sealed, now))
 
 
 def _place(namespace: int, name: str) -> bytes:

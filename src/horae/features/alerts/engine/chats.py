@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from horae.errors import Conflict
 from horae.features.alerts.engine.undeliverable import Undeliverable
-from horae.features.alerts.model.channel import unsafe_in
+from horae.features.alerts.model.channel_kinds import unsafe_in
 from horae.outbound.backend import Refused
 from horae.outbound.fetch import Outbound
 from horae.outbound.threads import CHATS, within

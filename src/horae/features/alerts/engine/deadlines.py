@@ -8,7 +8,8 @@ from horae.env import Env, Instant, Micros
 from horae.errors import HoraeError, StoreUnavailable
 from horae.features.alerts.engine.learned import Learned
 from horae.features.alerts.engine.words import span
-from horae.features.alerts.model.rule import Expected, Rule
+from horae.features.alerts.model.findings import Expected
+from horae.features.alerts.model.rule import DeadlineRisk
 from horae.features.alerts.store import facts
 from horae.features.alerts.store.facts import Due
 from horae.model.base.duration import MINUTE
@@ -81,7 +82,7 @@ class Deadlines:
     """Judges what has a deadline."""
 
     def __init__(
-        self, store: Store, learned: Learned, starts: Starts, rule: Rule, namespace: int, now: Instant
+        self, store: Store, learned: Learned, starts: Starts, rule: DeadlineRisk, namespace: int, now: Instant
     ) -> None:
         self._store, self._learned, self._starts = store, learned, starts
         self._rule, self._namespace, self._now = rule, namespace, now

@@ -8,7 +8,6 @@ must not need them.
 
 import asyncio
 from collections import Counter
-from typing import Any
 
 import structlog
 
@@ -18,6 +17,7 @@ from horae.errors import HoraeError, StoreUnavailable
 from horae.features.alerts.engine.channels import AlertChannels
 from horae.features.alerts.engine.senders import Letter, send
 from horae.features.alerts.engine.undeliverable import Undeliverable
+from horae.features.alerts.model.channel import secret_texts
 from horae.features.alerts.model.notification import read_content
 from horae.features.alerts.model.rule import NoticeState
 from horae.features.alerts.store import notices as moves
@@ -170,21 +170,22 @@ class AlertDelivery:
 
     async def _tried(self, notice: Notice) -> tuple[str | None, bool, str]:
         """Why it was not delivered, without what is secret, whether that is final; and what is to be said if it was."""
-        private: dict[str, Any] = {}
+        secrets: list[str] = []
         try:
-            channel, private = await self._channels.opened(notice.namespace, notice.channel)
-            remark = await send(self._outbound, channel.kind, channel.public, private, await self._letter(notice))
+            channel = await self._channels.opened(notice.namespace, notice.channel)
+            secrets = secret_texts(channel)
+            remark = await send(self._outbound, channel, await self._letter(notice))
         except StoreUnavailable:
             raise
         except Undeliverable as error:
-            return _covered(str(error), private), error.final, ""
+            return _covered(str(error), secrets), error.final, ""
         except HoraeError as error:
-            return _covered(str(error), private), error.status == 404, ""
+            return _covered(str(error), secrets), error.status == 404, ""
         except TimeoutError:
             return "it took too long", False, ""
         except Exception as error:
-            return _covered(f"{type(error).__name__}: {error}", private), False, ""
-        return None, False, _covered(remark, private)
+            return _covered(f"{type(error).__name__}: {error}", secrets), False, ""
+        return None, False, _covered(remark, secrets)
 
     async def _letter(self, notice: Notice) -> Letter:
         found = await self._store.read(lambda: namespaces.one(notice.namespace))
@@ -194,14 +195,6 @@ class AlertDelivery:
         return Letter(notice.id, read_content(body), body, name, at)
 
 
-def _covered(text: str, private: dict[str, Any]) -> str:
+def _covered(text: str, secrets: list[str]) -> str:
     """A message without the values that a channel keeps secret."""
-    return " ".join(Redactor(_values(private)).text(text).split())[: moves.MOST_ERROR]
-
-
-def _values(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        return [one for member in value.values() for one in _values(member)]
-    if isinstance(value, list):
-        return [one for member in value for one in _values(member)]
-    return [value]
+    return " ".join(Redactor(secrets).text(text).split())[: moves.MOST_ERROR]

@@ -4,7 +4,7 @@ One `Look` is a round over all rules: what several rules ask is read once.
 """
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 from uuid import UUID
 
 from horae.env import Env, Instant, Micros
@@ -12,7 +12,20 @@ from horae.features.alerts.engine.deadlines import Deadlines, Nearing, Starts
 from horae.features.alerts.engine.learned import Learned
 from horae.features.alerts.engine.turns import Turns
 from horae.features.alerts.engine.words import span
-from horae.features.alerts.model.rule import Counts, Finding, Kind, low_success, many_retries, too_long
+from horae.features.alerts.model.findings import Counts, Finding, low_success, many_retries, too_long
+from horae.features.alerts.model.rule import (
+    CircuitOpen,
+    DeadlineRisk,
+    FailuresInARow,
+    Lag,
+    LateWorker,
+    MissingSuccess,
+    Overlong,
+    QueueAge,
+    RetryRate,
+    SuccessRate,
+    WorkerLost,
+)
 from horae.features.alerts.store import facts
 from horae.features.alerts.store.facts import Due, Named
 from horae.features.alerts.store.letters import Alert
@@ -30,7 +43,6 @@ BACK = 3  # minutes that a look for trouble goes back: more than statistics are 
 KNOWN = 23 * HOUR  # sessions that ended are known for a day
 T = TypeVar("T")
 Found = Sequence[Finding]
-Finder = Callable[["Look", StoredRule, Sequence[Alert]], Awaitable[Found]]
 Fresh = Callable[[StoredRule], bool]  # whether nobody has looked at a rule before
 
 
@@ -54,8 +66,35 @@ class Look:
 
     async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
         """What a rule finds; of what is open it is always asked whether it still is so."""
-        found = await _FINDERS[stored.rule.kind](self, stored, opened)
+        found = await self._found(stored, opened)
         return [*found, *await self._deleted(opened, {one.subject for one in found})]
+
+    def _found(  # noqa: C901 - a case for each kind
+        self, stored: StoredRule, opened: Sequence[Alert]
+    ) -> Awaitable[Found]:
+        match stored.rule:
+            case SuccessRate() | RetryRate() as rule:
+                return self.rates(stored, rule, opened)
+            case FailuresInARow() as rule:
+                return self.failures(stored, rule, opened)
+            case Overlong() as rule:
+                return self.overlong(stored, rule)
+            case LateWorker() as rule:
+                return self.late_workers(stored, rule, opened)
+            case Lag() as rule:
+                return self.lag(stored, rule)
+            case QueueAge() as rule:
+                return self.queue_age(stored, rule)
+            case MissingSuccess() as rule:
+                return self.missing_success(stored, rule)
+            case DeadlineRisk() as rule:
+                return self.deadline_risk(stored, rule, opened)
+            case WorkerLost() as rule:
+                return self._lost(stored, min(rule.after, KNOWN))
+            case CircuitOpen():
+                return self.circuits(stored)
+            case _:
+                assert_never(stored.rule)
 
     async def _deleted(self, opened: Sequence[Alert], found: set[str]) -> list[Finding]:
         """Alerts whose job is no more: it did not get well."""
@@ -76,9 +115,9 @@ class Look:
         found: T = self._read[key]
         return found
 
-    async def _jobs(self, stored: StoredRule, opened: Sequence[Alert]) -> list[Named]:
+    async def _jobs(self, stored: StoredRule, opened: Sequence[Alert], window: Micros = 0) -> list[Named]:
         """Jobs of a rule that had trouble lately, and those of its open alerts; at first, in all of its window."""
-        since = self._now // MINUTE - (max(BACK, stored.rule.window // MINUTE) if self._fresh(stored) else BACK)
+        since = self._now // MINUTE - (max(BACK, window // MINUTE) if self._fresh(stored) else BACK)
         ids = await self._once(("troubled", since), lambda: facts.troubled_lately(since))
         troubled = await self._once(("troubled names", since), lambda: facts.names(ids))
         known = {alert.job for alert in opened if alert.job is not None} - troubled.keys()
@@ -89,13 +128,11 @@ class Look:
         found = await self._store.read(lambda: facts.names(ids)) if ids else {}
         return {id: job for id, job in found.items() if _is_of(stored, job)}
 
-    async def rates(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        rule = stored.rule
-        jobs = {job.id: job for job in await self._jobs(stored, opened)}
+    async def rates(self, stored: StoredRule, rule: SuccessRate | RetryRate, opened: Sequence[Alert]) -> Found:
+        jobs = {job.id: job for job in await self._jobs(stored, opened, rule.window)}
         windows = dict.fromkeys(jobs, rule.window)
         counts = await self._store.read(lambda: facts.counts(windows, self._now))
-        judge = low_success if rule.kind == "success-rate" else many_retries
-        told = {id: judge(rule, counts.get(id, Counts())) for id in jobs}
+        told = {id: _rate(rule, counts.get(id, Counts())) for id in jobs}
         window = format_duration(rule.window)
         return [
             Finding(subject=jobs[id].name, job=id, message=f"{said} in the last {window}")
@@ -103,21 +140,20 @@ class Look:
             if said is not None
         ]
 
-    async def failures(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+    async def failures(self, stored: StoredRule, rule: FailuresInARow, opened: Sequence[Alert]) -> Found:
         asked, found = self._turns.of(stored, opened)
         jobs = {job.id: job for job in await self._jobs(stored, asked)}
         jobs |= {job.id: job for job in self._suspects.get(stored.namespace, ()) if _is_of(stored, job)}
         known = {one.job for one in found}
-        count, ids = stored.rule.count, sorted(jobs.keys() - known)
+        count, ids = rule.count, sorted(jobs.keys() - known)
         for lo in range(0, len(ids), facts.MOST):
             some = ids[lo : lo + facts.MOST]
             streaks = await self._store.read(lambda some=some: facts.failures_in_a_row(some, count))  # type: ignore[misc]
             found += [_failing(jobs[id], streak) for id, streak in streaks.items() if streak.failures >= count]
         return found
 
-    async def overlong(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        after = stored.rule.after
-        running = await self._once(("running", after), lambda: facts.running_since(self._now - after))
+    async def overlong(self, stored: StoredRule, rule: Overlong) -> Found:
+        running = await self._once(("running", rule.after), lambda: facts.running_since(self._now - rule.after))
         jobs = await self._by_name(stored, [one.job for one in running])
         found: dict[UUID, Finding] = {}
         for one in sorted(running, key=lambda one: one.started_at):
@@ -125,29 +161,26 @@ class Look:
                 continue
             usual = await self._learned.of(one.job)
             ran = self._now - one.started_at
-            if usual is not None and too_long(stored.rule, ran, usual):
+            if usual is not None and too_long(rule, ran, usual):
                 said = f"an execution has run for {span(ran)}, where 95% take {span(usual)} at most"
                 found[one.job] = Finding(
                     subject=jobs[one.job].name, job=one.job, execution=execution_id(one.parcel, one.lo), message=said
                 )
         return list(found.values())
 
-    async def late_workers(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+    async def late_workers(self, stored: StoredRule, rule: LateWorker, opened: Sequence[Alert]) -> Found:
         """A worker that was late and is lost by now did not get well."""
-        namespace, after = stored.namespace, stored.rule.after
+        namespace, after = stored.namespace, rule.after
         silent = await self._once(
             ("silent", namespace, after), lambda: facts.silent_workers(namespace, self._now - after)
         )
         late = [
             Finding(subject=worker, message=f"the worker was not heard of since {format_instant(seen)}")
             for worker, seen in silent.items()
-            if stored.rule.covers(worker)
+            if rule.covers(worker)
         ]
         others = {alert.subject for alert in opened} - {one.subject for one in late}
         return [*late, *[one for one in await self._lost(stored, HOUR) if one.subject in others]]
-
-    async def lost_workers(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        return await self._lost(stored, min(stored.rule.after, KNOWN))
 
     async def _lost(self, stored: StoredRule, within: Micros) -> list[Finding]:
         """Workers that are lost; who was so for longer is forgotten, and did not come back."""
@@ -163,10 +196,9 @@ class Look:
             found.append(Finding(subject=worker, message=said, forgotten=forgotten))
         return found
 
-    async def lag(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+    async def lag(self, stored: StoredRule, rule: Lag) -> Found:
         """Fires that are late, and triggers of which none comes because they cannot be decided."""
-        after = stored.rule.after
-        late = await self._once(("late", after), lambda: facts.late_fires(self._now - after))
+        late = await self._once(("late", rule.after), lambda: facts.late_fires(self._now - rule.after))
         troubled = await self._once("troubled triggers", facts.troubled_triggers)
         jobs = await self._by_name(stored, [*late, *troubled])
         return [Finding(subject=job.name, job=id, message=self._lags(id, late, troubled)) for id, job in jobs.items()]
@@ -177,17 +209,17 @@ class Look:
             return f'the trigger "{name}" cannot fire: {why}'.rstrip(".")
         return f"the fire of {format_instant(late[job])} is {span(self._now - late[job])} late"
 
-    async def queue_age(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+    async def queue_age(self, stored: StoredRule, rule: QueueAge) -> Found:
         lanes = await self._once("lanes", occupied)
         oldest = await self._once("oldest", lambda: facts.oldest_queued(sorted(lanes)))
         return [
             Finding(subject=name, message=f"what is next has been queued for {span(self._now - at)}")
             for (namespace, name), at in oldest.items()
-            if namespace == stored.namespace and stored.rule.covers(name) and self._now - at > stored.rule.after
+            if namespace == stored.namespace and rule.covers(name) and self._now - at > rule.after
         ]
 
-    async def missing_success(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        rule, now = stored.rule, self._now
+    async def missing_success(self, stored: StoredRule, rule: MissingSuccess) -> Found:
+        now = self._now
         jobs = await self._store.read(lambda: facts.named(stored.namespace, rule))
         old = [(job, made) for job, made in jobs if now - made > rule.after]
         ids = [job.id for job, _ in old]
@@ -201,7 +233,7 @@ class Look:
             if job.id not in succeeded
         ]
 
-    async def deadline_risk(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+    async def deadline_risk(self, stored: StoredRule, rule: DeadlineRisk, opened: Sequence[Alert]) -> Found:
         known = {parcel_of(alert.execution) for alert in opened if alert.execution is not None}
         nearing = await self._nearing.look()
         going_on = await self._store.read(lambda: facts.still_due(known, self._now)) if known else []
@@ -209,14 +241,14 @@ class Look:
         for one in (*(one for one in nearing if one.parcel not in known), *going_on):
             due.setdefault(one.job, {})[one.parcel] = one
         jobs = await self._by_name(stored, list(due))
-        judge = Deadlines(self._store, self._learned, self._starts, stored.rule, stored.namespace, self._now)
+        judge = Deadlines(self._store, self._learned, self._starts, rule, stored.namespace, self._now)
         missed = await judge.missed({id: due[id] for id in jobs}, known)
         return [
             Finding(subject=jobs[id].name, job=id, execution=execution, message=said)
             for id, (execution, said) in missed.items()
         ]
 
-    async def circuits(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+    async def circuits(self, stored: StoredRule) -> Found:
         shut = await self._once("shut", circuit_reads.shut)
         jobs = await self._by_name(stored, [one.job for one in shut])
         return [
@@ -233,22 +265,11 @@ def _is_of(stored: StoredRule, job: Named) -> bool:
     return job.namespace == stored.namespace and stored.rule.covers(job.name)
 
 
+def _rate(rule: SuccessRate | RetryRate, counts: Counts) -> str | None:
+    return low_success(rule, counts) if isinstance(rule, SuccessRate) else many_retries(rule, counts)
+
+
 def _failing(job: Named, streak: Streak) -> Finding:
     many = streak.failures > 1
     said = f"{streak.failures} executions in a row failed" if many else "the newest execution failed"
     return Finding(subject=job.name, job=job.id, execution=streak.execution, message=said)
-
-
-_FINDERS: Mapping[Kind, Finder] = {
-    "success-rate": Look.rates,
-    "failures-in-a-row": Look.failures,
-    "retry-rate": Look.rates,
-    "overlong": Look.overlong,
-    "late-worker": Look.late_workers,
-    "lag": Look.lag,
-    "queue-age": Look.queue_age,
-    "missing-success": Look.missing_success,
-    "deadline-risk": Look.deadline_risk,
-    "worker-lost": Look.lost_workers,
-    "circuit-open": Look.circuits,
-}

@@ -6,8 +6,7 @@ from typing import Any
 from horae.engine.base.refs import in_quotes, nearest
 from horae.env import Instant
 from horae.errors import BadInput, Conflict, NotFound, Stale
-from horae.features.alerts.model.read import read_rule, render_rule
-from horae.features.alerts.model.rule import Rule, RuleState
+from horae.features.alerts.model.rule import RULE, AnyRule, CircuitOpen, RuleState
 from horae.features.alerts.model.view import RuleView
 from horae.features.alerts.store import alerts
 from horae.features.alerts.store import rules as moves
@@ -96,8 +95,8 @@ class AlertRules:
         return found
 
     @staticmethod
-    def _read(name: str, body: Any) -> Rule:
-        rule = read_rule(body)
+    def _read(name: str, body: Any) -> AnyRule:
+        rule: AnyRule = RULE.read(body)
         if isinstance(body, dict) and body.get("name", name) != name:
             raise BadInput("The name in the body is not that of the path.", "A rule keeps its name.", field="name")
         return rule
@@ -116,14 +115,14 @@ class AlertRules:
 def _view(stored: StoredRule, firing: int) -> RuleView:
     return RuleView(
         name=stored.name, kind=stored.rule.kind, state=stored.state, description=stored.rule.description,
-        severity=stored.rule.severity, channels=list(stored.rule.channels), definition=render_rule(stored.rule),
+        severity=stored.rule.severity, channels=list(stored.rule.channels), definition=RULE.write(stored.rule),
         firing=firing, version=stored.revision, created_at=format_instant(stored.created_at),
         updated_at=format_instant(stored.updated_at),
     )  # fmt: skip
 
 
 def _put(
-    namespace: int, name: str, rule: Rule, if_match: int | None, now: Instant, *, new: bool
+    namespace: int, name: str, rule: AnyRule, if_match: int | None, now: Instant, *, new: bool
 ) -> Script[tuple[StoredRule, bool]]:
     yield from moves.lock(namespace)
     present = yield from moves.rule(namespace, name, lock=True)
@@ -147,6 +146,6 @@ def _put(
     return (yield from moves.put_rule(namespace, name, rule, now)), present is None
 
 
-def _named(rule: Rule, subject: str) -> str:
+def _named(rule: AnyRule, subject: str) -> str:
     """What a rule's subjects are compared with: a circuit's subject may be a job and a key."""
-    return subject.partition(":")[0] if rule.kind == "circuit-open" else subject
+    return subject.partition(":")[0] if isinstance(rule, CircuitOpen) else subject

@@ -8,9 +8,8 @@ import contextlib
 import smtplib
 import socket
 import ssl
-from collections.abc import Mapping
 from email.message import EmailMessage
-from typing import Any, BinaryIO
+from typing import BinaryIO, assert_never
 from uuid import UUID
 
 from msgspec import Struct
@@ -18,8 +17,8 @@ from msgspec import Struct
 from horae.env import SECOND, Instant
 from horae.features.alerts.engine.chats import tell
 from horae.features.alerts.engine.undeliverable import Undeliverable
+from horae.features.alerts.model.channel import AnyChannel, Apprise, Email, Webhook
 from horae.features.alerts.model.notification import Content, text_of, title_of
-from horae.features.alerts.model.rule import ChannelKind
 from horae.model.base.signature import sign
 from horae.outbound.fetch import Outbound
 from horae.outbound.threads import TALKS, within
@@ -40,71 +39,70 @@ class Letter(Struct, frozen=True):
     at: Instant
 
 
-async def send(
-    outbound: Outbound, kind: ChannelKind, public: Mapping[str, Any], private: Mapping[str, Any], letter: Letter
-) -> str:
+async def send(outbound: Outbound, channel: AnyChannel, letter: Letter) -> str:
     """Send a letter by a channel; what is to be said of it although it was taken.
 
     Raises Undeliverable, and Refused for addresses that may not be called.
     """
     async with asyncio.timeout(WITHIN):
-        if kind == "webhook":
-            await _webhook(outbound, private, letter)
-        elif kind == "email":
-            return await _email(outbound, public, private, letter)
-        else:
-            title, text = title_of(letter.content), text_of(letter.content, letter.namespace)
-            await tell(outbound, private["urls"], title, text)
+        match channel:
+            case Webhook():
+                await _webhook(outbound, channel, letter)
+            case Email():
+                return await _email(outbound, channel, letter)
+            case Apprise():
+                title, text = title_of(letter.content), text_of(letter.content, letter.namespace)
+                await tell(outbound, channel.urls, title, text)
+            case _:
+                assert_never(channel)
     return ""
 
 
-async def _webhook(outbound: Outbound, private: Mapping[str, Any], letter: Letter) -> None:
+async def _webhook(outbound: Outbound, channel: Webhook, letter: Letter) -> None:
     """As Standard Webhooks say: the id is the same at every try, the timestamp that of the try."""
     id, timestamp = str(letter.id), letter.at // SECOND
     headers = {
-        **private.get("headers", {}),
+        **channel.headers,
         "content-type": "application/json",
         "webhook-id": id,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": sign(private["secret"], id, timestamp, letter.body),
+        "webhook-signature": sign(channel.secret or "", id, timestamp, letter.body),
     }
     answer = await outbound.fetch(
-        "POST", private["url"], headers=headers, content=letter.body, most=MOST_ANSWER, within=WITHIN
+        "POST", channel.url, headers=headers, content=letter.body, most=MOST_ANSWER, within=WITHIN
     )
     if not 200 <= answer.status < 300:
         raise Undeliverable(f"the receiver answered {answer.status}", final=answer.status == GONE)
 
 
-async def _email(outbound: Outbound, public: Mapping[str, Any], private: Mapping[str, Any], letter: Letter) -> str:
-    addresses = await outbound.addresses(public["host"], public["port"], WITHIN)
+async def _email(outbound: Outbound, channel: Email, letter: Letter) -> str:
+    addresses = await outbound.addresses(channel.host, channel.server_port, WITHIN)
     message = EmailMessage()
-    message["From"], message["To"] = public["from"], ", ".join(public["to"])
+    message["From"], message["To"] = channel.sender, ", ".join(channel.to)
     message["Subject"] = title_of(letter.content)
     message["Message-ID"] = f"<{letter.id}@horae>"  # the same at every try
     message["X-Horae-Notice"] = str(letter.id)
     message.set_content(text_of(letter.content, letter.namespace))
     context = ssl.create_default_context()
-    client = _Checked(addresses) if public["tls"] != "tls" else _CheckedTls(addresses, context)
+    client = _Checked(addresses) if channel.tls != "tls" else _CheckedTls(addresses, context)
     try:
-        refused = await within(TALKS, lambda: _speak(client, context, public, private.get("password"), message))
+        refused = await within(TALKS, lambda: _speak(client, context, channel, message))
     finally:
         client.cut()
     return f"the mail server refused {', '.join(refused)}" if refused else ""
 
 
-def _speak(
-    client: "_Checked", context: ssl.SSLContext, public: Mapping[str, Any], password: str | None, message: EmailMessage
-) -> list[str]:
+def _speak(client: "_Checked", context: ssl.SSLContext, channel: Email, message: EmailMessage) -> list[str]:
     """One conversation with a mail server, and whom it refused while it took others.
 
     TLS is for its name, the connection to an address that was checked.
     """
     try:
-        client.connect(public["host"], public["port"])
-        if public["tls"] == "starttls":
+        client.connect(channel.host, channel.server_port)
+        if channel.tls == "starttls":
             client.starttls(context=context)
-        if password is not None:
-            client.login(public["username"], password)
+        if channel.username is not None and channel.password is not None:
+            client.login(channel.username, channel.password)
         refused = client.send_message(message)
         with contextlib.suppress(smtplib.SMTPException, OSError):
             client.quit()  # the mail was taken, whatever is said now

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from horae.features.alerts.model.rule import Finding
+from horae.features.alerts.model.findings import Finding
 from horae.features.alerts.store.letters import Alert
 from horae.features.alerts.store.rules import StoredRule
 

@@ -19,6 +19,7 @@ from horae.features.alerts.engine.learned import Learned
 from horae.features.alerts.engine.looks import Look
 from horae.features.alerts.engine.suspects import Asking, Suspects
 from horae.features.alerts.engine.turns import Turns
+from horae.features.alerts.model.rule import FailuresInARow, MissingSuccess
 from horae.features.alerts.store import alerts
 from horae.features.alerts.store import notices as alert_notices
 from horae.features.alerts.store import rules as alert_rules
@@ -127,7 +128,7 @@ class AlertWatch:
 
     def _is_due(self, stored: StoredRule) -> bool:
         """Whether a rule is to be looked at now: one that waits for days for a success can wait for a minute."""
-        if stored.rule.kind != "missing-success":
+        if not isinstance(stored.rule, MissingSuccess):
             return True
         now, which = self._env.clock.monotonic(), _which(stored)
         if self._later.get(which, 0.0) > now:
@@ -187,7 +188,9 @@ def _which(stored: StoredRule) -> tuple[int, str, int]:
 def _asking(rules: Sequence[StoredRule]) -> tuple[Asking, int]:
     """Which rules ask for what history tells of failures, and the longest row of them that one asks for."""
     asking: dict[int, list[tuple[str, int]]] = {}
-    wanted = [stored for stored in rules if stored.rule.kind == "failures-in-a-row"]
-    for stored in wanted:
-        asking.setdefault(stored.namespace, []).append((stored.name, stored.revision))
-    return asking, max((stored.rule.count for stored in wanted), default=0)
+    most = 0
+    for stored in rules:
+        if isinstance(stored.rule, FailuresInARow):
+            asking.setdefault(stored.namespace, []).append((stored.name, stored.revision))
+            most = max(most, stored.rule.count)
+    return asking, most

@@ -1,228 +1,244 @@
 """Channels: where notices of alerts go. What is secret of one is sealed, or refers to a secret, and is never shown."""
 
-from collections.abc import Mapping
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, assert_never, get_args
+from urllib.parse import urlsplit
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, structs
 
 from horae.errors import BadInput
-from horae.features.alerts.model.rule import ChannelKind
-from horae.model.base.signature import check_secret
-from horae.model.fields.values import a_list, a_text, an_int, an_object, one_of, refuse_unknown
-from horae.model.tenancy.secret_refs import SCHEME, check_secret_name
+from horae.features.alerts.model.channel_kinds import (
+    ADDRESS,
+    ADDRESSES,
+    HEADERS,
+    PASSWORD,
+    SECRET,
+    URL,
+    URLS,
+)
+from horae.model.fields.kinds import Choice, Integer, Name, Text
+from horae.model.fields.table import Field
+from horae.model.fields.values import an_object
+from horae.model.fields.variants import Variants
+from horae.model.tenancy.secret_refs import SCHEME
 
-MOST_URL = 4096
-MOST_PLACES = 50
-MOST_HEADERS = 20
-FIELDS: Mapping[ChannelKind, tuple[str, ...]] = {
-    "webhook": ("url", "secret", "headers"),
-    "email": ("host", "port", "tls", "username", "password", "from", "to"),
-    "apprise": ("urls",),
-}
-PORTS = {"starttls": 587, "tls": 465, "none": 25}
-# What the standard, or the transport, says itself.
-_RESERVED = ("webhook-id", "webhook-timestamp", "webhook-signature", "host", "content-length", "content-type")
-# Of apprise, what would act on the server's own machine, or finds the host that it calls by itself.
-_LOCAL = ("dbus", "qt", "kde", "glib", "gnome", "macosx", "windows", "syslog", "file", "blink1", "mailto", "mailtos")
-# And the parameters that name a file of this machine, whose content would be sent, or lead to another host.
-_LEADING = frozenset(("template", "keyfile", "subfile", "pgp", "pgpkey", "pgppub", "pgpprv", "smtp", "redirect"))
-_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+Tls = Literal["starttls", "tls", "none"]
+PORTS: Mapping[Tls, int] = {"starttls": 587, "tls": 465, "none": 25}
+_EXAMPLE = 'Write {"name": "ops", "kind": "webhook", "url": "https://example.com/alerts"}.'
 
 
-class Channel(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A channel as it is kept: what everybody may see of it, and what is sealed."""
+@dataclass(frozen=True)
+class ChannelField(Field):
+    """A field of a channel; a private one is sealed and never shown."""
 
-    kind: ChannelKind
-    description: str = ""
-    public: dict[str, Any] = {}
-    private: dict[str, Any] = {}
-    uses: tuple[str, ...] = ()  # the secrets that what is sealed refers to, as they are kept
+    private: bool = False
+
+
+class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
+    """What all kinds of channels say, with what is secret of them. It is kept in two parts: see `open_part`."""
+
+    description: Annotated[str, ChannelField(Text(4096), "Whom it reaches.")] = ""
+
+    @property
+    def kind(self) -> "ChannelKind":
+        return str(self.__struct_config__.tag)
 
     @property
     def references(self) -> tuple[str, ...]:
         """The secrets that it refers to."""
-        return tuple(dict.fromkeys(name for value in self.private.values() for name in _named(value)))
+        texts = dict.fromkeys(secret_texts(self))
+        return tuple(text.removeprefix(SCHEME) for text in texts if text.startswith(SCHEME))
 
 
-def read_channel(body: Any, before: Channel | None = None) -> Channel:
-    """A channel from a decoded body. What is secret and left out stays as it was: nobody can read it to send it."""
-    example = 'Write {"name": "ops", "kind": "webhook", "url": "https://example.com/alerts"}.'
-    given = {name: value for name, value in an_object(body, "body", example).items() if value is not None}
-    if "kind" not in given:
-        raise BadInput("A channel needs a kind.", f"It is one of: {', '.join(FIELDS)}.", field="kind")
-    kind: ChannelKind = one_of(given["kind"], "kind", FIELDS)  # type: ignore[assignment]
-    refuse_unknown(given, ("name", "kind", "description", *FIELDS[kind]), f"A channel of kind {kind}")
-    kept = before.private if before is not None and before.kind == kind else {}
-    told = {name: given[name] for name in FIELDS[kind] if name in given}
-    public, private = _READERS[kind](told, kept)
-    carried = next((name for name in ("headers", "password") if name in private and name not in told), None)
-    if before is not None and carried is not None and _leads_elsewhere(public, private, before):
+class Webhook(Channel, frozen=True, kw_only=True, tag="webhook"):
+    """Sends signed requests, as Standard Webhooks say."""
+
+    url: Annotated[
+        str,
+        ChannelField(
+            URL, "The URL that takes the requests.", example="https://example.com/alerts", private=True, flag="webhook"
+        ),
+    ]
+    secret: Annotated[
+        str | None,
+        ChannelField(
+            SECRET, "What requests are signed with; one is made unless given.", example="secret://NAME", private=True
+        ),
+    ] = None
+    headers: Annotated[
+        dict[str, str],
+        ChannelField(
+            HEADERS, "More headers of the requests.", example={"authorization": "secret://token"}, private=True,
+            flag="header",
+        ),
+    ] = {}  # fmt: skip
+
+
+class Email(Channel, frozen=True, kw_only=True, tag="email", rename={"sender": "from"}):
+    """Sends e-mail by a mail server."""
+
+    host: Annotated[
+        str,
+        ChannelField(Text(253, 1), "The mail server.", example="smtp.example.com", flag="smtp", metavar="HOST[:PORT]"),
+    ]
+    port: Annotated[
+        int | None, ChannelField(Integer(1, 65535), "Its port; 587 otherwise, 465 with tls, 25 with none.")
+    ] = None  # what is kept says it
+    tls: Annotated[
+        Tls, ChannelField(Choice(get_args(Tls)), "How the connection is encrypted.", default=get_args(Tls)[0])
+    ]
+    sender: Annotated[
+        str,
+        ChannelField(ADDRESS, "The address that the mails come from.", example="horae@example.com", metavar="ADDRESS"),
+    ]
+    to: Annotated[
+        tuple[str, ...],
+        ChannelField(
+            ADDRESSES,
+            "The addresses that the mails go to.",
+            example=["ops@example.com"],
+            flag="email",
+            metavar="ADDRESS",
+        ),
+    ]
+    username: Annotated[
+        str | None, ChannelField(Text(256, 1), "Who signs in at the mail server.", flag="user", metavar="NAME")
+    ] = None
+    password: Annotated[
+        str | None, ChannelField(PASSWORD, "With which password.", example="secret://NAME", private=True)
+    ] = None
+
+    @property
+    def server_port(self) -> int:
+        return self.port or PORTS[self.tls]
+
+
+class Apprise(Channel, frozen=True, kw_only=True, tag="apprise"):
+    """Tells chats, pagers and phones by apprise."""
+
+    urls: Annotated[
+        tuple[str, ...],
+        ChannelField(
+            URLS,
+            "Services, as apprise spells them.",
+            example=["slack://A/B/C"],
+            private=True,
+            flag="apprise",
+            metavar="URL",
+        ),
+    ]
+
+
+AnyChannel = Webhook | Email | Apprise
+
+
+class _Named(Struct):
+    name: Annotated[str, Field(Name(), "Its name.", example="ops", flag="")]
+
+
+CHANNEL = Variants(AnyChannel, "A channel", "How it tells.", _EXAMPLE, _Named)
+if TYPE_CHECKING:
+    ChannelKind = str
+else:
+    ChannelKind = Literal[tuple(CHANNEL.tables)]
+_PRIVATE = {kind: frozenset(table.where(lambda field: field.private)) for kind, table in CHANNEL.tables.items()}
+
+
+def open_part(channel: Channel) -> dict[str, Any]:
+    """Return what everybody may see of where a channel leads, as it is kept."""
+    return {name: value for name, value in _place(channel) if name not in _PRIVATE[channel.kind]}
+
+
+def private_part(channel: Channel) -> dict[str, Any]:
+    """Return what is sealed of a channel, as it is kept."""
+    return {name: value for name, value in _place(channel) if name in _PRIVATE[channel.kind]}
+
+
+def _place(channel: Channel) -> Iterator[tuple[str, Any]]:
+    kept = msgspec.json.decode(msgspec.json.encode(channel))
+    yield from ((name, value) for name, value in kept.items() if name not in ("kind", "description"))
+
+
+def whole(kind: str, description: str, opened: Mapping[str, Any], private: Mapping[str, Any]) -> AnyChannel:
+    """Return the channel that is kept in two parts."""
+    kept = {"kind": kind, "description": description, **opened, **private}
+    channel: AnyChannel = msgspec.convert(kept, AnyChannel)
+    return channel
+
+
+def read_channel(body: Any, before: Channel | None = None) -> AnyChannel:
+    """Read a channel. What is secret and left out stays as it was: nobody can read it to send it."""
+    given = {name: value for name, value in an_object(body, "body", _EXAMPLE).items() if value is not None}
+    stays = private_part(before) if before is not None and before.kind == given.get("kind") else {}
+    if "username" not in given:
+        stays.pop("password", None)
+    channel: AnyChannel = CHANNEL.read({**stays, **given})
+    if isinstance(channel, Email):
+        channel = _signed_in(channel)
+    carried = next((name for name in ("headers", "password") if name in stays and name not in given), None)
+    if before is not None and carried is not None and _leads_elsewhere(channel, before):
         remedy = f"Send {carried} again: who cannot read what is secret cannot have it sent elsewhere either."
         raise BadInput(f"It would lead elsewhere, and {carried} does not go along.", remedy, field=carried)
-    description = a_text(given.get("description", ""), "description", most=4096)
-    return Channel(kind=kind, description=description, public=public, private=private)
+    return channel
 
 
-def _leads_elsewhere(public: Mapping[str, Any], private: Mapping[str, Any], before: Channel) -> bool:
+def _signed_in(channel: Email) -> Email:
+    """Return it with its port; a user and a password go together."""
+    if channel.username is not None and channel.password is None:
+        remedy = 'Add "password": "secret://NAME".'
+        raise BadInput("username is given without a password.", remedy, field="password")
+    if channel.password is not None and channel.username is None:
+        raise BadInput("password is given without a username.", "Add the username.", field="username")
+    return structs.replace(channel, port=channel.server_port)
+
+
+def _leads_elsewhere(channel: AnyChannel, before: Channel) -> bool:
     """Whether credentials would be sent to another place than before, or in the open."""
-    if "url" in private:
-        return _origin(private["url"]) != _origin(before.private["url"])
-    moved = any(public[name] != before.public[name] for name in ("host", "port"))
-    return moved or (public["tls"] == "none" and before.public["tls"] != "none")
+    if isinstance(channel, Webhook) and isinstance(before, Webhook):
+        return _origin(channel.url) != _origin(before.url)
+    if isinstance(channel, Email) and isinstance(before, Email):
+        moved = (channel.host, channel.port) != (before.host, before.port)
+        return moved or (channel.tls == "none" and before.tls != "none")
+    return False
 
 
-def shown(channel: Channel) -> dict[str, Any]:
+def shown(channel: AnyChannel) -> dict[str, Any]:
     """What of a channel is shown: of a URL whose path is a credential only where it leads."""
-    if channel.kind == "webhook":
-        return {"url": _origin(channel.private["url"]), "headers": sorted(channel.private.get("headers", {}))}
-    if channel.kind == "apprise":
-        return {"urls": [_scheme(url) for url in channel.private["urls"]]}
-    return {**channel.public, "hasPassword": "password" in channel.private}
+    match channel:
+        case Webhook():
+            return {"url": _origin(channel.url), "headers": sorted(channel.headers)}
+        case Email():
+            return {**open_part(channel), "hasPassword": channel.password is not None}
+        case Apprise():
+            return {"urls": [_scheme(url) for url in channel.urls]}
+        case _:
+            assert_never(channel)
 
 
-def filled(private: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
+def filled(channel: AnyChannel, values: Mapping[str, str]) -> AnyChannel:
     """The same with references replaced by what they stand for."""
 
     def fill(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: fill(one) for name, one in value.items()}
-        if isinstance(value, list | tuple):
+        if isinstance(value, list):
             return [fill(one) for one in value]
         return values[value.removeprefix(SCHEME)] if value.startswith(SCHEME) else value
 
-    return {name: fill(value) for name, value in private.items()}
+    return whole(channel.kind, channel.description, open_part(channel), fill(private_part(channel)))
 
 
-def _webhook(given: Mapping[str, Any], kept: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    both = {**kept, **given}
-    if "url" not in both:
-        raise BadInput("A webhook needs a URL.", 'Add "url": "https://example.com/alerts".', field="url")
-    private: dict[str, Any] = {"url": _url(both["url"], "url")}
-    if "secret" in both:
-        text = a_text(both["secret"], "secret", most=512, least=1)
-        private["secret"] = _reference(text, "secret") if text.startswith(SCHEME) else check_secret(text)
-    headers = an_object(both.get("headers", {}), "headers", 'Write {"authorization": "secret://token"}.')
-    if len(headers) > MOST_HEADERS:
-        raise BadInput(f"headers has {len(headers)} entries.", f"At most {MOST_HEADERS} are allowed.", field="headers")
-    for name, value in headers.items():
-        if not name or not set(name) <= _TOKEN or name.lower() in _RESERVED:
-            raise BadInput(f"{name[:60]!r} cannot be a header here.", "Choose another name.", field=f"headers.{name}")
-        text = a_text(value, f"headers.{name}", most=MOST_URL)
-        if "\n" in text or "\r" in text:
-            raise BadInput(f"headers.{name} has a line break.", "Remove it.", field=f"headers.{name}")
-        _reference(text, f"headers.{name}")
-    if headers:
-        private["headers"] = headers
-    return {}, private
+def secret_texts(channel: Channel) -> list[str]:
+    """Return all texts that are sealed of a channel."""
+    return _texts(private_part(channel))
 
 
-def _email(given: Mapping[str, Any], kept: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    for name, example in (("host", "smtp.example.com"), ("from", "horae@example.com"), ("to", "ops@example.com")):
-        if name not in given:
-            raise BadInput(f"E-mail needs {name}.", f'Add "{name}": "{example}".', field=name)
-    tls = one_of(given.get("tls", "starttls"), "tls", PORTS)
-    to = a_list([given["to"]] if isinstance(given["to"], str) else given["to"], "to", 'Write ["a@b.c"].', MOST_PLACES)
-    if not to:
-        raise BadInput("to is empty.", "Name whom to tell.", field="to")
-    public: dict[str, Any] = {
-        "host": a_text(given["host"], "host", most=253, least=1),
-        "port": an_int(given.get("port", PORTS[tls]), "port", 1, 65535),
-        "tls": tls,
-        "from": _address(given["from"], "from"),
-        "to": [_address(one, f"to[{i}]") for i, one in enumerate(to)],
-    }
-    private = {}
-    if "username" in given:
-        public["username"] = a_text(given["username"], "username", most=256, least=1)
-        password = given.get("password", kept.get("password"))
-        if password is None:
-            raise BadInput(
-                "username is given without a password.", 'Add "password": "secret://NAME".', field="password"
-            )
-        private["password"] = _reference(a_text(password, "password", most=1024, least=1), "password")
-    elif "password" in given:
-        raise BadInput("password is given without a username.", "Add the username.", field="username")
-    return public, private
-
-
-def _apprise(given: Mapping[str, Any], kept: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    value = given.get("urls", kept.get("urls"))
-    if value is None:
-        raise BadInput("Apprise needs URLs.", 'Add "urls": ["slack://..."].', field="urls")
-    urls = a_list([value] if isinstance(value, str) else value, "urls", 'Write ["slack://..."].', MOST_PLACES)
-    for i, url in enumerate(urls):
-        text = a_text(url, f"urls[{i}]", most=MOST_URL, least=1)
-        _reference(text, f"urls[{i}]")
-        why = None if text.startswith(SCHEME) else unsafe_in(text)
-        if why is not None:
-            remedy = "See apprise's documentation for the URLs of services."
-            raise BadInput(
-                f"urls[{i}] is not the URL of a service that can be told: {why}.", remedy, field=f"urls[{i}]"
-            )
-    if not urls:
-        raise BadInput("urls is empty.", "Name whom to tell.", field="urls")
-    return {}, {"urls": urls}
-
-
-def unsafe_in(url: str) -> str | None:
-    """Why a URL of apprise is not used: it would be more than one, or lead into this machine; None if it may be."""
-    scheme = url.partition(":")[0].lower()
-    if "://" not in url or not url.isprintable() or " " in url or url.count("://") > 1:
-        return "it is not one URL"
-    if scheme in _LOCAL:
-        return f"{scheme}:// acts on the server's own machine, or is what the kind email is for"
-    named = {unquote(unquote(part.partition("=")[0])).strip().lower() for part in _split(url)}
-    leading = sorted(named & _LEADING)
-    return f"{leading[0]}= can lead elsewhere than the URL says" if leading else None
-
-
-def _split(url: str) -> list[str]:
-    return url.partition("?")[2].replace("?", "&").replace(";", "&").split("&")
-
-
-_READERS = {"webhook": _webhook, "email": _email, "apprise": _apprise}
-
-
-def _url(value: Any, field: str) -> str:
-    text = _reference(a_text(value, field, most=MOST_URL, least=1), field)
-    if text.startswith(SCHEME):
-        return text
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port is not False
-    except ValueError:
-        usable = False
-    if not usable or any(character.isspace() for character in text):
-        raise BadInput(f"{field} is not a URL of http or https.", 'Write "https://example.com/alerts".', field=field)
-    return text
-
-
-def _address(value: Any, field: str) -> str:
-    """One address as `name@host`; what could end a header is refused."""
-    text = a_text(value, field, most=320, least=3)
-    local, at, host = text.rpartition("@")
-    if not (local and at and host) or any(c.isspace() or c in '<>,;:"()' for c in text) or not text.isascii():
-        raise BadInput(f"{field} is no e-mail address.", 'Write "ops@example.com".', field=field)
-    return text
-
-
-def _reference(text: str, field: str) -> str:
-    """A value, or a reference to a secret of the store as a whole."""
-    if text.startswith(SCHEME):
-        try:
-            check_secret_name(text.removeprefix(SCHEME))
-        except BadInput as error:
-            raise BadInput(error.detail, 'Refer to a secret of the store: "secret://NAME".', field=field) from None
-    return text
-
-
-def _named(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        return [name for one in value.values() for name in _named(one)]
-    if isinstance(value, list | tuple):
-        return [name for one in value for name in _named(one)]
-    return [value.removeprefix(SCHEME)] if value.startswith(SCHEME) else []
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, dict | list):
+        return [text for one in (value.values() if isinstance(value, dict) else value) for text in _texts(one)]
+    return [value]
 
 
 def _origin(url: str) -> str:

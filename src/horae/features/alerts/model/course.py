@@ -7,7 +7,8 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.features.alerts.model.rule import Finding, Rule
+from horae.features.alerts.model.findings import Finding
+from horae.features.alerts.model.rule import Rule
 from horae.model.base.duration import MINUTE
 
 MOST_OPEN = 10_000  # alerts of one rule; what is beyond them is counted, and opens when some are over

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.features.alerts.model.rule import KINDS, Kind
+from horae.features.alerts.model.rule import SUBJECTS_OF, Kind
 from horae.model.base.instant import format_instant
 
 TITLES = {
@@ -88,7 +88,7 @@ def _group(members: Sequence[Told], count: int, kind: Kind) -> Told:
     more = f" and {count - len(names)} more" if count > len(names) else ""
     since = min(one.since for one in members)
     return Told(
-        alert_id=None, subject=f"{count} {KINDS[kind].subject}s", message=f"{', '.join(names)}{more}", since=since
+        alert_id=None, subject=f"{count} {SUBJECTS_OF[kind]}s", message=f"{', '.join(names)}{more}", since=since
     )
 
 

@@ -1,176 +1,203 @@
-"""Alerts: rules that say what operators want to hear of, and what is found by them.
+"""Alert rules: what operators want to hear of. A struct and a table for each kind of rule.
 
-One alert is open per rule and subject. `features.alerts.engine` makes findings of what it reads; `alert_course` decides
+One alert is open per rule and subject. `features.alerts.engine` makes findings of what it reads; `course` decides
 whether a finding opens an alert, reminds of one or changes nothing.
 """
 
-from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import Literal
-from uuid import UUID
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from msgspec import Struct
 
-from horae.env import SECOND, Instant, Micros
+from horae.env import SECOND, Micros
+from horae.features.alerts.model.rule_kinds import CHANNELS, LONGEST, MOST_IN_A_ROW, NOTICES, SUBJECTS, percent
 from horae.model.admission.rate import Rate
-from horae.model.base.duration import HOUR, MINUTE
+from horae.model.base.duration import DAY, HOUR, MINUTE
+from horae.model.fields.kinds import Choice, Duration, Flag, Integer, Name, Number, Text
+from horae.model.fields.table import Field
+from horae.model.fields.variants import Variants
 
-Kind = Literal[
-    "success-rate",
-    "failures-in-a-row",
-    "retry-rate",
-    "overlong",
-    "late-worker",
-    "lag",
-    "queue-age",
-    "missing-success",
-    "deadline-risk",
-    "worker-lost",
-    "circuit-open",
-]
 Subject = Literal["job", "queue", "worker"]
 Severity = Literal["info", "warning", "critical"]
 RuleState = Literal["active", "paused"]
 AlertState = Literal["firing", "recovered"]
 NoticeKind = Literal["firing", "reminder", "recovered", "forgotten", "test"]
 NoticeState = Literal["pending", "delivered", "failed"]
-ChannelKind = Literal["webhook", "email", "apprise"]
 USUAL_RATE = Rate(20, HOUR, 20)
+_WINDOW = Field(Duration(MINUTE, DAY), "The time over which executions are counted.", default=HOUR)
+_MINIMUM = Field(Integer(1, 1_000_000), "How many executions the window must have before it fires.", default=10)
+_EXAMPLE = (
+    'Write {"name": "nightly", "kind": "failures-in-a-row", "jobs": ["report"], "count": 3, "channels": ["ops"]}.'
+)
 
 
-class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What an operator wants to hear of; which of the last fields mean something says the table `KINDS`."""
+def _after(help: str, usual: Micros, name: str = "", least: Micros = SECOND, most: Micros = DAY) -> Field:
+    return Field(Duration(least, most), help, name=name, default=usual)
 
-    kind: Kind
+
+class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="kind"):
+    """What all kinds of rules say. Stored rules name the attributes, and say all those without a default."""
+
+    subject: ClassVar[Subject]
     subjects: tuple[str, ...] = ("*",)  # names, or patterns with * and ?
-    channels: tuple[str, ...] = ()
-    severity: Severity = "warning"
-    description: str = ""
-    repeat_every: Micros | None = None  # while it goes on and nobody acknowledged it
-    at_most: Rate = USUAL_RATE  # notices of new alerts and reminders
-    recovery: bool = True  # tell when it is over
-    share: int = 0  # per cent
-    window: Micros = 0
-    minimum: int = 0  # executions within the window, before a share of them means anything
-    count: int = 0
-    times: float = 0.0
-    after: Micros = 0
+    channels: Annotated[
+        tuple[str, ...], Field(CHANNELS, "The channels that are told.", example=["ops"], flag="channel", metavar="NAME")
+    ] = ()
+    severity: Annotated[Severity, Field(Choice(get_args(Severity)), "How bad it is; every notice says it.")] = "warning"
+    description: Annotated[str, Field(Text(4096), "What it is for.")] = ""
+    repeat_every: Annotated[
+        Micros | None,
+        Field(Duration(MINUTE, 30 * DAY), "Remind so often, until it is over or somebody acknowledges it."),
+    ] = None
+    at_most: Annotated[
+        Rate, Field(NOTICES, "How many notices of new alerts and reminders are sent at most.", metavar="N/SPAN")
+    ] = USUAL_RATE
+    recovery: Annotated[bool, Field(Flag(off="no-recovery"), "Whether channels are told when it is over.")] = True
+
+    @property
+    def kind(self) -> "Kind":
+        return str(self.__struct_config__.tag)
 
     def covers(self, name: str) -> bool:
         """Whether a subject is one of those that the rule is about."""
         return any(fnmatchcase(name, pattern) for pattern in self.subjects)
 
 
-class Part(Struct, frozen=True):
-    """A parameter of a kind of rule: which field of `Rule` it is, in what spelling, and what it is unless given."""
+class OfJobs(Rule, frozen=True, kw_only=True):
+    """A rule about jobs."""
 
-    field: Literal["share", "window", "minimum", "count", "times", "after"]
-    usual: str | int | float
-    least: float
-    most: float
-
-
-class About(Struct, frozen=True):
-    """A kind of rule: what its alerts are about, and what it may be told."""
-
-    subject: Subject
-    parts: Mapping[str, Part]
+    subject = "job"
+    subjects: Annotated[
+        tuple[str, ...],
+        Field(SUBJECTS, "The jobs it is about; * and ? match any.", name="jobs", flag="job", metavar="NAME"),
+    ] = ("*",)
 
 
-def _span(usual: str, least: Micros = SECOND, most: Micros = 24 * HOUR) -> Part:
-    return Part("after", usual, least, most)
+class OfWorkers(Rule, frozen=True, kw_only=True):
+    """A rule about workers."""
+
+    subject = "worker"
+    subjects: Annotated[
+        tuple[str, ...],
+        Field(SUBJECTS, "The workers it is about; * and ? match any.", name="workers", flag="worker", metavar="NAME"),
+    ] = ("*",)
 
 
-_WINDOW = Part("window", "1h", MINUTE, 24 * HOUR)
-_MINIMUM = Part("minimum", 10, 1, 1_000_000)
-MOST_IN_A_ROW = 1000
-LONGEST = 365 * 24 * HOUR
+class OfQueues(Rule, frozen=True, kw_only=True):
+    """A rule about queues."""
 
-KINDS: Mapping[Kind, About] = {
-    "success-rate": About("job", {"below": Part("share", "95%", 1, 100), "window": _WINDOW, "minimum": _MINIMUM}),
-    "failures-in-a-row": About("job", {"count": Part("count", 3, 1, MOST_IN_A_ROW)}),
-    "retry-rate": About("job", {"above": Part("share", "20%", 0, 99), "window": _WINDOW, "minimum": _MINIMUM}),
-    "overlong": About("job", {"times": Part("times", 3, 1.1, 1000), "atLeast": _span("1m")}),
-    "late-worker": About("worker", {"after": _span("10s")}),
-    "lag": About("job", {"after": _span("1m")}),
-    "queue-age": About("queue", {"after": _span("10m", most=LONGEST)}),
-    "missing-success": About("job", {"since": _span("1d", MINUTE, LONGEST)}),
-    "deadline-risk": About("job", {"margin": _span("0s", 0)}),
-    "worker-lost": About("worker", {"within": _span("1h", MINUTE)}),
-    "circuit-open": About("job", {}),
-}
+    subject = "queue"
+    subjects: Annotated[
+        tuple[str, ...],
+        Field(SUBJECTS, "The queues it is about; * and ? match any.", name="queues", flag="queue", metavar="NAME"),
+    ] = ("*",)
 
 
-class Finding(Struct, frozen=True, kw_only=True):
-    """Something that a rule is about, and that is so now."""
+class SuccessRate(OfJobs, frozen=True, kw_only=True, tag="success-rate"):
+    """Too few of a job's executions succeeded."""
 
-    subject: str
-    message: str
-    job: UUID | None = None
-    execution: UUID | None = None  # an example
-    forgotten: bool = False  # it is so no longer, and not because it got well: the message says why
-
-
-class Counts(Struct, frozen=True):
-    """What came of a job's executions within a window."""
-
-    success: int = 0
-    failed: int = 0
-    retried: int = 0
-
-    @property
-    def ended(self) -> int:
-        return self.success + self.failed
+    share: Annotated[
+        int,
+        Field(percent(1, 100), "It fires below this share of successes.", name="below", default=95, metavar="PERCENT"),
+    ]
+    window: Annotated[Micros, _WINDOW]
+    minimum: Annotated[int, _MINIMUM]
 
 
-def low_success(rule: Rule, counts: Counts) -> str | None:
-    """What a job's success rate is, if that is too low."""
-    if counts.ended < rule.minimum or counts.success * 100 >= rule.share * counts.ended:
-        return None
-    return f"{counts.failed} of {counts.ended} executions failed; {_percent(counts.success, counts.ended)} succeeded"
+class FailuresInARow(OfJobs, frozen=True, kw_only=True, tag="failures-in-a-row"):
+    """A job's newest executions failed."""
+
+    count: Annotated[int, Field(Integer(1, MOST_IN_A_ROW), "How many failed in a row.", default=3)]
 
 
-def many_retries(rule: Rule, counts: Counts) -> str | None:
-    """How often a job's executions were tried again, if that is too often."""
-    if counts.ended < rule.minimum or counts.retried * 100 <= rule.share * counts.ended:
-        return None
-    return f"{counts.retried} retries of {counts.ended} executions ({_percent(counts.retried, counts.ended)})"
+class RetryRate(OfJobs, frozen=True, kw_only=True, tag="retry-rate"):
+    """A job's executions were retried too often."""
+
+    share: Annotated[
+        int,
+        Field(
+            percent(0, 99),
+            "It fires above so many retries for each execution.",
+            name="above",
+            default=20,
+            metavar="PERCENT",
+        ),
+    ] = 0
+    window: Annotated[Micros, _WINDOW]
+    minimum: Annotated[int, _MINIMUM]
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f}".rstrip("0").rstrip(".") + "%"
+class Overlong(OfJobs, frozen=True, kw_only=True, tag="overlong"):
+    """An execution has run for much longer than usual."""
+
+    times: Annotated[
+        float, Field(Number(1.1, 1000), "How many times the 95th percentile of the last week it took.", default=3.0)
+    ]
+    after: Annotated[Micros, _after("How long it ran at least.", MINUTE, "atLeast")]
 
 
-def too_long(rule: Rule, ran: Micros, usual: Micros | None) -> bool:
-    """Whether an execution runs for longer than it should; what is usual nobody knows of a job that never ended."""
-    return usual is not None and ran >= rule.after and ran > rule.times * usual
+class LateWorker(OfWorkers, frozen=True, kw_only=True, tag="late-worker"):
+    """A worker is silent, or was until it was lost."""
+
+    after: Annotated[Micros, _after("How long it has been silent.", 10 * SECOND)]
 
 
-class Expected(Struct, frozen=True):
-    """An execution with a deadline that has not ended: when it began, or can begin, and how long it should take."""
+class Lag(OfJobs, frozen=True, kw_only=True, tag="lag"):
+    """A fire is late, or a trigger cannot fire at all."""
 
-    deadline: Instant
-    begins_at: Instant
-    lasts: Micros
-
-    def misses(self, margin: Micros, now: Instant) -> Micros | None:
-        """By how much it is going to miss its deadline, less the margin; None if it should not."""
-        ends_at = max(now, self.begins_at + self.lasts) + margin
-        return ends_at - self.deadline if ends_at > self.deadline else None
+    after: Annotated[Micros, _after("How late the fire is.", MINUTE)]
 
 
-def is_exact(pattern: str) -> bool:
-    """Whether a pattern means one name only."""
-    return _literal(pattern) == pattern
+class QueueAge(OfQueues, frozen=True, kw_only=True, tag="queue-age"):
+    """The next execution of a queue has been queued for long."""
+
+    after: Annotated[Micros, _after("How long it has been queued.", 10 * MINUTE, most=LONGEST)]
 
 
-def literal_prefix(patterns: Iterable[str]) -> str:
-    """How every name begins that one of these patterns may mean."""
-    starts = [_literal(pattern) for pattern in patterns]
-    first, last = min(starts, default=""), max(starts, default="")
-    shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    return first[:shared]
+class MissingSuccess(OfJobs, frozen=True, kw_only=True, tag="missing-success"):
+    """No execution of a job has succeeded for long: a dead man's switch."""
+
+    after: Annotated[Micros, _after("How long none has succeeded.", DAY, "since", MINUTE, LONGEST)]
 
 
-def _literal(pattern: str) -> str:
-    return next((pattern[:i] for i, character in enumerate(pattern) if character in "*?["), pattern)
+class DeadlineRisk(OfJobs, frozen=True, kw_only=True, tag="deadline-risk"):
+    """An execution will probably miss its deadline, or has missed it."""
+
+    after: Annotated[Micros, _after("How long before the deadline it should have ended.", 0, "margin", 0)] = 0
+
+
+class WorkerLost(OfWorkers, frozen=True, kw_only=True, tag="worker-lost"):
+    """A worker was lost and did not come back."""
+
+    after: Annotated[Micros, _after("How long that is an alert; then it is forgotten.", HOUR, "within", MINUTE)]
+
+
+class CircuitOpen(OfJobs, frozen=True, kw_only=True, tag="circuit-open"):
+    """A circuit of a job is open or half-open."""
+
+
+AnyRule = (
+    SuccessRate
+    | FailuresInARow
+    | RetryRate
+    | Overlong
+    | LateWorker
+    | Lag
+    | QueueAge
+    | MissingSuccess
+    | DeadlineRisk
+    | WorkerLost
+    | CircuitOpen
+)
+
+
+class _Named(Struct):
+    name: Annotated[str, Field(Name(), "Its name.", example="nightly", flag="")]
+
+
+SUBJECTS_OF: dict[str, Subject] = {str(one.__struct_config__.tag): one.subject for one in get_args(AnyRule)}
+RULE = Variants(AnyRule, "A rule", "What it looks for.", _EXAMPLE, _Named)
+if TYPE_CHECKING:
+    Kind = str
+else:
+    Kind = Literal[tuple(RULE.tables)]

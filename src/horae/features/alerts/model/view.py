@@ -5,7 +5,8 @@ from uuid import UUID
 
 from msgspec import Meta
 
-from horae.features.alerts.model.rule import AlertState, ChannelKind, Kind, NoticeKind, NoticeState, RuleState, Severity
+from horae.features.alerts.model.channel import ChannelKind
+from horae.features.alerts.model.rule import AlertState, Kind, NoticeKind, NoticeState, RuleState, Severity
 from horae.model.base.view import Time, View
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.features.alerts.model.course import Course, Open, course
-from horae.features.alerts.model.rule import Finding
+from horae.features.alerts.model.findings import Finding
 from horae.features.alerts.store import notices as alert_notices
 from horae.features.alerts.store.letters import Alert, Letters, NewId
 from horae.features.alerts.store.rules import LOCK_RULE, SET_PACE, StoredRule, read_rule

@@ -6,7 +6,8 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant, Micros
-from horae.features.alerts.model.rule import Counts, Rule, is_exact, literal_prefix
+from horae.features.alerts.model.findings import Counts, is_exact, literal_prefix
+from horae.features.alerts.model.rule import Rule
 from horae.model.admission.rank import STRICT
 from horae.model.base.duration import MINUTE
 from horae.model.base.ids import execution_id

@@ -1,13 +1,14 @@
 """Alert rules and channels: written, read, paused and removed; and what is sealed of channels."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from horae.env import Instant
-from horae.features.alerts.model.channel import Channel
-from horae.features.alerts.model.rule import Rule, RuleState
+from horae.features.alerts.model.channel import AnyChannel, ChannelKind, open_part, private_part, shown, whole
+from horae.features.alerts.model.rule import AnyRule, RuleState
 from horae.store.base import locks
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
@@ -74,8 +75,19 @@ RESEAL = Statement(
 DELETE_CHANNEL = Statement("delete_alert_channel", "DELETE FROM alert_channels WHERE namespace = $1 AND name = $2")
 ALL_SPECS = Statement("specs_of_alert_rules", "SELECT name, spec FROM alert_rules WHERE namespace = $1 ORDER BY name")
 PAGE = 500
-_rule = msgspec.json.Decoder(Rule).decode
-_channel = msgspec.json.Decoder(Channel).decode
+
+
+class Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is kept of a channel in the open, with the names of the secrets that the sealed part refers to."""
+
+    kind: ChannelKind
+    description: str = ""
+    public: dict[str, Any] = {}
+    uses: tuple[str, ...] = ()
+
+
+_rule = msgspec.json.Decoder(AnyRule).decode
+_channel = msgspec.json.Decoder(Kept).decode
 
 
 class StoredRule(Struct, frozen=True, kw_only=True):
@@ -83,7 +95,7 @@ class StoredRule(Struct, frozen=True, kw_only=True):
 
     namespace: int
     name: str
-    rule: Rule
+    rule: AnyRule
     state: RuleState
     revision: int
     pace: Instant
@@ -97,12 +109,21 @@ class StoredChannel(Struct, frozen=True, kw_only=True):
 
     namespace: int
     name: str
-    channel: Channel  # without what is secret
+    channel: Kept
     sealed: bytes
-    shown: dict[str, object]
+    shown: dict[str, Any]
     revision: int
     created_at: Instant
     updated_at: Instant
+
+    def whole(self, private: bytes) -> AnyChannel:
+        """Return the channel, given its sealed part, opened."""
+        return whole(self.channel.kind, self.channel.description, self.channel.public, msgspec.json.decode(private))
+
+
+def sealed_part(channel: AnyChannel) -> bytes:
+    """Return what is to be sealed of a channel."""
+    return msgspec.json.encode(private_part(channel))
 
 
 def read_rule(row: Row) -> StoredRule:
@@ -142,7 +163,7 @@ def active(after: tuple[int, str], limit: int = PAGE) -> Script[list[StoredRule]
     return [read_rule(row) for row in (yield Fetch(ACTIVE, (*after, limit)))]
 
 
-def put_rule(namespace: int, name: str, rule: Rule, now: Instant) -> Script[StoredRule]:
+def put_rule(namespace: int, name: str, rule: AnyRule, now: Instant) -> Script[StoredRule]:
     """Write a rule; the caller holds the lock."""
     yield Fetch(PUT_RULE, (namespace, name, msgspec.json.encode(rule).decode(), now))
     return read_rule((yield Fetch(RULE, (namespace, name)))[0])
@@ -178,12 +199,10 @@ def all_channels(after: tuple[int, str]) -> Script[list[StoredChannel]]:
     return [_stored(row) for row in (yield Fetch(ALL_CHANNELS, (*after, PAGE)))]
 
 
-def put_channel(
-    namespace: int, name: str, channel: Channel, sealed: bytes, shown: dict[str, object], now: Instant
-) -> Script[StoredChannel]:
+def put_channel(namespace: int, name: str, channel: AnyChannel, sealed: bytes, now: Instant) -> Script[StoredChannel]:
     """Write a channel; the caller holds the lock."""
-    spec = structs.replace(channel, private={}, uses=channel.references)
-    told = msgspec.json.encode(shown).decode()
+    spec = Kept(kind=channel.kind, description=channel.description, public=open_part(channel), uses=channel.references)
+    told = msgspec.json.encode(shown(channel)).decode()
     yield Fetch(PUT_CHANNEL, (namespace, name, msgspec.json.encode(spec).decode(), sealed, told, now))
     return (yield from channels(namespace, [name]))[name]
 

@@ -1,0 +1,94 @@
+"""Nouns whose fields depend on their kind: a tagged struct with a table for each, and the fields of all together."""
+
+from collections import Counter
+from collections.abc import Container
+from dataclasses import replace
+from inspect import getdoc
+from typing import Any, get_args
+
+from msgspec import NODEFAULT, Struct, structs
+
+from horae.errors import BadInput
+from horae.model.fields.kinds import Choice
+from horae.model.fields.table import Field, Row, Rows, Table, rows_of
+from horae.model.fields.values import an_object, one_of
+
+FEW = 3  # kinds that are named in the help of a field that others do not have
+_FIELD = "kind"  # the tag of the structs, and what requests call it
+
+
+class Variants(Rows):
+    """The tables of a union of structs, by their kinds; `head` declares what requests say as well, such as the name.
+
+    The fields are those of all kinds together, each with the help of every kind that has it; in requests, fields of
+    one name have one form. `help` is that of the kind itself, `remedy` shows a whole document.
+    """
+
+    def __init__(self, union: Any, what: str, help: str, remedy: str, head: type[Struct] | None = None) -> None:
+        self.remedy = remedy
+        self.structs: dict[str, type[Struct]] = {_tag(one): one for one in get_args(union)}
+        self.tables = {kind: Table(one, f"{what} of kind {kind}") for kind, one in self.structs.items()}
+        words = Field(Choice(tuple(self.structs)), help, name=_FIELD)
+        kind = Row(name=_FIELD, attribute=_FIELD, field=words, default=NODEFAULT, group=None)
+        self._head = (*(rows_of(head) if head else ()), kind)
+        names = dict.fromkeys(name for table in self.tables.values() for name in table.names)
+        super().__init__((*self._head, *(self._merged(name, what) for name in names)), what)
+
+    @property
+    def usual(self) -> dict[str, Any]:
+        """The defaults in the API's spelling, of fields for which all kinds have the same."""
+        of = {row.name: [t.usual[row.name] for t in self.tables.values() if row.name in t.usual] for row in self.rows}
+        return {name: values[0] for name, values in of.items() if values and all(one == values[0] for one in values)}
+
+    def read(self, body: Any) -> Any:
+        """Return the struct that a body stands for, or refuse it; null stands for a field that is left out."""
+        given = {n: value for n, value in an_object(body, "body", self.remedy).items() if value is not None}
+        if _FIELD not in given:
+            raise BadInput(f"{self.what} needs a kind.", f"It is one of: {', '.join(self.tables)}.", field=_FIELD)
+        table = self.tables[one_of(given[_FIELD], _FIELD, self.tables)]
+        Rows((*self._head, *table.rows), table.what).refuse_unknown(given)
+        return table.make({name: value for name, value in given.items() if name in table.names})
+
+    def write(self, value: Struct) -> dict[str, Any]:
+        """Return every field in the API's spelling."""
+        kind = _tag(type(value))
+        return {_FIELD: kind, **self.tables[kind].write(value)}
+
+    def kind_of(self, given: Container[str]) -> dict[str, Any]:
+        """Return the kind that has a field that no other has, as a document says it; nothing if none is given."""
+        fields = [(kind, name) for kind, table in self.tables.items() for name in table.names if name in given]
+        kinds = Counter(name for _, name in fields)
+        return next(({_FIELD: kind} for kind, name in fields if kinds[name] == 1), {})
+
+    def own(self, kind: str) -> list[Row]:
+        """Return the fields that a kind has and not all others have."""
+        shared = {row.name for row in self.shared}
+        return [row for row in self.tables[kind].rows if row.name not in shared]
+
+    @property
+    def shared(self) -> list[Row]:
+        """The fields that all kinds have."""
+        tables = list(self.tables.values())
+        return [row for row in tables[0].rows if all(row.name in table.names for table in tables)]
+
+    def about(self, kind: str) -> str:
+        """Return what a kind is for."""
+        return getdoc(self.structs[kind]) or ""
+
+    def _merged(self, name: str, what: str) -> Row:
+        """Return the field of all kinds that have it."""
+        having = {kind: row for kind, table in self.tables.items() for row in table.rows if row.name == name}
+        rows = list(having.values())
+        if any(row.kind.given != rows[0].kind.given for row in rows):
+            raise TypeError(f"{what} has fields {name} of several forms")
+        helps: dict[str, list[str]] = {}
+        for kind, row in having.items():
+            helps.setdefault(row.field.help, []).append(kind)
+        if len(helps) == 1 and (len(having) == len(self.tables) or len(having) > FEW):
+            return rows[0]
+        help = " ".join(f"{', '.join(kinds)}: {help[:1].lower()}{help[1:]}" for help, kinds in helps.items())
+        return structs.replace(rows[0], field=replace(rows[0].field, help=help))
+
+
+def _tag(struct: type[Struct]) -> str:
+    return str(struct.__struct_config__.tag)

@@ -1,0 +1,45 @@
+"""Write the fields of alert rules and of channels as the UI's forms read them."""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from horae.features.alerts.model.channel import CHANNEL
+from horae.features.alerts.model.rule import RULE
+from horae.model.fields.derived import described
+from horae.model.fields.kinds import Custom
+from horae.model.fields.table import Row
+from horae.model.fields.variants import Variants
+
+HEAD = (
+    "// The fields of alert rules and of channels, by their kinds."
+    " `python -m tools.sdk` writes this module from their tables.\n"
+)
+
+
+def text() -> str:
+    """Return the module."""
+    return HEAD + _list("RULES", _kinds(RULE, _of_rule)) + _list("CHANNELS", _kinds(CHANNEL, _of_channel))
+
+
+def _list(name: str, values: Iterable[Any]) -> str:
+    return f"\nexport const {name} = [\n" + "".join(f"  {json.dumps(one)},\n" for one in values) + "];\n"
+
+
+def _kinds(noun: Variants, more: Callable[[Row], dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    for kind, table in noun.tables.items():
+        known = {one["name"]: one for one in described(table)}
+        fields = [{**known[row.name], "flag": f"--{row.flag}", **more(row)} for row in noun.own(kind)]
+        yield {"kind": kind, "about": noun.about(kind), "fields": fields}
+
+
+def _of_rule(row: Row) -> dict[str, Any]:
+    return {"isSubject": True} if row.attribute == "subjects" else {}
+
+
+def _of_channel(row: Row) -> dict[str, Any]:
+    return {
+        "isPrivate": row.field.private,
+        "isRequired": row.is_needed,
+        "given": row.kind.option if isinstance(row.kind, Custom) else "once",
+    }
