@@ -2,11 +2,12 @@
 
 import { signal, useEffect, useRef } from "./html.js";
 import { address, headers, online, whenSignedIn } from "./api.js";
-import { ended, me } from "./who.js";
+import { ended, has, me } from "./who.js";
 
 // What happens is counted by the server; the execution that is followed is told of event by event.
 const EVERY = "500ms";
-const TOPICS = "executions,steps,jobs,workers,holds,circuits,rollouts,alerts";
+const TOPICS = ["executions", "steps", "jobs", "workers", "holds", "circuits"];
+const topics = () => [...TOPICS, ...["rollouts", "alerts"].filter(has)].join();
 const listeners = new Set();
 const followed = []; // executions whose log and steps are followed; the last one that asked counts
 let stream = null;
@@ -21,7 +22,7 @@ function tell(event) {
 
 async function read(abort) {
   const execution = followed.at(-1);
-  const response = await fetch(address("/stream", { topics: TOPICS, every: EVERY, execution }), { headers: headers({ accept: "text/event-stream" }), signal: abort.signal });
+  const response = await fetch(address("/stream", { topics: topics(), every: EVERY, execution }), { headers: headers({ accept: "text/event-stream" }), signal: abort.signal });
   online.value = true;
   if (response.status === 401) ended.value = true;
   if (!response.ok) throw new Error(`the stream answered ${response.status}`);
