@@ -17,6 +17,7 @@ and the commands. What a feature does goes by what is on: its part, routes, metr
 | `show_job` | Tells people more of a job after `horae jobs show`. |
 | `open_tracer`, `open_sink` | Where a server, or a worker, sends spans: both go by settings. |
 | `tables` | The module that declares its tables. |
+| `holdings` | What becomes of its rows when a namespace is deleted, or erased: a `Holdings`. |
 | `sweep` | Forgets rows that are older than they are kept: a `Sweep`. |
 | `templates` | What jobs are made from: a `TemplateSource`. |
 | `ended_counts` | How many executions ended in each hour: an `EndedCounts`. |
@@ -74,6 +75,7 @@ class Feature:
     required: bool = False  # cannot be switched off
     uses: tuple[str, ...] = ()  # features that it imports
     tables: str = ""  # the module that declares them
+    holdings: Target = ""  # a `Holdings`
     sweep: Target = ""  # (ages) -> a script: `Sweep`
     templates: Target = ""  # (env, store) -> `TemplateSource`
     ended_counts: Target = ""  # an `EndedCounts`

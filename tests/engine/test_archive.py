@@ -418,16 +418,16 @@ async def test_what_two_erase_from_one_file_is_gone(node: Node, clock: VirtualCl
     old = await ended(node, "ada", "bob", "cleo")
     clock.advance(11 * DAY)
     await round_of(node)
-    write = node.part(ArchivePart).reader._place.write
+    write = node.part(ErasurePart).erasures._archive._place.write
 
     async def second(location, pieces):
-        monkeypatch.setattr(node.part(ArchivePart).reader._place, "write", write, raising=False)
+        monkeypatch.setattr(node.part(ErasurePart).erasures._archive._place, "write", write, raising=False)
         await write(location, pieces)
         assert (
             await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "bob"}), None, 100)
         ).erased == 1
 
-    monkeypatch.setattr(node.part(ArchivePart).reader._place, "write", second, raising=False)
+    monkeypatch.setattr(node.part(ErasurePart).erasures._archive._place, "write", second, raising=False)
     done = await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
 
     assert (done.erased, done.unread_files) == (1, [])
@@ -446,7 +446,7 @@ async def test_a_file_that_is_put_elsewhere_while_it_is_read_is_read_there(
     await ended(node, "ada", "bob")
     clock.advance(11 * DAY)
     await round_of(node)
-    read, reads = node.part(ArchivePart).reader._place.read, []
+    read, reads = node.part(ErasurePart).erasures._archive._place.read, []
 
     async def late(location):
         reads.append(location)
@@ -455,7 +455,7 @@ async def test_a_file_that_is_put_elsewhere_while_it_is_read_is_read_there(
         async for piece in read(location):
             yield piece
 
-    monkeypatch.setattr(node.part(ArchivePart).reader._place, "read", late, raising=False)
+    monkeypatch.setattr(node.part(ErasurePart).erasures._archive._place, "read", late, raising=False)
     done = await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
 
     assert (done.erased, done.unread_files) == (1, [])

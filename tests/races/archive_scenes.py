@@ -5,7 +5,7 @@ from typing import Any
 from horae.features.archive.store import archives
 from horae.features.archive.store.archives import ANY, LAST, Archive
 from horae.features.artifacts.store import artifacts
-from horae.features.erasure import store as erasure
+from horae.features.erasure.store import executions as erasure
 from horae.model.base.ids import instant_of
 from horae.store.expiry.expiry import Over
 from tests.races.scenes import cast, holding, scene

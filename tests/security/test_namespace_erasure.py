@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from horae.engine.node import Node
-from horae.engine.tenancy import namespace_erasures
 from horae.env import SECOND, VirtualClock
 from horae.errors import StoreUnavailable
+from horae.features.erasure.engine import namespaces as namespace_erasures
+from horae.features.erasure.store.namespace_rows import known_tables
 from horae.store.driver import one
 from horae.store.schema import whole as schema
 from horae.store.script import Statement
-from horae.store.tenancy.namespace_rows import known_tables
 from tests.security.conftest import Connect
 from tests.security.people import Api, both
 from tests.security.tenants import API, Tenant, found, furnish, ok, secret

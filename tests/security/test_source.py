@@ -15,7 +15,7 @@ from horae.store.definitions import job_pages
 from horae.store.executions.reads import child_lists, execution_lists
 from horae.store.expiry import expiry
 from horae.store.postgres import connect, fire_partitions, migrate, partitions, statements
-from horae.store.tenancy import namespace_data
+from horae.store.tenancy import holdings
 from horae.testing import postgres
 from horae.worker.runners import command
 from tests.house.source import mentions
@@ -33,7 +33,7 @@ RUNS_SQL = {"execute", "executemany", "executescript", "fetch", "fetchrow", "fet
 # for values and of clauses written beside them; never of what somebody sent. Another file here needs the same look.
 PUT_TOGETHER = (
     *(expiry, transfer),
-    *(child_lists, coarse, dead_letter_reads, execution_lists, job_pages, namespace_data, statistics),
+    *(child_lists, coarse, dead_letter_reads, execution_lists, job_pages, holdings, statistics),
     *(connect, fire_partitions, migrate, partitions, statements),
     postgres,
 )

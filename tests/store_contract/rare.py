@@ -6,7 +6,8 @@ from horae.features.archive.store import archives
 from horae.features.audit_log.store import log as audit_log
 from horae.features.backfills.store import work as backfill_work
 from horae.features.dead_letters.store import reads as dead_letter_reads
-from horae.features.erasure import store as erasure
+from horae.features.erasure.store import ended, namespace_data, namespace_end, namespace_rows
+from horae.features.erasure.store import executions as erasure
 from horae.features.logs import store as log_reads
 from horae.features.rollouts.store import rollouts
 from horae.features.statistics.store import reads as statistics_reads
@@ -27,10 +28,10 @@ from horae.store.executions.reads import (
     item_parts,
     live_reads,
 )
-from horae.store.expiry import erasing, expiry, fire_expiry
+from horae.store.expiry import expiry, fire_expiry
 from horae.store.fleet import autoscale
 from horae.store.postgres import fire_partitions, partitions
-from horae.store.tenancy import enrolments, namespace_data, namespace_end, namespace_rows, namespaces, secrets
+from horae.store.tenancy import enrolments, namespaces, secrets
 from horae.store.triggers import audit_fires, calendars, fire_reads, ledger, trigger_reads, triggers, zone_rules
 from horae.store.triggers.dependencies import audit_joins, dependency_reads
 from horae.store.workflows import audit_flows
@@ -83,4 +84,4 @@ RARE_MODULES = (
     zone_rules,
 )
 # What is asked beside the moves: when a store is opened, checked or swept.
-OUTSIDE = (checkup, epochs, erasing, expiry, fire_expiry, fire_partitions, partitions, seed, timer_looks)
+OUTSIDE = (checkup, epochs, ended, expiry, fire_expiry, fire_partitions, partitions, seed, timer_looks)

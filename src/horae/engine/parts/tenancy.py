@@ -6,7 +6,6 @@ from horae.engine.parts.base import Base
 from horae.engine.parts.part import Part
 from horae.engine.tenancy.audit_trail import AuditTrail
 from horae.engine.tenancy.keys import Keys, UserSessions
-from horae.engine.tenancy.namespace_ends import NamespaceEnds
 from horae.engine.tenancy.namespaces import Namespaces
 from horae.engine.tenancy.repeats import Repeats
 from horae.engine.tenancy.request_rates import RequestRates
@@ -20,7 +19,6 @@ class Tenancy(Part):
         env, store = base.env, base.store
         self.audit = audit
         self.namespaces = Namespaces(env, store, base.directory, base.hints, base.settings)
-        self.namespace_ends = NamespaceEnds(store, base.outcomes)
         self.keys = Keys(env, store, users)
         self.request_rates = RequestRates(env, base.settings.request_rate)
         self.sealed_kinds = SealedKinds(env, store, base.sealer)

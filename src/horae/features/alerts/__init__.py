@@ -9,6 +9,7 @@ FEATURE = Feature(
     name="alerts",
     about="Rules that watch jobs, queues and workers, and channels that notify people.",
     tables="horae.features.alerts.store.tables",
+    holdings="horae.features.alerts.store.alerts:HOLDINGS",
     part="horae.features.alerts.part:AlertsPart",
     routes=(Routes("horae.features.alerts.routes", after="circuits"),),
     sealed="horae.features.alerts.engine.channels:AlertChannels",

@@ -6,6 +6,7 @@ FEATURE = Feature(
     name="archive",
     about="Executions past their retention, kept as files.",
     tables="horae.features.archive.store.tables",
+    holdings="horae.features.archive.store.archives:HOLDINGS",
     routes=(Routes("horae.features.archive.routes", after="executions"),),
     part="horae.features.archive.part:ArchivePart",
     metrics="horae.features.archive.metrics:ArchiveMetrics",

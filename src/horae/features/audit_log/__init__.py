@@ -6,6 +6,7 @@ FEATURE = Feature(
     name="audit_log",
     about="Who changed what, in a chain of rows that shows tampering.",
     tables="horae.features.audit_log.store.tables",
+    holdings="horae.features.audit_log.store.log:HOLDINGS",
     required=True,
     audit="horae.features.audit_log.engine:AuditLog",
     part="horae.features.audit_log.part:AuditLogPart",

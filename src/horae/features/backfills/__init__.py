@@ -6,6 +6,7 @@ FEATURE = Feature(
     name="backfills",
     about="Run the fires of a past range that did not run.",
     tables="horae.features.backfills.store.tables",
+    holdings="horae.features.backfills.store.backfills:HOLDINGS",
     sweep="horae.features.backfills.store.backfills:sweep",
     part="horae.features.backfills.part:BackfillsPart",
     routes=(Routes("horae.features.backfills.routes", after="calendars"),),

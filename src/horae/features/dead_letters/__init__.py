@@ -6,6 +6,7 @@ FEATURE = Feature(
     name="dead_letters",
     about="Failed executions set aside, grouped, retried, replayed or discarded.",
     tables="horae.features.dead_letters.store.tables",
+    holdings="horae.features.dead_letters.store.replays:HOLDINGS",
     sweep="horae.features.dead_letters.store.replays:sweep",
     part="horae.features.dead_letters.part:DeadLettersPart",
     routes=(Routes("horae.features.dead_letters.routes", after="explain"),),

@@ -5,7 +5,7 @@ from horae.feature import Command, Feature, Routes
 FEATURE = Feature(
     name="erasure",
     about="Remove the data of one execution, person or namespace.",
-    uses=("archive", "backfills", "dead_letters"),
+    uses=("archive",),
     part="horae.features.erasure.part:ErasurePart",
     routes=(
         Routes("horae.features.erasure.routes", after="executions"),

@@ -6,6 +6,7 @@ FEATURE = Feature(
     name="events",
     about="Start jobs by requests, webhooks and files in watched places.",
     tables="horae.features.events.store.tables",
+    holdings="horae.features.events.store.event_sweep:HOLDINGS",
     sweep="horae.features.events.store.event_sweep:sweep",
     part="horae.features.events.part:EventsPart",
     routes=(

@@ -6,6 +6,7 @@ FEATURE = Feature(
     name="rollouts",
     about="Run a new version of a job for a share of its executions first.",
     tables="horae.features.rollouts.store.tables",
+    holdings="horae.features.rollouts.store.rollouts:HOLDINGS",
     part="horae.features.rollouts.part:RolloutsPart",
     routes=(Routes("horae.features.rollouts.routes", after="limits"),),
     topics=(("rollouts", "rollout"),),

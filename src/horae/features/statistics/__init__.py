@@ -6,6 +6,7 @@ FEATURE = Feature(
     name="statistics",
     about="Outcomes of executions, added up by minute, hour and day.",
     tables="horae.features.statistics.store.tables",
+    holdings="horae.features.statistics.store.statistics:HOLDINGS",
     sweep="horae.features.statistics.store.statistics:sweep",
     ended_counts="horae.features.statistics.engine.job_statistics:ended_counts",
     part="horae.features.statistics.part:StatisticsPart",

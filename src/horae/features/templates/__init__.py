@@ -6,6 +6,7 @@ FEATURE = Feature(
     name="templates",
     about="Make and change jobs from one definition with parameters.",
     tables="horae.features.templates.store.tables",
+    holdings="horae.features.templates.store.templates:HOLDINGS",
     templates="horae.features.templates.engine.templates:StoredTemplates",
     part="horae.features.templates.part:TemplatesPart",
     routes=(Routes("horae.features.templates.routes", after="limits"),),

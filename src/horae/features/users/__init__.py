@@ -5,6 +5,8 @@ from horae.feature import Command, Feature, Routes
 FEATURE = Feature(
     name="users",
     about="People who sign in by password or OIDC, and their roles.",
+    holdings="horae.features.users.store.users:HOLDINGS",
+    sweep="horae.features.users.store.users:sweep",
     tables="horae.features.users.store.tables",
     required=True,
     part="horae.features.users.part:UsersPart",

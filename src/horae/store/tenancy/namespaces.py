@@ -18,6 +18,7 @@ from horae.model.tenancy.read_namespace import Said
 from horae.store.admission import lanes, quotas
 from horae.store.base import locks
 from horae.store.script import Fetch, Row, Script, Statement
+from horae.store.tenancy.holdings import drops, held
 
 _COLUMNS = "id, name, weight, policy, spec, state, created_at, updated_at"
 ALL = Statement("namespaces", f"SELECT {_COLUMNS} FROM namespaces WHERE state <> 'deleted' ORDER BY name")
@@ -55,25 +56,13 @@ END_HOLDS = Statement(
 END_CALENDARS = Statement(
     "end_calendars_of_namespace", "UPDATE calendars SET valid_to = $2 WHERE namespace = $1 AND valid_to IS NULL"
 )
-END_TEMPLATES = Statement(
-    "end_templates_of_namespace", "UPDATE templates SET deleted_at = $2 WHERE namespace = $1 AND deleted_at IS NULL"
-)
 LIMITS = Statement(
     "drop_limits_of_namespace",
     "DELETE FROM limits WHERE name = $2 OR queue IN (SELECT id FROM queues WHERE namespace = $1)",
 )
-DROPS = tuple(
-    Statement(f"drop_{table}_of_namespace", f"DELETE FROM {table} WHERE namespace = $1")
-    for table in (
-        *("hooks", "secrets", "quotas", "lanes", "queues", "unique_keys", "idempotency"),
-        *("sign_in_codes", "enrolments", "members"),  # what lets somebody in
-        *("alert_rules", "alert_channels", "alerts", "alert_notices"),
-        *("archives", "archive_jobs"),
-    )
-)
-ARCHIVES_ARE_LITTER = Statement(
-    "archives_are_litter",
-    "INSERT INTO litter (location, at) SELECT location, $2 FROM archives WHERE namespace = $1 ON CONFLICT DO NOTHING",
+DROPS = drops(
+    *("secrets", "quotas", "lanes", "queues", "unique_keys", "idempotency"),
+    *("sign_in_codes", "enrolments"),  # what lets somebody in
 )
 _read_spec = msgspec.json.Decoder(NamespaceSpec).decode
 _read_policy = msgspec.json.Decoder(Policy).decode
@@ -172,10 +161,9 @@ def delete(id: int, now: Instant) -> Script[Alive | None]:
     found = yield from alive(id)
     if found:
         return found
-    for statement in (END, REVOKE, END_HOLDS, END_CALENDARS, END_TEMPLATES):
+    for statement in (END, REVOKE, END_HOLDS, END_CALENDARS, *(one for holdings in held() for one in holdings.ends)):
         yield Fetch(statement, (id, now))
     yield Fetch(LIMITS, (id, namespace_limit(id)))
-    yield Fetch(ARCHIVES_ARE_LITTER, (id, now))
-    for statement in DROPS:
+    for statement in (*DROPS, *(one for holdings in held() for one in holdings.drops)):
         yield Fetch(statement, (id,))
     return None

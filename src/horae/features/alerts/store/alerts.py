@@ -13,6 +13,7 @@ from horae.features.alerts.store.letters import Alert, Letters, NewId
 from horae.features.alerts.store.rules import LOCK_RULE, SET_PACE, StoredRule, read_rule
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
+from horae.store.tenancy.holdings import Holdings, drops, records
 
 _COLUMNS = (
     "id, namespace, rule, kind, severity, subject, job, execution, state, message, since, last_at, recovered_at, count,"
@@ -85,6 +86,13 @@ _ROW: Columns = (
 )  # fmt: skip
 _GOING_ON: Columns = (("id", "uuid"), ("message", "text"), ("execution", "uuid"), ("told", "bool"))
 LAST = UUID(int=(1 << 128) - 1)
+HOLDINGS = Holdings(
+    drops=drops("alert_rules", "alert_channels", "alerts", "alert_notices"),
+    records=(
+        records("alert_notices", "id", "namespace = $1 AND created_at < $2 AND state <> 'pending'"),
+        records("alerts", "id", "namespace = $1 AND since < $2 AND state <> 'firing'"),
+    ),
+)
 
 
 class Settled(Struct, frozen=True):

@@ -9,6 +9,7 @@ from horae.env import Instant
 from horae.model.tenancy.namespace import Outcome
 from horae.store.expiry.expiry import Over, forget, free
 from horae.store.script import ColumnType, Fetch, ForEach, Insert, Row, Script, Statement
+from horae.store.tenancy.holdings import Holdings, drops
 
 _COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("id", "uuid"), ("namespace", "int"), ("first_at", "bigint"), ("last_at", "bigint"), ("executions", "int"),
@@ -59,6 +60,16 @@ DROP_JOBS = Statement("drop_archive_jobs", "DELETE FROM archive_jobs WHERE archi
 LAST = UUID(int=2**128 - 1)
 NOBODY = UUID(int=0)
 LATEST: Instant = 2**62
+HOLDINGS = Holdings(
+    ends=(
+        Statement(
+            "archives_are_litter",
+            "INSERT INTO litter (location, at) SELECT location, $2 FROM archives WHERE namespace = $1"
+            " ON CONFLICT DO NOTHING",
+        ),
+    ),
+    drops=drops("archives", "archive_jobs"),
+)
 
 
 class Archive(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from horae.store.base import shelves
 from horae.store.executions.durable.steps import is_held
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import ColumnType, Fetch, ForEach, Insert, Row, Script, Statement
+from horae.store.tenancy.holdings import Holdings
 
 _COLUMNS = "a.name, a.attempt, a.size, a.type, a.sha256, a.location, a.at"
 COUNT = Statement(
@@ -55,6 +56,9 @@ _NAMED: tuple[tuple[str, ColumnType], ...] = (("parcel", "uuid"), ("item", "int"
 
 Place = tuple[UUID, int, str]
 START: Place = (UUID(int=0), -1, "")
+HOLDINGS = Holdings(
+    kept={"artifacts": "with their executions", "litter": "where files lie until they are cleared away"}
+)
 
 
 def announce(location: str, now: Instant) -> Script[None]:

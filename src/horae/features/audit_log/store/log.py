@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from horae.features.audit_log.model.values import Head, Link, RowFilter, link
 from horae.model.tenancy.audit import Entry
 from horae.store.script import ColumnType, Fetch, Insert, Lock, Row, Script, Statement
+from horae.store.tenancy.holdings import Holdings
 
 Sign = Callable[[bytes], bytes]
 
@@ -42,6 +43,12 @@ COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("address", "text"), ("action", "text"), ("target", "text"), ("outcome", "text"), ("detail", "text"),
     ("begun", "bigint"), ("hash", "bytea"),
 )  # fmt: skip
+HOLDINGS = Holdings(
+    kept={
+        "audit_log": "who did what stays provable; no params, results or secrets are in it",
+        "audit_head": "the end of that log",
+    }
+)
 
 
 def append(entries: Sequence[Entry], sign: Sign) -> Script[list[int]]:

@@ -10,6 +10,7 @@ from horae.features.backfills.model.values import Backfill, BackfillState, Count
 from horae.store.base.shelves import Columns, names
 from horae.store.expiry.expiry import Ages
 from horae.store.script import Fetch, Insert, Row, Script, Statement
+from horae.store.tenancy.holdings import Holdings, UnderWay, records
 
 COLUMNS: Columns = (
     ("id", "uuid"), ("namespace", "int"), ("job", "uuid"), ("trigger_name", "text"), ("from_at", "bigint"),
@@ -174,3 +175,29 @@ def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
     gone = yield Fetch(OLD_RUNS, (ages.executions, most))
     yield Fetch(OLD, (ages.executions,))
     return len(gone) == most
+
+
+def _cancel(id: UUID, namespace: int, now: Instant) -> Script[object]:
+    return (yield from change(id, namespace, "cancelled", ["running", "paused", "cancelled"]))
+
+
+HOLDINGS = Holdings(
+    records=(
+        records(
+            "backfill_runs",
+            "backfill, at, trigger_id",
+            "backfill IN (SELECT id FROM backfills WHERE namespace = $1 AND created_at < $2 AND state NOT IN"
+            " ('running', 'paused'))",
+        ),
+        records("backfills", "id", "namespace = $1 AND created_at < $2 AND state NOT IN ('running', 'paused')"),
+    ),
+    under_way=UnderWay(
+        "backfill",
+        Statement(
+            "namespace_backfills",
+            "SELECT id FROM backfills WHERE namespace = $1 AND created_at < $2 AND state IN ('running', 'paused')"
+            " ORDER BY id",
+        ),
+        _cancel,
+    ),
+)

@@ -10,11 +10,12 @@ from uuid import UUID
 import msgspec
 
 from horae.env import Instant
-from horae.features.dead_letters.model.replay import LEASE, Letters, Replay, ReplayState
+from horae.features.dead_letters.model.replay import LEASE, OPEN, Letters, Replay, ReplayState
 from horae.model.admission.rate import Rate
 from horae.store.base.shelves import Columns, json_or_none, names
 from horae.store.expiry.expiry import Ages
 from horae.store.script import Fetch, Insert, Row, Script, Statement
+from horae.store.tenancy.holdings import Holdings, UnderWay, records
 
 COLUMNS: Columns = (
     ("id", "uuid"), ("namespace", "int"), ("letters", "text"), ("rate", "text"), ("params", "text"), ("state", "text"),
@@ -135,3 +136,20 @@ def sweep(ages: Ages) -> Script[bool]:
     """Forget replays that ended long ago, all at once."""
     yield Fetch(FORGET, (ages.executions,))
     return False
+
+
+def _cancel(id: UUID, namespace: int, now: Instant) -> Script[object]:
+    return (yield from change(id, namespace, "cancelled", OPEN, now))
+
+
+HOLDINGS = Holdings(
+    records=(records("replays", "id", "namespace = $1 AND created_at < $2 AND completed_at IS NOT NULL"),),
+    under_way=UnderWay(
+        "replay",
+        Statement(
+            "namespace_replays",
+            "SELECT id FROM replays WHERE namespace = $1 AND created_at < $2 AND completed_at IS NULL ORDER BY id",
+        ),
+        _cancel,
+    ),
+)

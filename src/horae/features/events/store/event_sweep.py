@@ -1,7 +1,9 @@
 """Forgetting what came from outside: events with their ledger, webhooks that ended, places no longer watched."""
 
+from horae.env import Instant
 from horae.store.expiry.expiry import Ages
 from horae.store.script import Fetch, ForEach, Script, Statement
+from horae.store.tenancy.holdings import Holdings, drops, records, rows
 
 OLD_EVENTS = Statement(
     "expire_events",
@@ -13,6 +15,7 @@ OLD_EVENT_FIRES = Statement(
     "DELETE FROM event_fires WHERE (trigger_id, event) IN (SELECT f.trigger_id, f.event FROM given"
     " JOIN event_fires f ON f.event = given.event)",
 )
+ERASE = records("events", "id", "namespace = $1 AND received_at < $2")
 ENDED_HOOKS = Statement("expire_hooks", "DELETE FROM hooks WHERE until <= $1")
 # A trigger that was taken away takes its URL along, so that one of the same name does not answer to it. A deleted job
 # may come back with its own.
@@ -52,3 +55,17 @@ def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
             return True
         yield Fetch(DROP_WATCH, (watch,))
     return more
+
+
+def _erase(namespace: int, before: Instant, most: int) -> Script[int]:
+    """Forget events of before an instant and what they fired."""
+    gone = yield Fetch(ERASE, (namespace, before, most))
+    yield ForEach(OLD_EVENT_FIRES, (("event", "uuid"),), gone)
+    return len(gone)
+
+
+HOLDINGS = Holdings(
+    drops=drops("hooks"),
+    counted={"events": _erase},
+    rows=(rows("watched", "watch, object", "watch IN (SELECT id FROM watches WHERE namespace = $1)"),),
+)

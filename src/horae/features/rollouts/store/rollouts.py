@@ -17,6 +17,7 @@ from horae.store.base.shelves import Columns
 from horae.store.definitions import jobs
 from horae.store.definitions.rollouts import newest
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
+from horae.store.tenancy.holdings import OF_JOBS, Holdings, rows
 from horae.store.triggers import triggers
 from horae.store.triggers.dependencies import dependents
 
@@ -43,6 +44,7 @@ TALLIES = Statement(
     " GROUP BY c.version, c.outcome, c.bucket",
 )
 FORGET = Statement("forget_rollout_counts", "DELETE FROM rollout_counts WHERE job = $1 AND since <> $2")
+HOLDINGS = Holdings(rows=(rows("rollout_counts", "job, since, version, outcome, bucket, server", OF_JOBS),))
 
 
 def job(id: UUID) -> Script[jobs.StoredJob | None]:

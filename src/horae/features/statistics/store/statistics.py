@@ -12,6 +12,7 @@ from horae.model.executions.tally import KEPT, Counts, JobTally, NamespaceTally
 from horae.store.base.shelves import Columns
 from horae.store.expiry.expiry import Ages
 from horae.store.script import Among, Fetch, Insert, Script, Statement
+from horae.store.tenancy.holdings import OF_JOBS, Holdings, rows
 
 _COUNTS: Columns = (
     ("success", "int"), ("failed", "int"), ("cancelled", "int"), ("skipped", "int"), ("retried", "int"),
@@ -31,6 +32,12 @@ NAMESPACES = Statement("namespaces_of_jobs", "SELECT id, namespace FROM jobs WHE
 
 JobKey = tuple[UUID, int, Instant]  # a job, the seconds of a span, and when it begins
 NamespaceKey = tuple[int, int, Instant]
+HOLDINGS = Holdings(
+    rows=(
+        rows("job_spans", "job, span, at, writer", OF_JOBS),
+        rows("namespace_spans", "namespace, span, at, writer", "namespace = $1"),
+    )
+)
 
 
 def _whole(columns: Columns) -> str:

@@ -8,6 +8,7 @@ from horae.env import Instant
 from horae.features.templates.model.values import Body, JobTemplate
 from horae.store.definitions.jobs import FROM, JOB, StoredJob, stored
 from horae.store.script import Fetch, Row, Script, Statement
+from horae.store.tenancy.holdings import Holdings, rows
 
 COLUMNS = "t.id, t.namespace, t.name, t.version, v.body, t.created_at, t.updated_at"
 JOINED = "FROM templates t JOIN template_versions v ON v.template = t.id AND v.version = t.version"
@@ -42,6 +43,17 @@ USERS = Statement(
 )
 
 _read_body = msgspec.json.Decoder(Body).decode
+HOLDINGS = Holdings(
+    ends=(
+        Statement(
+            "end_templates_of_namespace",
+            "UPDATE templates SET deleted_at = $2 WHERE namespace = $1 AND deleted_at IS NULL",
+        ),
+    ),
+    rows=(
+        rows("template_versions", "template, version", "template IN (SELECT id FROM templates WHERE namespace = $1)"),
+    ),
+)
 
 
 def _template(row: Row) -> JobTemplate:

@@ -5,7 +5,9 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.features.users.model import Member, User
+from horae.store.expiry.expiry import Ages
 from horae.store.script import Fetch, Row, Script, Statement
+from horae.store.tenancy.holdings import Holdings, drops, rows
 from horae.store.tenancy.keys import REVOKE_TOKENS
 
 _USER = "name, active, password IS NOT NULL, created_at, signed_in_at, subject"
@@ -55,6 +57,20 @@ END_ALL = Statement("end_sign_ins", "DELETE FROM sign_ins WHERE user_name = $1 A
 OLD_FLOWS = Statement("old_oidc_flows", "DELETE FROM oidc_flows WHERE until <= $1")
 USE_FLOW = Statement(
     "use_oidc_flow", "INSERT INTO oidc_flows (state, until) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING state"
+)
+
+# Who is a member of a namespace and of no other
+_ONLY_HERE = (
+    "(SELECT m.user_name FROM members m WHERE m.namespace = $1 AND NOT EXISTS"
+    " (SELECT 1 FROM members o WHERE o.user_name = m.user_name AND o.namespace <> $1))"
+)
+HOLDINGS = Holdings(
+    drops=drops("members"),
+    rows=(
+        rows("sign_ins", "hash", f"user_name IN {_ONLY_HERE}"),
+        rows("users", "name", f"name IN {_ONLY_HERE}"),
+    ),
+    kept={"oidc_flows": "of minutes, and of nobody by name"},
 )
 
 _permissions = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -222,3 +238,10 @@ def _user(row: Row, members: tuple[Member, ...]) -> User:
 
 def _member(row: Row) -> Member:
     return Member(namespace=row[0], namespace_name=row[1], role=row[2], permissions=_permissions(row[3]))
+
+
+def sweep(ages: Ages) -> Script[bool]:
+    """Forget sign-ins, and flows to an identity provider, whose time is over."""
+    for statement in (OLD, OLD_FLOWS):
+        yield Fetch(statement, (ages.now,))
+    return False

@@ -61,8 +61,6 @@ EXPIRED_SIGN_INS = (
     Statement("expire_browsers", "DELETE FROM keys WHERE id IN (SELECT c.key_id FROM cookies c WHERE c.until <= $1)"),
     Statement("expire_cookies", "DELETE FROM cookies WHERE until <= $1"),
     Statement("expire_codes", "DELETE FROM sign_in_codes WHERE until <= $1"),
-    Statement("expire_sign_ins", "DELETE FROM sign_ins WHERE until <= $1"),
-    Statement("expire_oidc_flows", "DELETE FROM oidc_flows WHERE until <= $1"),
     Statement("expire_enrolments", "DELETE FROM enrolments WHERE until <= $1"),
 )
 OLD_SESSIONS = Statement(

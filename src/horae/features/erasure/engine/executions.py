@@ -14,8 +14,8 @@ from horae.engine.base.sealed import Seals
 from horae.engine.executions.executions import Executions, start
 from horae.errors import HoraeError
 from horae.features.archive.engine.reader import ArchiveReader
-from horae.features.erasure import store as erasure
 from horae.features.erasure.model import ErasureView, Which
+from horae.features.erasure.store import executions as erasure
 from horae.model.base.cursor import check_limit, make_cursor
 from horae.model.base.ids import index_of, instant_of, parcel_of
 from horae.model.executions.execution import FINAL

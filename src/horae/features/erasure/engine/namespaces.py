@@ -14,23 +14,22 @@ import structlog
 
 from horae.engine.definitions.jobs import Jobs
 from horae.engine.tenancy.keys import Keys
-from horae.engine.tenancy.namespace_ends import NamespaceEnds
 from horae.engine.tenancy.namespaces import Namespaces
 from horae.env import Env, Instant
 from horae.errors import BadInput, Conflict, Forbidden
 from horae.features.archive.engine.reader import ArchiveReader
-from horae.features.backfills.engine.backfills import Backfills
-from horae.features.dead_letters.engine.replays import Replays
+from horae.features.erasure.engine.namespace_ends import NamespaceEnds
 from horae.features.erasure.model import EraseNamespace, NamespaceErasureView
+from horae.features.erasure.store import namespace_data, namespace_rows
+from horae.features.erasure.store.ended import erase_ended
 from horae.model.base.ids import first_id_at
 from horae.model.base.instant import format_instant
 from horae.model.tenancy.namespace import DEFAULT_NAMESPACE, Namespace
 from horae.model.tenancy.principal import Principal
 from horae.store.contract import Store
-from horae.store.expiry.erasing import erase_ended
 from horae.store.expiry.expiry import START
 from horae.store.script import Script
-from horae.store.tenancy import namespace_data, namespace_rows
+from horae.store.tenancy.holdings import Batch, held
 
 SPAN = 10.0  # seconds that one part takes
 BATCH = 500  # rows of a table in one transaction
@@ -46,15 +45,12 @@ class NamespaceErasures:
         store: Store,
         namespaces: Namespaces,
         jobs: Jobs,
-        backfills: Backfills,
-        replays: Replays,
         keys: Keys,
         ends: NamespaceEnds,
         archive: ArchiveReader,
     ) -> None:
         self._env, self._store, self._namespaces, self._jobs = env, store, namespaces, jobs
-        self._backfills, self._replays, self._keys, self._ends = backfills, replays, keys, ends
-        self._archive = archive
+        self._keys, self._ends, self._archive = keys, ends, archive
 
     async def erase(self, who: Principal, name: str, asked: EraseNamespace) -> NamespaceErasureView:
         """Erase for some seconds. Raises BadInput, NotFound, Forbidden, and Conflict while something is under way."""
@@ -84,8 +80,8 @@ class NamespaceErasures:
 
     async def _refuse_live(self, found: Namespace, before: Instant) -> None:
         live = await self._ends.live(found.id, before)
-        backfills, replays = await self._ends.under_way(found.id, before)
-        counts = {"execution": live, "backfill": len(backfills), "replay": len(replays)}
+        beside = await self._ends.under_way(found.id, before)
+        counts = {"execution": live, **{kind.noun: len(ids) for kind, ids in beside}}
         told = [f"{count:,} {word}{'' if count == 1 else 's'}" for word, count in counts.items() if count]
         if told:
             remedy = f"Wait until they have ended, or cancel them: `horae namespaces erase {found.name} --cancel`."
@@ -111,11 +107,9 @@ class NamespaceErasures:
 
     async def _end_live(self, found: Namespace, before: Instant, part: "_Part") -> int:
         """Cancel what has not ended; how many have not after that."""
-        backfills, replays = await self._ends.under_way(found.id, before)
-        for one in backfills:
-            await self._backfills.cancel(found.id, one)
-        for one in replays:
-            await self._replays.cancel(found.id, one)
+        for kind, ids in await self._ends.under_way(found.id, before):
+            for id in ids:
+                await self._store.change(partial(kind.cancel, id, found.id))
         await self._ends.cancel(found.id, before, lambda: part.goes_on)
         return await self._ends.live(found.id, before)
 
@@ -128,7 +122,8 @@ class NamespaceErasures:
             part.counts.update(executions=done.executions, files=done.files)
             place = done.next
         is_all = place is None and await self._erase_archive(found, before, part)
-        is_all &= await part.repeat("events", partial(_events, found.id, before))
+        for table, erase in (one for holdings in held() for one in holdings.counted.items()):
+            is_all &= await part.repeat(table, partial(_erased, erase, found.id, before))
         is_all &= await part.repeat("records", partial(namespace_data.erase_records, found.id, before, BATCH))
         name: str | None = ""
         while name is not None and part.goes_on:
@@ -181,8 +176,8 @@ class _Part:
         return not more
 
 
-def _events(namespace: int, before: Instant) -> Script[tuple[int, bool]]:
-    gone = yield from namespace_data.erase_events(namespace, before, BATCH)
+def _erased(batch: Batch, namespace: int, before: Instant) -> Script[tuple[int, bool]]:
+    gone = yield from batch(namespace, before, BATCH)
     return gone, gone == BATCH
 
 

@@ -8,6 +8,7 @@ from horae.store.base import shelves
 from horae.store.executions.leaving.cancel_job import Batch, Place, ask_to_stop, cancel_batch
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, Script, Statement
+from horae.store.tenancy.holdings import UnderWay
 from horae.store.triggers.dependencies.starts import NewId, Started
 
 _BATCH = "WHERE namespace = $1 AND (parcel, lo) > ($2, $3) AND parcel < $4"
@@ -40,14 +41,6 @@ LIVE = Statement(
         for shelf in ("waiting", "queued", "running")
     ),
 )
-OPEN_BACKFILLS = Statement(
-    "namespace_backfills",
-    "SELECT id FROM backfills WHERE namespace = $1 AND created_at < $2 AND state IN ('running', 'paused') ORDER BY id",
-)
-OPEN_REPLAYS = Statement(
-    "namespace_replays",
-    "SELECT id FROM replays WHERE namespace = $1 AND created_at < $2 AND completed_at IS NULL ORDER BY id",
-)
 
 
 def live(namespace: int, before: UUID) -> Script[int]:
@@ -56,11 +49,9 @@ def live(namespace: int, before: UUID) -> Script[int]:
     return int(count)
 
 
-def under_way(namespace: int, before: Instant) -> Script[tuple[list[UUID], list[UUID]]]:
-    """Backfills and replays that go on making executions."""
-    backfills = yield Fetch(OPEN_BACKFILLS, (namespace, before))
-    replays = yield Fetch(OPEN_REPLAYS, (namespace, before))
-    return [row[0] for row in backfills], [row[0] for row in replays]
+def under_way(kind: UnderWay, namespace: int, before: Instant) -> Script[list[UUID]]:
+    """What goes on making executions, of one kind."""
+    return [row[0] for row in (yield Fetch(kind.open, (namespace, before)))]
 
 
 def cancel_pending(

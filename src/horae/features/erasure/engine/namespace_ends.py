@@ -5,10 +5,11 @@ from uuid import UUID
 
 from horae.engine.executions.outcomes import Outcomes
 from horae.env import Instant
+from horae.features.erasure.store import namespace_end
 from horae.model.base.ids import first_id_at, index_of, parcel_of
 from horae.store.contract import Store
 from horae.store.executions.leaving.cancel_job import START, Batch
-from horae.store.tenancy import namespace_end
+from horae.store.tenancy.holdings import UnderWay, held
 from horae.store.triggers.dependencies.starts import Started
 
 BATCH = 500
@@ -25,9 +26,13 @@ class NamespaceEnds:
         """How many executions of before an instant have not ended."""
         return await self._store.read(lambda: namespace_end.live(namespace, first_id_at(before)))
 
-    async def under_way(self, namespace: int, before: Instant) -> tuple[list[UUID], list[UUID]]:
-        """Backfills and replays that have not ended."""
-        return await self._store.read(lambda: namespace_end.under_way(namespace, before))
+    async def under_way(self, namespace: int, before: Instant) -> list[tuple[UnderWay, list[UUID]]]:
+        """Return what has not ended of backfills, replays and whatever else makes executions."""
+        kinds = [holdings.under_way for holdings in held() if holdings.under_way is not None]
+        return [
+            (kind, await self._store.read(lambda: namespace_end.under_way(kind, namespace, before)))  # noqa: B023
+            for kind in kinds
+        ]
 
     async def cancel(self, namespace: int, before: Instant, goes_on: Callable[[], bool]) -> None:
         """Cancel what has not ended, as long as that may take."""

@@ -1,0 +1,1 @@
+"""Erasing the data of executions, and of whole namespaces."""

@@ -1,0 +1,1 @@
+"""What erasures delete, and what they leave."""
