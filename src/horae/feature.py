@@ -23,6 +23,7 @@ and the commands. What a feature does goes by what is on: its part, routes, metr
 | `ended_counts` | How many executions ended in each hour: an `EndedCounts`. |
 | `audit` | Records changes, sign-ins and refusals: an `AuditTrail`. |
 | `users` | Signs users in with cookies of their own: `UserSessions`. |
+| `secrets` | Refuses to delete a secret that the feature refers to: a `KeepSecret`. |
 | `sealed` | Values that are sealed with the master key: a `SealedKind`. |
 | `check_place` | Refuses places that must not be watched: a `CheckPlace`. |
 
@@ -73,7 +74,8 @@ class Feature:
     name: str
     about: str  # in one line
     required: bool = False  # cannot be switched off
-    uses: tuple[str, ...] = ()  # features that it imports
+    uses: tuple[str, ...] = ()  # features that it imports, which may be off
+    needs: tuple[str, ...] = ()  # those of them without which it does not work
     tables: str = ""  # the module that declares them
     holdings: Target = ""  # a `Holdings`
     sweep: Target = ""  # (ages) -> a script: `Sweep`
@@ -90,6 +92,7 @@ class Feature:
     open_sink: Target = ""  # (endpoint, service, environ) -> `Sink | None`
     audit: Target = ""  # (env, store, sealer) -> `AuditTrail`
     users: Target = ""  # (env, store, settings) -> `UserSessions`
+    secrets: Target = ""  # (store, namespace, name): `KeepSecret`
     sealed: Target = ""  # (env, store, sealer, secrets) -> `SealedKind`
     check_place: Target = ""  # (settings) -> `CheckPlace`
 
@@ -111,9 +114,9 @@ def served(settings: Sequence[str] = ()) -> tuple[Feature, ...]:
     off = {_switched(text) for text in settings}
     left = tuple(feature for feature in installed() if feature.name not in off)
     for feature in left:
-        if missing := sorted(off.intersection(feature.uses)):
+        if missing := sorted(off.intersection(feature.needs)):
             remedy = f'Switch it off as well with "-{feature.name}", or leave "-{missing[0]}" out.'
-            raise BadInput(f"The feature {feature.name} uses {' and '.join(missing)}.", remedy, field="features")
+            raise BadInput(f"The feature {feature.name} needs {' and '.join(missing)}.", remedy, field="features")
     return left
 
 

@@ -138,10 +138,10 @@ def features() -> str:
     """Every feature, with those that it needs."""
     rows = [
         f"| `{one.name}` | {one.about} | {'' if one.required else f'`-{one.name}`'} |"
-        f" {', '.join(f'`{used}`' for used in one.uses)} |"
+        f" {', '.join(f'`{needed}`' for needed in one.needs)} |"
         for one in sorted(installed(), key=lambda one: one.name)
     ]
-    return "\n".join(["| feature | what it does | switched off by | uses |", "|---|---|---|---|", *rows])
+    return "\n".join(["| feature | what it does | switched off by | needs |", "|---|---|---|---|", *rows])
 
 
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {

@@ -35,10 +35,10 @@ ALERT = {"kind": "missing-success", "since": "2h"}
 
 
 def without(*names: str) -> tuple[str, ...]:
-    """Return the setting that switches these off, and with them the features that use them."""
+    """Return the setting that switches these off, and with them the features that need them."""
     off = set(names)
-    for feature in installed():  # each stands after those that it uses
-        if off.intersection(feature.uses):
+    for feature in installed():  # each stands after those that it needs
+        if off.intersection(feature.needs):
             off.add(feature.name)
     return tuple(f"-{name}" for name in sorted(off))
 
@@ -216,6 +216,24 @@ async def test_a_deleted_namespace_leaves_no_rows_of_a_feature_that_is_off(tmp_p
         await eventually(lambda: rows_are_gone(here.node, count))
 
 
+@pytest.mark.timeout(120)
+async def test_an_erased_namespace_leaves_no_rows_of_features_that_are_off(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/horae.db"
+    async with running(url, tmp_path) as here:
+        await here.http.post("/api/v1/namespaces", json={"name": "tenant"})
+        async with Client(here.url, KEY, namespace="tenant") as tenant:
+            await tenant.alerts.rules.put("failures", ALERT)
+            await tenant.jobs.create("import", command="true", triggers=[{"name": "new", "event": "arrived"}])
+            await tenant.events.send("arrived", {"file": "a"})
+    off = [name for name in optional() if name != "erasure"]
+    async with running(url, tmp_path, *without(*off)) as here:
+        whole = {"confirm": "tenant", "definitions": True, "cancel": True}
+        erased = (await here.http.post("/api/v1/namespaces/tenant/erasure", json=whole)).json()
+        assert (erased["done"], erased["events"]) == (True, 1), erased
+        for table in ("alert_rules", "events", "event_fires"):
+            assert await rows_are_gone(here.node, Statement("count", f"SELECT count(*) FROM {table}"))
+
+
 async def rows_are_gone(node: Node, count: Statement) -> bool:
     ((rows,),) = await node.store.driver.read(one(count))
     return bool(rows == 0)
@@ -248,13 +266,13 @@ def test_a_setting_that_cannot_be_is_refused(features: tuple[str, ...], detail: 
     assert refused.value.fields["field"] == "features"
 
 
-def test_a_feature_that_another_uses_is_switched_off_with_it_only_by_name(monkeypatch: pytest.MonkeyPatch):
-    used, user = Feature(name="files", about=""), Feature(name="reports", about="", uses=("files",))
+def test_a_feature_that_another_needs_is_switched_off_with_it_only_by_name(monkeypatch: pytest.MonkeyPatch):
+    used, user = Feature(name="files", about=""), Feature(name="reports", about="", needs=("files",))
     monkeypatch.setattr("horae.feature.installed", lambda: (used, user))
     with pytest.raises(BadInput) as refused:
         served(["-files"])
     assert str(refused.value) == (
-        'The feature reports uses files. Switch it off as well with "-reports", or leave "-files" out.'
+        'The feature reports needs files. Switch it off as well with "-reports", or leave "-files" out.'
     )
     assert served(["-files", "-reports"]) == ()
     assert served(["-reports"]) == (used,)

@@ -1,6 +1,6 @@
 """Secrets of namespaces: set, listed, removed and sealed anew. Values go to workers with grants, and nowhere else."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -11,7 +11,7 @@ from horae.engine.base.refs import in_quotes, nearest
 from horae.engine.base.sealing import Sealer
 from horae.env import Env
 from horae.errors import BadInput, Conflict, HoraeError, MasterKeyMissing, NotFound
-from horae.features.alerts.store import rules as alert_rules
+from horae.feature import installed, load
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.instant import format_instant
 from horae.model.base.redaction import LEAST
@@ -31,6 +31,9 @@ MOST_KNOWN = 1000  # names among which a near one is looked for
 log = structlog.get_logger("horae.engine")
 
 
+KeepSecret = Callable[[Store, int, str], Awaitable[None]]  # raises Conflict while a feature refers to a secret
+
+
 class Given(Struct, frozen=True):
     """What a grant gets: values by name, and why there is none of the others."""
 
@@ -46,6 +49,7 @@ class Secrets:
 
     def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
         self._env, self._store, self._sealer = env, store, sealer
+        self._keepers: list[KeepSecret] = [load(feature.secrets) for feature in installed() if feature.secrets]
         self._opened: dict[tuple[int, str], tuple[float, str]] = {}
 
     async def put(self, namespace: int, name: str, value: str) -> tuple[SecretView, bool]:
@@ -77,11 +81,8 @@ class Secrets:
             told = ", ".join(f'"{job}"' for job in users[:MOST_NAMED])
             remedy = f"Change these jobs first, or let their executions fail: `horae secrets delete {name} --force`."
             raise Conflict(f'Jobs refer to the secret "{name}": {told}.', remedy, jobs=users[:MOST_NAMED])
-        channels = [] if force else await self._store.read(lambda: alert_rules.channels_using(namespace, name))
-        if channels:
-            told = ", ".join(f'"{channel}"' for channel in channels[:MOST_NAMED])
-            remedy = f"Change them first, or let them tell nobody: `horae secrets delete {name} --force`."
-            raise Conflict(f'Channels of alerts refer to the secret "{name}": {told}.', remedy)
+        for keep in () if force else self._keepers:
+            await keep(self._store, namespace, name)
         removed = await self._store.write(lambda: secrets.delete(namespace, name))
         self._opened.pop((namespace, name), None)
         if not removed:

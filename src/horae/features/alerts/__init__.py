@@ -8,10 +8,12 @@ from horae.feature import Command, Feature, Routes
 FEATURE = Feature(
     name="alerts",
     about="Rules that watch jobs, queues and workers, and channels that notify people.",
+    uses=("statistics",),
     tables="horae.features.alerts.store.tables",
     holdings="horae.features.alerts.store.alerts:HOLDINGS",
     part="horae.features.alerts.part:AlertsPart",
     routes=(Routes("horae.features.alerts.routes", after="circuits"),),
+    secrets="horae.features.alerts.engine.channels:keep_secret",
     sealed="horae.features.alerts.engine.channels:AlertChannels",
     metrics="horae.features.alerts.metrics:AlertMetrics",
     pages=("alerts",),

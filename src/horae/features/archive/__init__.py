@@ -5,6 +5,8 @@ from horae.feature import Feature, Routes
 FEATURE = Feature(
     name="archive",
     about="Executions past their retention, kept as files.",
+    uses=("artifacts",),
+    needs=("artifacts",),
     tables="horae.features.archive.store.tables",
     holdings="horae.features.archive.store.archives:HOLDINGS",
     routes=(Routes("horae.features.archive.routes", after="executions"),),

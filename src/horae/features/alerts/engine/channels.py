@@ -192,3 +192,11 @@ def _shown(stored: StoredChannel, secret: str | None = None) -> ChannelView:
         secret=secret, version=stored.revision, created_at=format_instant(stored.created_at),
         updated_at=format_instant(stored.updated_at),
     )  # fmt: skip
+
+
+async def keep_secret(store: Store, namespace: int, name: str) -> None:
+    """Refuse to delete a secret that channels refer to. Raises Conflict."""
+    if channels := await store.read(lambda: moves.channels_using(namespace, name)):
+        told = ", ".join(f'"{channel}"' for channel in channels[:MOST_NAMED])
+        remedy = f"Change them first, or let them tell nobody: `horae secrets delete {name} --force`."
+        raise Conflict(f'Channels of alerts refer to the secret "{name}": {told}.', remedy)
