@@ -7,7 +7,7 @@ import pytest
 
 from horae.model.triggers.cron.lint import lint
 from horae.model.triggers.cron.parse import parse_cron
-from horae.model.triggers.cron.words.sentence import cron_in_words
+from horae.model.triggers.cron.words.calendar import cron_in_words
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cron.md").read_text()
 ROW = re.compile(r"^\| `([^`]+)` \| (.+) \|$", re.MULTILINE)

@@ -12,7 +12,7 @@ from horae.engine.node import Node
 from horae.env import system_env
 from horae.errors import SessionEnded, StoreUnavailable
 from horae.model.fleet.protocol import Answer, Exchange, Grant, Register, Registered
-from horae.store.connections import Connections
+from horae.store.open import Connections
 from horae.testing.postgres import Postgres
 from tests.replication import Pair, replicated
 from tests.store_contract.test_driver_pooler import pgbouncer, pooling  # noqa: F401

@@ -7,7 +7,7 @@ import pytest
 
 from horae.errors import BadInput
 from horae.model.triggers.cron.parse import parse_cron
-from horae.model.triggers.cron.words.sentence import cron_in_words
+from horae.model.triggers.cron.words.calendar import cron_in_words
 from tests.model.cron.writing import quartz_text, unix_text
 
 

@@ -15,8 +15,8 @@ import asyncpg
 from msgspec import Struct
 
 from horae.env import Env
-from horae.store.connections import Connections
 from horae.store.driver import one, op_name
+from horae.store.open import Connections
 from horae.store.postgres.driver import PostgresDriver
 from horae.store.script import Fetch, Op, Script, ScriptFactory, Statement
 

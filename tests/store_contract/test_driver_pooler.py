@@ -14,9 +14,8 @@ import pytest
 
 from horae.env import Env, system_env
 from horae.errors import StoreUnavailable
-from horae.store.connections import Connections
 from horae.store.driver import Driver, one
-from horae.store.open import open_store_driver
+from horae.store.open import Connections, open_store_driver
 from horae.store.script import Fetch, Script, Statement
 from horae.testing.postgres import UNPRIVILEGED
 from tests.store_contract.life import live_through

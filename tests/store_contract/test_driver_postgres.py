@@ -10,10 +10,9 @@ import pytest
 
 from horae.env import SECOND, Env, system_env
 from horae.errors import BadInput, StoreUnavailable
-from horae.store.connections import Connections
 from horae.store.driver import Driver, one, op_name
 from horae.store.epochs import BEGINNING
-from horae.store.open import open_store_driver
+from horae.store.open import Connections, open_store_driver
 from horae.store.postgres.driver import PostgresDriver
 from horae.store.postgres.faults import place_of
 from horae.store.postgres.place import Place

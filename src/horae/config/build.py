@@ -8,7 +8,7 @@ from horae.errors import BadInput
 from horae.model.admission.rate import Rate, parse_rate
 from horae.model.tenancy.users import read_mapping
 from horae.model.triggers.decisions.external import watch_url
-from horae.store.connections import Connections
+from horae.store.open import Connections
 
 
 def engine_settings(settings: Settings) -> EngineSettings:

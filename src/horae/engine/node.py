@@ -25,9 +25,8 @@ from horae.errors import HoraeError
 from horae.feature import load, served, switched_off
 from horae.model.base.store_view import StoreView
 from horae.model.executions.tracer import Tracer
-from horae.store.connections import DEFAULT, Connections
 from horae.store.contract import Store
-from horae.store.open import open_store_driver
+from horae.store.open import DEFAULT, Connections, open_store_driver
 
 P = TypeVar("P", bound=Part)
 Q = TypeVar("Q", bound=OptionalPart)

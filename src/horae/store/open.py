@@ -1,13 +1,33 @@
-"""Open a store by its URL."""
+"""Open a store by its URL; for PostgreSQL, with how many connections."""
 
 from pathlib import Path
 
+from msgspec import Struct
+
 from horae.env import Env
 from horae.errors import BadInput
-from horae.store.connections import DEFAULT, Connections
 from horae.store.driver import Driver
 
+# one more connection comes and goes: for partitions, migrations, backups, and the pulse when the database is silent
+UPKEEP = 1
 _FORMS = "Use sqlite:///path/to/horae.db, sqlite:// (in memory) or postgresql://user:password@host/database."
+
+
+class Connections(Struct, frozen=True, kw_only=True):
+    """How many connections one process keeps, and PostgreSQL's own URL behind a pooler."""
+
+    hot: int = 4  # for hot operations: submit, claim, report, and reading one execution or job
+    cold: int = 4  # for everything else
+    # PostgreSQL's own URL, when the store's URL leads to a pooler that switches connections between transactions
+    direct: str = ""
+
+    @property
+    def most(self) -> int:
+        """Return the most connections that one process opens, including the one that listens."""
+        return self.hot + self.cold + 1 + UPKEEP
+
+
+DEFAULT = Connections()
 
 
 async def open_store_driver(url: str, env: Env, owner: str = "", connections: Connections = DEFAULT) -> Driver:

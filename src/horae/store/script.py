@@ -6,11 +6,14 @@ deadlock. SQL is written in PostgreSQL's dialect with `$1` parameters. The SQLit
 locks, casts): its single writer is the lock.
 """
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from msgspec import Struct
+
+_OWN_WITH = re.compile(r"\s*WITH\s+(RECURSIVE\s+)?", re.IGNORECASE)
 
 Row = tuple[Any, ...]
 Rows = list[Row]
@@ -135,3 +138,11 @@ ScriptFactory = Callable[[], Script[T]]
 
 class Again(Exception):
     """A script lost a race that it foresaw: restart it in a new transaction."""
+
+
+def with_given(given: str, text: str) -> str:
+    """Put `WITH given ...` before a statement that may have a WITH of its own."""
+    own = _OWN_WITH.match(text)
+    if own is None:
+        return f"{given} {text}"
+    return f"{given}, {text[own.end() :]}".replace("WITH", "WITH RECURSIVE" if own[1] else "WITH", 1)

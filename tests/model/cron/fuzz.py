@@ -11,7 +11,7 @@ from horae.errors import BadInput
 from horae.model.triggers.cron.fire import last_before, next_after
 from horae.model.triggers.cron.lint import lint
 from horae.model.triggers.cron.parse import parse_cron
-from horae.model.triggers.cron.words.sentence import cron_in_words
+from horae.model.triggers.cron.words.calendar import cron_in_words
 from tests.model.cron.writing import quartz_text, unix_text
 
 ALPHABET = "0123456789*/-,?LWH#() MONJASUFRI@.xé\t\0"

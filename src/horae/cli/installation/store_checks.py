@@ -11,7 +11,7 @@ from horae.config.settings import Settings
 from horae.config.show import masked
 from horae.env import Env
 from horae.errors import HoraeError, StoreInUse
-from horae.store.connections import DEFAULT
+from horae.store.open import DEFAULT
 
 if TYPE_CHECKING:
     from horae.store.checkup import Facts

@@ -14,8 +14,12 @@ from horae.model.executions.parcel import Envelope, Parcel
 from horae.model.executions.slice import Queued, Waiting
 from horae.store.admission.holders import Admitted, enter
 from horae.store.base import shelves
-from horae.store.executions.bounds import bounded
+from horae.store.base.shelves import Columns
 from horae.store.script import ForEach, Insert, Script, Statement, Together
+
+BOUNDS: Columns = (
+    ("parcel", "uuid"), ("at", "bigint"), ("due_at", "bigint"), ("queue_for", "bigint"), ("total_for", "bigint"),
+)  # fmt: skip
 
 PARCELS: shelves.Columns = (
     ("id", "uuid"), ("namespace", "int"), ("job", "uuid"), ("version", "int"), ("queue", "int"), ("lane", "int"),
@@ -166,3 +170,12 @@ def read_parcels(ids: Sequence[UUID]) -> Script[list[Parcel]]:
         )
         for r in rows
     ]  # fmt: skip
+
+
+def bounded(parcels: Sequence[tuple[Parcel, int]]) -> list[Insert]:
+    """What to write beside new parcels: nothing, unless their jobs bound the queue's time or the whole."""
+    patient = [
+        (p.id, structs.replace(p.envelope.bounds, due_at=p.envelope.due_at)) for p, _ in parcels if p.envelope.bounds
+    ]
+    rows = [(id, one.first_look, one.due_at, one.queue, one.total) for id, one in patient]
+    return [Insert("timeouts", BOUNDS, rows)] if rows else []

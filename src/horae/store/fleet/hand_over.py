@@ -17,9 +17,8 @@ from horae.env import Instant
 from horae.model.executions.submission import Submission, Submitted
 from horae.store.admission.coarse import is_open
 from horae.store.base import shelves
-from horae.store.executions.bounds import bounded
 from horae.store.executions.entering.submit import if_nothing_is_known
-from horae.store.executions.parcels import first_wake, heads, is_keyed, shelved, written
+from horae.store.executions.parcels import bounded, first_wake, heads, is_keyed, shelved, written
 from horae.store.fleet.exchange import Parked
 from horae.store.fleet.grants import dealt, start_running
 from horae.store.script import ForEach, Provided, Statement

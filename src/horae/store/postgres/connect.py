@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import asyncpg
 from msgspec import structs
 
-from horae.store.connections import DEFAULT, Connections
+from horae.store.open import DEFAULT, Connections
 from horae.store.postgres.hosts import Hosts, Unfit
 from horae.store.postgres.place import Place, locate, read_mark
 from horae.store.postgres.pool import closed

@@ -14,9 +14,9 @@ from horae.errors import Busy, Conflict, StoreUnavailable
 from horae.model.base.topic import Topic
 from horae.model.tenancy.namespace import Longer
 from horae.store import epochs, seed
-from horae.store.connections import DEFAULT, Connections
 from horae.store.driver import REPEATS, Before, Read, alone, one, op_names, run_async
 from horae.store.expiry import expiry, fire_expiry
+from horae.store.open import DEFAULT, Connections
 from horae.store.postgres import migrate
 from horae.store.postgres.connect import CONNECT, MOVED, Connector
 from horae.store.postgres.faults import BROKEN, RACES, reraise, translated, unopened, unreadable

@@ -7,8 +7,7 @@ from typing import Any, TypeGuard
 
 import asyncpg
 
-from horae.store.script import Among, ColumnType, Fetch, ForEach, Insert, Lock, Op, Provided, Rows, Together
-from horae.store.text import with_given
+from horae.store.script import Among, ColumnType, Fetch, ForEach, Insert, Lock, Op, Provided, Rows, Together, with_given
 
 Columns = tuple[tuple[str, ColumnType], ...]
 

@@ -5,8 +5,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from horae.store.script import ColumnType
-from horae.store.text import with_given
+from horae.store.script import ColumnType, with_given
 
 Columns = tuple[tuple[str, ColumnType], ...]
 

@@ -22,8 +22,7 @@ from horae.model.executions.slice import Waiting, part
 from horae.model.executions.submission import NewExecution
 from horae.model.triggers.decisions.rules import Rules
 from horae.store.base import shelves
-from horae.store.executions.bounds import bounded
-from horae.store.executions.parcels import read_parcels, written
+from horae.store.executions.parcels import bounded, read_parcels, written
 from horae.store.executions.promote import Promoted, Ranker, least_ranks, to_queue
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement, Together
 from horae.store.triggers.dependencies import waits

@@ -13,7 +13,7 @@ from horae.model.workflows.decisions.flow import FINAL, Ended
 from horae.model.workflows.decisions.waits import approvals_before, may_answer
 from horae.model.workflows.waits import Approval
 from horae.store.base.deferred import Deferred
-from horae.store.executions.durable.signal_rows import COUNT, SENT, SIGNALS
+from horae.store.executions.durable.awaits import COUNT, SENT, SIGNALS
 from horae.store.executions.durable.signals import Sent
 from horae.store.script import Fetch, Insert, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId, Started

@@ -24,9 +24,8 @@ from horae.model.workflows.decisions.flow import Ended, Pin, Start
 from horae.store.admission.share_lanes import in_their_lanes
 from horae.store.base import shelves
 from horae.store.base.deferred import Change
-from horae.store.executions.bounds import bounded
 from horae.store.executions.entering.placing import place
-from horae.store.executions.parcels import first_wake, heads, shelved, written
+from horae.store.executions.parcels import bounded, first_wake, heads, shelved, written
 from horae.store.script import Insert, Script
 from horae.store.triggers.dependencies.starts import NewId, Started
 from horae.store.triggers.targets import Lead, Target, execution_of

@@ -16,7 +16,7 @@ from horae.model.workflows.decisions.waits import KINDS, name_of, passes
 from horae.model.workflows.waits import Approval, Sleep, Wait
 from horae.store.base.deferred import Change, Deferred
 from horae.store.base.shelves import ITEM, Columns
-from horae.store.executions.durable.signal_rows import TAKE, kept_of
+from horae.store.executions.durable.awaits import TAKE, kept_of
 from horae.store.executions.told import Stepped
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 from horae.store.triggers.dependencies.starts import Started

@@ -1,6 +1,6 @@
 """Gates that time opens: a delay, the pause before another try, a durable sleep."""
 
-from horae.engine.executions.probes import flows
+from horae.engine.executions.probes import relations
 from horae.engine.executions.probes.case import ExecutionCase, Sources
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.base.instant import format_instant
@@ -51,7 +51,7 @@ async def sleep(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     until = "" if execution.wake_at is None else f" until {format_instant(execution.wake_at)}"
     signals = await _signals(sources, case) if execution.reason == "signal" else []
     if execution.reason == "children":
-        return await flows.children(sources, case)
+        return await relations.children(sources, case)
     what = f" {' or '.join(map(repr, signals))}" if signals else ""
     message = f"{SLEEPS[execution.reason]}{what}{until}; it has begun, and holds no worker meanwhile."
     return [closed("sleep", message, until=execution.wake_at, kind=execution.reason, signals=signals or None)]

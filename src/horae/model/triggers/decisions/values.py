@@ -17,7 +17,7 @@ from horae.model.triggers.cron.count import count_between
 from horae.model.triggers.cron.fire import DstGap, DstOverlap, last_before, next_after
 from horae.model.triggers.cron.parse import Dialect, needs_key, parse_cron
 from horae.model.triggers.cron.wall import Expression
-from horae.model.triggers.cron.words.sentence import cron_in_words
+from horae.model.triggers.cron.words.calendar import cron_in_words
 from horae.model.triggers.decisions.external import Event, Watch
 from horae.model.triggers.decisions.fields import CRON, EVERY, ZONE, TriggerField
 from horae.model.triggers.decisions.remembered import Remembered

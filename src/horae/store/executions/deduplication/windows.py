@@ -18,8 +18,7 @@ from horae.model.executions.parcel import Parcel, encode_extras, make_parcel
 from horae.model.executions.slice import Waiting
 from horae.model.executions.submission import NewExecution
 from horae.store.base import shelves
-from horae.store.executions.bounds import bounded
-from horae.store.executions.parcels import written
+from horae.store.executions.parcels import bounded, written
 from horae.store.script import ForEach, Insert, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId
 

@@ -13,7 +13,7 @@ from horae.env import Instant
 from horae.model.executions.awaits import MOST_KEPT, TIMED_OUT, Signal, Wait, first_for, taken, taker
 from horae.model.fleet.protocol import Await, Awaited
 from horae.store.executions.durable import awaits, steps
-from horae.store.executions.durable.signal_rows import COUNT, SENT, SIGNALS, TAKE, kept_of
+from horae.store.executions.durable.awaits import COUNT, SENT, SIGNALS, TAKE, kept_of
 from horae.store.executions.leaving.cancel import EXISTS, ON_HISTORY, ON_QUEUED, ON_RUNNING, ON_WAITING
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, Insert, Script, Statement, Together

@@ -14,16 +14,16 @@ from horae.model.executions.settle import Finished
 from horae.model.executions.slice import Queued, Slice, Waiting
 from horae.model.fleet.protocol import Failure
 from horae.store.base import shelves
-from horae.store.executions.bounds import COLUMNS
 from horae.store.executions.leaving.effects import Effects, take_in
 from horae.store.executions.leaving.leave import leave
+from horae.store.executions.parcels import BOUNDS
 from horae.store.executions.told import Ended, is_step
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId, Started
 
 DUE = Statement(
     "timeouts_due",
-    f"SELECT {shelves.names(COLUMNS)} FROM timeouts WHERE at <= $1 ORDER BY at, parcel LIMIT $2 FOR UPDATE SKIP LOCKED",
+    f"SELECT {shelves.names(BOUNDS)} FROM timeouts WHERE at <= $1 ORDER BY at, parcel LIMIT $2 FOR UPDATE SKIP LOCKED",
 )
 NEXT = Statement("next_timeout", "SELECT min(at) FROM timeouts")
 WAITING = Statement(

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from horae.model.triggers.cron.days import Days, Last, LastWeekday, Nearest, Nth, Special
 from horae.model.triggers.cron.wall import Expression
+from horae.model.triggers.cron.words.clock import time_in_words
 from horae.model.triggers.cron.words.lists import listed, ordinal, progression, ranges, round_ranges
 
 WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
@@ -91,3 +92,13 @@ def years_in_words(x: Expression) -> str:
     if steps and steps.step > 1:
         return f" in every {ordinal(steps.step)} year from {steps.first} to {steps.last}"
     return f" in {listed(ranges(x.years, str))}"
+
+
+def cron_in_words(x: Expression) -> str | None:
+    """One short sentence without a full stop, or None for what is too intricate for one."""
+    time, days = time_in_words(x), days_in_words(x)
+    if time is None or days is None:
+        return None
+    if not days and time.startswith("at "):
+        days = " every day"
+    return f"{time}{days}{months_in_words(x)}{years_in_words(x)}"
