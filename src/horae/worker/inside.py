@@ -31,37 +31,37 @@ _ANSWER = msgspec.json.Decoder(Answer)
 class InsideTransport:
     """A worker's transport that calls the gateway."""
 
-    def __init__(self, node: Node, namespace: int = DEFAULT_NAMESPACE) -> None:
-        self._node, self._namespace = node, namespace
+    def __init__(self, node: Node) -> None:
+        self._node = node
         self._gateway, self._memory = node.gateway, node.gateway.memory
 
     async def register(self, body: Register) -> Registered:
-        return await self._gateway.register(self._namespace, body)
+        return await self._gateway.register(DEFAULT_NAMESPACE, body)
 
     async def exchange(self, session: UUID, body: Exchange) -> Answer:
-        return _ANSWER.decode(await self._gateway.exchange(self._namespace, session, body))
+        return _ANSWER.decode(await self._gateway.exchange(DEFAULT_NAMESPACE, session, body))
 
     async def submit_children(self, session: UUID, body: ChildSubmit) -> list[Submitted]:
-        receipts = await self._gateway.submit_children(self._namespace, session, body)
+        receipts = await self._gateway.submit_children(DEFAULT_NAMESPACE, session, body)
         return [Submitted(execution_id=receipt.execution_id, deduplicated=receipt.deduplicated) for receipt in receipts]
 
     async def remember(self, session: UUID, body: Remember) -> Remembered:
-        return await self._memory.remember(self._namespace, session, body)
+        return await self._memory.remember(DEFAULT_NAMESPACE, session, body)
 
     async def known_steps(self, session: UUID, parcel: UUID, item: int, after: str) -> KnownSteps:
-        return await self._memory.known(self._namespace, session, parcel, item, after)
+        return await self._memory.known(DEFAULT_NAMESPACE, session, parcel, item, after)
 
     async def wait_for_signal(self, session: UUID, body: Await) -> Awaited:
-        return await self._memory.wait(self._namespace, session, body)
+        return await self._memory.wait(DEFAULT_NAMESPACE, session, body)
 
     async def bring(self, session: UUID, parcel: UUID, item: int, attempt: int, file: Bring) -> Kept:
         told = Upload(session=session, parcel=parcel, item=item, attempt=attempt, name=file.name, type=file.media)
-        kept = await self._node.require(KeepsArtifacts).put(self._namespace, told, pieces_of(file))
+        kept = await self._node.require(KeepsArtifacts).put(DEFAULT_NAMESPACE, told, pieces_of(file))
         url = url_of(execution_id(parcel, item), kept.name)
         return Kept(name=kept.name, url=url, size=kept.size, type=kept.type, sha256=kept.sha256)
 
     async def close_session(self, session: UUID) -> None:
-        await self._gateway.close(self._namespace, session)
+        await self._gateway.close(DEFAULT_NAMESPACE, session)
 
     def learn(self, servers: Sequence[str]) -> None:
         """There is one server, and it is here."""

@@ -21,15 +21,14 @@ def show_preview(
     after: Instant,
     count: int,
     namespace: str = "default",
-    job: str = "preview",
     by: Callable[[Rules], Calendar] | None = None,
 ) -> PreviewView:
-    """The first fires strictly after an instant of a trigger as the API spells it; `H` spreads by namespace and job.
+    """The first fires strictly after an instant of a trigger as the API spells it; `H` spreads by namespace.
 
     `by` finds the calendars that rules name.
     """
     spelled = {field: value for field, value in given.items() if field != "name" and value is not None}
-    when = parse_when(spelled, key=f"{namespace}/{job}", created_at=after, name=str(given.get("name") or SCHEDULE))
+    when = parse_when(spelled, key=f"{namespace}/preview", created_at=after, name=str(given.get("name") or SCHEDULE))
     return show_coming(when, after, count, by)
 
 
