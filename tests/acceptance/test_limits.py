@@ -79,7 +79,7 @@ def of_the_queue(fleet, path):
     """One at a time of all its jobs; or in the order in which one server takes them."""
     assert horae(fleet, "queues", "set", "default", "--concurrency", "1")["concurrency"] == 1
     assert Observer(fleet, path, "shared").submit(*"abcdef").most()["all"] == 1
-    horae(fleet, "queues", "set", "default", "--concurrency", "0", "--sequence")
+    horae(fleet, "queues", "set", "default", "--concurrency", "none", "--sequence")
     seen = Observer(fleet, path, "in-order")
     assert seen.submit(*"123456", servers=[next(iter(fleet.urls))]).lines("+") == list("123456")
     assert not fleet.request("PATCH", "/queues/default", {"sequence": None}).json().get("sequence")

@@ -96,12 +96,14 @@ def test_queues_show_what_holds_them():
         assert part in table
 
 
+QUEUE = {
+    "name": "reports", "policy": {"kind": "fifo"}, "state": "active", "queued": 7, "running": 2, "lanes": [],
+    "concurrency": 3, "maxQueued": 1000, "preempts": True, "holds": [],
+}  # fmt: skip
+
+
 def test_a_queue_shows_its_policy_and_everything_that_bounds_it():
-    queue = {
-        "name": "reports", "policy": {"kind": "fifo"}, "state": "active", "queued": 7, "running": 2, "lanes": [],
-        "concurrency": 3, "maxQueued": 1000, "preempts": True, "holds": [],
-    }  # fmt: skip
-    shown = run(FakeApi({"GET /queues/reports": queue}), "queues", "show", "reports").stdout
+    shown = run(FakeApi({"GET /queues/reports": QUEUE}), "queues", "show", "reports").stdout
     assert shown.splitlines()[1:] == [
         "Policy: fifo", "It takes the place of preemptible work.", "Limits: concurrency 3, maxQueued 1,000",
     ]  # fmt: skip
@@ -119,3 +121,32 @@ def test_a_window_is_attached_and_removed():
     assert api.requests[1].line == "PUT /queues/reports/windows/nights"
     result = run(api, "queues", "window", "reports", "--calendar", "nights", "--remove")
     assert result.stdout == "Calendar nights holds queue reports no more.\n"
+
+
+def test_a_queue_is_defined_by_options_and_limits_are_taken_away():
+    api = FakeApi({"PATCH /queues/reports": QUEUE})
+    fair = "--policy fair --by ${params.customer} --weight acme=5 --reserve b=25% --reserve c=4 --default-weight 2"
+    run(api, "queues", "set", "reports", *fair.split())
+    limits, back = (
+        "--concurrency none --rate none --max-queued 7 --no-sequence",
+        "--unset policy --unset burst --preempts",
+    )
+    run(api, "queues", "set", "reports", *limits.split())
+    run(api, "queues", "set", "reports", *back.split())
+    run(api, "queues", "set", "reports", "--policy", '{"kind": "fair"}')
+    assert [one.body for one in api.requests] == [
+        {
+            "policy": {
+                "kind": "fair", "by": "${params.customer}", "weights": {"acme": 5}, "defaultWeight": 2.0,
+                "reserve": {"b": "25%", "c": 4},
+            }
+        },
+        {"concurrency": None, "rate": None, "maxQueued": 7, "sequence": False},
+        {"policy": None, "burst": None, "preempts": True},
+        {"policy": {"kind": "fair"}},
+    ]  # fmt: skip
+
+
+def test_options_of_a_policy_that_is_not_named_are_refused():
+    for said in ("--ageing 5s", '--policy {"kind":"fair"} --by job', "", "--concurrency 0", "--unset colour"):
+        assert run(FakeApi({}), "queues", "set", "reports", *said.split()).exit_code == 2

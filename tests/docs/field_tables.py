@@ -6,6 +6,8 @@ from typing import Any
 
 from horae.features.alerts.model.channel import CHANNEL
 from horae.features.alerts.model.rule import RULE
+from horae.model.admission.policy import POLICIES
+from horae.model.admission.queue import QUEUE
 from horae.model.admission.quota import QUOTA
 from horae.model.definitions.job import JOB
 from horae.model.fields.kinds import Choice
@@ -98,6 +100,16 @@ def _member(row: Row, usual: Any) -> str:
     return f"`{row.name}`{otherwise}: {row.field.help[:1].lower()}{row.field.help[1:]}"
 
 
+def fields_of_queues() -> str:
+    """Every field of a queue."""
+    return written(QUEUE.rows, QUEUE.usual, {"policy": "#policies", "preempts": "fleet.md#preemption"})
+
+
+def kinds_of_policies() -> str:
+    """Every kind of policy and its fields."""
+    return kinds(POLICIES, "who is next")
+
+
 def written(rows: Iterable[Row], usual: Mapping[str, Any], pages: Mapping[str, str] = {}) -> str:
     """Write each field: its meaning, an example and its default, of which a column may be empty and is left out."""
     head = ("field", "meaning", "example", "default")
@@ -109,7 +121,7 @@ def written(rows: Iterable[Row], usual: Mapping[str, Any], pages: Mapping[str, s
 
 
 def _cells(row: Row, usual: Any, page: str | None) -> list[str]:
-    more = f" See [{page.partition('.')[0]}]({page})." if page else ""
+    more = f" See [{page.partition('.')[0].lstrip('#')}]({page})." if page else ""
     since = f" Since {row.field.since}." if row.field.since else ""
     words = f" One of {', '.join(f'`{word}`' for word in row.kind.words)}." if isinstance(row.kind, Choice) else ""
     return [f"`{row.name}`", f"{row.field.help}{words}{more}{since}", _shown(row.field.example), _shown(usual)]

@@ -24,9 +24,11 @@ from horae.server.scopes import closed
 from tests.docs.field_tables import (
     fields_of_alert_rules,
     fields_of_jobs,
+    fields_of_queues,
     fields_of_quotas,
     kinds_of_alert_rules,
     kinds_of_channels,
+    kinds_of_policies,
     kinds_of_triggers,
     rules_of_triggers,
 )
@@ -146,6 +148,8 @@ def features() -> str:
 
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "fields of a job": ("rest.md", fields_of_jobs),
+    "fields of a queue": ("queues.md", fields_of_queues),
+    "kinds of policies": ("queues.md", kinds_of_policies),
     "fields of a quota": ("quotas.md", fields_of_quotas),
     "kinds of triggers": ("triggers.md", kinds_of_triggers),
     "rules of triggers": ("triggers.md", rules_of_triggers),

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
+from horae.model.admission.policy import POLICIES
+from horae.model.admission.queue import QUEUE
 from horae.model.admission.quota import QUOTA
-from horae.model.admission.reading.queue import FIELDS as QUEUE_FIELDS
 from horae.model.definitions.job import JOB
 
 
@@ -28,7 +29,6 @@ NOUNS = (
             "engine.definitions.permits",
             "engine.executions.resolve",  # where the key of a submission has no effect
             "server.routes.executions.submission",
-            "client.options",  # written by tools/sdk
             "client.app",  # fields that decorators spell in their own way
             "client.workflows",
             "cli.definitions",  # fields that options spell in their own way
@@ -40,8 +40,13 @@ NOUNS = (
     Noun("quota", QUOTA.names, ("model.admission.quota", "engine.tenancy.fair_access")),
     Noun(
         "queue",
-        QUEUE_FIELDS,
-        ("model.admission", "engine.admission.queues", "server.routes.admission.queues", "cli.admission"),
+        QUEUE.names,
+        ("model.admission.quota", "engine.admission.queues", "cli.admission"),
         frozenset({"default"}),  # of JSON schemas
+    ),
+    Noun(
+        "policy",
+        POLICIES.names[1:],
+        ("model.admission.policy",),
     ),
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.admission.policy import Policy
+from horae.model.admission.policy import FifoPolicy
 from horae.model.base.duration import DAY
 from horae.model.tenancy.namespace import Namespace, Retention, with_defaults
 from horae.model.tenancy.read_namespace import merge_namespace, parse_namespace, show_namespace
@@ -98,4 +98,4 @@ def test_what_ended_is_kept_as_long_as_its_namespace_says():
 
 
 def test_a_policy_of_queues_is_read_as_a_queues_own():
-    assert named(queuePolicy="fifo").policy == Policy(kind="fifo")
+    assert named(queuePolicy="fifo").policy == FifoPolicy()

@@ -6,10 +6,17 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.admission.policy import FIFO, KINDS, Policy, quantum, slots_reserved
-from horae.model.admission.queue import Served, read_served
-from horae.model.admission.reading.policy import parse_policy, show_policy
-from horae.model.admission.reading.queue import parse_queue
+from horae.model.admission.policy import (
+    FIFO,
+    KINDS,
+    PriorityPolicy,
+    inner,
+    quantum,
+    read_policy,
+    slots_reserved,
+    write_policy,
+)
+from horae.model.admission.queue import Served, parse_queue, read_served
 from horae.model.admission.share_key import share_of, shares_of
 from horae.model.definitions.job import Spec
 from horae.model.definitions.tasks import Command
@@ -18,10 +25,10 @@ SPEC = Spec(name="report", task=Command(argv=("true",)), params={"customer": "ac
 
 
 def test_a_kind_alone_or_an_object():
-    assert parse_policy("fifo") == FIFO
-    assert parse_policy({"kind": "priority", "ageing": "5s"}) == Policy(ageing=5 * SECOND)
-    fair = parse_policy({"kind": "fair", "by": "${params.customer}", "weights": {"acme": 5}, "within": "deadline"})
-    assert (fair.weight("acme"), fair.weight("other"), fair.inner.kind) == (5, 1, "deadline")
+    assert read_policy("fifo") == FIFO
+    assert read_policy({"kind": "priority", "ageing": "5s"}) == PriorityPolicy(ageing=5 * SECOND)
+    fair = read_policy({"kind": "fair", "by": "${params.customer}", "weights": {"acme": 5}, "within": "deadline"})
+    assert (fair.weight("acme"), fair.weight("other"), inner(fair).kind) == (5, 1, "deadline")
 
 
 @given(
@@ -32,9 +39,9 @@ def test_a_kind_alone_or_an_object():
 def test_what_is_shown_can_be_written(kind, weights, by):
     said = {"kind": "fair", "by": by, "weights": weights, "reserve": {"a": "5%"}} if kind == "fair" else {"kind": kind}
 
-    shown = show_policy(parse_policy(said))
+    shown = write_policy(read_policy(said))
 
-    assert show_policy(parse_policy(shown)) == shown
+    assert write_policy(read_policy(shown)) == shown
     assert shown["kind"] == kind
     assert shown.get("weights", {}) == (weights if kind == "fair" else {})
 
@@ -63,7 +70,7 @@ def test_what_is_shown_can_be_written(kind, weights, by):
 )
 def test_what_cannot_be_is_refused_where_it_stands(said, field):
     with pytest.raises(BadInput) as refused:
-        parse_policy(said)
+        read_policy(said)
 
     assert refused.value.fields["field"] == field
     assert refused.value.remedy
@@ -88,14 +95,14 @@ def test_a_queue_says_its_policy_and_whether_it_is_the_default():
     ],
 )
 def test_whose_share_an_execution_uses(by, share):
-    policy = parse_policy({"kind": "fair", "by": by})
+    policy = read_policy({"kind": "fair", "by": by})
 
     assert share_of(policy, SPEC, b'{"n":7}', {}, "key:1") == share
 
 
 @given(st.lists(st.sampled_from([b'{"who":"a"}', b'{"who":"b","x":[1]}', b'{"who":7}', b"{}", b'{"who":null}'])))
 def test_shares_of_many_are_those_of_each(items):
-    policy = parse_policy({"kind": "fair", "by": "${params.who}"})
+    policy = read_policy({"kind": "fair", "by": "${params.who}"})
 
     found, wrong = shares_of(policy, SPEC, items, {}, "")
 
@@ -105,7 +112,7 @@ def test_shares_of_many_are_those_of_each(items):
 
 
 def test_a_share_that_is_too_long_or_not_there_is_refused():
-    policy = parse_policy({"kind": "fair", "by": "${params.who}"})
+    policy = read_policy({"kind": "fair", "by": "${params.who}"})
     for item in (b"{}", b'{"who":"%b"}' % (b"x" * 300)):
         with pytest.raises(BadInput, match="share"):
             share_of(policy, SPEC, item, {}, "")

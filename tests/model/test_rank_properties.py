@@ -4,7 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.admission.policy import FIFO, Policy
+from horae.model.admission.policy import (
+    FIFO,
+    PRIORITY,
+    DeadlinePolicy,
+    FairPolicy,
+    PriorityPolicy,
+    ShortestPolicy,
+    inner,
+)
 from horae.model.admission.rank import NO_DEADLINE, lead_of, ranked
 
 instants = st.integers(0, 7_258_118_400 * SECOND)  # to the year 2200
@@ -13,11 +21,11 @@ spans = st.integers(0, 3600 * SECOND)
 policies = st.sampled_from(
     [
         FIFO,
-        Policy(),
-        Policy(strict=True),
-        Policy(kind="deadline"),
-        Policy(kind="shortest"),
-        Policy(kind="fair", within=Policy(kind="deadline")),
+        PRIORITY,
+        PriorityPolicy(strict=True),
+        DeadlinePolicy(),
+        ShortestPolicy(),
+        FairPolicy(within=DeadlinePolicy()),
     ]
 )
 
@@ -33,7 +41,7 @@ def test_fifo_is_arrival_whatever_the_priority(a, b, p, q):
 
 @given(instants, instants, priorities, priorities, spans)
 def test_a_level_of_priority_is_a_head_start_and_no_more(a, b, p, q, ageing):
-    policy = Policy(ageing=ageing)
+    policy = PriorityPolicy(ageing=ageing)
 
     assert rank_of(policy, a, p) - rank_of(policy, b, q) == (a - b) - (p - q) * ageing
 
@@ -41,14 +49,14 @@ def test_a_level_of_priority_is_a_head_start_and_no_more(a, b, p, q, ageing):
 @given(instants, priorities, spans)
 def test_nothing_starves(arrived, priority, ageing):
     """However urgent, what comes later than the whole head start comes after."""
-    policy = Policy(ageing=ageing)
+    policy = PriorityPolicy(ageing=ageing)
 
     assert rank_of(policy, arrived, 0) < rank_of(policy, arrived + 9 * ageing + 1, 9)
 
 
 @given(instants, instants, priorities, priorities)
 def test_strictly_a_level_always_wins_and_arrival_decides_within_it(a, b, p, q):
-    policy = Policy(strict=True)
+    policy = PriorityPolicy(strict=True)
 
     first = rank_of(policy, a, p) < rank_of(policy, b, q)
     assert first == ((-p, a) < (-q, b))
@@ -56,14 +64,14 @@ def test_strictly_a_level_always_wins_and_arrival_decides_within_it(a, b, p, q):
 
 @given(instants, instants, instants, instants)
 def test_the_earliest_deadline_is_first_whenever_it_came(a, b, x, y):
-    policy = Policy(kind="deadline")
+    policy = DeadlinePolicy()
 
     assert (rank_of(policy, a, 0, x) < rank_of(policy, b, 9, y)) == (x < y)
 
 
 @given(instants, instants)
 def test_what_has_no_deadline_counts_as_due_a_day_after_it_came(arrived, deadline):
-    policy = Policy(kind="deadline")
+    policy = DeadlinePolicy()
 
     first = rank_of(policy, arrived, 4) < rank_of(policy, arrived, 4, deadline)
     assert first == (arrived + NO_DEADLINE < deadline)
@@ -71,7 +79,7 @@ def test_what_has_no_deadline_counts_as_due_a_day_after_it_came(arrived, deadlin
 
 @given(instants, spans, spans, st.floats(0.1, 100))
 def test_the_shorter_is_first_but_the_longer_waits_no_more_than_its_length_allows(at, short, more, factor):
-    policy = Policy(kind="shortest", factor=factor)
+    policy = ShortestPolicy(factor=factor)
     long = short + more
 
     assert rank_of(policy, at, 4, expected=short) <= rank_of(policy, at, 4, expected=long)
@@ -92,5 +100,5 @@ def test_ranks_fit_the_column(policy, at, priority, deadline, expected):
 
 
 def test_a_fair_queue_orders_within_a_share_as_it_says():
-    assert Policy(kind="fair").inner == FIFO
-    assert Policy(kind="fair", within=Policy()).inner == Policy()
+    assert inner(FairPolicy()) == FIFO
+    assert inner(FairPolicy(within=PRIORITY)) == PRIORITY

@@ -14,7 +14,7 @@ from horae.env import Env, Instant, VirtualClock
 from horae.model.admission.choice import LaneView
 from horae.model.admission.keys import Keys, encode_keys
 from horae.model.admission.limits import namespace_limit, queue_limit
-from horae.model.admission.policy import Policy
+from horae.model.admission.policy import PRIORITY
 from horae.model.admission.rank import Leads
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.definitions.job import Spec
@@ -58,7 +58,7 @@ def emptying() -> list[str]:
 
 
 NAMESPACE = 1
-POLICY = Policy()
+POLICY = PRIORITY
 
 
 class TestJob(Struct, frozen=True, kw_only=True):

@@ -1,14 +1,16 @@
-"""Write the keywords of `@app.job`, `@app.workflow` and `client.jobs`, as type checkers and editors see them."""
+"""Write the keywords of decorators and of methods that take fields, as type checkers and editors see them."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from horae.model.admission.queue import QUEUE
+from horae.model.admission.quota import QUOTA
 from horae.model.definitions.job import JOB
 from horae.model.fields.kinds import Choice
 from horae.model.fields.table import Row
 from horae.model.workflows.decisions.values import ON_ERROR
 
-HEAD = '''"""Keywords of jobs and workflows. `python -m tools.sdk` writes this module from the table of a job."""
+HEAD = '''"""Fields as keywords, of jobs and others. `python -m tools.sdk` writes this module from their tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
@@ -26,6 +28,7 @@ OF_PROCESSES = '''    isolation: Literal["thread", "process"] | None
 OF_WORKFLOWS = f'''    on_error: {Choice(ON_ERROR).python} | None
     """What becomes of the other steps when one has failed."""
 '''
+BACK = "None takes a field back to its default."
 TAKEN = ("batch",)  # a keyword of `@app.job` itself: with it, functions are submitted otherwise
 
 
@@ -41,6 +44,8 @@ def text() -> str:
             _of_jobs(
                 "JobFields", "What a definition says; None takes a field back to its default.", _in_rest, ("name",)
             ),
+            typed("QueueFields", f"What `client.queues.set` takes; {BACK}", QUEUE.rows),
+            typed("QuotaFields", "The bounds of a namespace; None stands for no bound.", QUOTA.rows),
         )
     )
 

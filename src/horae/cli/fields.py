@@ -8,7 +8,7 @@ import click
 from msgspec import NODEFAULT
 
 from horae.cli.times import TIME
-from horae.cli.values import pairs, params, read_json
+from horae.cli.values import loosely, pairs, read_json
 from horae.model.fields.kinds import (
     Choice,
     Custom,
@@ -147,7 +147,11 @@ def _metavar(row: Row) -> str | None:
         return line_of(kind.item) if isinstance(kind.item, Object) else "VALUE"
     if isinstance(kind, Custom):
         return {"pairs": "NAME=VALUE", "repeated": "VALUE", "once": row.name.upper()}[kind.option]
-    return row.name.upper() if isinstance(kind, Name) else _METAVARS[type(kind)]
+    return (
+        row.name.upper()
+        if isinstance(kind, Name)
+        else next(word for of, word in _METAVARS.items() if isinstance(kind, of))
+    )
 
 
 def line_of(kind: Object) -> str:
@@ -163,10 +167,14 @@ def _words(kind: Kind) -> str:
 
 
 def values_of(rows: Iterable[Row], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what options say, by the names of the fields: null for what is `none` or taken back, nothing else."""
+    """Return what options say, by the names of the fields; null for what is `none`."""
     given = ((row, options[row.keyword]) for row in rows)
-    said = {row.name: value_of(row, value) for row, value in given if value is not None and value != ()}
-    return {**said, **dict.fromkeys(options.get("unset", ()))}
+    return {row.name: value_of(row, value) for row, value in given if value is not None and value != ()}
+
+
+def changes_of(rows: Iterable[Row], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what options change: what they say, and null for what goes back to its default."""
+    return {**values_of(rows, options), **dict.fromkeys(options.get("unset", ()))}
 
 
 def value_of(row: Row, given: Any) -> Any:
@@ -181,7 +189,8 @@ def value_of(row: Row, given: Any) -> Any:
     if isinstance(kind, Tags):
         return pairs(given, f"--{row.flag}")
     if isinstance(kind, Custom) and kind.option == "pairs":
-        return params(given) if kind.python == "Mapping[str, Any]" else pairs(given, f"--{row.flag}")
+        texts = pairs(given, f"--{row.flag}")
+        return texts if kind.python == "Mapping[str, str]" else {name: loosely(text) for name, text in texts.items()}
     return list(given) if is_many(kind) else given
 
 

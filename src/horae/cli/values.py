@@ -27,7 +27,7 @@ def params(given: Iterable[str], document: str | None = None) -> dict[str, Any] 
 
     None when neither was given.
     """
-    named = {name: _loosely(value) for name, value in pairs(given, "--param").items()}
+    named = {name: loosely(value) for name, value in pairs(given, "--param").items()}
     if document is None:
         return named or None
     whole = read_json(document, "--params")
@@ -36,7 +36,8 @@ def params(given: Iterable[str], document: str | None = None) -> dict[str, Any] 
     return {**whole, **named}
 
 
-def _loosely(text: str) -> Any:
+def loosely(text: str) -> Any:
+    """Read a value that may be JSON; any other is a text."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):

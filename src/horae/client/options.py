@@ -1,4 +1,4 @@
-"""Keywords of jobs and workflows. `python -m tools.sdk` writes this module from the table of a job."""
+"""Fields as keywords, of jobs and others. `python -m tools.sdk` writes this module from their tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
@@ -270,3 +270,45 @@ class JobFields(TypedDict, total=False):
     """The template that it is made from."""
     with_: Mapping[str, Any] | None
     """The values of the template's parameters."""
+
+
+class QueueFields(TypedDict, total=False):
+    """What `client.queues.set` takes; None takes a field back to its default."""
+
+    policy: str | Mapping[str, Any] | None
+    """Who is next: fifo, priority, fair, deadline, shortest, or an object with what the kind takes."""
+    concurrency: int | None
+    """How many of its executions run at once."""
+    rate: str | None
+    """How often they start."""
+    burst: int | None
+    """How many may start at once after a pause."""
+    sequence: bool | None
+    """Whether they run one at a time, in order, also through retries."""
+    max_queued: int | None
+    """How many executions it takes: queued, or waiting to be."""
+    preempts: bool | None
+    """Whether what waits here takes the place of preemptible work."""
+    default: bool | None
+    """Whether jobs that name no queue go here."""
+
+
+class QuotaFields(TypedDict, total=False):
+    """The bounds of a namespace; None stands for no bound."""
+
+    queued: int | None
+    """Executions that are queued, or wait without having begun."""
+    running: int | None
+    """Executions that run at once."""
+    executions_per_day: int | None
+    """Executions that are made in a day of UTC, whatever asked for them."""
+    worker_seconds_per_day: int | None
+    """Seconds of workers that executions which end in the day took."""
+    stored_bytes_per_day: int | None
+    """Bytes of params and results that the day adds."""
+    submissions_per_second: float | None
+    """Executions that requests may ask for: evenly, as many at once as in a second."""
+    starts_per_second: float | None
+    """Executions that start, each attempt anew: evenly, as many at once as in a second."""
+    over: Literal["refuse", "wait"] | None
+    """What becomes of what goes over it: refused, or it waits."""

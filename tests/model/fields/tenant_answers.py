@@ -9,9 +9,9 @@ import msgspec
 from horae.config.load import load
 from horae.config.show import plain
 from horae.errors import BadInput
+from horae.model.admission.policy import read_policy, write_policy
+from horae.model.admission.queue import QueueSpec, merge_queue, parse_queue, show_queue
 from horae.model.admission.quota import QUOTA, read_quota
-from horae.model.admission.reading.policy import parse_policy, show_policy
-from horae.model.admission.reading.queue import merge_queue, parse_queue, show_queue
 from horae.model.tenancy.namespace import Namespace
 from horae.model.tenancy.read_namespace import merge_namespace, parse_namespace, show_namespace
 from horae.server.reading.bodies import decode
@@ -32,12 +32,17 @@ NAMESPACE = {
 
 
 def _policy(value: Any) -> list[Any]:
-    return [show_policy(parse_policy(value))]
+    return [write_policy(read_policy(value))]
 
 
 def _queue(body: Any) -> list[Any]:
     spec, default = parse_queue(body)
-    return [show_queue(spec), default]
+    return [shown_queue(spec), default]
+
+
+def shown_queue(spec: QueueSpec) -> dict[str, Any]:
+    """Show what a queue says beyond having no limits."""
+    return {name: value for name, value in show_queue(spec).items() if value is not None and value is not False}
 
 
 def _changed_queue(patch: Any) -> list[Any]:

@@ -104,14 +104,20 @@ def values(field: str) -> tuple[Any, ...]:
 def _mixtures(noun: str, base: dict[str, Any], fields: tuple[str, ...]) -> Iterator[Any]:
     """Yield bodies with several fields, each of which is accepted alone."""
     accepted = {
-        field: found
-        for field in fields
-        if (found := [one for one in values(field) if answer(noun, {**base, field: one})[0] == "accepted"])
+        field: found for field in fields if (found := [one for one in values(field) if _mixes(noun, base, field, one)])
     }
     rng = random.Random(7)
     for _ in range(60 if len(accepted) > 1 else 0):
         chosen = rng.sample(sorted(accepted), rng.randint(2, len(accepted)))
         yield {**base, **{field: rng.choice(accepted[field]) for field in chosen}}
+
+
+def _mixes(noun: str, base: dict[str, Any], field: str, value: Any) -> bool:
+    """Tell whether a value was accepted by the first version, which refused null within policies."""
+    refused = value == {"kind": "priority", "ageing": None} or (
+        noun == "policy" and value is None and field != "within"
+    )
+    return not refused and answer(noun, {**base, field: value})[0] == "accepted"
 
 
 def _settings() -> Iterator[Any]:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from horae.model.admission.reading.queue import parse_queue, show_queue
+from horae.model.admission.queue import parse_queue
 from horae.model.tenancy.read_namespace import parse_namespace, show_namespace
 from horae.store.admission import lanes
 from horae.store.tenancy.namespaces import _namespace, _row
+from tests.model.fields.tenant_answers import shown_queue
 from tests.model.fields.tenant_corpus import NOUNS, answer, bodies
 from tests.model.fields.test_golden import spelled
 
@@ -42,8 +43,8 @@ def test_rows_of_the_first_version_mean_what_they_meant(line: str) -> None:
     kept = json.loads(line)
     if "queue" in kept:
         queue = lanes.read_queue((1, 2, "a", *kept["queue"], "active", 0, 1, 1))
-        assert show_queue(queue.spec) == kept["shown"]
-        assert show_queue(parse_queue(kept["shown"])[0]) == kept["shown"]
+        assert shown_queue(queue.spec) == kept["shown"]
+        assert shown_queue(parse_queue(kept["shown"])[0]) == kept["shown"]
     else:
         namespace = _namespace((2, "a", *kept["namespace"], "active", 0, 0))
         assert show_namespace(namespace) == kept["shown"]

@@ -1,6 +1,6 @@
 """Namespaces: made with their queue, deleted when nothing lives in them, and never mistaken for one another."""
 
-from horae.model.admission.policy import Policy
+from horae.model.admission.policy import FifoPolicy
 from horae.model.tenancy.read_namespace import Said, parse_namespace
 from horae.store.admission import lanes
 from horae.store.schema import whole as schema
@@ -19,7 +19,7 @@ async def test_a_namespace_is_made_with_the_queue_of_jobs_that_name_none(world: 
     id = await create(world, "billing", said)
     assert await create(world, "billing") is None
     found = await world.store.read(lambda: namespaces.named("billing"))
-    assert (found.id, found.weight, found.policy, found.spec) == (id, 2.0, Policy(kind="fifo"), said.spec)
+    assert (found.id, found.weight, found.policy, found.spec) == (id, 2.0, FifoPolicy(), said.spec)
     directory = await world.store.directory()
     assert [(queue.name, queue.policy.kind) for queue in directory.queues if queue.namespace == id] == [
         ("default", "fifo")

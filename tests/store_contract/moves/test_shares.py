@@ -9,7 +9,7 @@ from msgspec import structs
 from horae.features.statistics.store import statistics
 from horae.model.admission.choice import LaneView, Taste
 from horae.model.admission.placement.preempt import is_in_front, to_front
-from horae.model.admission.policy import FIFO, Policy
+from horae.model.admission.policy import FIFO, FairPolicy, Policy
 from horae.model.admission.queue import QueueSpec
 from horae.model.admission.rank import Leads
 from horae.model.executions.submission import Submission
@@ -19,7 +19,7 @@ from horae.store.fleet import expectations
 from tests.store_contract.policy_life import HOUR, shared
 from tests.store_contract.world import NAMESPACE, World, spans, success
 
-FAIR = Policy(kind="fair", by="job")
+FAIR = FairPolicy(by="job")
 
 
 def views_of(lanes: dict[str, int], **prices: float) -> list[LaneView]:
@@ -197,7 +197,7 @@ async def test_what_others_gave_way_to_stays_in_front_when_its_queue_is_ordered_
 async def test_slices_move_to_the_lanes_of_their_shares_in_pieces_and_back(world: World):
     job = await world.job()
     parcel = await world.parcel(job, 6)  # with params i = 0..5
-    policy = Policy(kind="fair", by="${params.i < 2 ? 'low' : 'high'}")
+    policy = FairPolicy(by="${params.i < 2 ? 'low' : 'high'}")
 
     lanes = await rerank(world, job.lane, policy)
 
@@ -214,7 +214,7 @@ async def test_no_more_items_are_looked_at_together_than_take_a_short_time(world
     monkeypatch.setattr(queues, "MOST_ITEMS", 5)
     job = await world.job()
     parcels = [await world.parcel(job, 4) for _ in range(3)]
-    leads = Leads(lambda queue: Policy(kind="fair", by="${params.i < 2 ? 'low' : 'high'}"))
+    leads = Leads(lambda queue: FairPolicy(by="${params.i < 2 ? 'low' : 'high'}"))
     at, batches = queues.FIRST, 0
 
     while at is not None:

@@ -8,7 +8,7 @@ from msgspec import structs
 from horae.env import SECOND
 from horae.model.admission.circuit import Circuit
 from horae.model.admission.placement.placement import Affinity
-from horae.model.admission.policy import Policy
+from horae.model.admission.policy import PRIORITY, FairPolicy, PriorityPolicy, ShortestPolicy
 from horae.model.admission.rank import Leads
 from horae.model.definitions.job import Spec
 from horae.model.definitions.tasks import Command
@@ -57,9 +57,9 @@ DEFINED = {
     "with batches": {"batch": Batch(size=3, wait=SECOND)},
 }
 POLICIES = {
-    "priority": Policy(),
-    "shortest": Policy(kind="shortest"),
-    "fair": Policy(kind="fair", by="${params.customer}", within=Policy(kind="priority")),
+    "priority": PRIORITY,
+    "shortest": ShortestPolicy(),
+    "fair": FairPolicy(by="${params.customer}", within=PriorityPolicy()),
 }
 
 

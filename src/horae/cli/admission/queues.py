@@ -15,6 +15,8 @@ from horae.cli.terminal import echo
 from horae.cli.times import TIME
 from horae.client.kernel.queues import Hold
 from horae.client.views import View
+from horae.model.admission.queue import QUEUE
+from horae.model.fields.table import Row
 
 HOLD = "horae queues hold reports --for 30m --reason deploy-123"
 
@@ -44,6 +46,13 @@ request(
 )  # fmt: skip
 
 
+_BOUNDS = [row for row in QUEUE.rows if row.attribute in ("limit", "max_queued")]
+
+
+def _limit(row: Row, value: Any) -> str:
+    return row.name if value is True else f"{row.name} {value:,}" if isinstance(value, int) else f"{row.name} {value}"
+
+
 def _show(api: Api, found: View, given: Given) -> None:
     queue = found.raw
     if not api.out.is_for_people:
@@ -54,9 +63,7 @@ def _show(api: Api, found: View, given: Given) -> None:
         f"Queue {queue['name']} is {queue['state']}{default}: {queue['queued']:,} queued, {queue['running']:,} running."
     )
     api.out.say(f"Policy: {queue['policy']['kind']}" + (f" ({policy})" if policy else ""))
-    said = [f"{name} {queue[name]}" for name in ("concurrency", "rate", "burst") if queue.get(name) is not None]
-    said += ["sequence"] if queue.get("sequence") else []
-    said += [f"maxQueued {queue['maxQueued']:,}"] if queue.get("maxQueued") is not None else []
+    said = [_limit(row, value) for row in _BOUNDS if (value := queue.get(row.name)) is not None and value is not False]
     if queue.get("preempts"):
         api.out.say("It takes the place of preemptible work.")
     if said:
@@ -88,7 +95,7 @@ request(
 @remote
 async def set_(api: Api, name: str, **given: Any) -> None:
     """Define a queue, or change its definition; it acts at once, also on what is queued."""
-    body = definition_of(**given)
+    body = definition_of(given)
     if not body:
         raise click.UsageError("Say what is to be so, as --policy fair.")
     _show(api, await api.client.queues.set(name, **body), given)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from horae.cli.executions import failing
-from horae.cli.fields import option_of, unset_option, values_of, with_options
+from horae.cli.fields import changes_of, option_of, unset_option, values_of, with_options
 from horae.cli.flags import flag_of, in_flags
 from horae.cli.values import pairs, params, read_documents
 from horae.errors import BadInput
@@ -100,7 +100,7 @@ def read_definition(name: str | None, options: dict[str, Any]) -> dict[str, Any]
         base = documents[0]
     said = {"name": name, **_work(options), **_when(options), **_how(options)}
     given = {field: value for field, value in said.items() if value not in _EMPTY}
-    return {**base, **given, **values_of(_DERIVED, options)}
+    return {**base, **given, **changes_of(_DERIVED, options)}
 
 
 def _work(options: dict[str, Any]) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _limits(given: tuple[str, ...]) -> dict[str, Any]:
 
 def _when(options: dict[str, Any]) -> dict[str, Any]:
     """What `--schedule`, `--every` or another option says of when, with those that stand beside it."""
-    said = values_of(TIMES.rows, {**options, "cron": options["schedule"], "unset": ()})
+    said = values_of(TIMES.rows, {**options, "cron": options["schedule"]})
     kinds = [name for name in said if name in KINDS]
     if len(kinds) > 1:
         every = [flag_of(f"schedule.{row.name}") for row in TIMES.rows if row.name in KINDS]

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from horae.cli.asking import prompt
-from horae.cli.fields import option_of, unset_option, values_of, with_options
+from horae.cli.fields import changes_of, option_of, unset_option, with_options
 from horae.cli.lazy import Group
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
@@ -216,7 +216,7 @@ async def _named(api: Api, name: str | None) -> str:
 async def quota(api: Api, name: str | None, **bounds: Any) -> None:
     """Show what a namespace may have and use, or change the bounds that are given; `none` takes one away."""
     name = await _named(api, name)
-    changed = values_of(QUOTA.rows, bounds)
+    changed = changes_of(QUOTA.rows, bounds)
     shown = (await api.client.namespaces.quota(name)).raw
     if changed:
         kept = {field: shown.get(field) for field in QUOTA.names}

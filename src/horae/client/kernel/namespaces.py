@@ -1,9 +1,10 @@
 """`client.namespaces`: tenants, what holds in each, what each may have and use, and what it used."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 from horae.client.encode import definition, instant
+from horae.client.options import QuotaFields
 from horae.client.spelling import camel
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
@@ -38,9 +39,9 @@ class Namespaces(Resource):
         """The namespace that this client speaks of."""
         return str((await self._caller.get(path_of("me")))["namespace"])
 
-    async def set_quota(self, name: str = DEFAULT, **bounds: Any) -> View:
-        """Say what a namespace may have and use, in the API's spelling; what is left out is without a bound."""
-        return View.of(await self._caller.edit("PUT", path_of("namespaces", name, "quota"), bounds))
+    async def set_quota(self, name: str = DEFAULT, **bounds: Unpack[QuotaFields]) -> View:
+        """Say what a namespace may have and use; what is left out is without a bound."""
+        return View.of(await self._caller.edit("PUT", path_of("namespaces", name, "quota"), definition(bounds)))
 
     # `python -m tools.sdk` writes what follows, from the routes of namespaces.
 

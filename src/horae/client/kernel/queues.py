@@ -1,10 +1,11 @@
 """`client.queues`: what waits where, and holds: while one lasts, nothing of a queue is started."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import quote
 
-from horae.client.encode import given, instant, span
+from horae.client.encode import definition, given, instant, span
+from horae.client.options import QueueFields
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 from horae.errors import Conflict, NotFound
@@ -36,14 +37,13 @@ class Hold(View, frozen=True, kw_only=True):
 class Queues(Resource):
     """Queues by name; where a name is None, all queues are meant."""
 
-    async def set(self, name: str, **definition: Any) -> View:
-        """Define a queue, or change what is said of it: `policy` ("fair" or an object), `default`,
-        and its limits: `concurrency`, `rate` ("100/1m"), `burst` and `sequence`; None takes one away.
-        """
+    async def set(self, name: str, **fields: Unpack[QueueFields]) -> View:
+        """Define a queue, or change what is said of it; None takes a field back to its default."""
+        body = definition(fields)
         try:
-            return View.of(await self._caller.edit("PATCH", path_of("queues", name), definition, None))
+            return View.of(await self._caller.edit("PATCH", path_of("queues", name), body, None))
         except NotFound:
-            return View.of(await self._caller.edit("PUT", path_of("queues", name), definition, None))
+            return View.of(await self._caller.edit("PUT", path_of("queues", name), body, None))
 
     async def purge(self, name: str) -> View:
         """Cancel everything of a queue that has not begun; `raw` tells how many were `cancelled`."""

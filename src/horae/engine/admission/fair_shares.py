@@ -14,7 +14,7 @@ from horae.engine.executions.expectations import Expectations
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.admission.choice import LaneView
-from horae.model.admission.policy import QUANTUM, Policy, quantum, slots_reserved
+from horae.model.admission.policy import QUANTUM, FairPolicy, quantum, slots_reserved
 from horae.model.admission.queue import Queue
 from horae.model.admission.shares import Shares
 from horae.model.executions.slice import Running
@@ -69,8 +69,9 @@ class FairShares:
 
     def know(self, queues: Mapping[int, Queue], lanes: Mapping[int, Lane], slots: Mapping[int, int]) -> None:
         """Queues or lanes have changed."""
-        fair = {id: queue for id, queue in queues.items() if queue.policy.is_fair}
+        fair = {id: queue for id, queue in queues.items() if isinstance(queue.policy, FairPolicy)}
         self._queues, self._lanes, self._slots = fair, lanes, slots
+        self._policies = {id: queue.policy for id, queue in fair.items() if isinstance(queue.policy, FairPolicy)}
         self._shares = {id: self._shares.get(id) or Shares() for id in fair}
         if fair:
             self.alarm.ring()
@@ -113,11 +114,10 @@ class FairShares:
         """Whether any queue is fair."""
         return bool(self._queues)
 
-    def policy_of(self, lane: int) -> Policy | None:
+    def policy_of(self, lane: int) -> FairPolicy | None:
         """The policy of the fair queue that a lane belongs to."""
         known = self._lanes.get(lane)
-        queue = None if known is None else self._queues.get(known.queue)
-        return None if queue is None else queue.policy
+        return None if known is None else self._policies.get(known.queue)
 
     # Before a claim
 
@@ -129,7 +129,7 @@ class FairShares:
         """
         chosen: set[int] = set()
         for queue in self._shares:
-            for share in self._queues[queue].policy.reserve:
+            for share in self._policies[queue].reserve:
                 chosen |= self._standing.get((queue, share), set())
             large: dict[Family, int] = {}
             for family, lanes in self._families.items():
@@ -161,14 +161,14 @@ class FairShares:
 
     def filled(self, view: LaneView) -> LaneView:
         """A lane of a fair queue with its share, and what that has had."""
-        share, policy, shares = self._lanes[view.lane].share, self._queues[view.queue].policy, self._shares[view.queue]
+        share, policy, shares = self._lanes[view.lane].share, self._policies[view.queue], self._shares[view.queue]
         cost = EXECUTION if policy.charge == "executions" else view.expected * self._slots.get(view.lane, 1)
         return structs.replace(
             view, share=share, virtual=shares.virtual(share), served=shares.served(share),
             price=cost / policy.weight(share), owed=self._owed(view.queue, share, policy),
         )  # fmt: skip
 
-    def _owed(self, queue: int, share: str, policy: Policy) -> int:
+    def _owed(self, queue: int, share: str, policy: FairPolicy) -> int:
         reserve = policy.reserve.get(share)
         if reserve is None:
             return 0
@@ -205,7 +205,7 @@ class FairShares:
             if policy is not None:
                 self._correct(policy, slice.lane, slice.job, slice.hi - slice.lo, 0.0)
 
-    def _correct(self, policy: Policy, lane: int, job: UUID, count: int, actual: float) -> None:
+    def _correct(self, policy: FairPolicy, lane: int, job: UUID, count: int, actual: float) -> None:
         key, out = self._key(lane), self._out.get((lane, job))
         charged = count * self._cost(policy, lane, job)
         if out is not None:  # claimed here, as most of what is reported here is
@@ -218,7 +218,7 @@ class FairShares:
         self._shares[key[0]].correct(key[1], amount)
         self._say(key, amount)
 
-    def _cost(self, policy: Policy, lane: int, job: UUID) -> float:
+    def _cost(self, policy: FairPolicy, lane: int, job: UUID) -> float:
         if policy.charge == "executions":
             return EXECUTION
         return float(self._expectations.of(job) * self._slots.get(lane, 1))
@@ -239,7 +239,7 @@ class FairShares:
             return QUIET
         if self._store.driver.is_shared and self._node is not None:
             await self._tell_others(self._node)
-        reserving = [id for id, queue in self._queues.items() if queue.policy.reserve]
+        reserving = [id for id, policy in self._policies.items() if policy.reserve]
         if reserving:
             await self._count(reserving)
         if self._used:

@@ -4,10 +4,8 @@ from collections.abc import Callable
 
 from horae.engine.admission.holds import Holds
 from horae.engine.definitions.directory import Directory
-from horae.model.admission.limits import LIMIT
-from horae.model.admission.queue import Queue
+from horae.model.admission.queue import QUEUE, Queue, show_queue
 from horae.model.admission.queue_view import LaneView, QueueView
-from horae.model.admission.reading.policy import show_policy
 from horae.store.admission.holds import running
 from horae.store.contract import Store
 from horae.store.executions.reads.depths import depths
@@ -48,12 +46,7 @@ class QueueViews:
             paused = any(hold.paused for hold in held)
             return QueueView(
                 name=queue.name,
-                policy=show_policy(queue.policy),
-                default=queue.is_default,
-                max_queued=queue.spec.max_queued,
-                preempts=queue.spec.preempts,
-                **LIMIT.write(queue.spec.limit),
-                sequence=queue.spec.limit.sequence,
+                **QUEUE.keywords(show_queue(queue.spec, queue.is_default)),
                 state="paused" if paused else "held" if held else queue.state,
                 queued=sum(lane.queued for lane in own),
                 running=runs.get(queue.id, 0),

@@ -12,9 +12,8 @@ from horae.engine.definitions.directory import Directory
 from horae.engine.executions.outcomes import Outcomes
 from horae.env import Env
 from horae.errors import BadInput, Conflict, NotFound
-from horae.model.admission.queue import DEFAULT_QUEUE, Queue, QueueSpec, QueueState
-from horae.model.admission.reading.policy import show_policy
-from horae.model.admission.reading.queue import merge_queue, parse_queue
+from horae.model.admission.policy import write_policy
+from horae.model.admission.queue import DEFAULT_QUEUE, Queue, QueueSpec, QueueState, merge_queue, parse_queue
 from horae.model.fields.values import NAME, a_name
 from horae.store.admission import queues as moves
 from horae.store.contract import Store
@@ -51,7 +50,7 @@ class Queues:
         """Define a queue, new or not; what is left out takes its default. Raises BadInput."""
         own = await self._store.read(lambda: namespaces.one(namespace))
         if isinstance(body, dict) and body.get("policy") is None and own is not None and own.policy is not None:
-            body = {**body, "policy": show_policy(own.policy)}
+            body = {**body, "policy": write_policy(own.policy)}
         spec, default = parse_queue(body)
         return await self._define(namespace, name, lambda before: (spec, default))
 

@@ -7,6 +7,7 @@ from msgspec import structs
 from horae.engine.definitions.directory import Directory
 from horae.env import Env
 from horae.errors import HoraeError
+from horae.model.admission.policy import FairPolicy
 from horae.model.admission.share_key import share_of, shares_of
 from horae.model.executions.execution import Extra
 from horae.model.executions.submission import Asked, NewLot, Submission
@@ -24,14 +25,16 @@ class ShareLanes:
     def share(self, stored: StoredJob, item: bytes, extra: Extra) -> str:
         """Whose share an execution uses. Raises BadInput when the queue's template cannot be filled."""
         policy = self._directory.policy(stored.queue)
-        return share_of(policy, stored.job.spec, item, extra.tags, extra.caller) if policy.is_fair else ""
+        return (
+            share_of(policy, stored.job.spec, item, extra.tags, extra.caller) if isinstance(policy, FairPolicy) else ""
+        )
 
     def shares(
         self, stored: StoredJob, items: Sequence[bytes], extra: Extra, wrong: dict[int, HoraeError]
     ) -> Sequence[str] | None:
         """The shares of many items, None when all use one; those that have none are noted as wrong."""
         policy = self._directory.policy(stored.queue)
-        if not policy.is_fair:
+        if not isinstance(policy, FairPolicy):
             return None
         sound = items if not wrong else [b"{}" if i in wrong else item for i, item in enumerate(items)]
         found, refused = shares_of(policy, stored.job.spec, sound, extra.tags, extra.caller)

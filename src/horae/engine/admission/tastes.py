@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from horae.model.admission.choice import Taste
+from horae.model.admission.policy import ranks_by_arrival
 from horae.model.admission.queue import Queue
 from horae.model.executions.slice import Running
 from horae.model.fleet.session import Session
@@ -45,7 +46,7 @@ class Tastes:
 
     def _differ(self, session: Session) -> bool:
         own = (self._queues.get((session.namespace, name)) for name in session.queues)
-        return any(queue is not None and not queue.policy.ranks_by_arrival for queue in own)
+        return any(queue is not None and not ranks_by_arrival(queue.policy) for queue in own)
 
     def _weights(self, namespace: int, weights: Iterable[tuple[str, float]]) -> dict[int, float]:
         return {

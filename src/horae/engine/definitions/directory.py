@@ -27,7 +27,7 @@ from horae.errors import Conflict
 from horae.model.admission.choice import LaneView
 from horae.model.admission.placement.placement import PLAIN, fits
 from horae.model.admission.placement.preempt import is_in_front
-from horae.model.admission.policy import Policy
+from horae.model.admission.policy import PRIORITY, FairPolicy, Policy
 from horae.model.admission.queue import Queue
 from horae.model.admission.rank import Leads
 from horae.model.definitions.retry import RetryPolicy
@@ -293,7 +293,9 @@ class Directory:
     def arising(self, lanes: Mapping[int, int]) -> list[LaneView]:
         """Lanes that something comes to stand in just now, of which nobody was told yet; those of shares are left."""
         known = {lane: low for lane, low in lanes.items() if lane in self.lanes}
-        plain = {lane: low for lane, low in known.items() if not self.policy(self.lanes[lane].queue).is_fair}
+        plain = {
+            lane: low for lane, low in known.items() if not isinstance(self.policy(self.lanes[lane].queue), FairPolicy)
+        }
         return [self._view(lane, low) for lane, low in plain.items()]
 
     def _expects(self, lane: int) -> float:
@@ -355,7 +357,7 @@ class Directory:
 
     def policy(self, queue: int) -> Policy:
         known = self.queues.get(queue)
-        return known.policy if known else Policy()
+        return known.policy if known else PRIORITY
 
     # Jobs
 

@@ -1,65 +1,261 @@
 """Policies: how a queue chooses what runs next.
 
 Two numbers decide. Within a lane the rank orders (`rank.py`); between the shares of a fair queue the least virtual
-time does (`shares.py`). A policy says how both are computed.
+time does (`shares.py`). A policy says how both are computed. Each kind is a struct with the table of its fields.
 """
 
-from typing import Literal
+import re
+from functools import lru_cache
+from typing import Annotated, Any, Literal, get_args
 
+import msgspec
 from msgspec import Struct
 
 from horae.env import SECOND, Micros
+from horae.errors import BadInput
+from horae.model.base.duration import DAY
+from horae.model.expressions.template import compile_template
+from horae.model.fields.kinds import Choice, Custom, Duration, Flag, Number
+from horae.model.fields.table import Document, Field, Group
+from horae.model.fields.values import KNOWN, a_text, an_int, an_object, one_of, refuse_unknown
+from horae.model.fields.variants import Variants
 
-Kind = Literal["fifo", "priority", "fair", "deadline", "shortest"]
-KINDS: tuple[Kind, ...] = ("fifo", "priority", "fair", "deadline", "shortest")
 Charge = Literal["time", "executions"]
 QUANTUM = 16  # executions that a share gets at a time while others wait
 QUANTUM_TIME: Micros = SECOND  # and no more worker time than that, but one execution at least
 SHORT_TIME: Micros = SECOND // 100  # of what is so short that more than 16 take no longer, up to a whole parcel
 MOST_AT_A_TIME = 1024
+MOST_SHARES = 1000  # that are named by weight or reserve
+MOST_SLOTS = 100_000
+_PERCENT = re.compile(r"\d{1,3}(\.\d+)?%")
+_REMEDY = 'Write a kind as "fair", or {"kind": "fair", "by": "${params.customer}"}.'
+_BY = 'Write "job", "caller", or a template as "${params.customer}".'
+_SLOTS = 'Write slots as 4, or a part of them as "25%".'
 
 
-class Policy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """How a queue orders its executions.
+def _read_by(value: Any, at: str) -> str:
+    """Read what a fair queue divides by, or say why it cannot."""
+    if value == "namespace":
+        remedy = (
+            'A worker serves one namespace, so its queues have no others to share with; divide by "${params.tenant}".'
+        )
+        raise BadInput("A queue belongs to one namespace and cannot be divided by it.", remedy, field=at)
+    if not isinstance(value, str) or (value not in ("job", "caller") and "${" not in value):
+        raise BadInput(f"{at} does not tell executions apart.", _BY, field=at)
+    if len(value) > 1024:
+        raise BadInput(f"{at} has {len(value)} characters.", "At most 1024 are allowed.", field=at)
+    compile_template(value, at, KNOWN)
+    return value
 
-    `priority` is arrival minus a head start per level, so nothing starves; `strict` is without that bound. `shortest`
-    is arrival plus `factor` times the expected duration, so long ones run too. `fair` divides by `by`, and orders
-    `within` a share.
-    """
 
-    kind: Kind = "priority"
-    ageing: Micros = 60 * SECOND
-    strict: bool = False
-    factor: float = 10.0
-    by: str = "job"  # of fair: "job", "caller" or a template
-    within: "Policy | None" = None  # of fair: the order inside a share, fifo unless given
-    weights: dict[str, float] = {}
-    default_weight: float = 1.0
-    reserve: dict[str, int | str] = {}  # slots, or a percentage of those that serve the queue
-    charge: Charge = "time"
+def _read_within(value: Any, at: str) -> "Policy":
+    within = read_policy(value, at)
+    if isinstance(within, FairPolicy):
+        remedy = "Divide by one key, as in ${params.customer + '/' + params.team}."
+        raise BadInput(f"{at} cannot be fair: shares are not divided again.", remedy, field=at)
+    return within
 
+
+def _write_within(order: "Order") -> dict[str, Any]:
+    return write_policy(order)
+
+
+def _of_shares(value: Any, at: str, example: str) -> dict[str, Any]:
+    given = an_object(value, at, f"Write {example}.")
+    if len(given) > MOST_SHARES:
+        raise BadInput(f"{at} has {len(given)} entries.", f"At most {MOST_SHARES} are allowed.", field=at)
+    return {a_text(share, f"{at}.{share[:60]}", most=256): one for share, one in given.items()}
+
+
+def _read_weights(value: Any, at: str) -> dict[str, float]:
+    shares = _of_shares(value, at, '{"acme": 5}')
+    return {share: _WEIGHT.read(one, f"{at}.{share[:60]}") for share, one in shares.items()}
+
+
+def _read_reserves(value: Any, at: str) -> dict[str, int | str]:
+    shares = _of_shares(value, at, '{"acme": 4}')
+    read = {share: _read_reserve(one, f"{at}.{share[:60]}") for share, one in shares.items()}
+    total = sum(float(one.rstrip("%")) for one in read.values() if isinstance(one, str))
+    if total > 100:
+        raise BadInput(
+            f"{at} promises {total:g}% of the slots.", "Let the percentages add up to 100% at most.", field=at
+        )
+    return read
+
+
+def _read_reserve(value: Any, at: str) -> int | str:
+    if not isinstance(value, str):
+        return an_int(value, at, 1, MOST_SLOTS, _SLOTS)
+    if not _PERCENT.fullmatch(value) or not 0 < float(value[:-1]) <= 100:
+        raise BadInput(f"{at} cannot be {value[:40]!r}.", _SLOTS, field=at)
+    return value
+
+
+def _read_head_start(given: Document, prefix: str) -> dict[str, Any]:
+    ageing, strict = given.get("ageing"), given.get("strict")
+    read: dict[str, Any] = {} if strict is None else {"strict": _STRICT.read(strict, f"{prefix}strict")}
+    if ageing is None:
+        return read
+    if read.get("strict"):
+        detail = "A strict priority has no ageing: a higher level always goes first."
+        raise BadInput(detail, "Leave ageing or strict out.", field=f"{prefix}ageing")
+    return {**read, "ageing": _AGEING.read(ageing, f"{prefix}ageing")}
+
+
+def _write_head_start(policy: "PriorityPolicy") -> dict[str, Any]:
+    return {"strict": True} if policy.strict else {"ageing": _AGEING.write(policy.ageing)}
+
+
+class _Weight(Number):
+    def read(self, value: Any, at: str) -> float:
+        if value == 0 and not isinstance(value, bool):
+            remedy = "Weights are from 0.001 to 1000; hold or pause what is not to run."
+            raise BadInput(f"{at} cannot be 0: that share would never run.", remedy, field=at)
+        return super().read(value, at)
+
+
+_WEIGHT = _Weight(0.001, 1000)
+_AGEING, _STRICT = Duration(0, DAY), Flag()
+_HEAD_START = Group(_read_head_start, _write_head_start)
+
+
+class _Policy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="kind"):
     @property
-    def is_fair(self) -> bool:
-        return self.kind == "fair"
+    def kind(self) -> str:
+        return str(self.__struct_config__.tag)
 
-    @property
-    def inner(self) -> "Policy":
-        """What orders executions that stand in one lane."""
-        if self.kind != "fair":
-            return self
-        return self.within or FIFO
+
+class FifoPolicy(_Policy, frozen=True, kw_only=True, tag="fifo"):
+    """Who came first."""
+
+
+class PriorityPolicy(_Policy, frozen=True, kw_only=True, tag="priority"):
+    """Who came first, with a head start for each level of urgency: nothing starves, unless it is strict."""
+
+    ageing: Annotated[Micros, _HEAD_START, Field(_AGEING, "The head start of a level.", example="60s")] = 60 * SECOND
+    strict: Annotated[bool, _HEAD_START, Field(_STRICT, "Whether a higher level always goes first.")] = False
+
+
+class DeadlinePolicy(_Policy, frozen=True, kw_only=True, tag="deadline"):
+    """Whose deadline is earliest."""
+
+
+class ShortestPolicy(_Policy, frozen=True, kw_only=True, tag="shortest"):
+    """Who came first, put back by the time that it is expected to take: long ones run, too."""
+
+    factor: Annotated[
+        float, Field(Number(0.1, 1000), "How many times its expected duration an execution is put back.")
+    ] = 10.0
+
+
+Order = FifoPolicy | PriorityPolicy | DeadlinePolicy | ShortestPolicy  # of executions in one lane
+FIFO = FifoPolicy()
+PRIORITY = PriorityPolicy()  # of queues of which nothing is said
+
+
+class FairPolicy(_Policy, frozen=True, kw_only=True, tag="fair"):
+    """The share that has had least, by its weight."""
+
+    by: Annotated[
+        str,
+        Field(
+            Custom(_read_by, str, "str"),
+            "What executions are divided by: job, caller, or a template.",
+            example="${params.customer}",
+            metavar="KEY",
+        ),
+    ] = "job"
+    within: Annotated[
+        Order,
+        Field(
+            Custom(_read_within, str | dict[str, Any], "str | Mapping[str, Any]", _write_within),
+            "The order inside a share.",
+            example="priority",
+            metavar="KIND",
+        ),
+    ] = FIFO
+    weights: Annotated[
+        dict[str, float],
+        Field(
+            Custom(_read_weights, dict[str, float], "Mapping[str, float]", option="pairs"),
+            "How much of the queue shares get, against others.",
+            example={"acme": 5},
+            flag="weight",
+            metavar="SHARE=N",
+        ),
+    ] = {}
+    default_weight: Annotated[float, Field(_WEIGHT, "The weight of shares that are not named.")] = 1.0
+    reserve: Annotated[
+        dict[str, int | str],
+        Field(
+            Custom(_read_reserves, dict[str, int | str], "Mapping[str, int | str]", option="pairs"),
+            "Slots that are kept for shares: so many, or a percentage of those that serve the queue.",
+            example={"acme": "25%"},
+            metavar="SHARE=N",
+        ),
+    ] = {}
+    charge: Annotated[Charge, Field(Choice(get_args(Charge)), "What shares pay for: worker time, or executions.")] = (
+        "time"
+    )
 
     def weight(self, share: str) -> float:
-        """How much of a fair queue a share gets, against those of others."""
+        """How much of the queue a share gets, against those of others."""
         return self.weights.get(share, self.default_weight)
 
-    @property
-    def ranks_by_arrival(self) -> bool:
-        """Whether ranks are arrivals with a bounded head start: such queues can be served as one line."""
-        return self.kind == "fifo" or (self.kind == "priority" and not self.strict)
+
+Policy = FifoPolicy | PriorityPolicy | FairPolicy | DeadlinePolicy | ShortestPolicy
+POLICIES = Variants(Policy, "A policy", "Who is next.", _REMEDY)
+KINDS = tuple(POLICIES.tables)
 
 
-FIFO = Policy(kind="fifo")
+def read_policy(value: Any, at: str = "policy") -> Policy:
+    """Read a policy as users write it, a kind alone or an object. Raises BadInput."""
+    given = an_object({"kind": value} if isinstance(value, str) else value, at, _REMEDY)
+    if "kind" not in given:
+        raise BadInput(f"{at} has no kind.", f"It is one of: {', '.join(KINDS)}.", field=f"{at}.kind")
+    kind = one_of(given["kind"], f"{at}.kind", KINDS)
+    table = POLICIES.tables[kind]
+    for name in given.keys() - {"kind", *table.names}:
+        _refuse_other(name, kind, at)
+    policy: Policy = POLICIES.structs[kind](**table.read(given, f"{at}."))  # type: ignore[assignment] # one of them
+    return policy
+
+
+def _refuse_other(name: str, kind: str, at: str) -> None:
+    """Refuse a field of another kind: it would do nothing."""
+    owner = next((other for other, table in POLICIES.tables.items() if name in table.names), None)
+    if owner is not None:
+        remedy = f'It belongs to "{owner}"; leave it out, or set "kind": "{owner}".'
+        raise BadInput(f'A policy of kind "{kind}" has no {name}.', remedy, field=f"{at}.{name}")
+    refuse_unknown({name: None}, ("kind", *POLICIES.tables[kind].names), "A policy", f"{at}.")
+
+
+def write_policy(policy: Policy) -> dict[str, Any]:
+    """Write a policy with its defaults; shares of which nothing is said are left out."""
+    return {name: value for name, value in POLICIES.write(policy).items() if value != {}}
+
+
+POLICY = Custom(read_policy, str | dict[str, Any], "str | Mapping[str, Any]", write_policy, out=dict[str, Any])
+
+
+@lru_cache(maxsize=1024)
+def decode_policy(text: str) -> Policy:
+    """Decode a stored policy. The first version stored no kind for `priority`."""
+    stored = msgspec.json.decode(text)
+    for one in (stored, stored["within"]) if "within" in stored else (stored,):
+        one.setdefault("kind", "priority")
+    policy: Policy = msgspec.convert(stored, Policy)
+    return policy
+
+
+def inner(policy: Policy) -> Order:
+    """What orders executions that stand in one lane."""
+    return policy.within if isinstance(policy, FairPolicy) else policy
+
+
+def ranks_by_arrival(policy: Policy) -> bool:
+    """Whether ranks are arrivals with a bounded head start: such queues can be served as one line."""
+    return isinstance(policy, FifoPolicy) or (isinstance(policy, PriorityPolicy) and not policy.strict)
 
 
 def quantum(expected: float) -> int:

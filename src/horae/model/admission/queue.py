@@ -1,13 +1,17 @@
 """A queue: a named line of executions, with a policy that says who is next."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
 from horae.errors import BadInput
-from horae.model.admission.limits import Limit
-from horae.model.admission.policy import Policy
+from horae.model.admission.limits import AT_ONCE, BURST, LIMIT, NO_LIMIT, Limit
+from horae.model.admission.policy import KINDS, POLICY, PRIORITY, Policy
+from horae.model.admission.rate import RATE_TEXT
+from horae.model.fields.kinds import Flag, Integer
+from horae.model.fields.table import Document, Field, Group, Table
+from horae.model.fields.values import an_object
 
 DEFAULT_QUEUE = "default"  # of a namespace that named no other
 QueueState = Literal["active", "draining"]
@@ -56,13 +60,82 @@ def _weight(text: str, entry: str) -> float:
     return weight
 
 
+def _read_limit(given: Document, prefix: str) -> dict[str, Any]:
+    """Read how many run at once, how often they start, and in what order."""
+    limit = LIMIT.read(given, prefix)
+    ordered = given.get("sequence") is not None and _SEQUENCE.read(given["sequence"], f"{prefix}sequence")
+    at_once = limit.get("concurrency")
+    if ordered and at_once is not None and at_once > 1:
+        detail = f"A queue that is a sequence runs one execution at a time, not {at_once}."
+        raise BadInput(detail, "Leave concurrency out, or sequence.", field=f"{prefix}concurrency")
+    return {"limit": Limit(**limit, sequence=ordered)}
+
+
+def _write_limit(spec: "QueueSpec") -> dict[str, Any]:
+    return {**LIMIT.write(spec.limit), "sequence": spec.limit.sequence}
+
+
+_SEQUENCE = Flag(off="no-sequence")
+_LIMIT = Group(_read_limit, _write_limit)
+_EXAMPLE = 'Send an object such as {"policy": "fair"}.'
+
+
 class QueueSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What a user says about a queue; each field that is left out takes its default."""
 
-    policy: Policy = Policy()
-    limit: Limit = Limit()
-    max_queued: int | None = None  # executions that it takes: queued, or to be
-    preempts: bool = False  # what waits here takes the place of less urgent work that is preemptible
+    policy: Annotated[
+        Policy,
+        Field(
+            POLICY,
+            f"Who is next: {', '.join(KINDS)}, or an object with what the kind takes.",
+            example={"kind": "fair", "by": "${params.customer}"},
+            metavar="KIND",
+        ),
+    ] = PRIORITY
+    limit: Annotated[
+        Limit,
+        _LIMIT,
+        Field(AT_ONCE, "How many of its executions run at once.", name="concurrency"),
+        Field(RATE_TEXT, "How often they start.", name="rate", example="100/1m", metavar="N/SPAN"),
+        Field(BURST, "How many may start at once after a pause.", name="burst"),
+        Field(_SEQUENCE, "Whether they run one at a time, in order, also through retries.", name="sequence"),
+    ] = NO_LIMIT
+    max_queued: Annotated[
+        int | None, Field(Integer(0, 10**9), "How many executions it takes: queued, or waiting to be.")
+    ] = None
+    preempts: Annotated[
+        bool, Field(Flag(off="no-preempts"), "Whether what waits here takes the place of preemptible work.")
+    ] = False
+
+
+class QueueDefinition(QueueSpec, frozen=True, kw_only=True):
+    """What a user says about a queue and about its place in the namespace."""
+
+    default: Annotated[bool | None, Field(Flag(off="no-default"), "Whether jobs that name no queue go here.")] = None
+
+
+QUEUE = Table(QueueDefinition, "A queue")
+
+
+def parse_queue(body: Any) -> tuple[QueueSpec, bool | None]:
+    """Read a queue's definition, and whether it is to be the namespace's default; null stands for what is left out."""
+    given = an_object(body, "body", _EXAMPLE)
+    QUEUE.refuse_unknown(given)
+    read = QUEUE.read(given)
+    default = read.pop("default", None)
+    return QueueSpec(**read), default
+
+
+def show_queue(spec: QueueSpec, default: bool | None = None) -> dict[str, Any]:
+    """A definition as it could be written."""
+    return QUEUE.write(
+        QueueDefinition(**{name: getattr(spec, name) for name in spec.__struct_fields__}, default=default)
+    )
+
+
+def merge_queue(spec: QueueSpec, patch: Any) -> dict[str, Any]:
+    """The definition with what a patch names; null takes a field back to its default."""
+    return {**show_queue(spec), **an_object(patch, "body", _EXAMPLE)}
 
 
 class Queue(Struct, frozen=True, kw_only=True):

@@ -1,11 +1,11 @@
 """Queues as the API shows them."""
 
-from typing import Annotated, Any
-
-from msgspec import Meta
+from typing import TYPE_CHECKING
 
 from horae.model.admission.hold_view import HoldView
+from horae.model.admission.queue import QUEUE
 from horae.model.base.view import View
+from horae.model.fields.derived import view
 
 
 class LaneView(View, frozen=True, kw_only=True):
@@ -16,22 +16,25 @@ class LaneView(View, frozen=True, kw_only=True):
     queued: int
 
 
-class QueueView(View, frozen=True, kw_only=True):
+class _Named(View, frozen=True, kw_only=True):
+    name: str
+
+
+if TYPE_CHECKING:  # what Python reads of the fields that are made of the table
+
+    class _Defined(_Named, frozen=True, kw_only=True):
+        pass
+else:
+    _Defined = view(QUEUE, "QueueDefinition", "The fields of a queue's definition.", _Named)
+
+
+class QueueView(_Defined, frozen=True, kw_only=True):
     """A named queue; its `lanes` are those with most in them, a hundred at most.
 
     Its `state` is active; paused until it is resumed; held while something of `holds` keeps it from starting anything;
     or draining, when it accepts nothing new.
     """
 
-    name: str
-    policy: Annotated[dict[str, Any], Meta(description="Its kind, and what that takes.")]
-    default: Annotated[bool, Meta(description="Jobs that name no queue go here.")] = False
-    max_queued: Annotated[int, Meta(description="How many executions it takes.")] | None = None
-    preempts: Annotated[bool, Meta(description="Whether what waits here takes the place of preemptible work.")] = False
-    concurrency: Annotated[int | None, Meta(description="How many run at once.")] = None
-    rate: Annotated[str | None, Meta(description="How often they start.")] = None
-    burst: int | None = None
-    sequence: Annotated[bool, Meta(description="They run one at a time, in order.")] = False
     state: str
     queued: int
     running: int

@@ -8,36 +8,20 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput
-from horae.model.admission.policy import Policy
+from horae.model.admission.policy import FairPolicy
 from horae.model.definitions.job import Spec
 from horae.model.expressions.template import TemplateError, as_text, compile_template, render_small
+from horae.model.fields.values import KNOWN
 
-KNOWN = frozenset({"params", "job", "tags"})
 MOST_SHARE = 256  # characters
 _PARAM = re.compile(r"\$\{\s*params\.([A-Za-z_]\w*)\s*\}")
-_REMEDY = 'Write "job", "caller", or a template as "${params.customer}".'
 _decode = msgspec.json.Decoder().decode
 
 Params = Mapping[str, Any]
 Reader = Callable[[Spec, Params, Mapping[str, str], str], str]  # (spec, params, tags, caller) -> share
 
 
-def check_by(value: Any, field: str) -> str:
-    """What a fair queue divides by, or why it cannot."""
-    if value == "namespace":
-        remedy = (
-            'A worker serves one namespace, so its queues have no others to share with; divide by "${params.tenant}".'
-        )
-        raise BadInput("A queue belongs to one namespace and cannot be divided by it.", remedy, field=field)
-    if not isinstance(value, str) or (value not in ("job", "caller") and "${" not in value):
-        raise BadInput(f"{field} does not tell executions apart.", _REMEDY, field=field)
-    if len(value) > 1024:
-        raise BadInput(f"{field} has {len(value)} characters.", "At most 1024 are allowed.", field=field)
-    compile_template(value, field, KNOWN)
-    return value
-
-
-def share_of(policy: Policy, spec: Spec, item: bytes, tags: Mapping[str, str], caller: str) -> str:
+def share_of(policy: FairPolicy, spec: Spec, item: bytes, tags: Mapping[str, str], caller: str) -> str:
     """The share that an execution with these params uses. Raises BadInput when the template cannot be filled."""
     share = _reader(policy.by)(spec, _decode(item) or {}, tags, caller)
     if len(share) > MOST_SHARE or "\0" in share:
@@ -47,7 +31,7 @@ def share_of(policy: Policy, spec: Spec, item: bytes, tags: Mapping[str, str], c
 
 
 def shares_of(
-    policy: Policy, spec: Spec, items: Sequence[bytes], tags: Mapping[str, str], caller: str
+    policy: FairPolicy, spec: Spec, items: Sequence[bytes], tags: Mapping[str, str], caller: str
 ) -> tuple[list[str], dict[int, BadInput]]:
     """The shares of many items at once, and what is wrong with those that have none.
 
@@ -86,7 +70,7 @@ def _param_decoder(name: str) -> Callable[[bytes], Any]:
     return msgspec.json.Decoder(list[msgspec.defstruct("OneParam", fields)]).decode  # type: ignore[misc]
 
 
-def share_or_none(policy: Policy, spec: Spec, item: bytes, tags: Mapping[str, str]) -> str:
+def share_or_none(policy: FairPolicy, spec: Spec, item: bytes, tags: Mapping[str, str]) -> str:
     """The share of what nobody can be told about: where the template cannot be filled, the nameless one."""
     try:
         return share_of(policy, spec, item, tags, "")

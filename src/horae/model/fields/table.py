@@ -284,6 +284,8 @@ def _writer(row: Row) -> Callable[[Any], Any] | None:
 
 def _values(attributes: list[str]) -> Callable[[Any], Iterable[Any]]:
     """Return a function that gives the values of attributes; one call for all of them is faster than one for each."""
+    if not attributes:
+        return lambda value: ()
     get = attrgetter(*attributes)
     return get if len(attributes) > 1 else lambda value: (get(value),)
 

@@ -5,8 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from horae.errors import BadInput
-from horae.model.admission.policy import Policy
-from horae.model.admission.reading.policy import parse_policy, show_policy
+from horae.model.admission.policy import Policy, read_policy, write_policy
 from horae.model.base.duration import DAY, HOUR, format_duration
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.fields.values import a_duration, a_number, a_text, an_object, refuse_unknown
@@ -40,7 +39,7 @@ def parse_namespace(body: Any) -> Said:
         defaults=_defaults(given.get("defaults", {})),
     )
     weight = a_number(given.get("weight", 1.0), "weight", LEAST_WEIGHT, MOST_WEIGHT)
-    policy = parse_policy(given["queuePolicy"], "queuePolicy") if "queuePolicy" in given else None
+    policy = read_policy(given["queuePolicy"], "queuePolicy") if "queuePolicy" in given else None
     return Said(weight=weight, policy=policy, spec=spec)
 
 
@@ -59,7 +58,7 @@ def show_namespace(namespace: Namespace) -> dict[str, Any]:
         "retention": {outcome: format_duration(span) for outcome, span in spec.retention.items()},
         "archive": list(spec.archive),
         "defaults": spec.defaults,
-        "queuePolicy": None if namespace.policy is None else show_policy(namespace.policy),
+        "queuePolicy": None if namespace.policy is None else write_policy(namespace.policy),
     }
 
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.policy import Policy
+from horae.model.admission.policy import PRIORITY, decode_policy
 from horae.model.admission.queue import Queue, QueueSpec
 from horae.store.script import Fetch, Row, Script, Statement
 
@@ -48,7 +48,7 @@ OCCUPIED = Statement(
 PAUSED_JOBS = Statement("paused_jobs", "SELECT id FROM jobs WHERE state = 'paused'")
 
 
-PLAIN = msgspec.json.encode(Policy()).decode()  # the policy of a queue of which nothing is said
+PLAIN = msgspec.json.encode(PRIORITY).decode()  # the policy of a queue of which nothing is said
 
 
 class Lane(Struct, frozen=True):
@@ -78,12 +78,9 @@ class Directory(Struct, frozen=True):
     namespaces: list[Tenant]
 
 
-_read_policy = msgspec.json.Decoder(Policy).decode
-_read_spec = msgspec.json.Decoder(QueueSpec).decode
-
-
 def read_queue(row: Row) -> Queue:
-    spec = structs.replace(_read_spec(row[4]), policy=_read_policy(row[3]))
+    rest = {name: value for name, value in msgspec.json.decode(row[4]).items() if name != "policy"}
+    spec = structs.replace(msgspec.convert(rest, QueueSpec), policy=decode_policy(row[3]))
     return Queue(
         id=row[0], namespace=row[1], name=row[2], spec=spec, state=row[5], is_default=bool(row[6]), revision=row[7],
         ranked=row[8],

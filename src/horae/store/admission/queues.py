@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.model.admission.limits import NO_LIMIT
 from horae.model.admission.placement.preempt import is_in_front, to_front
-from horae.model.admission.policy import Policy
+from horae.model.admission.policy import PRIORITY, FairPolicy
 from horae.model.admission.queue import Queue, QueueSpec, QueueState
 from horae.model.admission.rank import Leads
 from horae.model.admission.share_key import share_or_none, shares_of
@@ -108,7 +108,7 @@ def define(
         yield Fetch(lanes.ADD_QUEUE, (namespace, name, policy, now))
     if is_default and not (before is not None and before.is_default):
         yield Fetch(NO_DEFAULT, (namespace,))
-    rest = msgspec.json.encode(structs.replace(spec, policy=Policy())).decode()
+    rest = msgspec.json.encode(structs.replace(spec, policy=PRIORITY)).decode()
     yield Fetch(SAVE, (namespace, name, policy, rest, is_default))
     after = lanes.read_queue((yield Fetch(lanes.QUEUE, (namespace, name)))[0])
     if spec.limit != (NO_LIMIT if before is None else before.spec.limit):
@@ -149,7 +149,7 @@ def rerank(lane: int, lead: Leads, after: At, limit: int, now: Instant, *, astra
         return Reranked({}, None)
     rows, policy = found, lead.policy(found[0][4])
     parcels: dict[UUID, Parcel] = {}
-    if policy.is_fair and policy.by != "job":
+    if isinstance(policy, FairPolicy) and policy.by != "job":
         rows = _soon_read(found)
         parcels = {parcel.id: parcel for parcel in (yield from read_parcels(sorted({row[0] for row in rows})))}
     wanted = [
@@ -189,7 +189,7 @@ def _by_share(row: Row, lead: Leads, parcels: dict[UUID, Parcel]) -> Iterator[tu
     rank = lead.rank(slice.queue, due_at, priority, deadline, slice.job)
     slice = structs.replace(slice, rank=to_front(rank) if is_in_front(slice.rank) else rank)
     policy = lead.policy(slice.queue)
-    if not policy.is_fair:
+    if not isinstance(policy, FairPolicy):
         yield slice, ""
         return
     shares = _shares_in(slice, policy, _read_spec(spec), parcels.get(slice.parcel))
@@ -203,7 +203,7 @@ def _by_share(row: Row, lead: Leads, parcels: dict[UUID, Parcel]) -> Iterator[tu
             lo = item
 
 
-def _shares_in(slice: Queued, policy: Policy, spec: Spec, parcel: Parcel | None) -> Sequence[str]:
+def _shares_in(slice: Queued, policy: FairPolicy, spec: Spec, parcel: Parcel | None) -> Sequence[str]:
     """The share that each item of a slice uses; who cannot be told that it has none uses the nameless one."""
     if parcel is None:
         return [spec.name] * (slice.hi - slice.lo)

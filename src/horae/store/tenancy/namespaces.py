@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.admission.limits import namespace_limit
-from horae.model.admission.policy import Policy
+from horae.model.admission.policy import decode_policy
 from horae.model.admission.queue import DEFAULT_QUEUE
 from horae.model.tenancy.namespace import Namespace, NamespaceSpec, Outcome
 from horae.model.tenancy.read_namespace import Said
@@ -65,7 +65,6 @@ DROPS = drops(
     *("sign_in_codes", "enrolments"),  # what lets somebody in
 )
 _read_spec = msgspec.json.Decoder(NamespaceSpec).decode
-_read_policy = msgspec.json.Decoder(Policy).decode
 
 
 class Alive(Struct, frozen=True, kw_only=True):
@@ -81,7 +80,7 @@ class Alive(Struct, frozen=True, kw_only=True):
 
 def _namespace(row: Row) -> Namespace:
     return Namespace(
-        id=row[0], name=row[1], weight=row[2], policy=None if row[3] is None else _read_policy(row[3]),
+        id=row[0], name=row[1], weight=row[2], policy=None if row[3] is None else decode_policy(row[3]),
         spec=_read_spec(row[4]), state=row[5], created_at=row[6], updated_at=row[7] or row[6],
     )  # fmt: skip
 

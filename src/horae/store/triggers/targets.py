@@ -15,6 +15,7 @@ from horae.env import Instant
 from horae.model.admission.circuit_key import by_circuit
 from horae.model.admission.limit_keys import envelope_keys, is_keyed
 from horae.model.admission.placement.affinity_key import by_affinity
+from horae.model.admission.policy import FairPolicy, ShortestPolicy, inner
 from horae.model.admission.rank import Leads
 from horae.model.admission.share_key import share_or_none
 from horae.model.definitions.job import JobState, Spec
@@ -127,8 +128,8 @@ class ModelledOn:
 
     def _is_model(self, target: Target) -> bool:
         spec, policy = target.spec, self._lead.policy(target.queue)
-        by_params = is_keyed(spec) or spec.batch or spec.circuit or spec.affinity or policy.is_fair
-        return not by_params and policy.inner.kind != "shortest"
+        by_params = is_keyed(spec) or spec.batch or spec.circuit or spec.affinity or isinstance(policy, FairPolicy)
+        return not by_params and not isinstance(inner(policy), ShortestPolicy)
 
 
 def execution_of(
@@ -163,7 +164,7 @@ def execution_of(
     if target.chosen:
         envelope = by_rollout(envelope, target.chosen)
     policy = lead.policy(target.queue)
-    share = share_or_none(policy, spec, item, extra.tags) if policy.is_fair else ""
+    share = share_or_none(policy, spec, item, extra.tags) if isinstance(policy, FairPolicy) else ""
     return NewExecution(
         envelope=envelope, rank_lead=lead(target.queue, urgency, target.job, deadline), item=item, extra=extra,
         share=share,

@@ -12,6 +12,7 @@ from horae.env import Instant
 from horae.errors import BadInput, HoraeError, TooLarge
 from horae.model.admission.keys import encode_keys, keys_of
 from horae.model.admission.limits import fan_key, sequence_name
+from horae.model.admission.policy import FairPolicy
 from horae.model.base.ids import parcel_id
 from horae.model.documents.schema import checker_of
 from horae.model.executions.execution import Extra, Rerun
@@ -194,7 +195,7 @@ def _differ(target: Target, lead: Lead) -> bool:
     """Whether executions of a job with other params may stand under other keys, or in other lanes."""
     spec, policy = target.spec, lead.policy(target.queue)
     templates = [*(limit.key for limit in spec.limits), spec.sequence]
-    by_param = policy.is_fair and policy.by not in ("job", "caller")
+    by_param = isinstance(policy, FairPolicy) and policy.by not in ("job", "caller")
     circuit = spec.circuit is not None and spec.circuit.key is not None
     return circuit or by_param or spec.affinity is not None or any("${" in text for text in templates)
 

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from horae.env import Instant, Micros
-from horae.model.admission.policy import Policy
+from horae.model.admission.policy import PRIORITY, Policy, ShortestPolicy, decode_policy, inner
 from horae.model.admission.rank import Leads
 from horae.model.definitions.job import Spec
 from horae.model.workflows.decisions.flow import Pin
@@ -65,9 +65,9 @@ class Terms:
     def lead(self, now: Instant) -> Script[Lead]:
         """How far ranks lie before their arrival, by the policies of the queues."""
         policies, learned = self._policies, dict[UUID, Micros]()
-        if any(policy.inner.kind == "shortest" for policy in policies.values()):
+        if any(isinstance(inner(policy), ShortestPolicy) for policy in policies.values()):
             learned = yield from expected_of({pin.job for pin in self.targets}, now)
-        return Leads(lambda queue: policies.get(queue, _PLAIN), lambda job: learned.get(job, 0))
+        return Leads(lambda queue: policies.get(queue, PRIORITY), lambda job: learned.get(job, 0))
 
     def _take(self, row: Row, since: dict[tuple[UUID, int], Instant]) -> None:
         job, namespace, owner, name, state, version, spec, queue, lane, _, policy, is_open_now = row
@@ -75,20 +75,12 @@ class Terms:
             job=job, namespace=namespace, key=f"{owner}/{name}", name=name, state=state, version=version,
             spec=_read_spec(spec), queue=queue, lane=lane, chosen=since.get((job, version), 0),
         )  # fmt: skip
-        self._policies[queue] = _read_policy(policy)
+        self._policies[queue] = decode_policy(policy)
         if is_open_now:
             self.open.add(lane)
-
-
-_PLAIN = Policy()
 
 
 @lru_cache(maxsize=1024)
 def _read_spec(text: str) -> Spec:
     """Steps by the thousand are of a few jobs."""
     return msgspec.json.decode(text, type=Spec)
-
-
-@lru_cache(maxsize=256)
-def _read_policy(text: str) -> Policy:
-    return msgspec.json.decode(text, type=Policy)

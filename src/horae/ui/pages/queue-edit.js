@@ -52,7 +52,7 @@ function options(body, old) {
   const { policy } = body;
   const yes = (name) => (differs(name, false) ? [body[name] ? `--${name}` : `--no-${name}`] : []);
   return [
-    ...(differs("policy") ? ["--policy", Object.keys(policy).length === 1 ? policy.kind : JSON.stringify(policy)] : []), ...(differs("concurrency") ? ["--concurrency", body.concurrency ?? 0] : []),
+    ...(differs("policy") ? ["--policy", Object.keys(policy).length === 1 ? policy.kind : JSON.stringify(policy)] : []), ...(differs("concurrency") ? ["--concurrency", body.concurrency ?? "none"] : []),
     ...(differs("rate") ? ["--rate", body.rate ?? "none"] : []), ...(differs("burst") && body.burst ? ["--burst", body.burst] : []), ...(differs("maxQueued") ? ["--max-queued", body.maxQueued ?? "none"] : []),
     ...yes("sequence"), ...yes("preempts"), ...(body.default ? ["--default"] : []),
   ];

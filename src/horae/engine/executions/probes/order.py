@@ -2,6 +2,7 @@
 
 from horae.engine.executions.probes.case import ExecutionCase, Sources
 from horae.model.admission.choice import LaneView, Taste
+from horae.model.admission.policy import FairPolicy
 from horae.model.executions.gates import Blocker, closed
 
 MOST_TOLD = 10  # shares that a blocker names
@@ -29,6 +30,8 @@ def crowd(sources: Sources, case: ExecutionCase) -> float:
     if mine is None or mine.share is None:
         return 1.0
     policy = sources.directory.queues[mine.queue].policy
+    if not isinstance(policy, FairPolicy):
+        return 1.0
     busy = {view.share or "" for view in views if view.queue == mine.queue}
     return sum(map(policy.weight, busy)) / policy.weight(mine.share)
 

@@ -4,6 +4,7 @@ from horae.engine.base.presence import SILENT
 from horae.engine.definitions.directory import NEEDS_KEY
 from horae.engine.executions.probes.case import Case, ExecutionCase, Sources
 from horae.model.admission.placement.placement import fits, missing_from, read_needs, widest
+from horae.model.admission.policy import FairPolicy
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.gates import Blocker, closed
 from horae.model.executions.hint import WORKFLOW, Offer, why_queued
@@ -100,7 +101,7 @@ async def ahead_of(sources: Sources, case: ExecutionCase) -> explain_reads.Ahead
     id, fitting = case.execution.id, case.fitting()
     known = sources.directory.lanes
     mine, queue = known.get(case.place.lane), sources.directory.queues.get(case.queue)
-    share = mine.share if mine is not None and queue is not None and queue.policy.is_fair else None
+    share = mine.share if mine is not None and queue is not None and isinstance(queue.policy, FairPolicy) else None
     lanes = [
         lane.id
         for lane in known.values()

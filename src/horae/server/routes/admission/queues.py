@@ -2,14 +2,14 @@
 
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from horae.engine.admission.holds import MOST_REASON
 from horae.errors import Conflict, NotFound
-from horae.model.admission.queue import Queue
+from horae.model.admission.queue import QUEUE, Queue
 from horae.model.admission.queue_view import QueueView
-from horae.model.admission.reading.queue import FIELDS
 from horae.model.base.view import View, Whole
+from horae.model.fields import derived
 from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.reading.bodies import Body
@@ -25,34 +25,7 @@ class PurgedView(View, frozen=True, kw_only=True):
     cancelled: int
 
 
-Policy = Annotated[
-    str | dict[str, Any],
-    Meta(
-        description='A kind, or {"kind": "fifo|priority|fair|deadline|shortest"} with what it takes: ageing, strict; '
-        "factor; by, within, weights, defaultWeight, reserve, charge."
-    ),
-]
-
-
-class QueueBody(Body, frozen=True, kw_only=True):
-    """A queue's definition; null takes a field back to its default."""
-
-    policy: Policy | UnsetType | None = UNSET
-    concurrency: Annotated[int, Meta(ge=1, description="How many run at once.")] | UnsetType | None = UNSET
-    rate: Annotated[str, Meta(description='How often they start: "100/1m".')] | UnsetType | None = UNSET
-    burst: Annotated[int, Meta(ge=1, description="How many at once after a pause.")] | UnsetType | None = UNSET
-    sequence: Annotated[bool, Meta(description="One at a time, in order, also through retries.")] | UnsetType | None = (
-        UNSET
-    )
-    default: Annotated[bool, Meta(description="Whether jobs that name no queue go here.")] | UnsetType | None = UNSET
-    max_queued: Annotated[int, Meta(ge=0, le=10**9, description="How many executions it takes.")] | UnsetType | None = (
-        UNSET
-    )
-    preempts: (
-        Annotated[bool, Meta(description="Whether what waits here takes the place of preemptible work.")]
-        | UnsetType
-        | None
-    ) = UNSET
+QueueBody = derived.body(QUEUE, "QueueBody", "A queue's definition; null takes a field back to its default.", Body)
 
 
 class PauseBody(Body, frozen=True, kw_only=True):
@@ -79,18 +52,34 @@ async def get_queue(call: Call) -> Reply:
     return await _shown(call, await call.node.admission.queues.get(call.namespace, call.path("name")))
 
 
-@put(f"{API}/queues/{{name}}", "queues.put", QueueView, access=EDIT, scope=closed, audit=CHANGES, refuses=(Conflict,))
-async def put_queue(call: Call, body: QueueBody) -> Reply:
+@put(
+    f"{API}/queues/{{name}}",
+    "queues.put",
+    QueueView,
+    access=EDIT,
+    scope=closed,
+    audit=CHANGES,
+    takes=QueueBody,
+    refuses=(Conflict,),
+)
+async def put_queue(call: Call, body: dict[str, Any]) -> Reply:
     """Define a queue; it acts at once, also on what is queued. What is left out takes its default."""
-    return await _shown(call, await call.node.admission.queues.put(call.namespace, call.path("name"), _said(body)))
+    return await _shown(call, await call.node.admission.queues.put(call.namespace, call.path("name"), body))
 
 
 @patch(
-    f"{API}/queues/{{name}}", "queues.patch", QueueView, access=EDIT, scope=closed, audit=CHANGES, refuses=(NotFound,)
+    f"{API}/queues/{{name}}",
+    "queues.patch",
+    QueueView,
+    access=EDIT,
+    scope=closed,
+    audit=CHANGES,
+    takes=QueueBody,
+    refuses=(NotFound,),
 )
-async def patch_queue(call: Call, body: QueueBody) -> Reply:
+async def patch_queue(call: Call, body: dict[str, Any]) -> Reply:
     """Change some of a queue's definition."""
-    return await _shown(call, await call.node.admission.queues.patch(call.namespace, call.path("name"), _said(body)))
+    return await _shown(call, await call.node.admission.queues.patch(call.namespace, call.path("name"), body))
 
 
 @post(
@@ -132,11 +121,6 @@ async def purge(call: Call, query: Purge) -> Reply:
     """Cancel everything of a queue that has not begun; `confirm` must be its name."""
     done = await call.node.admission.queues.purge(call.namespace, call.path("name"), query.confirm, call.caller)
     return ok(PurgedView(cancelled=done.cancelled))
-
-
-def _said(body: QueueBody) -> dict[str, Any]:
-    given = {**{name: getattr(body, name, UNSET) for name in FIELDS}, "maxQueued": body.max_queued}
-    return {name: value for name, value in given.items() if value is not UNSET}
 
 
 async def _shown(call: Call, queue: Queue) -> Reply:

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from horae.env import SECOND, Instant, Micros
 from horae.model.admission.gate import on_the_way
 from horae.model.admission.keys import KEYED
-from horae.model.admission.policy import Policy
+from horae.model.admission.policy import PRIORITY, Policy, ShortestPolicy, inner
 from horae.model.admission.rank import Leads
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import Extra
@@ -151,9 +151,9 @@ def leads_of(queues: Collection[int], jobs: Collection[UUID], now: Instant) -> S
     """How executions of these jobs rank in these queues."""
     policies = yield from policies_of(queues)
     learned: dict[UUID, Micros] = {}
-    if any(policy.inner.kind == "shortest" for policy in policies.values()):
+    if any(isinstance(inner(policy), ShortestPolicy) for policy in policies.values()):
         learned = yield from expected_of(jobs, now)
-    return Leads(lambda queue: policies.get(queue, Policy()), lambda job: learned.get(job, 0))
+    return Leads(lambda queue: policies.get(queue, PRIORITY), lambda job: learned.get(job, 0))
 
 
 def policies_of(queues: Collection[int]) -> Script[dict[int, Policy]]:
