@@ -15,7 +15,8 @@ from bench.kit.stores import Source
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.errors import HoraeError
-from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Outcome, Register, Submit
+from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Outcome, Register
+from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 
 JOB, QUEUE = "bench-tenant", "default"

@@ -17,7 +17,8 @@ from msgspec import Raw, Struct
 from horae.engine.node import Node
 from horae.env import Instant, Micros, VirtualClock, virtual_env
 from horae.errors import HoraeError
-from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Grant, Outcome, Register, Submit
+from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Grant, Outcome, Register
+from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 
 STEP = 100_000  # microseconds between the looks of what a server does by itself, at least

@@ -2,7 +2,7 @@
 
 from typing import Any, assert_type
 
-from horae import App, Context, cron, every, once
+from horae import App, Context, cron, every, once, step
 from horae.client.client import Client
 from horae.client.views import Execution, Submitted
 from horae.testing import Inline
@@ -82,6 +82,30 @@ def etl(day: str = "2026-11-15") -> Any:
     load("x")  # type: ignore[arg-type]
     load()  # type: ignore[call-arg]
     return raw
+
+
+@app.workflow
+def careful(day: str = "2026-11-15") -> Any:
+    raw = extract.step(retries=3, when="${params.day != ''}", undo=load)(day)
+    step.approval(roles=["operator"], timeout="2d", on_timeout="approve", after=raw)
+    step.event("paid", filter="${event.payload.ok}", timeout="1d", on_timeout="skip")
+    step.command(["ls"], params={"day": day}, until=lambda done: done["ok"], every="10s", most=9)
+    step.command(["ls"], retires=3)  # type: ignore[call-arg]
+    step.command(["ls"], priority="high")  # type: ignore[arg-type]
+    step.sleep("5m", retries=3)  # type: ignore[call-arg]
+    step.signal("go", on_timeout="approve")  # type: ignore[arg-type]
+    extract.step(join="allDome")  # type: ignore[arg-type]
+    return raw
+
+
+async def what_a_submission_says(client: Client) -> None:
+    await client.submit("report", {"day": "2026-11-15"}, delay="10m", key="a", interval=("2026-11-14", "2026-11-15"))
+    await client.submit_many("report", [{"n": 1}], priority=9, tags={"team": "data"}, atomic=True)
+    await client.jobs.trigger("report", wait_for_dependencies=True)
+    await client.submit("report", prio=9)  # type: ignore[call-arg]
+    await client.submit_many("report", [{"n": 1}], key="a")  # type: ignore[call-arg]
+    await client.jobs.trigger("report", delay=[])  # type: ignore[arg-type]
+    await load.submit_many([{"rows": 1}], delai="5m")  # type: ignore[call-arg]
 
 
 async def here_and_now(ctx: Context) -> None:

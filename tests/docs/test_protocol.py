@@ -16,7 +16,7 @@ from horae.model.definitions.job import Spec
 from horae.model.documents.nesting import MAX_NESTING
 from horae.model.executions import execution
 from horae.model.executions.parcel import MAX_DEPTH
-from horae.model.fleet import protocol
+from horae.model.fleet import protocol, submit
 from horae.server.openapi import build
 from horae.server.reading.schemas import protocol_document
 from horae.server.routes.table import ROUTES
@@ -24,7 +24,12 @@ from tests.docs.pages import ROOT
 
 TEXT = (ROOT / "docs" / "worker-protocol.md").read_text()
 EXAMPLES = re.findall(r"<!-- schema (\w+) -->\n```json\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-BODIES = [value for value in vars(protocol).values() if isinstance(value, type) and issubclass(value, protocol.Wire)]
+BODIES = [
+    value
+    for module in (protocol, submit)
+    for value in vars(module).values()
+    if isinstance(value, type) and issubclass(value, protocol.Wire)
+]
 
 
 def strict(schema: Any) -> Any:

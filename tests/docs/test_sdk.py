@@ -7,7 +7,7 @@ import pytest
 import horae
 from horae.client.client import Client
 from horae.client.options import JobOptions
-from horae.client.submitting import OPTIONS
+from horae.client.submission import OF_CALLS
 from horae.worker.code.context import Context, Facts, SyncFace
 from tests.docs.folder import Folder
 from tests.docs.pages import ROOT, blocks, section
@@ -54,7 +54,7 @@ def public(thing: object) -> list[str]:
 def test_every_name_is_there():
     assert [name for name in horae.__all__ if not re.search(rf"\b{name}\b", PAGE) and name != "__version__"] == []
     options = ("name", "batch", *JobOptions.__annotations__)
-    assert [name for name in (*options, *OPTIONS) if f"`{name}`" not in PAGE and f"`{name}=" not in PAGE] == []
+    assert [name for name in (*options, *OF_CALLS) if f"`{name}`" not in PAGE and f"`{name}=" not in PAGE] == []
 
 
 def test_every_member_of_the_context_is_there():

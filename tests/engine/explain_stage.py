@@ -11,7 +11,8 @@ from horae.engine.node import Node
 from horae.env import SECOND, Instant
 from horae.model.base.ids import execution_id, parcel_of
 from horae.model.executions.explain_view import BlockerView, ExplanationView
-from horae.model.fleet.protocol import Answer, Exchange, Failure, Grant, Outcome, Register, Submit
+from horae.model.fleet.protocol import Answer, Exchange, Failure, Grant, Outcome, Register
+from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from tests.store_contract.world import NAMESPACE, World
 

@@ -20,7 +20,7 @@ from horae.features.artifacts.store import artifacts
 from horae.features.erasure.model import Which
 from horae.features.erasure.part import ErasurePart
 from horae.model.base.ids import parcel_of
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import LOCAL
 from horae.store.contract import Store
 from horae.store.driver import Driver

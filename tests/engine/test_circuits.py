@@ -5,7 +5,7 @@ from msgspec import Raw
 
 from horae.errors import BadInput, Conflict
 from horae.features.events.part import EventsPart
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.model.triggers.events.values import NewEvent
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE

@@ -5,7 +5,7 @@ import pytest
 from horae.client.workflows.job_options import SPELLED
 from horae.engine.executions.resolve import deadline_of
 from horae.env import SECOND
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 
 NOW, MINUTE, HOUR = 1_000 * SECOND, 60 * SECOND, 3600 * SECOND
 

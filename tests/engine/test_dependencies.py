@@ -7,7 +7,7 @@ from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import BadInput, NotFound
 from horae.features.dead_letters.part import DeadLettersPart
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.store.executions.reads import sweep
 from tests.store_contract.world import NAMESPACE, World, failed, success
 

@@ -12,7 +12,8 @@ from horae.engine.node import Node
 from horae.env import SECOND, virtual_env
 from horae.errors import BadInput, StoreUnavailable
 from horae.features.statistics.part import StatisticsPart
-from horae.model.fleet.protocol import MAX_EXCHANGE, Answer, ChildSubmit, Exchange, LogLines, Outcome, Register, Submit
+from horae.model.fleet.protocol import MAX_EXCHANGE, Answer, Exchange, LogLines, Outcome, Register
+from horae.model.fleet.submit import ChildSubmit, Submit
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects, Ended
 from horae.store.fleet.claim import Claimed

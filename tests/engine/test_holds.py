@@ -13,7 +13,8 @@ from horae.errors import BadInput, Conflict, NotFound
 from horae.model.base.event import Event
 from horae.model.base.ids import execution_id
 from horae.model.base.instant import format_instant
-from horae.model.fleet.protocol import Answer, Exchange, Register, Submit
+from horae.model.fleet.protocol import Answer, Exchange, Register
+from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from tests.store_contract.world import World
 

@@ -12,7 +12,8 @@ from horae.engine.node import Node
 from horae.env import SECOND, Env
 from horae.errors import BadInput
 from horae.model.base.ids import parcel_of
-from horae.model.fleet.protocol import Answer, Exchange, Grant, Outcome, Register, Submit
+from horae.model.fleet.protocol import Answer, Exchange, Grant, Outcome, Register
+from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from horae.store.driver import Driver
 

@@ -14,7 +14,8 @@ from horae.model.admission.choice import plan
 from horae.model.admission.policy import quantum
 from horae.model.admission.shares import jain
 from horae.model.executions.slice import Running
-from horae.model.fleet.protocol import PROTOCOL, Exchange, Register, Submit
+from horae.model.fleet.protocol import PROTOCOL, Exchange, Register
+from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE as NAMESPACE
 from horae.store.contract import Store
 from horae.store.executions.told import Ended

@@ -12,7 +12,7 @@ from horae.features.events.part import EventsPart
 from horae.features.rollouts.model.view import ArmView, RolloutView
 from horae.features.rollouts.part import RolloutsPart
 from horae.model.base.ids import parcel_of
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE
 

@@ -8,7 +8,7 @@ import pytest
 from horae.engine.definitions.params import Params
 from horae.engine.node import Node
 from horae.errors import BadInput, Costly
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from tests.store_contract.world import NAMESPACE, World
 
 ALTERNATIVES = {"properties": {"c": {"items": {"anyOf": [{"const": i} for i in range(1000)]}}}}

@@ -5,7 +5,7 @@ import pytest
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.features.statistics.part import StatisticsPart
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from tests.store_contract.world import NAMESPACE, World, failed, success
 
 TRIGGERS = [{"name": "often", "every": "1h"}, {"name": "asleep", "cron": "0 2 * * *", "paused": True}]

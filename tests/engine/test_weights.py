@@ -10,7 +10,7 @@ from horae.engine.settings import EngineSettings
 from horae.engine.workflows import workflows
 from horae.env import Env
 from horae.errors import Busy
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
 from tests.waiting import eventually

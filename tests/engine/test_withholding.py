@@ -9,8 +9,8 @@ from msgspec import Raw
 
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
-from horae.model.fleet.protocol import Submit
 from horae.model.fleet.server import KEYLESS
+from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from horae.store.fleet import sessions
 from tests.engine.explain_stage import Stage

@@ -28,7 +28,6 @@ NOUNS = (
             "features.templates.model.read",  # what a job that is made from a template says
             "engine.definitions.permits",
             "engine.executions.resolve",  # where the key of a submission has no effect
-            "server.routes.executions.submission",
             "client.app",  # fields that decorators spell in their own way
             "client.workflows",
             "cli.definitions",  # fields that options spell in their own way

@@ -20,7 +20,8 @@ from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env, virtual_env
 from horae.errors import Conflict, MasterKeyMissing
 from horae.model.base.signature import sign
-from horae.model.fleet.protocol import Answer, Exchange, Register, Submit
+from horae.model.fleet.protocol import Answer, Exchange, Register
+from horae.model.fleet.submit import Submit
 from horae.outbound.allow import Allowed
 from horae.server.app import Application
 from horae.store.driver import one

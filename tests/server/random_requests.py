@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from horae.engine.node import Node
-from horae.model.fleet.protocol import PROTOCOL, Register, Submit
+from horae.model.fleet.protocol import PROTOCOL, Register
+from horae.model.fleet.submit import Submit
 from horae.server.openapi import build
 from horae.server.reply import encode
 from horae.server.routes.table import ROUTES

@@ -12,7 +12,7 @@ from horae.engine.base.backups import MARK
 from horae.engine.node import Node
 from horae.env import Env, system_env
 from horae.errors import Busy, Conflict
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.server.app import Application
 from horae.store.contract import Store
 from horae.store.copying import backup

@@ -13,7 +13,7 @@ from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
 from horae.model.base.event import Event, cut
 from horae.model.base.ids import execution_id, parcel_of
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.server.app import Application
 from horae.server.streaming import gathering
 from horae.server.streaming.gathering import HEARTBEAT, MISSED, MOST_PENDING, PACE

@@ -13,7 +13,8 @@ from horae.env import SECOND
 from horae.errors import Busy, HoraeError, SessionEnded
 from horae.model.base.ids import execution_id
 from horae.model.executions.submission import Idempotency, Receipt
-from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Function, Register, Submit
+from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Function, Register
+from horae.model.fleet.submit import Submit
 from horae.worker.holding import Begun, Chunk, Fate
 from horae.worker.interrupts import Interrupt
 from horae.worker.session import Session

@@ -18,7 +18,7 @@ from horae.model.base.ids import execution_id
 from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.tasks import Python
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from horae.store.definitions import jobs
 from tests.simulation.actors import Observer, Worker

@@ -9,7 +9,7 @@ from horae.env import SECOND
 from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import LOST
 from horae.model.definitions.tasks import Python
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.model.fleet.suspects import tries
 from horae.store.contract import Store
 from horae.store.definitions import jobs

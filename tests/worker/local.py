@@ -19,7 +19,6 @@ from horae.model.fleet.protocol import (
     Answer,
     Await,
     Awaited,
-    ChildSubmit,
     Exchange,
     KnownSteps,
     Outcome,
@@ -30,6 +29,7 @@ from horae.model.fleet.protocol import (
     Step,
     StepRemembered,
 )
+from horae.model.fleet.submit import ChildSubmit
 from horae.worker.code.asks import Bring, Kept, Submitted
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker

@@ -198,7 +198,7 @@ async def test_submitting_goes_to_the_client():
     assert app.client.calls == [
         ("add", {"a": 1, "priority": 3}, {"delay": "10m", "key": "k"}),
         ("add", {"a": 1, "b": 2}, {"tags": {"x": "y"}}),
-        ("add", [{"a": 1}, {"a": 2}], {"priority": 2}),
+        ("add", [{"a": 1}, {"a": 2}], {"atomic": False, "priority": 2}),
     ]
 
 

@@ -22,17 +22,8 @@ from horae.errors import (
     TooLarge,
     Unauthorized,
 )
-from horae.model.fleet.protocol import (
-    Answer,
-    Await,
-    ChildSubmit,
-    Exchange,
-    Register,
-    Registered,
-    Remember,
-    Step,
-    Submit,
-)
+from horae.model.fleet.protocol import Answer, Await, Exchange, Register, Registered, Remember, Step
+from horae.model.fleet.submit import ChildSubmit, Submit
 from horae.worker import http_transport
 from horae.worker.http_transport import AWAY, HttpTransport
 from tests.worker.web import web

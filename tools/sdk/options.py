@@ -3,16 +3,19 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from horae.client.submission import OF_MANY, OF_ONE
 from horae.model.admission.queue import QUEUE
 from horae.model.admission.quota import QUOTA
 from horae.model.definitions.job import JOB
-from horae.model.fields.kinds import Choice
-from horae.model.fields.table import Row
-from horae.model.workflows.decisions.values import ON_ERROR
+from horae.model.fields.table import Object, Row
+from horae.model.workflows.reading.steps import STEP
+from horae.model.workflows.reading.workflow import WORKFLOW
+from horae.model.workflows.waits import APPROVAL, CALLBACK, EVENT, SIGNAL
 
 HEAD = '''"""Fields as keywords, of jobs and others. `python -m tools.sdk` writes this module from their tables."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 from horae.model.executions.signals import Span
@@ -25,33 +28,45 @@ OF_PROCESSES = '''    isolation: Literal["thread", "process"] | None
     process_limits: Mapping[str, Any] | None
     """What a process of its own may use: {"memory": "1GiB", "cpu": "10m"}."""
 '''
-OF_WORKFLOWS = f'''    on_error: {Choice(ON_ERROR).python} | None
-    """What becomes of the other steps when one has failed."""
-'''
 BACK = "None takes a field back to its default."
 TAKEN = ("batch",)  # a keyword of `@app.job` itself: with it, functions are submitted otherwise
 
 
 def text() -> str:
     """Return the module."""
+    of_workflows = [row for row in WORKFLOW.rows if row.field.sdk]
     return "\n".join(
         (
             HEAD,
-            _of_jobs("JobOptions", "What `@app.job` takes; None stands for the default.", _in_sdk, TAKEN)
+            typed("JobOptions", "What `@app.job` takes; None stands for the default.", _jobs(_in_sdk, TAKEN))
             + OF_PROCESSES,
-            _of_jobs("WorkflowOptions", "What `@app.workflow` takes; None stands for the default.", _of_workflows)
-            + OF_WORKFLOWS,
-            _of_jobs(
-                "JobFields", "What a definition says; None takes a field back to its default.", _in_rest, ("name",)
+            typed(
+                "WorkflowOptions",
+                "What `@app.workflow` takes; None stands for the default.",
+                [*_jobs(_of_workflows), *of_workflows],
             ),
+            _declared(
+                "JobFields",
+                "What a definition says; None takes a field back to its default.",
+                _jobs(lambda field: True, ("name",)),
+            ),
+            _declared("WaitOptions", "What is said of any step.", _steps(lambda field: not field.of_job)),
+            _declared(
+                "StepOptions",
+                "What is said of a step that runs a job.",
+                _steps(lambda field: field.of_job),
+                "WaitOptions",
+            ),
+            _of_wait("EventOptions", EVENT, "filter"),
+            _of_wait("SignalOptions", SIGNAL),
+            _of_wait("ApprovalOptions", APPROVAL),
+            _of_wait("CallbackOptions", CALLBACK),
             typed("QueueFields", f"What `client.queues.set` takes; {BACK}", QUEUE.rows),
             typed("QuotaFields", "The bounds of a namespace; None stands for no bound.", QUOTA.rows),
+            typed("SubmitOptions", "What is said of a submission.", OF_ONE.values()),
+            typed("BulkOptions", "What is said of many executions of a job.", OF_MANY.values()),
         )
     )
-
-
-def _in_rest(field: Any) -> bool:
-    return True
 
 
 def _in_sdk(field: Any) -> bool:
@@ -62,9 +77,24 @@ def _of_workflows(field: Any) -> bool:
     return bool(field.sdk and not field.no_workflow)
 
 
-def _of_jobs(name: str, doc: str, says: Callable[[Any], bool], without: tuple[str, ...] = ()) -> str:
-    made = typed(name, doc, (row for row in JOB.rows if says(row.field) and row.name not in without))
-    return made.replace(" | RetryFunction", "") if says is _in_rest else made  # a function runs where it is registered
+def _jobs(says: Callable[[Any], bool], without: tuple[str, ...] = ()) -> list[Row]:
+    return [row for row in JOB.rows if says(row.field) and row.name not in without]
+
+
+def _steps(says: Callable[[Any], bool]) -> list[Row]:
+    return [row for row in STEP.rows if row.field.sdk and says(row.field)]
+
+
+def _of_wait(name: str, wait: Object, *without: str) -> str:
+    """Return the keywords of a wait; its name, and what may be an expression, are parameters of the function."""
+    rows = [row for row in wait.table.rows if row.name not in ("name", *without)]
+    word = name.removesuffix("Options").lower()
+    return _declared(name, f"What `step.{word}` takes.", rows, "WaitOptions")
+
+
+def _declared(name: str, doc: str, rows: Iterable[Row], base: str = "TypedDict") -> str:
+    """Return keywords of what is sent away: a function runs where it is registered."""
+    return typed(name, doc, rows, base).replace(" | RetryFunction", "")
 
 
 def typed(name: str, doc: str, rows: Iterable[Row], base: str = "TypedDict") -> str:

@@ -13,7 +13,7 @@ from horae.cli.fleet.worker import trace_attempts, worker_settings
 from horae.config.settings import Settings
 from horae.engine.node import Node
 from horae.errors import HoraeError
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.worker.inside import InsideTransport
 from horae.worker.worker import Worker

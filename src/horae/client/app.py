@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from horae.client.encode import encode
 from horae.client.kernel.trigger_options import CronOptions, IntervalOptions, TriggerRules
 from horae.client.loops import NO_FORK
-from horae.client.options import JobOptions, RetryFunction, WorkflowOptions
+from horae.client.options import JobOptions, RetryFunction, StepOptions, WorkflowOptions
 from horae.client.spelling import camel, named, option, process_limits, text_of
 from horae.client.submitting import Submittable
 from horae.client.workflows import job_options
 from horae.client.workflows.job_options import plain
-from horae.client.workflows.workflow import BUILDING, Node, StepOptions, WorkflowFunction, described
+from horae.client.workflows.workflow import BUILDING, Node, StepCall, WorkflowFunction, described
 from horae.errors import BadInput
 from horae.model.definitions.function_signature import Signature, signature_of
 from horae.model.executions.signals import Span
@@ -99,9 +99,9 @@ class JobFunction(Submittable[Callable[P, R]], Generic[P, R]):
             return self.function(*args, **kwargs)
         return self.step()(*args, **kwargs)
 
-    def step(self, **options: Any) -> StepOptions:
+    def step(self, **options: Unpack[StepOptions]) -> StepCall:
         """A call as a step of a workflow, with what is said about it there: `when`, `retries`, `undo`, `name`..."""
-        return StepOptions(self, options)
+        return StepCall(self, options)
 
     def map(self, items: Any, *args: Any, **named: Any) -> Node:
         """In a workflow: one execution for each of the items, with `concurrency` and `tolerate`."""

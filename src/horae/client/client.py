@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
 from horae.client.bulk import submit_many
-from horae.client.encode import circumstances, encode, given, instant, span
+from horae.client.encode import encode, span
 from horae.client.kernel.calendars import Calendars
 from horae.client.kernel.circuits import Circuits
 from horae.client.kernel.executions import Executions
@@ -19,8 +19,10 @@ from horae.client.kernel.secrets import Secrets
 from horae.client.kernel.triggers import Fires, Triggers
 from horae.client.local import chosen_namespace, resolve
 from horae.client.loops import NO_FORK
+from horae.client.options import BulkOptions, SubmitOptions
 from horae.client.resources import Audit, DeadLetters, ServerClock, Servers, Workers
 from horae.client.sse import events
+from horae.client.submission import OF_MANY, OF_ONE, described
 from horae.client.transport.calls import Caller, Patience, Resource, path_of
 from horae.client.transport.http import HttpTransport
 from horae.client.transport.transport import Transport
@@ -99,57 +101,24 @@ class Client:
                 self._sync = self._sync or SyncClient(self)
         return self._sync
 
-    async def submit(
-        self,
-        job: str,
-        params: Any = None,
-        *,
-        delay: Span | None = None,
-        at: datetime | str | None = None,
-        key: str | None = None,
-        key_for: Span | None = None,
-        priority: int | None = None,
-        deadline: datetime | str | None = None,
-        within: Span | None = None,
-        tags: dict[str, str] | None = None,
-        interval: tuple[datetime | str, datetime | str] | None = None,
-        propagate: bool = True,
-        wait_for_dependencies: bool = False,
-    ) -> Execution:
+    async def submit(self, job: str, params: Any = None, **options: Unpack[SubmitOptions]) -> Execution:
         """Ask for one execution of a job, by name or id. It is on disk when this returns.
 
         `key` makes it unique: while the key is taken, the same execution is answered, marked `deduplicated`. Queues by
         deadline order by `deadline`, or by `within` a span. The last three are as in `jobs.trigger`.
         """
-        envelope = given(
-            job=job, delay=span(delay), at=instant(at), key=key, key_for=span(key_for), priority=priority, tags=tags,
-            deadline=instant(deadline), within=span(within),
-        )  # fmt: skip
-        envelope |= circumstances(interval, propagate, wait_for_dependencies)
-        body = envelope if params is None else {**envelope, "params": msgspec.Raw(encode(params))}
+        body = {"job": job, **described(options, OF_ONE, "submit(...)")}
+        body |= {} if params is None else {"params": msgspec.Raw(encode(params))}
         return Execution.of(await self._caller.post(path_of("executions"), body))
 
     async def submit_many(
-        self,
-        job: str,
-        params: Iterable[Any],
-        *,
-        atomic: bool = False,
-        delay: Span | None = None,
-        at: datetime | str | None = None,
-        priority: int | None = None,
-        deadline: datetime | str | None = None,
-        within: Span | None = None,
-        tags: dict[str, str] | None = None,
+        self, job: str, params: Iterable[Any], *, atomic: bool = False, **options: Unpack[BulkOptions]
     ) -> list[Submitted]:
         """Ask for an execution for each of `params`, in order, a thousand a request.
 
         Refused items carry their `error` and do not hold up the others; `atomic` takes all or none, in one request.
         """
-        envelope = given(
-            job=job, delay=span(delay), at=instant(at), priority=priority, tags=tags, deadline=instant(deadline),
-            within=span(within),
-        )  # fmt: skip
+        envelope = {"job": job, **described(options, OF_MANY, "submit_many(...)")}
         return await submit_many(self._caller, envelope, params, atomic=atomic)
 
     async def apply(

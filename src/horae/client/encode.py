@@ -44,20 +44,6 @@ def instant(value: datetime | str | None) -> str | None:
     return value
 
 
-def circumstances(
-    interval: tuple[datetime | str, datetime | str] | None, propagate: bool, wait_for_dependencies: bool
-) -> dict[str, Any]:
-    """What an execution has to do with other jobs, as the API takes it."""
-    body: dict[str, Any] = {}
-    if interval is not None:
-        body["interval"] = {"start": instant(interval[0]), "end": instant(interval[1])}
-    if not propagate:
-        body["propagate"] = False
-    if wait_for_dependencies:
-        body["waitForDependencies"] = True
-    return body
-
-
 def given(**fields: Any) -> dict[str, Any]:
     """A body of what was given, in camelCase."""
     return {camel(name): value for name, value in fields.items() if value is not None}

@@ -1,6 +1,7 @@
 """Fields as keywords, of jobs and others. `python -m tools.sdk` writes this module from their tables."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 from horae.model.executions.signals import Span
@@ -166,7 +167,7 @@ class WorkflowOptions(TypedDict, total=False):
     circuit: str | bool | Mapping[str, Any] | None
     """Stop it for a while when this share of its attempts fails."""
     on_error: Literal["fail", "finish", "ignore"] | None
-    """What becomes of the other steps when one has failed."""
+    """What becomes of the others when a step failed."""
 
 
 class JobFields(TypedDict, total=False):
@@ -272,6 +273,149 @@ class JobFields(TypedDict, total=False):
     """The values of the template's parameters."""
 
 
+class WaitOptions(TypedDict, total=False):
+    """What is said of any step."""
+
+    name: str | None
+    """Its name, unique in the workflow."""
+    after: Any
+    """Steps that have ended before it."""
+    when: Any
+    """A condition; if it does not hold, the step is skipped."""
+    join: (
+        Literal[
+            "allSuccess",
+            "allDone",
+            "oneSuccess",
+            "oneFailed",
+            "noneFailed",
+            "noneFailedOneSuccess",
+            "allFailed",
+            "allSkipped",
+            "always",
+        ]
+        | None
+    )
+    """What the steps before it must have come to."""
+    ignore_failure: bool | None
+    """Whether its failure counts as a success without a result."""
+
+
+class StepOptions(WaitOptions, total=False):
+    """What is said of a step that runs a job."""
+
+    params: Mapping[str, Any] | None
+    """What its execution is given, with expressions."""
+    description: str | None
+    """What it is for."""
+    schema: Mapping[str, Any] | None
+    """The JSON schema of its params."""
+    retries: int | None
+    """Further tries after the job's own failures."""
+    retry: Mapping[str, Any] | Sequence[Span] | None
+    """How soon it is tried again, and after which failures."""
+    timeout: Span | None
+    """How long one try may take."""
+    timeouts: Mapping[str, Span] | None
+    """How long it may wait, run, be silent and take; `run` is `timeout`."""
+    grace: Span | None
+    """How long after SIGTERM it is killed."""
+    queue: str | None
+    """The queue that its executions wait in."""
+    interruptible: bool | None
+    """Whether spot workers may run it."""
+    preemptible: bool | None
+    """Whether more urgent work may take its place."""
+    preempts: bool | None
+    """Whether it takes the place of preemptible work."""
+    durable: bool | None
+    """Whether its function may wait without a worker."""
+    needs: Sequence[str] | Mapping[str, Any] | None
+    """Labels its worker must carry."""
+    prefers: Sequence[str | Mapping[str, Any]] | None
+    """Labels it waits for before it runs anywhere; the lightest is given up first."""
+    slots: int | None
+    """How many slots of its worker it takes."""
+    resources: Mapping[str, int | str] | None
+    """What else it takes of its worker."""
+    affinity: str | Mapping[str, Any] | None
+    """Run where this key ran last, if that worker is free soon."""
+    spread: bool | None
+    """Whether its executions are spread evenly over workers."""
+    tags: Mapping[str, str] | None
+    """Labels to find it by."""
+    env: Mapping[str, str] | None
+    """Variables of a command's environment."""
+    delivery: Literal["at-least-once", "at-most-once"] | None
+    """What happens when its worker is lost."""
+    concurrency: int | None
+    """How many of its executions run at once."""
+    rate: str | None
+    """How often its executions start."""
+    burst: int | None
+    """How many may start at once after a pause."""
+    limits: Sequence[Mapping[str, Any]] | None
+    """How many run at once, and how often they start, for each value of a key."""
+    sequence: str | None
+    """A key whose executions run one after another."""
+    circuit: str | bool | Mapping[str, Any] | None
+    """Stop it for a while when this share of its attempts fails."""
+    while_: Any
+    """It runs again as long as this holds before a run."""
+    until: Any
+    """It runs again until this holds after a run."""
+    every: Span | None
+    """The span from the end of a run to the next."""
+    most: int | None
+    """After so many runs the loop fails, 100 otherwise."""
+    priority: int | None
+    """Instead of the workflow's priority."""
+    undo: Any
+    """What takes it back when the workflow fails."""
+
+
+class EventOptions(WaitOptions, total=False):
+    """What `step.event` takes."""
+
+    timeout: Span | None
+    """How long it waits."""
+    on_timeout: Literal["fail", "skip"] | None
+    """What becomes of the step then."""
+
+
+class SignalOptions(WaitOptions, total=False):
+    """What `step.signal` takes."""
+
+    timeout: Span | None
+    """How long it waits."""
+    on_timeout: Literal["fail", "skip"] | None
+    """What becomes of the step then."""
+
+
+class ApprovalOptions(WaitOptions, total=False):
+    """What `step.approval` takes."""
+
+    roles: Sequence[str] | None
+    """Roles that may answer; whoever may operate otherwise."""
+    message: str | None
+    """What is asked, with expressions."""
+    remind: Span | None
+    """How long after the question it is asked again."""
+    timeout: Span | None
+    """How long it waits."""
+    on_timeout: Literal["reject", "approve", "skip"] | None
+    """What the answer is taken to be then."""
+
+
+class CallbackOptions(WaitOptions, total=False):
+    """What `step.callback` takes."""
+
+    timeout: Span | None
+    """How long it waits."""
+    on_timeout: Literal["fail", "skip"] | None
+    """What becomes of the step then."""
+
+
 class QueueFields(TypedDict, total=False):
     """What `client.queues.set` takes; None takes a field back to its default."""
 
@@ -312,3 +456,53 @@ class QuotaFields(TypedDict, total=False):
     """Executions that start, each attempt anew: evenly, as many at once as in a second."""
     over: Literal["refuse", "wait"] | None
     """What becomes of what goes over it: refused, or it waits."""
+
+
+class SubmitOptions(TypedDict, total=False):
+    """What is said of a submission."""
+
+    delay: Span | None
+    """How much later it is to run."""
+    at: datetime | str | None
+    """When it is to run."""
+    key: str | None
+    """A key that makes it unique: while the key is taken, nothing new is made."""
+    key_for: Span | None
+    """How long its key stays taken, instead of as long as the job says."""
+    priority: int | None
+    """From 0 (least urgent) to 9 (most urgent); the job's own otherwise."""
+    deadline: datetime | str | None
+    """When it should have ended; queues by deadline order by it."""
+    within: Span | None
+    """The deadline, as a span from when it is due."""
+    tags: Mapping[str, str] | None
+    """Tags beside those of the job."""
+    interval: tuple[datetime | str, datetime | str] | None
+    """The data it is about; jobs that depend on this one inherit it."""
+    propagate: bool | None
+    """Whether its end is told to jobs that depend on this one."""
+    wait_for_dependencies: bool | None
+    """Whether it waits for what the job depends on."""
+
+
+class BulkOptions(TypedDict, total=False):
+    """What is said of many executions of a job."""
+
+    delay: Span | None
+    """How much later it is to run."""
+    at: datetime | str | None
+    """When it is to run."""
+    priority: int | None
+    """From 0 (least urgent) to 9 (most urgent); the job's own otherwise."""
+    deadline: datetime | str | None
+    """When it should have ended; queues by deadline order by it."""
+    within: Span | None
+    """The deadline, as a span from when it is due."""
+    tags: Mapping[str, str] | None
+    """Tags beside those of the job."""
+    interval: tuple[datetime | str, datetime | str] | None
+    """The data it is about; jobs that depend on this one inherit it."""
+    propagate: bool | None
+    """Whether its end is told to jobs that depend on this one."""
+    wait_for_dependencies: bool | None
+    """Whether it waits for what the job depends on."""

@@ -4,11 +4,13 @@ import warnings
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, Unpack, overload
 
 from msgspec import NODEFAULT
 
+from horae.client.options import BulkOptions
 from horae.client.places import caller
+from horae.client.submission import OF_CALLS
 from horae.client.views import Execution, Submitted
 from horae.model.definitions.function_signature import Signature
 from horae.model.executions.signals import Span
@@ -23,7 +25,6 @@ F_co = TypeVar("F_co", covariant=True)
 A_co = TypeVar("A_co", covariant=True)
 A = TypeVar("A")
 
-OPTIONS = ("delay", "at", "key", "key_for", "priority", "deadline", "within", "tags")
 ELSEWHERE = {  # how other libraries call it
     **dict.fromkeys(("apply_async", "si", "s"), "countdown= is delay=, eta= is at=."),
     **dict.fromkeys(("delay", "send", "send_with_options", "enqueue", "kiq", "defer", "remote", "apply"), ""),
@@ -115,8 +116,7 @@ class Submitting(Generic[F_co, A_co]):
     def submit(self, *args: Any, tags: dict[str, str], **named: Any) -> A_co: ...
 
     def submit(self, *args: Any, **named: Any) -> Any:
-        """Submit one execution with these params; `delay`, `at`, `key`, `key_for`, `priority`, `deadline`,
-        `within` and `tags` say how.
+        """Submit one execution with these params; options say when and how: `delay`, `key`, `tags`...
 
         An option whose name the function uses for a parameter is that parameter; then say how by `app.client.submit`.
         """
@@ -139,9 +139,13 @@ class Submittable(Submitting[F_co, Pending[Execution]]):
         """Submit from code without an event loop: each call blocks until the submission is on disk."""
         return SyncSubmit(self)
 
-    def submit_many(self, items: Iterable[Mapping[str, Any]], **options: Any) -> Pending[list[Submitted]]:
+    def submit_many(
+        self, items: Iterable[Mapping[str, Any]], *, atomic: bool = False, **options: Unpack[BulkOptions]
+    ) -> Pending[list[Submitted]]:
         """Submit one execution per item of params."""
-        return Pending(f"{self._said}.submit_many", self.app.client.submit_many(self.name, items, **options))
+        return Pending(
+            f"{self._said}.submit_many", self.app.client.submit_many(self.name, items, atomic=atomic, **options)
+        )
 
     if not TYPE_CHECKING:  # a type checker would take every name for one that exists
 
@@ -176,9 +180,11 @@ class SyncSubmit(Submitting[F_co, Execution]):
     def __init__(self, job: Submittable[F_co]) -> None:
         self._job = job
 
-    def submit_many(self, items: Iterable[Mapping[str, Any]], **options: Any) -> list[Submitted]:
+    def submit_many(
+        self, items: Iterable[Mapping[str, Any]], *, atomic: bool = False, **options: Unpack[BulkOptions]
+    ) -> list[Submitted]:
         """Submit one execution per item of params."""
-        done: list[Submitted] = self._client.sync.submit_many(self._job.name, items, **options)
+        done: list[Submitted] = self._client.sync.submit_many(self._job.name, items, atomic=atomic, **options)
         return done
 
     def _submit(self, args: tuple[Any, ...], named: dict[str, Any]) -> Execution:
@@ -208,11 +214,11 @@ def told_apart(
     """Tell params from options; what the function cannot take, or needs, is a TypeError as in a plain call."""
     names = [parameter.name for parameter in signature.parameters]
     if "batch" in document and not args:  # what is submitted is an item of what the function gets
-        options = {name: named.pop(name) for name in OPTIONS if name in named}
+        options = {name: named.pop(name) for name in OF_CALLS if name in named}
         return named, options
     if len(args) > len(names):
         raise TypeError(f"{job} takes {len(names)} params, but {len(args)} were given")
-    options = {name: named.pop(name) for name in OPTIONS if name in named and name not in names}
+    options = {name: named.pop(name) for name in OF_CALLS if name in named and name not in names}
     twice = [name for name in names[: len(args)] if name in named]
     unknown = [] if signature.rest else [name for name in named if name not in names]
     if twice or unknown:

@@ -27,7 +27,8 @@ from horae.env import SECOND, Instant, virtual_env
 from horae.model.definitions.retry import GiveUp as Ends
 from horae.model.executions.awaits import TIMED_OUT, Signal, first_for, taken
 from horae.model.executions.signals import BadResult, Cancelled, ResultTooLarge, Suspended
-from horae.model.fleet.protocol import Awaited, Submit
+from horae.model.fleet.protocol import Awaited
+from horae.model.fleet.submit import Submit
 from horae.testing.judge import Judge, TimedOut
 from horae.testing.workflows import InlineWorkflow
 from horae.worker.code.asks import Ask, Bring, Keep, Kept, Nap, Now, Recall, Submissions, Submitted, WaitFor

@@ -27,7 +27,6 @@ from horae.model.fleet.protocol import (
     Answer,
     Await,
     Awaited,
-    ChildSubmit,
     Exchange,
     KnownSteps,
     Register,
@@ -35,6 +34,7 @@ from horae.model.fleet.protocol import (
     Remember,
     Remembered,
 )
+from horae.model.fleet.submit import ChildSubmit
 from horae.worker.code.artifacts import pieces_of
 from horae.worker.code.asks import Bring, Kept, Submitted
 from horae.worker.wire import Line, Reply

@@ -13,7 +13,6 @@ from horae.model.fleet.protocol import (
     Answer,
     Await,
     Awaited,
-    ChildSubmit,
     Exchange,
     KnownSteps,
     Register,
@@ -21,6 +20,7 @@ from horae.model.fleet.protocol import (
     Remember,
     Remembered,
 )
+from horae.model.fleet.submit import ChildSubmit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.worker.code.artifacts import pieces_of
 from horae.worker.code.asks import Bring, Kept, Submitted

@@ -8,7 +8,6 @@ from horae.model.fleet.protocol import (
     Answer,
     Await,
     Awaited,
-    ChildSubmit,
     Exchange,
     KnownSteps,
     Register,
@@ -16,6 +15,7 @@ from horae.model.fleet.protocol import (
     Remember,
     Remembered,
 )
+from horae.model.fleet.submit import ChildSubmit
 from horae.worker.code.asks import Bring, Kept, Submitted
 
 

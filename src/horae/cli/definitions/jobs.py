@@ -8,16 +8,18 @@ from horae.cli.asking import confirm
 from horae.cli.definitions.definition import definition_options, editable, read_definition, speaking_flags, unset
 from horae.cli.definitions.versions import COMMANDS, tell_plan
 from horae.cli.executions.waiting import finish, tell_hint, timeout_option
+from horae.cli.fields import option_of, values_of, with_options
 from horae.cli.lazy import OpenGroup
 from horae.cli.output import Age, Column, as_yaml
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, request, says
-from horae.cli.times import TIME
 from horae.cli.values import params as read_params
 from horae.cli.workflows.grid import grid
+from horae.client.submission import OF_ONE
 from horae.errors import BadInput, NotFound
 from horae.feature import installed, load
 from horae.model.documents import yaml_text
+from horae.model.fleet.submit import SUBMISSION
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Write nothing; say what would change, or what is wrong.")
 
@@ -207,23 +209,7 @@ request(
 @click.argument("job")
 @click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter; JSON is read as JSON; repeatable.")
 @click.option("--params", metavar="JSON", help="All parameters as one JSON object; @FILE or - reads them.")
-@click.option("--delay", metavar="SPAN", help="Start it so much later: 10m, 1h30m.")
-@click.option("--at", type=TIME, help="Start it then: 2026-11-15T08:00:00Z.")
-@click.option("--key", "unique", metavar="KEY", help="Make it unique: while the key is taken, nothing new is made.")
-@click.option(
-    "--priority",
-    type=click.IntRange(0, 9),
-    metavar="N",
-    help="From 0 (least urgent) to 9 (most); the job's own otherwise.",
-)
-@click.option("--deadline", type=TIME, help="When it should have ended; queues by deadline order by it.")
-@click.option("--within", metavar="SPAN", help="The same, from when it is due: 5m.")
-@click.option("--tag", multiple=True, metavar="NAME=VALUE", help="Tag the execution; repeatable.")
-@click.option(
-    "--interval", metavar="START/END", help="The data it is about, as 2026-11-14T00:00:00Z/2026-11-15T00:00:00Z."
-)
-@click.option("--wait-for-dependencies", is_flag=True, help="Wait for what the job depends on.")
-@click.option("--no-propagate", is_flag=True, help="Do not tell the jobs that depend on it how it ends.")
+@with_options([option_of(row, SUBMISSION) for row in OF_ONE.values()])
 @click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
 @click.option("-f", "--follow", is_flag=True, help="Show its log while it runs, and wait for its end.")
 @timeout_option
@@ -239,17 +225,14 @@ async def trigger(
     **how: Any,
 ) -> None:
     """Run a job now, or when asked to."""
-    from horae.cli.values import pairs
-
-    tags = pairs(how.pop("tag"), "--tag") or None
-    how["interval"] = _interval(how["interval"])
-    how["propagate"] = not how.pop("no_propagate")
-    execution = await api.client.jobs.trigger(job, read_params(param, params), key=how.pop("unique"), tags=tags, **how)
+    said = SUBMISSION.keywords(values_of(OF_ONE.values(), how))
+    said["interval"] = _interval(how["interval"])
+    execution = await api.client.jobs.trigger(job, read_params(param, params), **said)
     if wait or follow or timeout is not None:
         return await finish(api, execution, follow=follow, timeout=timeout)
     already = " already" if execution.deduplicated or execution.cached else ""
-    said = (f"Execution {execution.id} is{already} {execution.status}.", execution.note, execution.warning)
-    _done(api, execution.raw, " ".join(filter(None, said)))
+    told = (f"Execution {execution.id} is{already} {execution.status}.", execution.note, execution.warning)
+    _done(api, execution.raw, " ".join(filter(None, told)))
     if api.out.is_for_people:
         await tell_hint(api, execution.id)
     return None

@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Any, Literal, Unpack
 
-from horae.client.encode import circumstances, definition, given, instant, span
+from horae.client.encode import definition, instant
 from horae.client.kernel.explanation_view import Explanation
-from horae.client.options import JobFields
+from horae.client.options import JobFields, SubmitOptions
+from horae.client.submission import OF_ONE, described
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import (
     Execution,
@@ -19,7 +20,6 @@ from horae.client.views import (
     page_of,
 )
 from horae.errors import NotFound
-from horae.model.executions.signals import Span
 
 Outcome = Literal["created", "changed", "unchanged"]
 DRY = "?dryRun=true"
@@ -80,31 +80,13 @@ class Jobs(Resource):
             return Job.of(await self._caller.edit("POST", path, body, if_match))
         return Job.of(await self._caller.post(path, body))
 
-    async def trigger(
-        self,
-        ref: str,
-        params: Any = None,
-        *,
-        delay: Span | None = None,
-        at: datetime | str | None = None,
-        key: str | None = None,
-        key_for: Span | None = None,
-        priority: int | None = None,
-        deadline: datetime | str | None = None,
-        within: Span | None = None,
-        tags: dict[str, str] | None = None,
-        interval: tuple[datetime | str, datetime | str] | None = None,
-        propagate: bool = True,
-        wait_for_dependencies: bool = False,
-    ) -> Execution:
+    async def trigger(self, ref: str, params: Any = None, **options: Unpack[SubmitOptions]) -> Execution:
         """Run a job now, after a delay or at an instant.
 
         It runs whatever the job depends on, unless it is to `wait_for_dependencies`; its end is told to the jobs that
         depend on it unless `propagate` is False. `interval` is the data it is about. The answer's `note` tells of both.
         """
-        when = given(delay=span(delay), at=instant(at), deadline=instant(deadline), within=span(within))
-        body = {**when, **given(params=params, key=key, key_for=span(key_for), priority=priority, tags=tags)}
-        body |= circumstances(interval, propagate, wait_for_dependencies)
+        body = {**described(options, OF_ONE, "trigger(...)"), **({} if params is None else {"params": params})}
         return Execution.of(await self._caller.post(path_of("jobs", ref, "trigger"), body))
 
     # `python -m tools.sdk` writes what follows, from the routes of jobs.

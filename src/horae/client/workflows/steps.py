@@ -5,12 +5,24 @@ step.command(["pg_dump", "shop"], retries=2) >> step.approval(roles=["operator"]
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Unpack
 
+from horae.client.options import (
+    ApprovalOptions,
+    CallbackOptions,
+    EventOptions,
+    SignalOptions,
+    StepOptions,
+    WaitOptions,
+)
 from horae.client.spelling import Unfit, items_of, mapping_of, named, option, spelled, text_of
 from horae.client.workflows.expression import Expression, written
 from horae.client.workflows.workflow import INDEX, ITEM, Node, Steps, building, nodes_of
 from horae.model.executions.signals import Span
+from horae.model.fields.kinds import Custom, Duration
+from horae.model.fields.table import Object, Row
+from horae.model.workflows.waits import APPROVAL, CALLBACK, EVENT, SIGNAL
 
 # Typed as Any, so that they may be given for whatever parameter a job has.
 item: Any = ITEM  # of a foreach, for params that say more than the item
@@ -18,26 +30,28 @@ index: Any = INDEX
 execution: Any = Expression("execution")  # the workflow's own: its id, scheduledAt and interval
 
 
-def job(ref: str, /, params: Mapping[str, Any] | None = None, **options: Any) -> Node:
+def job(ref: str, params: Mapping[str, Any] | None = None, /, **options: Unpack[StepOptions]) -> Node:
     """Run a job that another app or a file defines."""
     if not isinstance(ref, str):
         raise TypeError(f"step.job(...) {Unfit('the name of a job', ref)}")
     return _make(ref, {"job": ref, **({} if params is None else {"params": written(params)})}, options)
 
 
-def command(line: str | Sequence[str] | Mapping[str, Any], **options: Any) -> Node:
+def command(line: str | Sequence[str] | Mapping[str, Any], **options: Unpack[StepOptions]) -> Node:
     """Run a program. A value of the workflow reaches it as a param: `step.command("ls ${params.at}", params={...})`."""
     _fixed(line, f'step.command(["ls", "${{params.path}}"], params={{"path": {_spoken(line)}}})')
     return _make("command", {"command": named("step.command(...)", _line, line)}, options)
 
 
-def http(request: str | Mapping[str, Any], **options: Any) -> Node:
+def http(request: str | Mapping[str, Any], **options: Unpack[StepOptions]) -> Node:
     """Send a request. A value of the workflow reaches it as a param: `step.http("${params.url}", params={...})`."""
     _fixed(request, f'step.http({{"url": "${{params.url}}"}}, params={{"url": {_spoken(request)}}})')
     return _make("http", {"http": named("step.http(...)", _request, request)}, options)
 
 
-def sleep(span: Span | None = None, *, until: datetime | str | Expression | None = None, **options: Any) -> Node:
+def sleep(
+    span: Span | None = None, *, until: datetime | str | Expression | None = None, **options: Unpack[WaitOptions]
+) -> Node:
     """Wait for a span, or until an instant."""
     if (span is None) == (until is None):
         raise TypeError("sleep takes a span, or until=")
@@ -45,38 +59,30 @@ def sleep(span: Span | None = None, *, until: datetime | str | Expression | None
     return _make("sleep", {"sleep": named("step.sleep(...)", spelled, span) if at is None else {"until": at}}, options)
 
 
-def event(named: str, /, *, filter: str | Expression | None = None, **options: Any) -> Node:
+def event(named: str, /, *, filter: str | Expression | None = None, **options: Unpack[EventOptions]) -> Node:
     """Wait for an event; the result is the event. `step.event_value` stands for it in the filter."""
-    return _wait("event", {"name": named, "filter": filter}, options)
+    return _wait("event", EVENT, {"name": named, "filter": filter}, options)
 
 
 event_value = Expression("event")
 
 
-def signal(named: str, /, **options: Any) -> Node:
+def signal(named: str, /, **options: Unpack[SignalOptions]) -> Node:
     """Wait for a signal to this execution; the result is its payload."""
-    return _wait("signal", {"name": named}, options)
+    return _wait("signal", SIGNAL, {"name": named}, options)
 
 
-def approval(
-    *, roles: Sequence[str] | None = None, message: str | None = None, remind: Span | None = None, **options: Any
-) -> Node:
+def approval(**options: Unpack[ApprovalOptions]) -> Node:
     """Wait until somebody agrees."""
-    call = "step.approval(...)"
-    given = {
-        "roles": None if roles is None else named(option("roles", call), _roles, roles),
-        "message": message,
-        "remind": named(option("remind", call), spelled, remind),
-    }
-    return _wait("approval", given, options)
+    return _wait("approval", APPROVAL, {}, options)
 
 
-def callback(**options: Any) -> Node:
+def callback(**options: Unpack[CallbackOptions]) -> Node:
     """Wait until the step's own URL is called; the result is the body."""
-    return _wait("callback", {}, options)
+    return _wait("callback", CALLBACK, {}, options)
 
 
-def switch(*branches: tuple[Any, Node | Sequence[Node]], default: Any = (), **options: Any) -> Node:
+def switch(*branches: tuple[Any, Node | Sequence[Node]], default: Any = (), **options: Unpack[WaitOptions]) -> Node:
     """Choose the steps that go on: those of the first (condition, steps) that holds, or the default's."""
     call = "step.switch(...)"
     cases = [named(call, _case, branch) for branch in branches]
@@ -106,22 +112,30 @@ def _request(request: Any) -> Any:
     return request if isinstance(request, str) else dict(mapping_of(request, "a URL or a mapping"))
 
 
-def _roles(roles: Any) -> list[Any]:
-    return items_of(roles, "a list of roles")
+def _wait(name: str, kind: Object, given: dict[str, Any], options: Mapping[str, Any]) -> Node:
+    """What the options say of the wait is told of it: its timeout is not that of an execution."""
+    own = {row.keyword: row for row in kind.table.rows if row.name not in given}
+    said = {
+        own[word].name: named(option(word, f"step.{name}(...)"), partial(_spelled, own[word]), value)
+        for word, value in options.items()
+        if word in own
+    }
+    told = {word: value for word, value in {**given, **said}.items() if value is not None}
+    return _make(name, {name: told}, {word: value for word, value in options.items() if word not in own})
 
 
-def _wait(kind: str, given: dict[str, Any], options: dict[str, Any]) -> Node:
-    """A wait's timeout is the wait's own, not that of an execution."""
-    timeout = named(option("timeout", f"step.{kind}(...)"), spelled, options.pop("timeout", None))
-    given |= {"timeout": timeout, "onTimeout": options.pop("on_timeout", None)}
-    return _make(kind, {kind: {name: value for name, value in given.items() if value is not None}}, options)
+def _spelled(row: Row, value: Any) -> Any:
+    if value is not None and isinstance(row.kind, Custom):
+        return items_of(value, f"a list of {row.name}")
+    return spelled(value) if isinstance(row.kind, Duration) else value
 
 
-def _make(wanted: str, document: dict[str, Any], options: dict[str, Any]) -> Node:
+def _make(wanted: str, document: dict[str, Any], options: Mapping[str, Any]) -> Node:
     steps: Steps = building()
     call = f"step.{wanted}(...)"
-    own = named(option("name", call), text_of, options.pop("name", None))
-    return steps.add(wanted, document, own).describe(options, call)
+    said = dict(options)
+    own = named(option("name", call), text_of, said.pop("name", None))
+    return steps.add(wanted, document, own).describe(said, call)
 
 
 def _spoken(part: Any) -> str:

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import timedelta
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import msgspec
 
 from horae.client.encode import encode
+from horae.client.options import StepOptions
 from horae.client.spelling import (
     Unfit,
     camel,
@@ -150,7 +151,7 @@ def build(function: Callable[..., Any], arguments: Mapping[str, Any], taken: set
     return steps, returned
 
 
-class StepOptions:
+class StepCall:
     """A call of a job that is to become a step, with what is said about the step."""
 
     def __init__(self, callee: Callee, options: Mapping[str, Any]) -> None:
@@ -286,9 +287,9 @@ class WorkflowFunction(Submittable[Callable[..., Any]]):
             )
         return self.step()(*args, **named)
 
-    def step(self, **options: Any) -> StepOptions:
+    def step(self, **options: Unpack[StepOptions]) -> StepCall:
         """The same as a step of another workflow, with what is said about it there."""
-        return StepOptions(self, options)
+        return StepCall(self, options)
 
     def map(self, items: Any, *args: Any, **named: Any) -> Node:
         """One execution of it for each of the items."""

@@ -14,7 +14,7 @@ from horae.errors import BadInput, Conflict
 from horae.model.documents.merge import merge
 from horae.model.executions.execution import FINAL, Extra, Rerun
 from horae.model.executions.submission import Receipt
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.model.tenancy.sealed import is_sealed
 from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.rerun import FAILED

@@ -27,7 +27,7 @@ from horae.model.executions.lot_items import refuse_submission
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, by_retry, by_rollout
 from horae.model.executions.submission import Idempotency, NewExecution, NewLot, Submission, deadline_after
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from horae.store.definitions.jobs import StoredJob
 

@@ -32,7 +32,7 @@ from horae.model.executions.submission import (
     Submitted,
 )
 from horae.model.executions.tracer import Tracer
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from horae.store.executions.entering.repeats import TwinRequests
 from horae.store.executions.entering.submit import JobMoved

@@ -42,7 +42,8 @@ from horae.model.base.ids import execution_id
 from horae.model.executions.slice import Running
 from horae.model.executions.submission import Idempotency, Receipt
 from horae.model.fleet.deal import capacity
-from horae.model.fleet.protocol import ChildSubmit, Exchange, Range, Register, Registered, Request, Submit
+from horae.model.fleet.protocol import Exchange, Range, Register, Registered, Request
+from horae.model.fleet.submit import ChildSubmit, Submit
 from horae.store.contract import Store
 from horae.store.executions.durable import steps
 from horae.store.executions.leaving.report import Asked

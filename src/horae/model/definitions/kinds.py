@@ -28,7 +28,7 @@ _DIALECTS = tuple(f"https://json-schema.org/draft/{draft}/schema" for draft in (
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class JobField(Field):
     """A field of a job, with what it means for steps, workflows and namespaces."""
 

@@ -8,7 +8,7 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.model.definitions.job import Spec
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 
 FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(Submit))
 ALIKE = 0.8  # of difflib

@@ -11,7 +11,8 @@ from horae.model.base.trace import TraceContext
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.slice import Running
-from horae.model.fleet.protocol import Failure, Submit
+from horae.model.fleet.protocol import Failure
+from horae.model.fleet.submit import Submit
 
 Made = tuple[Instant, Instant]  # when an execution was due, and when it was made
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from horae.env import Instant, Micros
 from horae.errors import BadInput
-from horae.model.base.duration import format_duration
+from horae.model.base.duration import format_duration, parse_duration
 from horae.model.base.instant import format_instant, parse_instant
 from horae.model.fields.values import (
     NAME,
@@ -156,7 +156,8 @@ class Duration(Kind):
     python = "Span"
 
     def read(self, value: Any, at: str) -> Micros:
-        return a_duration(value, at, self.least, self.most)
+        micros = parse_duration(value, field=at)
+        return micros if self.least <= micros <= self.most else a_duration(value, at, self.least, self.most)
 
     def write(self, value: Micros) -> str:
         return _spelled(value)

@@ -87,7 +87,7 @@ class Object(Kind):
 AnyKind = Text | Name | Integer | Number | Flag | Duration | Moment | Choice | Key | Tags | Custom | Object | Listed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Field:
     """One field as users know it: the only place where it is declared."""
 
@@ -137,6 +137,12 @@ class Row(Struct, frozen=True, kw_only=True):
         """Its name in Python."""
         snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name)
         return f"{snake}_" if iskeyword(snake) else snake
+
+    @property
+    def is_spelled(self) -> bool:
+        """Whether the API spells its value otherwise than it is stored."""
+        kind = self.kind
+        return type(kind).write is not Kind.write and not (isinstance(kind, Custom) and kind.writes is None)
 
     @property
     def flag(self) -> str:
@@ -276,10 +282,9 @@ def _reader(group: Group | Row, rows: tuple[Row, ...]) -> tuple[tuple[str, ...],
 
 def _writer(row: Row) -> Callable[[Any], Any] | None:
     """Return how a field is written; None if it is stored as it is written, or written by its group."""
-    kind = row.kind
-    if row.group is not None or type(kind).write is Kind.write:
+    if row.group is not None or not row.is_spelled:
         return None
-    return kind.writes if isinstance(kind, Custom) else kind.write
+    return row.kind.writes if isinstance(row.kind, Custom) else row.kind.write
 
 
 def _values(attributes: list[str]) -> Callable[[Any], Iterable[Any]]:

@@ -252,39 +252,6 @@ class Answer(Wire, frozen=True, kw_only=True):
     now: Instant
 
 
-class Submit(Wire, frozen=True, kw_only=True):
-    """One execution asked for: by a route, by the SDK, or by a running job through its session."""
-
-    job: str  # name or id
-    params: Raw = ABSENT
-    delay: Length | None = None
-    at: At | None = None
-    key: str | None = None
-    key_for: Length | None = None  # how long the key stays taken; the job's own span otherwise
-    priority: int | None = None
-    deadline: At | None = None  # when it should have ended: what queues by deadline order by
-    within: Length | None = None  # the same, from when it is due
-    tags: dict[str, str] = {}
-    trace: str | None = None  # W3C's traceparent
-    trace_state: str | None = None  # and its tracestate
-    interval: tuple[At, At] | None = None  # the data it is about; what depends on it inherits that
-    propagate: bool = True  # whether its end is told to the jobs that depend on its job
-    wait_for_dependencies: bool = False
-
-
-class ChildSubmit(Wire, frozen=True, kw_only=True):
-    """POST /api/v1/sessions/{id}/executions: a running item submits others.
-
-    `call` counts the submissions of this execution; a repeated call answers with the same executions.
-    """
-
-    parcel: UUID
-    item: Count
-    attempt: Count
-    call: str
-    submissions: Annotated[list[Submit], Meta(max_length=MOST_CHILDREN)]
-
-
 class Step(Wire, frozen=True, kw_only=True):
     """A step of a running item that has ended, and its result. A name stands for one step of the execution.
 

@@ -17,7 +17,7 @@ class Part(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     """A part of a workflow as it is stored: camelCase, spans in microseconds, expressions as they were written."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StepField(Field):
     """A field of a step, with the steps that may have it."""
 
@@ -38,12 +38,12 @@ def read_condition(value: Any, at: str) -> str:
     return a_text(value, at, most=4096)
 
 
-CONDITION = Custom(read_condition, bool | str, "Condition", out=str)
+# In the SDK, what another step returns stands in these for the step.
+CONDITION = Custom(read_condition, bool | str, out=str)
 AFTER = Custom(
     lambda value, at: tuple(dict.fromkeys(read_names(value, at))),
     str | list[str],
-    "Follows",
-    list,
+    writes=list,
     out=list[str],
     option="repeated",
 )

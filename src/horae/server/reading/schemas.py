@@ -14,7 +14,6 @@ from horae.model.fleet.protocol import (
     Answer,
     Await,
     Awaited,
-    ChildSubmit,
     Exchange,
     KnownSteps,
     Register,
@@ -22,6 +21,7 @@ from horae.model.fleet.protocol import (
     Remember,
     Remembered,
 )
+from horae.model.fleet.submit import ChildSubmit
 from horae.server.reading.told import closed
 from horae.server.reply import encode
 from horae.version import __version__

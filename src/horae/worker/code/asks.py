@@ -7,7 +7,8 @@ from uuid import UUID
 from msgspec import Raw, Struct
 
 from horae.env import Micros
-from horae.model.fleet.protocol import LogStream, Submit
+from horae.model.fleet.protocol import LogStream
+from horae.model.fleet.submit import Submit
 
 
 class Submitted(Struct, frozen=True, kw_only=True, rename="camel"):

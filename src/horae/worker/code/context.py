@@ -18,7 +18,8 @@ from horae.model.base.instant import parse_instant
 from horae.model.base.trace import Carried
 from horae.model.executions.lot_items import is_submission
 from horae.model.executions.signals import Cancelled, GiveUp, Span, micros_of
-from horae.model.fleet.protocol import Submit
+from horae.model.fields.kinds import Duration, Kind, Moment
+from horae.model.fleet.submit import SUBMISSION, Submit
 from horae.model.tenancy.secret_refs import SCHEME
 from horae.worker.code.artifacts import Content, bringing
 from horae.worker.code.asks import Ask, Kept, Port, Submissions, Submitted
@@ -29,7 +30,8 @@ from horae.worker.processes.scripts import Call, Pending, Script
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NO_SECRETS: Mapping[str, str] = {}
-_HOW = {"delay", "at", "key", "priority", "tags"}  # what a submission may say beside its params
+# What a submission may say beside its params, by its names in Python.
+_HOW = {row.keyword: row.kind for row in SUBMISSION.rows if row.field.called and row.field.sdk}
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -192,8 +194,8 @@ class Context:
     async def submit(self, job: Any, params: Mapping[str, Any] | None = None, **how: Any) -> Submitted:
         """Submit an execution of another job, by name or by its function.
 
-        It is idempotent: the n-th submission of this execution is the same one in every attempt. `how` takes delay,
-        at, key, priority and tags, and `call` to name the submission instead of counting it.
+        It is idempotent: the n-th submission of this execution is the same one in every attempt. `how` takes what
+        `job.submit` takes beside its params, and `call` to name the submission instead of counting it.
         """
         done: list[Submitted] = await self._ask(self._submissions(job, [params or {}], how))
         return done[0]
@@ -293,9 +295,7 @@ class Context:
             raise TypeError(f'params of a submission are one mapping: submit("{name}", {{...}}), not {wrong}=...')
         facts = self._facts
         trace = Carried(facts.trace, facts.trace_state)
-        return Submissions(
-            call, [_submission(name, item, interval=facts.interval, trace=trace, **how) for item in items]
-        )
+        return Submissions(call, [_submission(name, item, how, facts.interval, trace) for item in items])
 
 
 CURRENT: ContextVar[Callable[[], Context | None]] = ContextVar("horae_current")
@@ -325,27 +325,20 @@ def _formatted(message: object, args: tuple[object, ...]) -> str:
 def _submission(
     job: str,
     params: Mapping[str, Any],
-    *,
-    delay: Span | None = None,
-    at: datetime | str | None = None,
-    key: str | None = None,
-    priority: int | None = None,
-    tags: dict[str, str] | None = None,
-    interval: tuple[Instant, Instant] | None = None,
+    how: Mapping[str, Any],
+    interval: tuple[Instant, Instant] | None,
     trace: Carried,
 ) -> Submit:
-    return Submit(
-        job=job,
-        params=Raw(msgspec.json.encode(params)),
-        delay=None if delay is None else micros_of(delay),
-        at=None if at is None else _instant(at),
-        key=key,
-        priority=priority,
-        tags=tags or {},
-        interval=interval,
-        trace=trace.parent,
-        trace_state=trace.state,
-    )
+    said = {name: _spelled(_HOW[name], value) for name, value in how.items() if value is not None}
+    sent = Raw(msgspec.json.encode(params))
+    return Submit(job=job, params=sent, interval=interval, trace=trace.parent, trace_state=trace.state, **said)
+
+
+def _spelled(kind: Kind, value: Any) -> Any:
+    """Return what a submission says as workers send it: spans and instants may be Python's."""
+    if isinstance(kind, Duration):
+        return micros_of(value)
+    return _instant(value) if isinstance(kind, Moment) else value
 
 
 def _moment(instant: Instant) -> datetime:

@@ -8,7 +8,8 @@ from msgspec import Raw
 
 from horae.env import SECOND, Env
 from horae.errors import BadInput, Busy, SessionEnded
-from horae.model.fleet.protocol import Await, ChildSubmit, Step
+from horae.model.fleet.protocol import Await, Step
+from horae.model.fleet.submit import ChildSubmit
 from horae.worker.code.asks import Ask, Bring, Keep, Nap, Now, Recall, Submissions, Submitted, WaitFor
 from horae.worker.code.keeping import Keeper
 from horae.worker.holding import Item

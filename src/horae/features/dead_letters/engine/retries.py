@@ -10,7 +10,7 @@ from horae.model.base.duration import DAY
 from horae.model.base.show import RETRY_KEY
 from horae.model.executions.execution import CANCELLED, Execution, Extra, Rerun
 from horae.model.executions.submission import Receipt
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.model.workflows.decisions.rerun import FAILED
 from horae.store.contract import Store
 from horae.store.executions.leaving import dead_letters as moves

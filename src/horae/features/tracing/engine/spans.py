@@ -12,7 +12,8 @@ from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel, extras_of
 from horae.model.executions.slice import Running
 from horae.model.executions.tracer import Made, Sink, Span, Submitting
-from horae.model.fleet.protocol import Failure, Submit
+from horae.model.fleet.protocol import Failure
+from horae.model.fleet.submit import Submit
 from horae.store.executions.told import FlowEnd
 
 

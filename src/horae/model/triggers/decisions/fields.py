@@ -20,7 +20,7 @@ ACCEPTED = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TriggerField(Field):
     """A field of a trigger, with what it means for its kind."""
 

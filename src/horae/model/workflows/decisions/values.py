@@ -5,6 +5,8 @@ A workflow is the task of a job, beside commands, functions and requests. Its ti
 
 from typing import Annotated, Any, Literal, get_args
 
+from msgspec import field
+
 from horae.errors import BadInput
 from horae.model.fields.kinds import Choice, Custom, Flag, Integer, as_given
 from horae.model.fields.table import Field, Group
@@ -39,7 +41,7 @@ CALL, UNDONE = Group(), Group()
 JOB = Custom(as_given, str, "str")
 STEPS = Custom(as_given, list[_OBJECT], "Sequence[Mapping[str, Any]]", option="repeated")
 PARAMS = Custom(as_given, _OBJECT, "Mapping[str, Any]")
-UNDOING = Custom(as_given, str | _OBJECT, "Undoing")
+UNDOING = Custom(as_given, str | _OBJECT)
 OUTPUT = Custom(as_given, Any)
 
 
@@ -66,7 +68,7 @@ class Call(Part, frozen=True, kw_only=True):
             does=True,
             of_job=True,
         ),
-    ] = {}
+    ] = field(default_factory=dict)
     owned: str = ""  # the id of the job that the workflow keeps for it; empty until it is stored, or without `own`
     version: int = 0  # of that job, of what is defined here alone; 0 for the present one
     params: Annotated[

@@ -9,7 +9,7 @@ from horae.errors import Conflict, Gone, KeyReused, NotFound, OverQuota
 from horae.model.base.trace import UNTRACED
 from horae.model.base.view import Page, Whole
 from horae.model.executions.execution_view import AttemptView, CancelView, ExecutionView
-from horae.model.fleet.protocol import Submit
+from horae.model.fleet.submit import Submit
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
 from horae.server.once import submission_key

@@ -1,53 +1,32 @@
 """Submissions: what the REST routes take, as the engine's requests; its receipts, as answers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
 
-from horae.env import Instant
 from horae.errors import BadInput, HoraeError
-from horae.model.base.duration import parse_duration
 from horae.model.base.ids import index_of
-from horae.model.base.instant import parse_instant
 from horae.model.base.trace import Carried
 from horae.model.executions.submission import Receipt
-from horae.model.fleet.protocol import Submit
+from horae.model.fields.derived import reader
+from horae.model.fleet.submit import Submit
 from horae.server.call import Call
 from horae.server.problems import problem_document
 from horae.server.reading.bodies import decode
 from horae.server.reply import encode
-from horae.server.routes.executions.submission_body import MOST_ITEMS, NewExecution, Span, Submission, Trigger
+from horae.server.routes.executions.submission_body import MOST_ITEMS, TERMS, NewExecution, Submission, Trigger
 from horae.server.routes.executions.submission_view import Accepted, BulkAccepted, BulkItem
 
 _ITEM = msgspec.json.Decoder(NewExecution)
 _NOTHING = Trigger()
 
 
-def submit_of(job: str, wish: Trigger, trace: Carried) -> Submit:
-    """One execution as the engine takes it."""
-    return Submit(
-        job=job,
-        params=wish.params,
-        delay=None if wish.delay is None else parse_duration(wish.delay, field="delay"),
-        at=None if wish.at is None else parse_instant(wish.at, field="at"),
-        key=wish.key,
-        key_for=None if wish.key_for is None else parse_duration(wish.key_for, field="keyFor"),
-        priority=wish.priority,
-        deadline=None if wish.deadline is None else parse_instant(wish.deadline, field="deadline"),
-        within=None if wish.within is None else parse_duration(wish.within, field="within"),
-        tags=wish.tags,
-        trace=trace.parent,
-        trace_state=trace.state,
-        interval=None if wish.interval is None else _interval(wish.interval),
-        propagate=wish.propagate,
-        wait_for_dependencies=wish.wait_for_dependencies,
-    )
-
-
-def _interval(span: Span) -> tuple[Instant, Instant]:
-    return parse_instant(span.start, field="interval.start"), parse_instant(span.end, field="interval.end")
+# One execution as the engine takes it.
+submit_of: Callable[[str, Trigger, Carried], Submit] = reader(
+    TERMS, Submit, "job, body, trace", job="job", trace="trace.parent", trace_state="trace.state"
+)
 
 
 def requests_of(body: Submission, trace: Carried) -> list[Submit | HoraeError]:

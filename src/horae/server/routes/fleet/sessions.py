@@ -22,7 +22,6 @@ from horae.model.fleet.protocol import (
     Answer,
     Await,
     Awaited,
-    ChildSubmit,
     Exchange,
     KnownSteps,
     Register,
@@ -30,6 +29,7 @@ from horae.model.fleet.protocol import (
     Remember,
     Remembered,
 )
+from horae.model.fleet.submit import ChildSubmit
 from horae.server.access import WORKER
 from horae.server.call import Call
 from horae.server.reading.bodies import LARGE_LIMIT

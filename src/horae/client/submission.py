@@ -1,0 +1,29 @@
+"""What is said of a submission beside its job and params, as the API takes it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from horae.client.encode import instant, span
+from horae.client.spelling import refuse_unknown
+from horae.model.fields.kinds import Duration, Moment
+from horae.model.fields.table import Row
+from horae.model.fleet.submit import SUBMISSION
+
+OF_ONE = {row.keyword: row for row in SUBMISSION.rows if row.field.sdk}
+OF_MANY = {name: row for name, row in OF_ONE.items() if row.field.shared}
+OF_CALLS = tuple(name for name, row in OF_ONE.items() if row.field.called)  # beside the params of a function
+
+
+def described(options: Mapping[str, Any], known: Mapping[str, Row], call: str) -> dict[str, Any]:
+    """Return options by their names in REST, without what is so anyway; an unknown one is a TypeError."""
+    refuse_unknown(options, known, call)
+    rows: Iterable[tuple[Row, Any]] = ((known[name], value) for name, value in options.items())
+    return {row.name: _spelled(row, value) for row, value in rows if value is not None and value != row.default}
+
+
+def _spelled(row: Row, value: Any) -> Any:
+    if isinstance(row.kind, Duration):
+        return span(value)
+    if isinstance(row.kind, Moment):
+        return instant(value)
+    return {"start": instant(value[0]), "end": instant(value[1])} if row.attribute == "interval" else value

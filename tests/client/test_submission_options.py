@@ -1,0 +1,42 @@
+"""Options of submissions: what a table says of them is what calls take and send."""
+
+from datetime import UTC, datetime, timedelta
+from inspect import Parameter, signature
+from typing import get_overloads
+
+import pytest
+
+from horae.client.submission import OF_CALLS, OF_MANY, OF_ONE, described
+from horae.client.submitting import Submitting
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def test_values_of_python_are_spelled():
+    said = {
+        "delay": timedelta(minutes=5), "at": NOON, "key": "a", "key_for": "1d", "priority": 9, "within": 90,
+        "tags": {"team": "data"}, "interval": (NOON, "2026-11-16T00:00:00Z"), "propagate": False,
+        "wait_for_dependencies": True, "deadline": None,
+    }  # fmt: skip
+    assert described(said, OF_ONE, "submit(...)") == {
+        "delay": "5m", "at": "2026-11-15T12:00:00+00:00", "key": "a", "keyFor": "1d", "priority": 9, "within": "1m30s",
+        "tags": {"team": "data"}, "propagate": False, "waitForDependencies": True,
+        "interval": {"start": "2026-11-15T12:00:00+00:00", "end": "2026-11-16T00:00:00Z"},
+    }  # fmt: skip
+
+
+def test_what_is_so_anyway_is_not_sent():
+    assert described({"propagate": True, "wait_for_dependencies": False, "tags": {}}, OF_ONE, "submit(...)") == {}
+
+
+def test_an_unknown_option_is_a_type_error_with_the_nearest_one():
+    with pytest.raises(TypeError, match=r"submit_many.* has no option 'dealy': did you mean 'delay'"):
+        described({"dealy": "5m"}, OF_MANY, "submit_many(...)")
+    with pytest.raises(TypeError, match="has no option 'key'"):
+        described({"key": "a"}, OF_MANY, "submit_many(...)")
+
+
+def test_type_checkers_know_each_option_that_a_call_of_a_job_takes_alone():
+    parameters = [one for call in get_overloads(Submitting.submit) for one in signature(call).parameters.values()]
+    alone = {one.name for one in parameters if one.kind is Parameter.KEYWORD_ONLY}
+    assert alone == {*OF_CALLS} - {"key_for"}  # which says nothing without a key
