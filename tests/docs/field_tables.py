@@ -13,6 +13,7 @@ from horae.model.definitions.job import JOB
 from horae.model.fields.kinds import Choice
 from horae.model.fields.table import Row
 from horae.model.fields.variants import Variants
+from horae.model.triggers.calendars.read import FIELDS as OF_CALENDARS
 from horae.model.triggers.decisions.rules import RULES
 from horae.model.triggers.decisions.schedule import FIELDS as OF_TRIGGERS
 from horae.model.triggers.decisions.when import WHEN
@@ -108,6 +109,11 @@ def fields_of_queues() -> str:
 def kinds_of_policies() -> str:
     """Every kind of policy and its fields."""
     return kinds(POLICIES, "who is next")
+
+
+def fields_of_calendars() -> str:
+    """Every field of a calendar, and what stands beside it."""
+    return written(OF_CALENDARS.rows, OF_CALENDARS.usual)
 
 
 def written(rows: Iterable[Row], usual: Mapping[str, Any], pages: Mapping[str, str] = {}) -> str:

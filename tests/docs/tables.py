@@ -23,6 +23,7 @@ from horae.server.routes.table import MODULES, ROUTES
 from horae.server.scopes import closed
 from tests.docs.field_tables import (
     fields_of_alert_rules,
+    fields_of_calendars,
     fields_of_jobs,
     fields_of_queues,
     fields_of_quotas,
@@ -151,6 +152,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "fields of a queue": ("queues.md", fields_of_queues),
     "kinds of policies": ("queues.md", kinds_of_policies),
     "fields of a quota": ("quotas.md", fields_of_quotas),
+    "fields of a calendar": ("calendars.md", fields_of_calendars),
     "kinds of triggers": ("triggers.md", kinds_of_triggers),
     "rules of triggers": ("triggers.md", rules_of_triggers),
     "fields of alert rules": ("alerts.md", fields_of_alert_rules),

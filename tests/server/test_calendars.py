@@ -90,4 +90,4 @@ async def test_what_is_used_is_not_deleted(api: Api):
 
 def test_the_document_names_every_field_of_a_definition():
     named = {field.encode_name for field in structs.fields(CalendarBody)}
-    assert {name for names in KINDS.values() for name in names} | {"except", "timezone"} <= named
+    assert {name for kind in KINDS.values() for name in kind.names} | {"except", "timezone"} <= named

@@ -6,13 +6,12 @@ from typing import Any
 
 import msgspec
 
-from horae.engine.triggers.calendars import read_body
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.base.duration import DAY
 from horae.model.definitions.reading.schedule import name_triggers, parse_when, render_when
 from horae.model.triggers.calendars.compiled import BITS, compiled
-from horae.model.triggers.calendars.read import render_times
+from horae.model.triggers.calendars.read import read_calendar, render_times
 from horae.model.triggers.calendars.spelling import references_in
 from horae.model.triggers.calendars.values import references_of
 from horae.model.triggers.calendars.words import describe_times
@@ -41,7 +40,7 @@ def _trigger(body: Any) -> list[Any]:
 
 def _calendar(body: Any) -> list[Any]:
     """Read it as the body of a request."""
-    times, description = read_body("office", body)
+    times, description = read_calendar("office", body)
     others = {name: compiled(_work(), {}, name) for name in references_of(times)}
     calendar = compiled(times, others, "office")
     openings = [] if "Business" in repr(times) else calendar.bucket(NOW // SECOND >> BITS)
@@ -50,7 +49,7 @@ def _calendar(body: Any) -> list[Any]:
 
 
 def _work() -> Any:
-    return read_body("work", {"hours": "MON-FRI 08:00-18:00"})[0]
+    return read_calendar("work", {"hours": "MON-FRI 08:00-18:00"})[0]
 
 
 ANSWERS: dict[str, Callable[[Any], list[Any]]] = {"triggers": _trigger, "calendars": _calendar}

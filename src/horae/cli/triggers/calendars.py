@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from horae.cli.fields import option_of, values_of, with_options
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
@@ -11,25 +12,26 @@ from horae.cli.request import lists, one, request, says
 from horae.cli.terminal import echo
 from horae.cli.values import read_calendar
 from horae.errors import BadInput
+from horae.model.triggers.calendars.read import FIELDS, KINDS
 
+# What may be said more often than its field holds, or in another way.
+_OWN: dict[str, tuple[Any, ...]] = {
+    "calendar": (
+        click.option("--calendar", multiple=True, metavar="NAME", help="Open when this calendar is; repeatable."),
+    ),
+    "except": (
+        click.option("--except-date", multiple=True, metavar="DATE", help="Closed on this day, written as --date."),
+        click.option("--except", "except_", multiple=True, metavar="NAME", help="Closed when this calendar is open."),
+    ),
+}
+_ROWS = tuple(row for row in FIELDS.rows if row.flag and row.name not in _OWN)
 _OPTIONS = (
     click.option("-f", "--file", metavar="FILE", help="Read the definition from a YAML or JSON file; - is stdin."),
-    click.option("--country", metavar="CODE", help="The business days of a country, as FR."),
-    click.option("--subdivision", metavar="CODE", help="A part of the country, as BY of DE."),
-    click.option("--exchange", metavar="CODE", help="The business days of an exchange, as XNYS."),
-    click.option("--hours", multiple=True, metavar="HOURS", help="Weekly hours, as 'MON-FRI 09:00-17:00'; repeatable."),
-    click.option(
-        "--date",
-        "dates",
-        multiple=True,
-        metavar="DATE",
-        help="A day, as 2026-12-24; 2026-12-24/2027-01-02 for all between, 12-25 for every year; repeatable.",
+    *(
+        option
+        for row in FIELDS.rows
+        for option in (_OWN.get(row.name) or ((option_of(row, FIELDS),) if row.flag else ()))
     ),
-    click.option("--calendar", multiple=True, metavar="NAME", help="Open when this one is; repeatable."),
-    click.option("--except-date", multiple=True, metavar="DATE", help="Closed on this day, written as --date."),
-    click.option("--except", "except_", multiple=True, metavar="NAME", help="Closed when this calendar is open."),
-    click.option("--tz", metavar="ZONE", help="Whose days and clock are meant, as Europe/Paris; UTC otherwise."),
-    click.option("--description", metavar="TEXT", help="What it is for."),
 )
 
 
@@ -58,12 +60,6 @@ request(
 )  # fmt: skip
 
 
-def _defined(command: Any) -> Any:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 @calendars.command(
     "set",
     examples=(
@@ -75,7 +71,7 @@ def _defined(command: Any) -> Any:
     ),
 )
 @click.argument("name")
-@_defined
+@with_options(_OPTIONS)
 @click.option("--if-version", type=int, metavar="N", help="Only if the calendar is still at this version.")
 @remote
 async def set_(api: Api, name: str, if_version: int | None, **options: Any) -> None:
@@ -93,21 +89,19 @@ async def set_(api: Api, name: str, if_version: int | None, **options: Any) -> N
 
 def _document(options: dict[str, Any]) -> dict[str, Any]:
     """The definition that options say, or a file."""
+    said = values_of(_ROWS, options)
     kinds: list[dict[str, Any]] = [{"calendar": name} for name in options["calendar"]]
-    if options["country"]:
-        subdivision = {"subdivision": options["subdivision"]} if options["subdivision"] else {}
-        kinds.append({"country": options["country"], **subdivision})
-    kinds += [{kind: options[kind]} for kind in ("exchange",) if options[kind]]
-    kinds += [{kind: list(options[kind])} for kind in ("hours", "dates") if options[kind]]
+    told = [kind for kind in KINDS.values() if kind.field in said]
+    kinds += [{name: said.pop(name) for name in kind.names if name in said} for kind in told]
     if options["file"] and kinds:
         raise BadInput("A file and options cannot both say when.", "Leave one out.")
     if not options["file"] and not kinds:
-        raise click.UsageError("Say when it is open: --country, --exchange, --hours, --date, --calendar or -f FILE.")
+        flags = ", ".join(f"--{FIELDS[kind].flag}" for kind in KINDS if FIELDS[kind].flag)
+        raise click.UsageError(f"Say when it is open: {flags} or -f FILE.")
     document = read_calendar(options["file"]) if options["file"] else kinds[0] if len(kinds) == 1 else {"all": kinds}
     dates = [{"dates": list(options["except_date"])}] if options["except_date"] else []
     without = [*dates, *options["except_"]]
-    said = {"except": without or None, "timezone": options["tz"], "description": options["description"]}
-    return {**document, **{field: value for field, value in said.items() if value is not None}}
+    return {**document, **({"except": without} if without else {}), **said}
 
 
 request(

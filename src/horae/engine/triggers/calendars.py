@@ -14,9 +14,9 @@ from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.duration import DAY
 from horae.model.base.instant import LATEST, format_instant, parse_instant
 from horae.model.base.view import Page, shown_time
-from horae.model.fields.values import NAME, a_name, a_text, an_object
+from horae.model.fields.values import NAME, a_name, an_object
 from horae.model.triggers.calendars.compiled import FIRST, LAST, Calendar
-from horae.model.triggers.calendars.read import parse_times
+from horae.model.triggers.calendars.read import read_calendar
 from horae.model.triggers.calendars.resolve import check_opens, check_times, present
 from horae.model.triggers.calendars.values import Times
 from horae.model.triggers.calendars.view import CalendarUse, CalendarView, OpeningView
@@ -25,7 +25,6 @@ from horae.store.contract import Store
 from horae.store.triggers import calendars as moves
 from horae.store.triggers.calendars import StoredCalendar
 
-MOST_DESCRIPTION = 4_096
 OVER = "It has been open for the last time: a trigger that goes by it does not fire again, unless days are added."
 AHEAD: Micros = 366 * DAY  # how far openings are shown unless told
 
@@ -52,7 +51,7 @@ class Calendars:
         Raises BadInput, Stale when `if_match` is not the present version, Conflict when it was to be new and is not.
         """
         name = a_name(name, "name", NAME)
-        times, description = read_body(name, body)
+        times, description = read_calendar(name, body)
         check_times(times)
         known = await self._store.read(lambda: moves.definitions(namespace))
         check_opens(name, changes.resolved(name, {**known, name: times}), self._env.now())
@@ -169,21 +168,6 @@ class Calendars:
 
 list_of = list  # the class has a method of that name
 _UNTOLD = BadInput("What it refers to cannot be told.", "Read it by its name to see why.")
-
-
-def read_body(name: str, body: Any) -> tuple[Times, str]:
-    """A definition and a description: the definition stands in the body itself or under `definition`."""
-    given = an_object(body, "body", 'Send {"hours": "MON-FRI 09:00-17:00", "timezone": "Europe/Paris"}.')
-    given = {field: value for field, value in given.items() if value is not None}
-    if given.pop("name", name) != name:
-        raise BadInput("The name in the body is not that of the path.", "A calendar keeps its name.", field="name")
-    description = a_text(given.pop("description", ""), "description", most=MOST_DESCRIPTION)
-    if "definition" not in given:
-        return parse_times(given), description
-    if len(given) > 1:
-        extra = next(field for field in given if field != "definition")
-        raise BadInput(f"{extra!r} stands beside definition.", "Put it inside.", field=extra)
-    return parse_times(an_object(given["definition"], "definition", "Say when it is open.")), description
 
 
 def _tried(name: str, definitions: dict[str, Times]) -> Calendar | HoraeError:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Union
 
 from msgspec import Meta
 
@@ -261,7 +261,8 @@ class Listed(Kind):
 
     @property
     def given(self) -> Any:
-        return list[self.item.given]  # type: ignore[name-defined] # made of a value
+        listed = list[self.item.given]  # type: ignore[name-defined] # made of a value
+        return listed if self.single is None else Union[self.item.given, listed]  # noqa: UP007 - made of values
 
     @property
     def shown(self) -> Any:

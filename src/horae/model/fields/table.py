@@ -101,6 +101,7 @@ class Field:
     metavar: str = ""  # what the CLI calls its value; by its kind unless given
     sdk: bool = True  # whether the SDK has a keyword for it
     merges: bool = False  # whether a patch changes it key by key
+    tells: str = ""  # what the kind of noun is called that is known by this field
 
 
 @dataclass(frozen=True, eq=False)

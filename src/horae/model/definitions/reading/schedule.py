@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from msgspec import structs
@@ -9,7 +10,7 @@ from msgspec import structs
 from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.fields.values import NAME, a_list, a_name, refuse_unknown
-from horae.model.triggers.decisions.rules import RULES, Rules, check_rules, offset_in
+from horae.model.triggers.decisions.rules import RULES, Overlap, Rules, check_rules, offset_in
 from horae.model.triggers.decisions.schedule import BESIDE, Kind, as_object, kind_of, render_schedule
 from horae.model.triggers.decisions.values import Timed
 from horae.model.triggers.decisions.when import SCHEDULE, WHEN, When
@@ -23,10 +24,11 @@ def parse_when(value: Any, *, key: str, created_at: Instant, name: str = SCHEDUL
     given = as_object(value)
     kind = _kind_of(given)
     _refuse_meaningless(given, kind)
-    refuse_unknown(given, (*kind.table.names, *kind.rules, *BESIDE), "This schedule", "schedule.")
+    refuse_unknown(given, kind.names, "This schedule", "schedule.")
     trigger = kind.read({field: part for field, part in given.items() if field in kind.table.names}, key, created_at)
     beside = WHEN.read({field: part for field, part in given.items() if field in BESIDE}, "schedule.")
-    kind.check_params(beside.get("params", {}), "schedule.params")
+    if "params" in beside:
+        kind.check_params(beside["params"], "schedule.params")
     return When(name=name, trigger=trigger, rules=_rules(given, kind, f"{key}/{name}"), **beside)
 
 
@@ -92,7 +94,8 @@ def _unused(kind: str, taken: set[str]) -> str:
 
 
 def _rules(given: dict[str, Any], kind: Kind, key: str) -> Rules:
-    read = RULES.read({rule: part for rule, part in given.items() if part is not None}, "schedule.")
+    said = {rule: part for rule, part in given.items() if part is not None and rule in RULES.names}
+    read = RULES.read(said, "schedule.") if said else {}
     rules = Rules(**{"overlap": kind.overlap, **read})
     check_rules(rules)
     return structs.replace(rules, offset=offset_in(rules.spread, key))
@@ -113,8 +116,12 @@ def _refuse_meaningless(value: dict[str, Any], kind: Kind) -> None:
 
 def render_when(when: When) -> dict[str, Any]:
     """The object that reads as this trigger, without its name; whether it is paused now is not part of it."""
-    usual = "skip" if isinstance(when.trigger, Timed) else "allow"
-    rules = {rule: part for rule, part in RULES.written(when.rules).items() if part is not None and rule != "overlap"}
-    overlap = {} if when.rules.overlap == usual else {"overlap": RULES.write(when.rules)["overlap"]}
-    params = {"params": when.params} if when.params else {}
-    return {**as_object(render_schedule(when.trigger)), **rules, **overlap, **params}
+    rules = _render_rules(when.rules, "skip" if isinstance(when.trigger, Timed) else "allow")
+    return {**as_object(render_schedule(when.trigger)), **rules, **({"params": when.params} if when.params else {})}
+
+
+@lru_cache(1024)
+def _render_rules(rules: Rules, overlap: Overlap) -> dict[str, Any]:
+    """The rules that are not those of every trigger of a kind; `overlap` is this kind's."""
+    shown = {rule: part for rule, part in RULES.written(rules).items() if part is not None and rule != "overlap"}
+    return shown if rules.overlap == overlap else {**shown, "overlap": RULES.write(rules)["overlap"]}

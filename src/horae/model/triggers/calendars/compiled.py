@@ -7,7 +7,7 @@ seconds.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from horae.env import SECOND, Instant
 from horae.model.triggers.calendars.intervals import Intervals, common, joined, rest
@@ -163,9 +163,10 @@ def _part(times: Times, others: Mapping[str, Calendar]) -> Part:
         return _any_of([_part(member, others) for member in times.members])
     if isinstance(times, Intersection):
         return _all_of([_part(member, others) for member in sorted(times.members, key=_cost)])
-    assert isinstance(times, Exclusion)
-    base, without = _part(times.base, others), _any_of([_part(each, others) for each in times.without])
-    return _all_of([base, lambda bucket: rest(_bounds(bucket), without(bucket))])
+    if isinstance(times, Exclusion):
+        base, without = _part(times.base, others), _any_of([_part(each, others) for each in times.without])
+        return _all_of([base, lambda bucket: rest(_bounds(bucket), without(bucket))])
+    assert_never(times)
 
 
 def _cost(times: Times) -> int:

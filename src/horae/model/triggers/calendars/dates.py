@@ -1,10 +1,12 @@
 """Dates as people write them: "2026-12-24", "2026-12-24/2027-01-02" for all days between, "12-25" for every year."""
 
 import re
-from datetime import date
+from collections.abc import Iterable
+from datetime import date, timedelta
+
+from msgspec import Struct
 
 from horae.errors import BadInput
-from horae.model.triggers.calendars.values import Dates, Period, Yearly
 
 FIRST_YEAR, LAST_YEAR = 1970, 2199
 
@@ -12,6 +14,20 @@ _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _YEARLY = re.compile(r"(?:--)?(\d\d)-(\d\d)", re.ASCII)
 _ACCEPTED = 'Write "2026-12-24", "2026-12-24/2027-01-02" for all days between, or "12-25" for every year.'
 _LEAP_YEAR = 2000  # it has every day a year can have
+
+
+class Period(Struct, frozen=True):
+    """Days from the first to the last, both included."""
+
+    first: date
+    last: date
+
+
+class Yearly(Struct, frozen=True):
+    """A day of every year that has it."""
+
+    month: int
+    day: int
 
 
 def parse_day(text: object, field: str) -> Period | Yearly:
@@ -29,12 +45,19 @@ def parse_day(text: object, field: str) -> Period | Yearly:
     return period
 
 
-def render_days(dates: Dates) -> list[str]:
-    """The entries that read as these."""
-    return [*map(_render, dates.periods), *map(_render, dates.yearly)]
+def apart(periods: Iterable[Period]) -> tuple[Period, ...]:
+    """Return the same days in order, each in one period."""
+    found: list[Period] = []
+    for period in sorted(periods, key=lambda period: period.first):
+        if found and period.first <= found[-1].last + timedelta(days=1):
+            found[-1] = Period(found[-1].first, max(found[-1].last, period.last))
+        else:
+            found.append(period)
+    return tuple(found)
 
 
-def _render(day: Period | Yearly) -> str:
+def render_day(day: Period | Yearly) -> str:
+    """The entry that reads as this."""
     if isinstance(day, Yearly):
         return f"{day.month:02d}-{day.day:02d}"
     return day.first.isoformat() if day.first == day.last else f"{day.first.isoformat()}/{day.last.isoformat()}"

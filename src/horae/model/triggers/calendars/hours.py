@@ -3,8 +3,9 @@
 import re
 from difflib import get_close_matches
 
+from msgspec import Struct
+
 from horae.errors import BadInput
-from horae.model.triggers.calendars.values import Weekly
 
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 DAY = 86_400
@@ -12,6 +13,14 @@ DAY = 86_400
 _HOURS = re.compile(r"(?:([A-Za-z][A-Za-z,\s-]*)\s+)?(\S+?)\s*-\s*(\S+)")
 _TIME = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?", re.ASCII)
 _ACCEPTED = 'Write "MON-FRI 09:00-17:00", "SAT,SUN 22:00-02:00" over midnight, or "09:00-17:00" for every day.'
+
+
+class Weekly(Struct, frozen=True):
+    """Seconds of the day on weekdays (0 is Monday); an end beyond the day lies on the next one."""
+
+    weekdays: tuple[int, ...]
+    start: int
+    end: int
 
 
 def parse_hours(text: object, field: str) -> Weekly:

@@ -1,57 +1,73 @@
 """A calendar's definition as the API spells it: read with every mistake named, and written back."""
 
-from collections.abc import Callable
-from datetime import timedelta
 from importlib import resources
-from typing import Any
+from itertools import dropwhile, takewhile
+from typing import Any, assert_never, get_args
 
 import msgspec
+from msgspec import Struct
 
 from horae.errors import BadInput
-from horae.model.base.instant import format_instant, parse_instant
-from horae.model.fields.values import NAME, a_list, a_name, a_text, an_object, refuse_unknown, shallow
-from horae.model.triggers.calendars.dates import parse_day, render_days
-from horae.model.triggers.calendars.hours import parse_hours, render_hours
+from horae.model.fields.table import Joined, Table
+from horae.model.fields.values import NAME, a_list, a_name, an_object, refuse_unknown, shallow
 from horae.model.triggers.calendars.values import (
+    ACCEPTED,
+    Beside,
     Business,
     Dates,
     Exclusion,
     Hours,
     Intersection,
-    Period,
     Reference,
     Times,
+    Told,
     Union,
-    Window,
+    Whole,
     Windows,
-    Yearly,
     count_of,
 )
-from horae.model.triggers.cron.zone import load as load_zone
 
 MOST_DEPTH = 8  # sets within sets, and calendars that refer to calendars
 MOST_MEMBERS = 64
-MOST_ENTRIES = 4096  # of one list of dates or windows
-MOST_HOURS = 100  # of one list of weekly hours: each is every week's
 MOST_SETS = 100  # in one definition
 MOST_BYTES = 64 * 1024  # of a whole definition
-MOST_TEXT = 120
 
-KINDS = {
-    "country": ("country", "subdivision"),
-    "exchange": ("exchange",),
-    "dates": ("dates",),
-    "hours": ("hours",),
-    "windows": ("windows",),
-    "calendar": ("calendar",),
-    "any": ("any",),
-    "all": ("all",),
+
+class Kind(Struct, frozen=True):
+    """One kind of calendar: the field that tells it, and what it is made of."""
+
+    field: str
+    struct: type[Told]
+    table: Table
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The field that tells it, and those that follow it up to one that tells another."""
+        _, *following = dropwhile(lambda row: row.name != self.field, self.table.rows)
+        return (self.field, *(row.name for row in takewhile(lambda row: not row.field.tells, following)))
+
+
+TABLES = {struct: Table(struct, "This calendar") for struct in get_args(Told)}
+KINDS: dict[str, Kind] = {
+    row.name: Kind(row.name, struct, table) for struct, table in TABLES.items() for row in table.rows if row.field.tells
 }
-_BESIDE = ("timezone", "except")
-ACCEPTED = (
-    'Write {"country": "FR", "timezone": "Europe/Paris"}, {"hours": "MON-FRI 09:00-17:00"}, {"dates": ["2026-12-24"]}, '
-    '{"all": [...]}, {"any": [...]} or {"calendar": "name"}, with "except": [...] for what is left out.'
-)
+BESIDE = Table(Beside, "This calendar")
+FIELDS = Joined((*TABLES.values(), Table(Whole, "A calendar")), "A calendar")  # all that a calendar may say
+
+
+def read_calendar(name: str, body: Any) -> tuple[Times, str]:
+    """Read a request's definition and description: the definition stands in the body itself or under `definition`."""
+    given = an_object(body, "body", 'Send {"hours": "MON-FRI 09:00-17:00", "timezone": "Europe/Paris"}.')
+    given = {field: value for field, value in given.items() if value is not None}
+    if given.pop("name", name) != name:
+        raise BadInput("The name in the body is not that of the path.", "A calendar keeps its name.", field="name")
+    description = str(FIELDS["description"].kind.read(given.pop("description", ""), "description"))
+    if "definition" not in given:
+        return parse_times(given), description
+    if len(given) > 1:
+        extra = next(field for field in given if field != "definition")
+        raise BadInput(f"{extra!r} stands beside definition.", "Put it inside.", field=extra)
+    return parse_times(an_object(given["definition"], "definition", "Say when it is open.")), description
 
 
 def parse_times(value: Any, field: str = "", timezone: str = "", depth: int = 0) -> Times:
@@ -64,18 +80,13 @@ def parse_times(value: Any, field: str = "", timezone: str = "", depth: int = 0)
         _check_whole(given)
     if depth > MOST_DEPTH:
         raise BadInput(f"{where} is nested deeper than {MOST_DEPTH}.", "Give parts of it a name.", field=where)
-    kinds = [kind for kind in KINDS if given.get(kind) is not None]
-    if len(kinds) > 1:
-        remedy = f'Write {{"all": [{{"{kinds[0]}": ...}}, {{"{kinds[1]}": ...}}]}} to be open when both are.'
-        raise BadInput(f"A calendar has one of {' and '.join(kinds)}, not both.", remedy, field=_at(field, kinds[1]))
-    known = (*(KINDS[kinds[0]] if kinds else KINDS), *_BESIDE)
-    refuse_unknown(given, known, "This calendar", f"{field}." if field else "")
-    if not kinds:
-        raise BadInput("Nothing says when this calendar is open.", ACCEPTED, field=where)
-    zone = _zone(given, field) or timezone
-    times = _PARSERS[kinds[0]](given, field, zone, depth)
-    if given.get("except") is not None:
-        times = Exclusion(times, _members(given, "except", field, zone, depth))
+    kind = _kind_of(given, field)
+    prefix = f"{field}." if field else ""
+    beside = BESIDE.read(given, prefix)
+    zone = beside.get("timezone", timezone)
+    times = _made(kind, given, prefix, zone, depth)
+    if "without" in beside:
+        times = Exclusion(times, _members(beside["without"], f"{prefix}except", zone, depth))
     if not depth and count_of(times) > MOST_SETS:
         remedy = f"At most {MOST_SETS} are allowed; list dates and hours together, or give parts of it a name."
         raise BadInput(f"This calendar is put together of {count_of(times)} sets.", remedy, field="definition")
@@ -90,18 +101,43 @@ def _check_whole(given: dict[str, Any]) -> None:
         raise BadInput(f"This calendar has {size} bytes.", remedy, field="definition")
 
 
-def _business(given: dict[str, Any], field: str, zone: str, depth: int) -> Times:
-    kind = "country" if given.get("country") is not None else "exchange"
-    code = a_text(given[kind], _at(field, kind), most=MOST_TEXT, least=1).strip()
-    code = code.upper() if len(code) <= 4 else code
+def _kind_of(given: dict[str, Any], field: str) -> Kind:
+    """Which kind of calendar an object spells, by the one field that tells."""
+    kinds = [kind for kind in KINDS if given.get(kind) is not None]
+    prefix = f"{field}." if field else ""
+    if len(kinds) > 1:
+        remedy = f'Write {{"all": [{{"{kinds[0]}": ...}}, {{"{kinds[1]}": ...}}]}} to be open when both are.'
+        told = f"A calendar has one of {' and '.join(kinds)}, not both."
+        raise BadInput(told, remedy, field=f"{prefix}{kinds[1]}")
+    own = KINDS[kinds[0]].names if kinds else tuple(KINDS)
+    refuse_unknown(given, (*own, *BESIDE.names), "This calendar", prefix)
+    if not kinds:
+        raise BadInput("Nothing says when this calendar is open.", ACCEPTED, field=field or "definition")
+    return KINDS[kinds[0]]
+
+
+def _made(kind: Kind, given: dict[str, Any], prefix: str, zone: str, depth: int) -> Times:
+    """Make the times that the fields of their kind say."""
+    struct, read = kind.struct, kind.table.read(given, prefix)
+    if issubclass(struct, Business):
+        return _business(read, kind.field, prefix, zone)
+    if issubclass(struct, Dates | Hours):
+        return struct(**read, timezone=zone or "UTC")
+    if issubclass(struct, Union | Intersection):
+        return struct(_members(read["members"], f"{prefix}{kind.field}", zone, depth))
+    if issubclass(struct, Windows | Reference):
+        return struct(**read)
+    assert_never(struct)
+
+
+def _business(read: dict[str, Any], kind: str, prefix: str, zone: str) -> Business:
+    code = read[kind]
     if not zone:
         remedy = f'Add "timezone": "{_zone_of(code)}".' if kind == "country" else 'Add "timezone": "America/New_York".'
-        raise BadInput(f"Days of {code} begin and end in a time zone.", remedy, field=_at(field, "timezone"))
+        raise BadInput(f"Days of {code} begin and end in a time zone.", remedy, field=f"{prefix}timezone")
     if kind == "exchange":
         return Business(exchange=code, timezone=zone)
-    subdivision = given.get("subdivision") or ""
-    subdivision = a_text(subdivision, _at(field, "subdivision"), most=MOST_TEXT).strip()
-    return Business(country=code, subdivision=subdivision.removeprefix(f"{code}-"), timezone=zone)
+    return Business(country=code, subdivision=read.get("subdivision", "").removeprefix(f"{code}-"), timezone=zone)
 
 
 def _zone_of(country: str) -> str:
@@ -112,121 +148,18 @@ def _zone_of(country: str) -> str:
     return "Europe/Paris"
 
 
-def _dates(given: dict[str, Any], field: str, zone: str, depth: int) -> Times:
-    days = _entries(given, "dates", field, parse_day)
-    yearly = sorted({day for day in days if isinstance(day, Yearly)}, key=lambda day: (day.month, day.day))
-    periods = _apart([day for day in days if isinstance(day, Period)])
-    return Dates(periods=periods, yearly=tuple(yearly), timezone=zone or "UTC")
-
-
-def _apart(periods: list[Period]) -> tuple[Period, ...]:
-    """The same days in order, each in one period."""
-    found: list[Period] = []
-    for period in sorted(periods, key=lambda period: period.first):
-        if found and period.first <= found[-1].last + timedelta(days=1):
-            found[-1] = Period(found[-1].first, max(found[-1].last, period.last))
-        else:
-            found.append(period)
-    return tuple(found)
-
-
-def _hours(given: dict[str, Any], field: str, zone: str, depth: int) -> Times:
-    return Hours(weekly=tuple(_entries(given, "hours", field, parse_hours)), timezone=zone or "UTC")
-
-
-def _windows(given: dict[str, Any], field: str, zone: str, depth: int) -> Times:
-    return Windows(tuple(_entries(given, "windows", field, _window)))
-
-
-def _window(value: object, field: str) -> Window:
-    example = 'Write "2026-12-01T22:00:00Z/2026-12-02T02:00:00Z".'
-    text = a_text(value, field, most=MOST_TEXT)
-    first, slash, last = text.partition("/")
-    if not slash:
-        raise BadInput(f"{text!r} is not a window.", example, field=field)
-    start, end = parse_instant(first.strip(), field=field), parse_instant(last.strip(), field=field)
-    if end <= start:
-        raise BadInput(f"{text!r} ends before it begins.", example, field=field)
-    return Window(start, end)
-
-
-def _reference(given: dict[str, Any], field: str, zone: str, depth: int) -> Times:
-    return Reference(a_name(given["calendar"], _at(field, "calendar"), NAME))
-
-
-def _any(given: dict[str, Any], field: str, zone: str, depth: int) -> Times:
-    return Union(_members(given, "any", field, zone, depth))
-
-
-def _all(given: dict[str, Any], field: str, zone: str, depth: int) -> Times:
-    return Intersection(_members(given, "all", field, zone, depth))
-
-
-_PARSERS: dict[str, Callable[[dict[str, Any], str, str, int], Times]] = {
-    "country": _business,
-    "exchange": _business,
-    "dates": _dates,
-    "hours": _hours,
-    "windows": _windows,
-    "calendar": _reference,
-    "any": _any,
-    "all": _all,
-}
-
-
-def _members(given: dict[str, Any], name: str, field: str, zone: str, depth: int) -> tuple[Times, ...]:
-    where = _at(field, name)
-    value = given[name] if isinstance(given[name], list) else [given[name]]
-    members = a_list(value, where, ACCEPTED, MOST_MEMBERS)
+def _members(value: Any, where: str, zone: str, depth: int) -> tuple[Times, ...]:
+    members = a_list(value if isinstance(value, list) else [value], where, ACCEPTED, MOST_MEMBERS)
     if not members:
         raise BadInput(f"{where} is empty.", "Give at least one calendar.", field=where)
     return tuple(parse_times(each, f"{where}[{i}]", zone, depth + 1) for i, each in enumerate(members))
 
 
-def _entries(given: dict[str, Any], name: str, field: str, read: Callable[[object, str], Any]) -> list[Any]:
-    """A list, or a single text."""
-    where = _at(field, name)
-    value = [given[name]] if isinstance(given[name], str) else given[name]
-    entries = a_list(value, where, ACCEPTED, MOST_HOURS if name == "hours" else MOST_ENTRIES)
-    if not entries:
-        raise BadInput(f"{where} is empty, so this is never open.", "Give at least one entry.", field=where)
-    for i, entry in enumerate(entries):
-        a_text(entry, f"{where}[{i}]", most=MOST_TEXT, least=1)
-    return [read(entry, f"{where}[{i}]") for i, entry in enumerate(entries)]
-
-
-def _zone(given: dict[str, Any], field: str) -> str:
-    if given.get("timezone") is None:
-        return ""
-    where = _at(field, "timezone")
-    zone = a_text(given["timezone"], where, most=MOST_TEXT, least=1)
-    try:
-        load_zone(zone)
-    except BadInput as error:
-        raise BadInput(error.detail, error.remedy, field=where) from None
-    return zone
-
-
-def _at(field: str, name: str) -> str:
-    return f"{field}.{name}" if field else name
-
-
-def render_times(times: Times) -> Any:
+def render_times(times: Times) -> dict[str, Any]:
     """The definition that reads as this."""
-    if isinstance(times, Reference):
-        return {"calendar": times.name}
-    if isinstance(times, Union | Intersection):
-        name = "any" if isinstance(times, Union) else "all"
-        return {name: [render_times(member) for member in times.members]}
     if isinstance(times, Exclusion):
         return {**render_times(times.base), "except": [render_times(each) for each in times.without]}
-    if isinstance(times, Windows):
-        return {"windows": [f"{format_instant(each.start)}/{format_instant(each.end)}" for each in times.windows]}
-    if isinstance(times, Dates):
-        return {"dates": render_days(times), "timezone": times.timezone}
-    if isinstance(times, Hours):
-        return {"hours": [render_hours(each) for each in times.weekly], "timezone": times.timezone}
-    if times.exchange:
-        return {"exchange": times.exchange, "timezone": times.timezone}
-    subdivision = {"subdivision": times.subdivision} if times.subdivision else {}
-    return {"country": times.country, **subdivision, "timezone": times.timezone}
+    if isinstance(times, Union | Intersection):
+        return {name: [render_times(member) for member in times.members] for name in TABLES[type(times)].names}
+    zone = {"timezone": times.timezone} if isinstance(times, Business | Dates | Hours) else {}
+    return {**{name: part for name, part in TABLES[type(times)].write(times).items() if part}, **zone}

@@ -1,59 +1,32 @@
 """What a calendar is: a set of times, said by days, dates, hours or windows, or put together of other sets.
 
-Frozen values without behaviour: `read` makes them of what people write, `compiled` answers questions about them.
+Each kind is a struct, whose annotations are the table of its own fields. `read` makes them of what people write,
+`compiled` answers questions about them. What a new kind lacks there is a type error.
 """
 
-from datetime import date
+from typing import Annotated, Any
 
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.errors import BadInput
+from horae.model.base.instant import format_instant, parse_instant
+from horae.model.fields.kinds import Custom, Kind, Listed, Name, Text, as_given
+from horae.model.fields.table import Document, Field, Group
+from horae.model.fields.values import a_text
+from horae.model.triggers.calendars.dates import Period, Yearly, apart, parse_day, render_day
+from horae.model.triggers.calendars.hours import Weekly, parse_hours, render_hours
+from horae.model.triggers.cron.zone import ZONE
 
-
-class Business(Struct, frozen=True, kw_only=True):
-    """The working days of a country, one of its subdivisions, or an exchange: whole days of a zone."""
-
-    country: str = ""
-    subdivision: str = ""
-    exchange: str = ""
-    timezone: str
-
-
-class Period(Struct, frozen=True):
-    """Days from the first to the last, both included."""
-
-    first: date
-    last: date
-
-
-class Yearly(Struct, frozen=True):
-    """A day of every year that has it."""
-
-    month: int
-    day: int
-
-
-class Dates(Struct, frozen=True, kw_only=True):
-    """Whole days of a zone, by their dates."""
-
-    periods: tuple[Period, ...] = ()
-    yearly: tuple[Yearly, ...] = ()
-    timezone: str = "UTC"
-
-
-class Weekly(Struct, frozen=True):
-    """Seconds of the day on weekdays (0 is Monday); an end beyond the day lies on the next one."""
-
-    weekdays: tuple[int, ...]
-    start: int
-    end: int
-
-
-class Hours(Struct, frozen=True, kw_only=True):
-    """Times of the week as a zone's clock shows them."""
-
-    weekly: tuple[Weekly, ...]
-    timezone: str = "UTC"
+MOST_ENTRIES = 4096  # of one list of dates or windows
+MOST_HOURS = 100  # of one list of weekly hours: each is every week's
+MOST_TEXT = 120
+MOST_DESCRIPTION = 4_096
+ACCEPTED = (
+    'Write {"country": "FR", "timezone": "Europe/Paris"}, {"hours": "MON-FRI 09:00-17:00"}, {"dates": ["2026-12-24"]}, '
+    '{"all": [...]}, {"any": [...]} or {"calendar": "name"}, with "except": [...] for what is left out.'
+)
+_WINDOW = 'Write "2026-12-01T22:00:00Z/2026-12-02T02:00:00Z".'
 
 
 class Window(Struct, frozen=True):
@@ -63,28 +36,180 @@ class Window(Struct, frozen=True):
     end: Instant
 
 
+def _read_code(value: Any, at: str) -> str:
+    code = a_text(value, at, most=MOST_TEXT, least=1).strip()
+    return code.upper() if len(code) <= 4 else code
+
+
+def _read_subdivision(value: Any, at: str) -> str:
+    return a_text(value or "", at, most=MOST_TEXT).strip()
+
+
+def _read_window(value: Any, at: str) -> Window:
+    text = a_text(value, at, most=MOST_TEXT, least=1)
+    first, slash, last = text.partition("/")
+    if not slash:
+        raise BadInput(f"{text!r} is not a window.", _WINDOW, field=at)
+    start, end = parse_instant(first.strip(), field=at), parse_instant(last.strip(), field=at)
+    if end <= start:
+        raise BadInput(f"{text!r} ends before it begins.", _WINDOW, field=at)
+    return Window(start, end)
+
+
+def _write_window(window: Window) -> str:
+    return f"{format_instant(window.start)}/{format_instant(window.end)}"
+
+
+def _not_empty(entries: tuple[Any, ...], at: str) -> None:
+    if not entries:
+        raise BadInput(f"{at} is empty, so this is never open.", "Give at least one entry.", field=at)
+
+
+def _entry(read: Any, write: Any) -> Custom:
+    return Custom(lambda value, at: read(a_text(value, at, most=MOST_TEXT, least=1), at), str, "str", write)
+
+
+def _read_dates(given: Document, prefix: str) -> dict[str, Any]:
+    days = DATES.read(given["dates"], f"{prefix}dates")
+    yearly = sorted({day for day in days if isinstance(day, Yearly)}, key=lambda day: (day.month, day.day))
+    return {"periods": apart(day for day in days if isinstance(day, Period)), "yearly": tuple(yearly)}
+
+
+def _write_dates(dates: "Dates") -> dict[str, Any]:
+    return {"dates": DATES.write([*dates.periods, *dates.yearly])}
+
+
+def _entries(item: Kind, most: int = MOST_ENTRIES) -> Listed:
+    return Listed(item, most, ACCEPTED, str, _not_empty)
+
+
+CODE = Text(MOST_TEXT, 1, _read_code)
+DATES = _entries(_entry(parse_day, render_day))
+OF_DATES = Group(_read_dates, _write_dates)
+_MEMBER = str | dict[str, Any]
+MEMBERS = Custom(as_given, _MEMBER | list[_MEMBER], "Sequence[str | Mapping[str, Any]]", option="repeated")
+
+
+class Business(Struct, frozen=True, kw_only=True):
+    """The working days of a country, one of its subdivisions, or an exchange: whole days of a zone."""
+
+    country: Annotated[
+        str,
+        Field(
+            CODE,
+            "The business days of a country; needs the extra `calendar`.",
+            example="FR",
+            metavar="CODE",
+            tells="country",
+        ),
+    ] = ""
+    subdivision: Annotated[
+        str, Field(Text(MOST_TEXT, 0, _read_subdivision), "A part of the country.", example="BY", metavar="CODE")
+    ] = ""
+    exchange: Annotated[
+        str,
+        Field(
+            CODE,
+            "The days on which an exchange trades; needs the extra `calendar`.",
+            example="XNYS",
+            metavar="CODE",
+            tells="exchange",
+        ),
+    ] = ""
+    timezone: str
+
+
+class Dates(Struct, frozen=True, kw_only=True):
+    """Whole days of a zone, by their dates."""
+
+    periods: Annotated[
+        tuple[Period, ...],
+        OF_DATES,
+        Field(
+            DATES,
+            "Whole days, all days from one to another, or days of every year.",
+            name="dates",
+            example=["2026-12-24", "12-25"],
+            flag="date",
+            metavar="DATE[/DATE]|MM-DD",
+            tells="dates",
+        ),
+    ] = ()
+    yearly: tuple[Yearly, ...] = ()
+    timezone: str = "UTC"
+
+
+class Hours(Struct, frozen=True, kw_only=True):
+    """Times of the week as a zone's clock shows them."""
+
+    weekly: Annotated[
+        tuple[Weekly, ...],
+        Field(
+            _entries(_entry(parse_hours, render_hours), MOST_HOURS),
+            "Hours of weekdays, or of every day.",
+            name="hours",
+            example=["MON-FRI 09:00-17:00"],
+            metavar="HOURS",
+            tells="hours",
+        ),
+    ]
+    timezone: str = "UTC"
+
+
 class Windows(Struct, frozen=True):
     """Single stretches of time."""
 
-    windows: tuple[Window, ...]
+    windows: Annotated[
+        tuple[Window, ...],
+        Field(
+            _entries(_entry(_read_window, _write_window)),
+            "From one instant to before another.",
+            example=["2026-12-01T22:00:00Z/2026-12-02T02:00:00Z"],
+            flag="window",
+            metavar="FROM/TO",
+            tells="windows",
+        ),
+    ]
 
 
 class Reference(Struct, frozen=True):
     """Another calendar, by its name."""
 
-    name: str
+    name: Annotated[
+        str, Field(Name(), "Open when this calendar is.", name="calendar", example="work-days", tells="calendar")
+    ]
 
 
 class Union(Struct, frozen=True):
     """Open when any of these is."""
 
-    members: "tuple[Times, ...]"
+    members: Annotated[
+        "tuple[Times, ...]",
+        Field(
+            MEMBERS,
+            "Open when any of these is.",
+            name="any",
+            example=["work-days", {"dates": "2026-12-24"}],
+            flag="",
+            tells="any",
+        ),
+    ]
 
 
 class Intersection(Struct, frozen=True):
     """Open when all of these are."""
 
-    members: "tuple[Times, ...]"
+    members: Annotated[
+        "tuple[Times, ...]",
+        Field(
+            MEMBERS,
+            "Open when all of these are.",
+            name="all",
+            example=["work-days", {"hours": "09:00-17:00"}],
+            flag="",
+            tells="all",
+        ),
+    ]
 
 
 class Exclusion(Struct, frozen=True):
@@ -94,7 +219,37 @@ class Exclusion(Struct, frozen=True):
     without: "tuple[Times, ...]"
 
 
-Times = Business | Dates | Hours | Windows | Reference | Union | Intersection | Exclusion
+class Beside(Struct, frozen=True, kw_only=True):
+    """What stands beside a calendar's times, of whatever kind they are."""
+
+    timezone: Annotated[
+        str,
+        Field(
+            ZONE,
+            "Whose days and clock are meant; UTC unless it says.",
+            example="Europe/Paris",
+            flag="tz",
+            metavar="ZONE",
+        ),
+    ] = ""
+    without: Annotated[
+        Any, Field(MEMBERS, "Closed when one of these is open.", name="except", example=[{"dates": "2026-12-24"}])
+    ] = ()
+
+
+class Whole(Beside, frozen=True, kw_only=True):
+    """What a request says of a calendar beside its times."""
+
+    name: Annotated[str, Field(Name(), "Its name.", example="work-days", flag="")]
+    description: Annotated[str, Field(Text(MOST_DESCRIPTION), "What it is for.")] = ""
+    definition: Annotated[
+        Any, Field(Custom(as_given, dict[str, Any], "Mapping[str, Any]"), "Its times, unless they stand here.", flag="")
+    ] = None
+
+
+# Each is known by a field of its own.
+Told = Business | Dates | Hours | Windows | Reference | Union | Intersection
+Times = Told | Exclusion
 
 
 def members_of(times: Times) -> "tuple[Times, ...]":

@@ -1,6 +1,8 @@
 """Calendars in plain English."""
 
-from horae.model.triggers.calendars.dates import render_days
+from typing import assert_never
+
+from horae.model.triggers.calendars.dates import render_day
 from horae.model.triggers.calendars.hours import render_hours
 from horae.model.triggers.calendars.values import (
     Business,
@@ -23,7 +25,8 @@ def describe_times(times: Times) -> str:
         place = times.exchange or "-".join(part for part in (times.country, times.subdivision) if part)
         return f"business days of {place}, {times.timezone} time"
     if isinstance(times, Dates):
-        return f"{_some(render_days(times), 'dates')}, {times.timezone} time"
+        days = [*map(render_day, times.periods), *map(render_day, times.yearly)]
+        return f"{_some(days, 'dates')}, {times.timezone} time"
     if isinstance(times, Hours):
         return f"{_some([render_hours(each) for each in times.weekly], 'weekly hours')}, {times.timezone} time"
     if isinstance(times, Windows):
@@ -33,8 +36,10 @@ def describe_times(times: Times) -> str:
         return f'"{times.name}"'
     if isinstance(times, Exclusion):
         return f"{_inner(times.base)} except {' and '.join(_inner(each) for each in times.without)}"
-    word = " or " if isinstance(times, Union) else " and "
-    return word.join(_inner(member) for member in times.members)
+    if isinstance(times, Union | Intersection):
+        word = " or " if isinstance(times, Union) else " and "
+        return word.join(_inner(member) for member in times.members)
+    assert_never(times)
 
 
 def _inner(times: Times) -> str:

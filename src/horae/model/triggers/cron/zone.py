@@ -9,11 +9,14 @@ from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from importlib import import_module, resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from horae.errors import BadInput
+from horae.model.fields.kinds import Text
+from horae.model.fields.values import a_text
 
+MOST_NAME = 120
 BUCKET_BITS = 25  # spans are found and kept for 2**25 s, a little more than a year, at a time
 FIRST_BUCKET, LAST_BUCKET = -1_800, 6_600  # what `datetime` can express, years 55 to 8981
 
@@ -100,6 +103,15 @@ def load(name: str) -> ZoneInfo:
         return ZoneInfo.from_file(rules, key=name)
 
 
+def _read_zone(value: Any, at: str) -> str:
+    zone = a_text(value, at, most=MOST_NAME, least=1)
+    try:
+        load(zone)
+    except BadInput as error:
+        raise BadInput(error.detail, error.remedy, field=at) from None
+    return zone
+
+
 @cache
 def names() -> frozenset[str]:
     """Every IANA name of the installed rules."""
@@ -126,3 +138,6 @@ def _nearest(name: str) -> list[str]:
         return [known[folded]]
     cities = [each for key, each in known.items() if key.rpartition("/")[2] == folded]
     return cities[:3] or [known[key] for key in get_close_matches(folded, known, n=3, cutoff=0.7)]
+
+
+ZONE = Text(MOST_NAME, 1, _read_zone)

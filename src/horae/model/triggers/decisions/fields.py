@@ -8,12 +8,10 @@ from horae.errors import BadInput
 from horae.model.base.duration import format_duration, parse_duration
 from horae.model.fields.kinds import Custom, SpanText, Text
 from horae.model.fields.table import Field
-from horae.model.fields.values import a_text, kind_of
+from horae.model.fields.values import kind_of
 from horae.model.triggers.cron.parse import LONGEST_TEXT
-from horae.model.triggers.cron.zone import load as load_zone
 
 SHORTEST_INTERVAL: Micros = 100_000
-MOST_ZONE = 120
 ACCEPTED = (
     'Write a cron expression such as "0 9 * * MON-FRI", {"every": "5m"}, {"at": "2026-11-15T08:00:00Z"} or '
     '{"cron": "0 9 * * *", "timezone": "Europe/Paris"}; {"event": "upload"}, {"webhook": true} or {"watch": "s3://..."}.'
@@ -24,7 +22,6 @@ ACCEPTED = (
 class TriggerField(Field):
     """A field of a trigger, with what it means for its kind."""
 
-    tells: str = ""  # what the kind of trigger is called that is known by this field
     no_event: str = ""  # why a trigger that something outside fires cannot have it
     between: bool = False  # whether a trigger that says it is also met when it does not fire
     null: bool = False  # whether null stands for the default, though the default is a value
@@ -34,15 +31,6 @@ def _read_cron(value: Any, at: str) -> str:
     if not isinstance(value, str):
         raise BadInput(f"{at} is {kind_of(value)}, not a text.", ACCEPTED, field=at)
     return " ".join(value.split())
-
-
-def _read_zone(value: Any, at: str) -> str:
-    zone = a_text(value, at, most=MOST_ZONE, least=1)
-    try:
-        load_zone(zone)
-    except BadInput as error:
-        raise BadInput(error.detail, error.remedy, field=at) from None
-    return zone
 
 
 def _read_every(value: Any, at: str) -> Micros:
@@ -55,5 +43,4 @@ def _read_every(value: Any, at: str) -> Micros:
 
 
 CRON = Text(LONGEST_TEXT, 1, _read_cron)
-ZONE = Text(MOST_ZONE, 1, _read_zone)
 EVERY = Custom(_read_every, SpanText, "Span", writes=format_duration, out=str)

@@ -4,9 +4,9 @@ Each kind is known by a field that only it has; its table says which.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
-
-from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import BadInput
@@ -20,10 +20,12 @@ from horae.model.triggers.decisions.values import TIMED, TRIGGERS, Cron, Trigger
 from horae.model.triggers.decisions.when import WHEN
 from horae.model.triggers.events.params import check_params
 
+BESIDE = tuple(name for name in WHEN.names if name != "name")  # what stands beside a trigger and its rules
 OF_EVENTS = RULES.where(lambda field: not field.no_event)
 
 
-class Kind(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Kind:
     """One kind of trigger: what it is called, the field that tells it, and what it is made of."""
 
     name: str
@@ -31,7 +33,7 @@ class Kind(Struct, frozen=True, kw_only=True):
     struct: type[Trigger]
     table: Table
 
-    @property
+    @cached_property
     def is_timed(self) -> bool:
         """Whether it has nominal instants; what something outside fires has none."""
         return self.struct in TIMED
@@ -41,10 +43,10 @@ class Kind(Struct, frozen=True, kw_only=True):
         """What becomes of a fire beside the last execution, unless a trigger says: each event is work of its own."""
         return "skip" if self.is_timed else "allow"
 
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """The rules that mean something here."""
-        return RULES.names if self.is_timed else OF_EVENTS
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All that a trigger of this kind may say, the rules that mean something here among it."""
+        return (*self.table.names, *(RULES.names if self.is_timed else OF_EVENTS), *BESIDE)
 
     @property
     def check_params(self) -> Callable[[dict[str, Any], str], None]:
@@ -73,7 +75,6 @@ KINDS: dict[str, Kind] = {
 KIND_NAMES = tuple(kind.name for kind in KINDS.values())
 TIMES = Joined((TABLES[struct] for struct in TIMED), "This schedule")
 FIELDS = Joined((*TABLES.values(), RULES, WHEN), "This schedule")  # all that a trigger of any kind may say
-BESIDE = tuple(name for name in WHEN.names if name != "name")  # what stands beside a trigger and its rules
 
 
 def parse_schedule(value: str | dict[str, Any], *, key: str, created_at: Instant) -> Trigger:

@@ -18,8 +18,9 @@ from horae.model.triggers.cron.fire import DstGap, DstOverlap, last_before, next
 from horae.model.triggers.cron.parse import Dialect, needs_key, parse_cron
 from horae.model.triggers.cron.wall import Expression
 from horae.model.triggers.cron.words.calendar import cron_in_words
+from horae.model.triggers.cron.zone import ZONE
 from horae.model.triggers.decisions.external import Event, Watch
-from horae.model.triggers.decisions.fields import CRON, EVERY, ZONE, TriggerField
+from horae.model.triggers.decisions.fields import CRON, EVERY, TriggerField
 from horae.model.triggers.decisions.remembered import Remembered
 from horae.model.triggers.decisions.rules import GRACE
 

@@ -6,10 +6,12 @@ from msgspec import Meta, field
 
 from horae.errors import Conflict, NotFound, Stale
 from horae.model.base.view import Page, Whole
+from horae.model.fields.derived import body as body_of
+from horae.model.triggers.calendars.read import FIELDS
 from horae.model.triggers.calendars.view import CalendarView, OpeningView
 from horae.server.access import EDIT, VIEW
 from horae.server.call import Call
-from horae.server.reading.bodies import Body, Name, When
+from horae.server.reading.bodies import Body, When
 from horae.server.reading.queries import Paged, Query
 from horae.server.reply import Reply, nothing, ok
 from horae.server.route import API, CHANGES, REQUEST, delete, get, post, put
@@ -18,34 +20,13 @@ from horae.server.scopes import closed
 IF_MATCH = {"If-Match": "The ETag of the calendar as it was read: refused when somebody changed it meanwhile."}
 
 
-class CalendarBody(Body, frozen=True, kw_only=True):
-    """When a calendar is open: one of country, exchange, dates, hours, windows, calendar, any and all."""
-
-    name: Name | None = None
-    description: Annotated[str, Meta(max_length=4096)] | None = None
-    definition: Annotated[dict[str, Any], Meta(description="What follows may stand in here instead.")] | None = None
-    country: Annotated[str, Meta(description='Its business days, as "FR"; needs the extra `calendar`.')] | None = None
-    subdivision: str | None = None
-    exchange: Annotated[str, Meta(description='Its business days, as "XNYS"; needs the extra `calendar`.')] | None = (
-        None
-    )
-    dates: (
-        Annotated[str | list[str], Meta(description='"2026-12-24", "2026-12-24/2027-01-02" or "12-25" for every year.')]
-        | None
-    ) = None
-    hours: Annotated[str | list[str], Meta(description='"MON-FRI 09:00-17:00".')] | None = None
-    windows: Annotated[str | list[str], Meta(description="Two instants with a / between them.")] | None = None
-    calendar: Annotated[str, Meta(description="Another calendar's name.")] | None = None
-    any: Annotated[list[Any], Meta(description="Open when one of these is.")] | None = None
-    all: Annotated[list[Any], Meta(description="Open when all of these are.")] | None = None
-    except_: Annotated[Any, Meta(description="Closed when one of these is open.")] = field(name="except", default=None)
-    timezone: Annotated[str, Meta(description="Whose days and clock are meant; UTC otherwise.")] | None = None
-
-
-class NewCalendar(CalendarBody, frozen=True, kw_only=True):
-    """A calendar that is to be made."""
-
-    name: Name
+CalendarBody = body_of(
+    FIELDS,
+    "CalendarBody",
+    "When a calendar is open: one of country, exchange, dates, hours, windows, calendar, any and all.",
+    Body,
+)
+NewCalendar = body_of(FIELDS, "NewCalendar", "A calendar that is to be made.", Body, needed=("name",))
 
 
 class CalendarAt(Query, frozen=True, kw_only=True):
