@@ -10,11 +10,10 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import HoraeError
-from horae.features.backfills.engine.backfills import Asked
+from horae.features.backfills.model.request import Request
 from horae.features.backfills.model.values import Backfill
 from horae.features.backfills.part import BackfillsPart
 from horae.features.backfills.store import backfills
-from horae.model.base.instant import format_instant
 from horae.model.triggers.decisions.rules import Misfire, Rules
 from horae.model.triggers.decisions.values import Interval
 from horae.model.triggers.decisions.when import When
@@ -78,9 +77,9 @@ async def simulate(seed: int) -> None:
 
 async def _ask(world: World, since: int) -> None:
     """Ask some server for a backfill up to now; when answers are lost there may be several."""
-    asked = Asked(
-        job="tick", since=format_instant(since), until=format_instant(world.env.now()), max_concurrent=MOST,
-        newest_first=world.rng.random() < 0.5, force=world.rng.random() < 0.2,
+    asked = Request(
+        job="tick", since=since, until=world.env.now(), max_concurrent=MOST,
+        order="newest" if world.rng.random() < 0.5 else "oldest", force=world.rng.random() < 0.2,
     )  # fmt: skip
     while True:
         try:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from horae.server.route import Route
 from horae.server.routes.table import ROUTES
-from tools.sdk import alert_fields, options, trigger_options, ui_fields
+from tools.sdk import alert_fields, feature_options, options, trigger_options, ui_fields
 from tools.sdk.methods import NAMES, method
 
 SRC = Path(__file__).parents[2] / "src" / "horae"
@@ -133,6 +133,7 @@ def stale() -> Mapping[Path, str]:
     """Return the modules that are not as the routes say, as they should be."""
     found = {path: written(path) for path in files()}
     keywords = {OPTIONS: options.text(), TRIGGER_OPTIONS: trigger_options.text()}
+    keywords |= feature_options.files(SRC / "features")
     found |= {path: _formatted(text, path) for path, text in keywords.items()}
     found |= {UI_FIELDS: ui_fields.text(), UI_TIMES: ui_fields.of_triggers(), UI_ALERTS: alert_fields.text()}
     return {path: text for path, text in found.items() if not path.exists() or text != path.read_text()}

@@ -22,7 +22,11 @@ NAMES = {
     "Page": "horae.client.views", "View": "horae.client.views", "page_of": "horae.client.views",
     "Status": "horae.client.views", "path_of": "horae.client.transport.calls", "Span": "horae.model.executions.signals",
     "definition": "horae.client.encode", "given": "horae.client.encode", "instant": "horae.client.encode",
-    "span": "horae.client.encode", "TriggerKind": "horae.client.kernel.trigger_options",
+    "span": "horae.client.encode",
+    "document": "horae.client.encode",
+    "Unpack": "typing",
+    "AlertRuleFields": "horae.features.alerts.options",
+    "AlertChannelFields": "horae.features.alerts.options", "TriggerKind": "horae.client.kernel.trigger_options",
 }  # fmt: skip
 # Answers whose class has another name in the SDK.
 VIEWS = {
@@ -30,6 +34,8 @@ VIEWS = {
     "EventView": "SentEvent", "SecretView": "SecretInfo", "SignalView": "Signalled", "CancelView": "Cancellation",
     "JobTotalsView": "JobStatistics", "ListedJobView": "Job", "JobExplanationView": "Explanation",
 }  # fmt: skip
+# Documents whose fields are keywords, too.
+TYPED = {"AlertRuleBody": "AlertRuleFields", "AlertChannelBody": "AlertChannelFields"}
 PLAIN: dict[Any, str] = {str: "str", int: "int", float: "float", bool: "bool", Raw: "Any", Any: "Any"}
 SHAPES = (get_args(Duration)[1], get_args(When)[1], get_args(DurationText)[1])
 STATUSES = get_args(Status)
@@ -184,11 +190,13 @@ def parameters(route: Route, query: list[Field], body: list[Field]) -> Iterator[
     yield from (field.parameter for field in both if field.required)
     document = takes_document(route)
     if document and route.method != "PATCH":
-        yield "definition: dict[str, Any]"
+        yield "definition: dict[str, Any] | None = None" if typed(route) else "definition: dict[str, Any]"
     rest = [field.parameter for field in both if not field.required]
     if has_if_match(route):
         rest.append("if_match: str | None = None")
     yield from ["*", *rest] if rest else []
+    if fields := typed(route):
+        yield f"**fields: Unpack[{fields}]"
     if document and route.method == "PATCH":
         yield "**fields: Any"
 
@@ -199,6 +207,11 @@ def path_parts(route: Route) -> list[str]:
 
 def takes_document(route: Route) -> bool:
     return route.body_type is not None and get_origin(route.body_type) is dict
+
+
+def typed(route: Route) -> str:
+    """The type of a document's fields, if these are keywords, too."""
+    return TYPED.get(getattr(route.takes, "__name__", ""), "") if takes_document(route) else ""
 
 
 def has_if_match(route: Route) -> bool:
@@ -213,7 +226,8 @@ def call(route: Route, query: list[Field], body: list[Field]) -> tuple[str, str]
     if route.method in ("GET", "DELETE"):
         return f"{route.method.lower()}({path}{', {}' if query else ''})", asked if query else ""
     if takes_document(route):
-        sent = "definition(fields)" if route.method == "PATCH" else "definition"
+        whole = "document(definition, fields)" if typed(route) else "definition"
+        sent = "definition(fields)" if route.method == "PATCH" else whole
     elif all(camel(field.name) == field.sent for field in body):
         sent = f"given({', '.join(f'{field.name}={field.value}' for field in body)})" if body else ""
     else:

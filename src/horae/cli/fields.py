@@ -33,9 +33,12 @@ _METAVARS: dict[type, str | None] = {
 }  # fmt: skip
 
 
-def options_of(table: Rows, *, without: Container[str] = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def options_of(
+    table: Rows, *, without: Container[str] = (), required: Container[str] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that gives a command the options of a noun's fields."""
-    return with_options(option_of(row, table) for row in table.rows if row.flag and row.name not in without)
+    offered = [row for row in table.rows if row.flag and row.name not in without]
+    return with_options(option_of(row, table, required=row.name in required) for row in offered)
 
 
 def given_by(table: Rows, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,7 +46,7 @@ def given_by(table: Rows, options: Mapping[str, Any]) -> dict[str, Any]:
     return values_of((row for row in table.rows if row.keyword in options), options)
 
 
-def option_of(row: Row, table: Rows) -> Any:
+def option_of(row: Row, table: Rows, *, required: bool = False) -> Any:
     """Make the option that gives a field."""
     kind = row.kind
     name = f"--{row.flag}"
@@ -62,7 +65,7 @@ def option_of(row: Row, table: Rows) -> Any:
         said["type"] = _OrNone(said.get("type", str))
     if is_many(kind):
         said |= {"multiple": True, "help": f"{said['help'].rstrip('.')}; repeatable."}
-    return click.option(name, row.keyword, **said)
+    return click.option(name, row.keyword, required=required, **said)
 
 
 def may_be_none(row: Row, table: Rows) -> bool:

@@ -54,6 +54,11 @@ def definition(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {camel(n): span(v) if isinstance(v, timedelta) else v for n, v in fields.items()}
 
 
+def document(whole: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole definition with some of its fields given by keywords."""
+    return {**(whole or {}), **definition(fields)}
+
+
 def camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)

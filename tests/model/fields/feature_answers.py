@@ -9,7 +9,7 @@ import msgspec
 from horae.errors import BadInput
 from horae.features.alerts.model.channel import Channel, open_part, private_part, read_channel, shown
 from horae.features.alerts.model.rule import RULE
-from horae.features.backfills.routes import BackfillBody
+from horae.features.backfills.model.request import BACKFILL, read_request
 from horae.features.dead_letters.bodies import DeadLetterFilter, ReplayBody
 from horae.features.erasure.routes import ErasureBody
 from horae.features.events.hook_routes import HookBody
@@ -70,7 +70,7 @@ ANSWERS: dict[str, Callable[[Any], list[Any]]] = {
     "changed channel": _changed,
     "template": _template,
     "rollout": _rollout,
-    "backfill": _decoded(BackfillBody),
+    "backfill": lambda body: [BACKFILL.written(read_request(body))],
     "replay": _decoded(ReplayBody),
     "dead letters": _decoded(DeadLetterFilter),
     "webhook": _decoded(HookBody),

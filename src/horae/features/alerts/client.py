@@ -1,10 +1,12 @@
 """`client.alerts`: what was found, `.rules` that say what to look for, and `.channels` that say where to tell it."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
+from horae.client.encode import document
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
+from horae.features.alerts.options import AlertChannelFields, AlertRuleFields
 
 
 class AlertDelivery(View, frozen=True, kw_only=True):
@@ -85,9 +87,13 @@ class AlertRules(Resource):
         """Read an alert rule."""
         return AlertRule.of(await self._caller.get(path_of("alert-rules", name)))
 
-    async def put(self, name: str, definition: dict[str, Any], *, if_match: str | None = None) -> AlertRule:
+    async def put(
+        self, name: str, definition: dict[str, Any] | None = None, *, if_match: str | None = None,
+        **fields: Unpack[AlertRuleFields],
+    ) -> AlertRule:  # fmt: skip
         """Create an alert rule, or give it a whole new definition."""
-        return AlertRule.of(await self._caller.edit("PUT", path_of("alert-rules", name), definition, if_match))
+        query = document(definition, fields)
+        return AlertRule.of(await self._caller.edit("PUT", path_of("alert-rules", name), query, if_match))
 
     async def delete(self, name: str) -> None:
         """Delete an alert rule; its alerts are over, and nobody is told."""
@@ -120,9 +126,13 @@ class AlertChannels(Resource):
         """Read a channel, without what is secret of it."""
         return AlertChannel.of(await self._caller.get(path_of("alert-channels", name)))
 
-    async def put(self, name: str, definition: dict[str, Any], *, if_match: str | None = None) -> AlertChannel:
+    async def put(
+        self, name: str, definition: dict[str, Any] | None = None, *, if_match: str | None = None,
+        **fields: Unpack[AlertChannelFields],
+    ) -> AlertChannel:  # fmt: skip
         """Create a channel, or give it a whole new definition; what is secret and left out stays as it was."""
-        return AlertChannel.of(await self._caller.edit("PUT", path_of("alert-channels", name), definition, if_match))
+        query = document(definition, fields)
+        return AlertChannel.of(await self._caller.edit("PUT", path_of("alert-channels", name), query, if_match))
 
     async def delete(self, name: str) -> None:
         """Delete a channel that no rule tells."""

@@ -6,13 +6,14 @@ from typing import Any
 import click
 
 from horae.cli.executions.waiting import in_time
+from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import Group
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, request, says
-from horae.cli.times import TIME
 from horae.cli.values import params as read_params
 from horae.features.backfills.client import Backfill
+from horae.features.backfills.model.request import BACKFILL
 
 CREATE = "horae backfills create daily-report --from 2026-11-01T00:00:00Z --to 2026-11-15T00:00:00Z"
 
@@ -24,17 +25,8 @@ def backfills() -> None:
 
 @backfills.command(examples=(f"{CREATE} --dry-run", f"{CREATE} --max-concurrent 4 --wait"))
 @click.argument("job")
-@click.option("--from", "since", required=True, type=TIME, help="The first instant that counts.")
-@click.option("--to", "until", required=True, type=TIME, help="The first instant that does not; not after now.")
-@click.option("--trigger", metavar="NAME", help="Only this trigger of the job; all that fire at instants otherwise.")
-@click.option(
-    "--max-concurrent", type=click.IntRange(1, 1000), metavar="N", help="Executions live at a time; 16 otherwise."
-)
+@options_of(BACKFILL, without=("order", "dryRun"), required=("from", "to"))
 @click.option("--newest-first", is_flag=True, help="Begin with the newest fires.")
-@click.option("--force", is_flag=True, help="Run what ran before, too.")
-@click.option(
-    "--priority", type=click.IntRange(0, 9), metavar="N", help="Instead of the job's: 0 (least urgent) to 9 (most)."
-)
 @click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter for all of them; repeatable.")
 @click.option("--params", metavar="JSON", help="Parameters for all of them; @FILE and - are read.")
 @click.option("--dry-run", is_flag=True, help="Only say how many would run, and which is the first and the last.")
@@ -42,18 +34,19 @@ def backfills() -> None:
 @click.option("--timeout", metavar="SPAN", help="Wait no longer than this, as 1h; it goes on, the exit code is 1.")
 @remote
 async def create(
-    api: Api, job: str, since: str, until: str, newest_first: bool, force: bool, dry_run: bool, wait: bool,
-    timeout: str | None, param: tuple[str, ...], params: str | None, **more: Any,
+    api: Api, job: str, newest_first: bool, dry_run: bool, wait: bool, timeout: str | None, param: tuple[str, ...],
+    params: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Run what did not run of a job's fires from one time to another.
 
     What ran before is not run again unless forced: each fire is known by its trigger and its instant.
     """
-    options = {**more, "force": force or None, "order": "newest" if newest_first else None}
-    options["params"] = read_params(param, params)
+    said = BACKFILL.keywords(given_by(BACKFILL, options))
+    since, until = said.pop("from_"), said.pop("to")
+    said |= {"order": "newest" if newest_first else None, "params": read_params(param, params)}
     if dry_run:
-        return _tell_plan(api, (await api.client.backfills.plan(job, since, until, **options)).raw)
-    made = await api.client.backfills.create(job, since, until, **options)
+        return _tell_plan(api, (await api.client.backfills.plan(job, since, until, **said)).raw)
+    made = await api.client.backfills.create(job, since, until, **said)
     if wait or timeout is not None:
         return await _finish(api, made, timeout)
     if not api.out.is_for_people:

@@ -1,13 +1,14 @@
 """`client.backfills`: fires of the past that are to run."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import msgspec
 
 from horae.client.encode import encode, given, instant
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
+from horae.features.backfills.options import BackfillOptions
 
 LOOK = 0.5  # seconds between looks at a backfill that is waited for
 
@@ -59,14 +60,18 @@ class Backfill(View, frozen=True, kw_only=True):
 class Backfills(Resource):
     """Backfills, by id."""
 
-    async def create(self, job: str, since: datetime | str, until: datetime | str, **options: Any) -> Backfill:
+    async def create(
+        self, job: str, since: datetime | str, until: datetime | str, **options: Unpack[BackfillOptions]
+    ) -> Backfill:
         """Run what did not run of a job's fires in [since, until).
 
-        Options: `trigger`, `max_concurrent`, `order` ("oldest" or "newest"), `force`, `priority`, `params`.
+        Its options are those of `BackfillOptions`.
         """
         return Backfill.of(await self._caller.post(path_of("backfills"), _body(job, since, until, options)))
 
-    async def plan(self, job: str, since: datetime | str, until: datetime | str, **options: Any) -> BackfillPlan:
+    async def plan(
+        self, job: str, since: datetime | str, until: datetime | str, **options: Unpack[BackfillOptions]
+    ) -> BackfillPlan:
         """What `create` would run, with the same options; nothing is started."""
         body = {**_body(job, since, until, options), "dryRun": True}
         return BackfillPlan.of(await self._caller.post(path_of("backfills"), body))
@@ -113,7 +118,8 @@ class Backfills(Resource):
         return Backfill.of(await self._caller.post(path_of("backfills", id, "resume")))
 
 
-def _body(job: str, since: datetime | str, until: datetime | str, options: dict[str, Any]) -> dict[str, Any]:
-    params = options.pop("params", None)
-    body = {"job": job, "from": instant(since), "to": instant(until), **given(**options)}
+def _body(job: str, since: datetime | str, until: datetime | str, options: BackfillOptions) -> dict[str, Any]:
+    params = options.get("params")
+    rest = {name: value for name, value in options.items() if name != "params"}
+    body = {"job": job, "from": instant(since), "to": instant(until), **given(**rest)}
     return body if params is None else {**body, "params": msgspec.Raw(encode(params))}

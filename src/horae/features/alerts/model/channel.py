@@ -135,7 +135,7 @@ AnyChannel = Webhook | Email | Apprise
 
 
 class _Named(Struct):
-    name: Annotated[str, Field(Name(), "Its name.", example="ops", flag="")]
+    name: Annotated[str, Field(Name(), "Its name.", example="ops", flag="", sdk=False)]
 
 
 CHANNEL = Variants(AnyChannel, "A channel", "How it tells.", _EXAMPLE, _Named)

@@ -192,7 +192,7 @@ AnyRule = (
 
 
 class _Named(Struct):
-    name: Annotated[str, Field(Name(), "Its name.", example="nightly", flag="")]
+    name: Annotated[str, Field(Name(), "Its name.", example="nightly", flag="", sdk=False)]
 
 
 SUBJECTS_OF: dict[str, Subject] = {str(one.__struct_config__.tag): one.subject for one in get_args(AnyRule)}

@@ -10,9 +10,8 @@ from horae.engine.definitions.params import Params
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput, Conflict, HoraeError, NotFound
 from horae.features.backfills.model.plan import Outline, outline, stretches
+from horae.features.backfills.model.request import Request
 from horae.features.backfills.model.values import (
-    DEFAULT_CONCURRENT,
-    MOST_CONCURRENT,
     MOST_FIRES,
     Backfill,
     BackfillState,
@@ -22,10 +21,9 @@ from horae.features.backfills.model.view import BackfillPlan, BackfillRunView, B
 from horae.features.backfills.store import backfills as moves
 from horae.features.backfills.store import work as backfill_work
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
-from horae.model.base.instant import format_instant, parse_instant
+from horae.model.base.instant import format_instant
 from horae.model.base.view import Page
 from horae.model.definitions.job import Job
-from horae.model.definitions.spec_fields import PRIORITIES
 from horae.store.contract import Store
 from horae.store.definitions import job_reads
 from horae.store.script import Script
@@ -36,20 +34,6 @@ MOST_UNFINISHED = 1_000  # jobs and states that are counted
 LAST = UUID(int=2**128 - 1)
 FIRST = UUID(int=0)
 _BOUNDS = "`from` is the first instant that counts, `to` the first that does not."
-
-
-class Asked(Struct, frozen=True, kw_only=True):
-    """A backfill as somebody asks for it."""
-
-    job: str
-    since: str
-    until: str
-    trigger: str | None = None
-    max_concurrent: int = DEFAULT_CONCURRENT
-    newest_first: bool = False
-    force: bool = False
-    priority: int | None = None
-    params: bytes | None = None
 
 
 class Unfinished(Struct, frozen=True):
@@ -80,12 +64,12 @@ class Backfills:
         self._env, self._store, self._params = env, store, Params()
         self._wake, self._cancel, self._fire_due = wake, cancel, fire_due
 
-    async def plan(self, namespace: int, asked: Asked) -> BackfillPlan:
+    async def plan(self, namespace: int, asked: Request) -> BackfillPlan:
         """What a backfill would do; nothing is written."""
         job, backfill, found, already = await self._drafted(namespace, asked, "")
         return show_plan(backfill, job.name, found, already, _notes(backfill, found, already))
 
-    async def create(self, namespace: int, asked: Asked, caller: str = "") -> BackfillView:
+    async def create(self, namespace: int, asked: Request, caller: str = "") -> BackfillView:
         """Begin a backfill. Raises BadInput for a range that makes no sense, NotFound, Conflict for a deleted job."""
         job, backfill, found, already = await self._drafted(namespace, asked, caller)
         if found.total - already > MOST_FIRES:
@@ -164,7 +148,7 @@ class Backfills:
 
     # How it is done
 
-    async def _drafted(self, namespace: int, asked: Asked, caller: str) -> tuple[Job, Backfill, Outline, int]:
+    async def _drafted(self, namespace: int, asked: Request, caller: str) -> tuple[Job, Backfill, Outline, int]:
         """A backfill that may be made, what it is about, and how much of that ran before."""
         job = (await find_job(self._store, namespace, asked.job)).job
         if job.state == "deleted":
@@ -173,8 +157,8 @@ class Backfills:
         since, until = _range(asked, now)
         backfill = Backfill(
             id=self._env.new_id(), namespace=namespace, job=job.id, trigger=asked.trigger, since=since, until=until,
-            newest_first=asked.newest_first, force=asked.force, max_concurrent=_concurrent(asked.max_concurrent),
-            priority=_priority(asked.priority), params=self._checked(asked.params, job), created_by=caller,
+            newest_first=asked.order == "newest", force=asked.force, max_concurrent=asked.max_concurrent,
+            priority=asked.priority, params=self._checked(asked.params, job), created_by=caller,
             created_at=now,
         )  # fmt: skip
         if self._fire_due is not None:
@@ -253,8 +237,8 @@ def _by_standing(c: Counts) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _range(asked: Asked, now: Instant) -> tuple[Instant, Instant]:
-    since, until = parse_instant(asked.since, field="from"), parse_instant(asked.until, field="to")
+def _range(asked: Request, now: Instant) -> tuple[Instant, Instant]:
+    since, until = asked.since, asked.until
     if until <= since:
         detail = f"`to` ({format_instant(until)}) is not after `from` ({format_instant(since)})."
         raise BadInput(detail, _BOUNDS, field="to")
@@ -264,19 +248,6 @@ def _range(asked: Asked, now: Instant) -> tuple[Instant, Instant]:
     if since >= now:
         raise BadInput(f"`from` ({format_instant(since)}) lies ahead.", _BOUNDS, field="from")
     return since, min(until, now)
-
-
-def _concurrent(value: int) -> int:
-    if not 1 <= value <= MOST_CONCURRENT:
-        remedy = f"It runs from 1 to {MOST_CONCURRENT}; {DEFAULT_CONCURRENT} by default."
-        raise BadInput(f"maxConcurrent cannot be {value}.", remedy, field="maxConcurrent")
-    return value
-
-
-def _priority(value: int | None) -> int | None:
-    if value is not None and value not in PRIORITIES:
-        raise BadInput(f"priority {value} is out of range.", "Priorities run from 0 to 9.", field="priority")
-    return value
 
 
 def _notes(backfill: Backfill, found: Outline, already: int) -> list[str]:

@@ -1,18 +1,17 @@
 """Backfills as the API shows them."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 from msgspec import Meta, Raw, field
 
 from horae.env import Instant
 from horae.features.backfills.model.plan import Outline
+from horae.features.backfills.model.request import Order
 from horae.features.backfills.model.values import Backfill, BackfillState
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View, shown_time
-
-Order = Literal["oldest", "newest"]
 
 
 class BackfillPlan(View, frozen=True, kw_only=True):

@@ -1,0 +1,42 @@
+"""Write the keywords of features' requests, as type checkers and editors see them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from horae.features.alerts.model.channel import CHANNEL
+from horae.features.alerts.model.rule import RULE
+from horae.features.backfills.model.request import BACKFILL
+from horae.model.fields.table import Row, Rows
+from tools.sdk.options import typed
+
+HEAD = '''"""Keywords of requests. `python -m tools.sdk` writes this module from the tables of their fields."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from horae.model.executions.signals import Span
+'''
+
+
+def _given(table: Rows) -> Iterable[Row]:
+    """The fields of a request that are keywords: not the name or what else is given by position."""
+    return (row for row in table.rows if row.field.sdk)
+
+
+# By feature: the class, what it is, and its fields.
+OPTIONS: dict[str, tuple[tuple[str, str, Rows], ...]] = {
+    "alerts": (
+        ("AlertRuleFields", "What a rule says; each kind has fields of its own.", RULE),
+        ("AlertChannelFields", "What a channel says; what is secret and left out stays as it was.", CHANNEL),
+    ),
+    "backfills": (("BackfillOptions", "How fires of the past are run.", BACKFILL),),
+}
+
+
+def files(features: Path) -> dict[Path, str]:
+    """Return the modules."""
+    return {features / name / "options.py": _text(parts) for name, parts in OPTIONS.items()}
+
+
+def _text(parts: tuple[tuple[str, str, Rows], ...]) -> str:
+    return "\n".join((HEAD, *(typed(name, doc, _given(table)) for name, doc, table in parts)))
