@@ -6,6 +6,8 @@ from typing import Any
 
 from horae.features.alerts.model.channel import CHANNEL
 from horae.features.alerts.model.rule import RULE
+from horae.features.backfills.model.request import BACKFILL
+from horae.features.rollouts.model.read import ROLLOUT
 from horae.model.admission.policy import POLICIES
 from horae.model.admission.queue import QUEUE
 from horae.model.admission.quota import QUOTA
@@ -68,6 +70,16 @@ def rules_of_triggers() -> str:
     """What stands beside a trigger's kind."""
     usual = {name: value for name, value in OF_TRIGGERS.usual.items() if name != "name"}  # which is that of its kind
     return written((*RULES.rows, *WHEN.rows), usual, PAGES_OF_TRIGGERS)
+
+
+def fields_of_backfills() -> str:
+    """What a request for a backfill says."""
+    return written(BACKFILL.rows, BACKFILL.usual)
+
+
+def fields_of_rollouts() -> str:
+    """What a request for a rollout says."""
+    return written(ROLLOUT.rows, ROLLOUT.usual)
 
 
 def fields_of_alert_rules() -> str:

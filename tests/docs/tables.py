@@ -23,10 +23,12 @@ from horae.server.routes.table import MODULES, ROUTES
 from horae.server.scopes import closed
 from tests.docs.field_tables import (
     fields_of_alert_rules,
+    fields_of_backfills,
     fields_of_calendars,
     fields_of_jobs,
     fields_of_queues,
     fields_of_quotas,
+    fields_of_rollouts,
     kinds_of_alert_rules,
     kinds_of_channels,
     kinds_of_policies,
@@ -151,6 +153,8 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "fields of a job": ("rest.md", fields_of_jobs),
     "fields of a queue": ("queues.md", fields_of_queues),
     "kinds of policies": ("queues.md", kinds_of_policies),
+    "fields of a backfill": ("backfills.md", fields_of_backfills),
+    "fields of a rollout": ("versions.md", fields_of_rollouts),
     "fields of a quota": ("quotas.md", fields_of_quotas),
     "fields of a calendar": ("calendars.md", fields_of_calendars),
     "kinds of triggers": ("triggers.md", kinds_of_triggers),

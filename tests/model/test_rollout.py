@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.features.rollouts.model.read import percent, read_body, read_plan
+from horae.features.rollouts.model.read import percent, plan_of, read_request
 from horae.features.rollouts.model.values import Tally, bucket_of, buckets_of, judge, span_of
 from horae.model.definitions.job import Spec
 from horae.model.definitions.rollout import Choice, Plan, Rollout, Trial, point_of
@@ -123,13 +123,13 @@ def test_a_bound_counts_attempts_of_other_versions_than_the_present():
 )
 def test_what_is_wrong_is_refused_by_its_field(body: object, field: str):
     with pytest.raises(BadInput) as refused:
-        read_plan(read_body(body), 6, None)
+        plan_of(read_request(body), 6, None)
     assert refused.value.fields["field"] == field
 
 
 def test_a_plan_is_read():
-    plan = read_plan(read_body({"version": 7, "share": "12.5%", "by": "${params.customer}", "abortAbove": 5}), 6, None)
+    plan = plan_of(read_request({"version": 7, "share": "12.5%", "by": "${params.customer}", "abortAbove": 5}), 6, None)
     assert plan == Plan(shares={6: 87.5, 7: 12.5}, by="${params.customer}", abort_above=5.0)
-    assert read_plan(read_body({"change": {}, "share": 10}), 6, 9).shares == {6: 90, 9: 10}
-    assert read_plan(read_body({"versions": {"6": 1, "7": 3}}), 6, None).shares == {6: 1, 7: 3}
+    assert plan_of(read_request({"change": {}, "share": 10}), 6, 9).shares == {6: 90, 9: 10}
+    assert plan_of(read_request({"versions": {"6": 1, "7": 3}}), 6, None).shares == {6: 1, 7: 3}
     assert percent(" 10 %", "share") == 10

@@ -10,7 +10,7 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import HoraeError
-from horae.features.backfills.model.request import Request
+from horae.features.backfills.model.request import BackfillRequest
 from horae.features.backfills.model.values import Backfill
 from horae.features.backfills.part import BackfillsPart
 from horae.features.backfills.store import backfills
@@ -77,7 +77,7 @@ async def simulate(seed: int) -> None:
 
 async def _ask(world: World, since: int) -> None:
     """Ask some server for a backfill up to now; when answers are lost there may be several."""
-    asked = Request(
+    asked = BackfillRequest(
         job="tick", since=since, until=world.env.now(), max_concurrent=MOST,
         order="newest" if world.rng.random() < 0.5 else "oldest", force=world.rng.random() < 0.2,
     )  # fmt: skip

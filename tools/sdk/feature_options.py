@@ -6,6 +6,7 @@ from pathlib import Path
 from horae.features.alerts.model.channel import CHANNEL
 from horae.features.alerts.model.rule import RULE
 from horae.features.backfills.model.request import BACKFILL
+from horae.features.rollouts.model.read import ROLLOUT
 from horae.model.fields.table import Row, Rows
 from tools.sdk.options import typed
 
@@ -29,6 +30,7 @@ OPTIONS: dict[str, tuple[tuple[str, str, Rows], ...]] = {
         ("AlertRuleFields", "What a rule says; each kind has fields of its own.", RULE),
         ("AlertChannelFields", "What a channel says; what is secret and left out stays as it was.", CHANNEL),
     ),
+    "rollouts": (("RolloutOptions", "Which versions new executions go to.", ROLLOUT),),
     "backfills": (("BackfillOptions", "How fires of the past are run.", BACKFILL),),
 }
 

@@ -13,7 +13,8 @@ from horae.features.backfills.model.request import BACKFILL, read_request
 from horae.features.dead_letters.bodies import DeadLetterFilter, ReplayBody
 from horae.features.erasure.routes import ErasureBody
 from horae.features.events.hook_routes import HookBody
-from horae.features.rollouts.model.read import read_body, read_plan
+from horae.features.rollouts.model.read import plan_of
+from horae.features.rollouts.model.read import read_request as read_rollout
 from horae.features.templates.model.read import read_template
 from horae.server.reading.bodies import decode
 from tests.model.fields import feature_corpus
@@ -46,8 +47,8 @@ def _template(body: Any) -> list[Any]:
 
 
 def _rollout(body: Any) -> list[Any]:
-    given = read_body(body)
-    return [_plain(read_plan(given, 5, 6 if "change" in given else None))]
+    request = read_rollout(body)
+    return [_plain(plan_of(request, 5, 6 if request.change is not None else None))]
 
 
 def _decoded(type: Any) -> Callable[[Any], list[Any]]:

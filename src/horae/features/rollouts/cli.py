@@ -5,12 +5,14 @@ from typing import Any
 import click
 
 from horae.cli.definitions.definition import definition_options, read_definition, speaking_flags
+from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, request, says
 from horae.errors import BadInput, NotFound
 from horae.features.rollouts.client import Rollout
+from horae.features.rollouts.model.read import ROLLOUT
 
 
 @click.group(
@@ -34,32 +36,16 @@ def rollout() -> None:
     )
 )
 @click.argument("job")
-@click.option("--version", type=int, metavar="N", help="The version to try; or say by options what it is to be.")
-@click.option("--share", metavar="PERCENT", help="How many of the new executions run it, as 10%.")
+@options_of(ROLLOUT)
 @click.option("--weight", multiple=True, metavar="N=WEIGHT", help="The weight of a version, instead; repeatable.")
-@click.option("--by", metavar="KEY", help="Equal keys keep to one version, as '${params.customer}'.")
-@click.option("--abort-above", metavar="PERCENT", help="Abort it when more attempts of another version fail.")
-@click.option("--minimum", type=click.IntRange(1), metavar="N", help="Attempts before it is judged; 20 otherwise.")
 @definition_options
 @remote
-async def start(
-    api: Api,
-    job: str,
-    version: int | None,
-    share: str | None,
-    weight: tuple[str, ...],
-    by: str | None,
-    abort_above: str | None,
-    minimum: int | None,
-    **options: Any,
-) -> None:
+async def start(api: Api, job: str, weight: tuple[str, ...], **options: Any) -> None:
     """Send a share of new executions to another version; or change the share of the rollout that is on."""
     change = read_definition(None, options) or None
     with speaking_flags(options):
-        begun = await api.client.rollouts.start(
-            job, version=version, change=change, share=share, versions=_weights(weight), by=by,
-            abort_above=abort_above, minimum=minimum,
-        )  # fmt: skip
+        said = ROLLOUT.keywords(given_by(ROLLOUT, options))
+        begun = await api.client.rollouts.start(job, change=change, versions=_weights(weight), **said)
     _told(api, begun, f"A rollout of {begun.job} is on: {_shares(begun)}.")
 
 

@@ -1,11 +1,12 @@
 """`client.rollouts`: shares of a job's new executions for other versions of it."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 from horae.client.encode import given
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import View
+from horae.features.rollouts.options import RolloutOptions
 
 
 class Rollout(View, frozen=True, kw_only=True):
@@ -22,28 +23,14 @@ class Rollout(View, frozen=True, kw_only=True):
 class Rollouts(Resource):
     """Begin, compare, promote and abort rollouts. `ref` is a job's name or id."""
 
-    async def start(
-        self,
-        ref: str,
-        *,
-        version: int | None = None,
-        change: dict[str, Any] | None = None,
-        share: str | float | None = None,
-        versions: dict[int, float] | None = None,
-        by: str | None = None,
-        abort_above: str | float | None = None,
-        minimum: int | None = None,
-        if_match: str | None = None,
-    ) -> Rollout:
+    async def start(self, ref: str, *, if_match: str | None = None, **options: Unpack[RolloutOptions]) -> Rollout:
         """Send a `share` of new executions to a `version`, or to one that a `change` makes; or weights to `versions`.
 
-        `by` is a key, as "${params.customer}": equal keys keep to one version. A rollout that is on gets other shares.
+        A rollout that is on gets other shares.
         """
-        weights = None if versions is None else {str(version): weight for version, weight in versions.items()}
-        body = given(
-            version=version, change=change, share=share, versions=weights, by=by, abort_above=abort_above,
-            minimum=minimum,
-        )  # fmt: skip
+        body = given(**options)
+        if options.get("versions"):
+            body["versions"] = {str(version): weight for version, weight in (options["versions"] or {}).items()}
         return Rollout.of(await self._caller.edit("PUT", path_of("jobs", ref, "rollout"), body, if_match))
 
     # `python -m tools.sdk` writes what follows, from the routes of rollouts (put: start).

@@ -10,7 +10,7 @@ from horae.engine.definitions.params import Params
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput, Conflict, HoraeError, NotFound
 from horae.features.backfills.model.plan import Outline, outline, stretches
-from horae.features.backfills.model.request import Request
+from horae.features.backfills.model.request import BackfillRequest
 from horae.features.backfills.model.values import (
     MOST_FIRES,
     Backfill,
@@ -64,12 +64,12 @@ class Backfills:
         self._env, self._store, self._params = env, store, Params()
         self._wake, self._cancel, self._fire_due = wake, cancel, fire_due
 
-    async def plan(self, namespace: int, asked: Request) -> BackfillPlan:
+    async def plan(self, namespace: int, asked: BackfillRequest) -> BackfillPlan:
         """What a backfill would do; nothing is written."""
         job, backfill, found, already = await self._drafted(namespace, asked, "")
         return show_plan(backfill, job.name, found, already, _notes(backfill, found, already))
 
-    async def create(self, namespace: int, asked: Request, caller: str = "") -> BackfillView:
+    async def create(self, namespace: int, asked: BackfillRequest, caller: str = "") -> BackfillView:
         """Begin a backfill. Raises BadInput for a range that makes no sense, NotFound, Conflict for a deleted job."""
         job, backfill, found, already = await self._drafted(namespace, asked, caller)
         if found.total - already > MOST_FIRES:
@@ -148,7 +148,7 @@ class Backfills:
 
     # How it is done
 
-    async def _drafted(self, namespace: int, asked: Request, caller: str) -> tuple[Job, Backfill, Outline, int]:
+    async def _drafted(self, namespace: int, asked: BackfillRequest, caller: str) -> tuple[Job, Backfill, Outline, int]:
         """A backfill that may be made, what it is about, and how much of that ran before."""
         job = (await find_job(self._store, namespace, asked.job)).job
         if job.state == "deleted":
@@ -237,7 +237,7 @@ def _by_standing(c: Counts) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _range(asked: Request, now: Instant) -> tuple[Instant, Instant]:
+def _range(asked: BackfillRequest, now: Instant) -> tuple[Instant, Instant]:
     since, until = asked.since, asked.until
     if until <= since:
         detail = f"`to` ({format_instant(until)}) is not after `from` ({format_instant(since)})."

@@ -24,7 +24,7 @@ def _read_params(value: Any, at: str) -> bytes:
 PARAMS = Custom(_read_params, dict[str, Any], "Mapping[str, Any]", json.loads, option="pairs")
 
 
-class Request(Struct, frozen=True, kw_only=True, rename="camel"):
+class BackfillRequest(Struct, frozen=True, kw_only=True, rename="camel"):
     """A backfill as somebody asks for it."""
 
     job: Annotated[str, Field(Text(128, 1), "The job's name or id.", example="report", flag="", sdk=False)]
@@ -57,10 +57,10 @@ class Request(Struct, frozen=True, kw_only=True, rename="camel"):
     dry_run: Annotated[bool, Field(Flag(), "Only tell what would run.", sdk=False)] = False
 
 
-BACKFILL = Table(Request, "A backfill")
+BACKFILL = Table(BackfillRequest, "A backfill")
 
 
-def read_request(body: Any) -> Request:
+def read_request(body: Any) -> BackfillRequest:
     """Read a request; what is wrong is refused with its field."""
-    request: Request = BACKFILL.make(an_object(body, "body", EXAMPLE))
+    request: BackfillRequest = BACKFILL.make(an_object(body, "body", EXAMPLE))
     return request

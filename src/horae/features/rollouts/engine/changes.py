@@ -1,11 +1,10 @@
 """Changes of rollouts as scripts: each is one transaction, and raises to leave nothing of it behind."""
 
 from functools import partial
-from typing import Any
 
 from horae.engine.definitions.job_changes import Adoption, Draft, rolling
 from horae.env import Instant
-from horae.features.rollouts.model.read import read_plan
+from horae.features.rollouts.model.read import RolloutRequest, plan_of
 from horae.features.rollouts.store import rollouts
 from horae.model.definitions.job import Job
 from horae.model.definitions.rollout import Rollout
@@ -16,7 +15,7 @@ from horae.store.script import Script
 
 
 def start(
-    before: StoredJob, given: dict[str, Any], draft: Draft | None, by: str, now: Instant
+    before: StoredJob, request: RolloutRequest, draft: Draft | None, by: str, now: Instant
 ) -> Script[Rollout | None]:
     """Begin a rollout, or change the shares of the one that is on; None when the job is no longer what it was.
 
@@ -32,7 +31,7 @@ def start(
         queue, lane = yield from lanes.ensure_lane(job.namespace, draft.spec.queue, draft.spec.lane_needs, "", now)
         candidate = (yield from jobs.newest(job.id)) + 1
         yield from jobs.put_version(job.id, candidate, draft.spec, queue.id, lane.id, now)
-    return (yield from rollouts.begin(job.id, read_plan(given, job.version, candidate), by, now))
+    return (yield from rollouts.begin(job.id, plan_of(request, job.version, candidate), by, now))
 
 
 def abort(job: Job, number: int | None, cause: str, by: str, now: Instant) -> Script[Rollout | None]:

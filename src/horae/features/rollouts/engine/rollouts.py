@@ -20,7 +20,7 @@ from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.errors import BadInput, Busy, Conflict, NotFound, StoreUnavailable
 from horae.features.rollouts.engine.changes import abort, adoption, start
-from horae.features.rollouts.model.read import read_body, read_plan
+from horae.features.rollouts.model.read import plan_of, read_request
 from horae.features.rollouts.model.values import judge, others
 from horae.features.rollouts.model.view import RolloutView, show_rollout
 from horae.features.rollouts.store import rollouts
@@ -65,16 +65,16 @@ class Rollouts:
 
         With `change`, a version is made of that, which is not the present one. Raises BadInput, NotFound, Conflict.
         """
-        given = read_body(body)
+        request = read_request(body)
         for _ in range(TRIES):
             draft: Draft | None = None
-            if "change" in given:
-                before, draft = await self._candidate(namespace, ref, given["change"], if_match)
+            if request.change is not None:
+                before, draft = await self._candidate(namespace, ref, request.change, if_match)
             else:
                 before = await self._jobs.present(namespace, ref, if_match)
-                await self._check_versions(before.job, read_plan(given, before.job.version, None).shares)
+                await self._check_versions(before.job, plan_of(request, before.job.version, None).shares)
             _refuse_workflow(before.job)
-            made = await self._store.change(lambda now: start(before, given, draft, by, now))  # noqa: B023
+            made = await self._store.change(lambda now: start(before, request, draft, by, now))  # noqa: B023
             if made is not None:
                 self._tell(before.job, made)
                 return await self.get(namespace, str(before.job.id))

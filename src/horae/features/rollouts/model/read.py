@@ -1,67 +1,41 @@
-"""What a request says about a rollout, read or refused."""
+"""What a request says about a rollout, read or refused: its fields, declared once."""
 
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
 
 from horae.errors import BadInput
 from horae.model.definitions.rollout import Plan
 from horae.model.expressions.template import compile_template
-from horae.model.fields.values import KNOWN, a_text, an_int, an_object, refuse_unknown
+from horae.model.fields.kinds import Custom, Integer, as_given
+from horae.model.fields.table import Field, Table
+from horae.model.fields.values import KNOWN, a_text, an_object
 
-FIELDS = ("version", "change", "share", "versions", "by", "abortAbove", "minimum")
 MOST_VERSIONS = 10
 MOST_BY = 512
 _HOW = 'Send {"version": 7, "share": "10%"}, {"change": {...}, "share": "10%"} or {"versions": {"6": 90, "7": 10}}.'
 
 
-def read_plan(given: dict[str, Any], current: int, candidate: int | None) -> Plan:
-    """The plan that a body describes; `candidate` is the version of its `change`, if it has one. Raises BadInput."""
-    by = a_text(given.get("by") or "", "by", most=MOST_BY)
-    compile_template(by, "by", KNOWN)
-    above = given.get("abortAbove")
-    return Plan(
-        shares=_weights(given["versions"]) if given.get("versions") is not None else _share(given, current, candidate),
-        by=by,
-        abort_above=None if above is None else percent(above, "abortAbove"),
-        minimum=an_int(given.get("minimum", 20), "minimum", 1, 1_000_000, "How many attempts are seen before judging."),
-    )
+def _read_by(value: Any, at: str) -> str:
+    text = a_text(value or "", at, most=MOST_BY)
+    compile_template(text, at, KNOWN)
+    return text
 
 
-def read_body(body: Any) -> dict[str, Any]:
-    """The fields of a request, each known; which versions it means is said in one way only."""
-    given = an_object(body, "body", _HOW)
-    refuse_unknown(given, FIELDS, "A rollout")
-    given = {name: value for name, value in given.items() if value is not None}
-    ways = [name for name in ("version", "change", "versions") if name in given]
-    if len(ways) != 1:
-        what = "does not say which version" if not ways else f"says both {ways[0]} and {ways[1]}"
-        raise BadInput(f"This rollout {what}.", _HOW, field=ways[1] if ways else "version")
-    if ("share" in given) == ("versions" in given):
-        raise BadInput("A share goes with one version; versions have weights.", _HOW, field="share")
-    return given
-
-
-def _share(given: dict[str, Any], current: int, candidate: int | None) -> dict[int, float]:
-    version = candidate or an_int(given["version"], "version", 1, 2**31 - 1, _HOW)
-    if version == current:
-        raise BadInput(f"Version {version} is the present one.", "Name another version.", field="version")
-    share = percent(given["share"], "share")
-    return {current: 100 - share, version: share}
-
-
-def _weights(value: Any) -> dict[int, float]:
-    given = an_object(value, "versions", _HOW)
+def _read_weights(value: Any, at: str) -> dict[int, float]:
+    given = an_object(value, at, _HOW)
     if not 1 <= len(given) <= MOST_VERSIONS:
-        raise BadInput(f"versions names {len(given)} of them.", f"Name 1 to {MOST_VERSIONS}.", field="versions")
+        raise BadInput(f"{at} names {len(given)} of them.", f"Name 1 to {MOST_VERSIONS}.", field=at)
     weights: dict[int, float] = {}
     for name, weight in given.items():
-        field = f"versions.{name[:20]}"
+        field = f"{at}.{name[:20]}"
         if not name.isdecimal() or len(name) > 9 or not int(name):
             raise BadInput(f"{name[:20]!r} is not a version.", _HOW, field=field)
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1_000_000:
             raise BadInput(f"The weight of version {name} is no number from 0 on.", _HOW, field=field)
         weights[int(name)] = float(weight)
     if not sum(weights.values()):
-        raise BadInput("All weights are 0: nothing could run.", _HOW, field="versions")
+        raise BadInput("All weights are 0: nothing could run.", _HOW, field=at)
     return weights
 
 
@@ -76,3 +50,74 @@ def percent(value: Any, field: str) -> float:
     if not 0 <= number <= 100:
         raise BadInput(f"{field} {str(value)[:20]!r} is no share.", remedy, field=field)
     return number
+
+
+_SHARE = Annotated[str | float, Meta(description='A share, as "10%" or 10.')]
+SHARE = Custom(percent, _SHARE, "str | float")
+WEIGHTS = Custom(
+    _read_weights, dict[str, float], "Mapping[int, float]", lambda shares: {str(v): w for v, w in shares.items()},
+    option="pairs",
+)  # fmt: skip
+CHANGE = Custom(as_given, dict[str, Any], "Mapping[str, Any]")
+BY = Custom(_read_by, str, "str")
+
+
+class RolloutRequest(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Which versions new executions go to: `version` or `change` with a `share`, or weights of `versions`."""
+
+    version: Annotated[
+        int | None, Field(Integer(1, 2**31 - 1, _HOW), "The version to try; or a change says what it is to be.")
+    ] = None
+    change: Annotated[
+        dict[str, Any] | None,
+        Field(CHANGE, "A JSON merge patch; it makes the version to try.", example={"priority": 7}, flag=""),
+    ] = None
+    share: Annotated[
+        float | None,
+        Field(SHARE, "How many of the new executions run it.", example="10%", metavar="PERCENT"),
+    ] = None
+    versions: Annotated[
+        dict[int, float] | None,
+        Field(
+            WEIGHTS, "Weights of versions, instead of a share.", example={"6": 90, "7": 10}, flag="",
+        ),
+    ] = None  # fmt: skip
+    by: Annotated[str, Field(BY, "Equal keys keep to one version.", example="${params.customer}", metavar="KEY")] = ""
+    abort_above: Annotated[
+        float | None,
+        Field(
+            SHARE, "Abort it when a larger share of another version's attempts fails.", example="5%", metavar="PERCENT"
+        ),
+    ] = None
+    minimum: Annotated[
+        int,
+        Field(
+            Integer(1, 1_000_000, "How many attempts are seen before judging."), "Attempts before a version is judged."
+        ),
+    ] = 20
+
+
+ROLLOUT = Table(RolloutRequest, "A rollout")
+
+
+def read_request(body: Any) -> RolloutRequest:
+    """Read a request; which versions it means is said in one way only."""
+    request: RolloutRequest = ROLLOUT.make(an_object(body, "body", _HOW))
+    ways = [name for name in ("version", "change", "versions") if getattr(request, name) is not None]
+    if len(ways) != 1:
+        what = "does not say which version" if not ways else f"says both {ways[0]} and {ways[1]}"
+        raise BadInput(f"This rollout {what}.", _HOW, field=ways[1] if ways else "version")
+    if (request.share is None) == (request.versions is None):
+        raise BadInput("A share goes with one version; versions have weights.", _HOW, field="share")
+    return request
+
+
+def plan_of(request: RolloutRequest, current: int, candidate: int | None) -> Plan:
+    """The plan that a request describes; `candidate` is the version of its `change`, if it has one."""
+    shares = request.versions
+    if shares is None:
+        version, share = candidate or request.version or 0, request.share or 0.0
+        if version == current:
+            raise BadInput(f"Version {version} is the present one.", "Name another version.", field="version")
+        shares = {current: 100 - share, version: share}
+    return Plan(shares=shares, by=request.by, abort_above=request.abort_above, minimum=request.minimum)

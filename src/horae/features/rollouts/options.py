@@ -1,0 +1,23 @@
+"""Keywords of requests. `python -m tools.sdk` writes this module from the tables of their fields."""
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+
+class RolloutOptions(TypedDict, total=False):
+    """Which versions new executions go to."""
+
+    version: int | None
+    """The version to try; or a change says what it is to be."""
+    change: Mapping[str, Any] | None
+    """A JSON merge patch; it makes the version to try."""
+    share: str | float | None
+    """How many of the new executions run it."""
+    versions: Mapping[int, float] | None
+    """Weights of versions, instead of a share."""
+    by: str | None
+    """Equal keys keep to one version."""
+    abort_above: str | float | None
+    """Abort it when a larger share of another version's attempts fails."""
+    minimum: int | None
+    """Attempts before a version is judged."""
