@@ -8,6 +8,7 @@ from horae.features.alerts.model.channel import CHANNEL
 from horae.features.alerts.model.rule import RULE
 from horae.features.backfills.model.request import BACKFILL
 from horae.features.rollouts.model.read import ROLLOUT
+from horae.features.templates.model.values import FIELDS as TEMPLATE
 from horae.model.admission.policy import POLICIES
 from horae.model.admission.queue import QUEUE
 from horae.model.admission.quota import QUOTA
@@ -80,6 +81,11 @@ def fields_of_backfills() -> str:
 def fields_of_rollouts() -> str:
     """What a request for a rollout says."""
     return written(ROLLOUT.rows, ROLLOUT.usual)
+
+
+def fields_of_templates() -> str:
+    """What a template says."""
+    return written(TEMPLATE.rows, TEMPLATE.usual)
 
 
 def fields_of_alert_rules() -> str:

@@ -7,6 +7,7 @@ from horae.features.alerts.model.channel import CHANNEL
 from horae.features.alerts.model.rule import RULE
 from horae.features.backfills.model.request import BACKFILL
 from horae.features.rollouts.model.read import ROLLOUT
+from horae.features.templates.model.values import FIELDS as TEMPLATE
 from horae.model.fields.table import Row, Rows
 from tools.sdk.options import typed
 
@@ -30,6 +31,7 @@ OPTIONS: dict[str, tuple[tuple[str, str, Rows], ...]] = {
         ("AlertRuleFields", "What a rule says; each kind has fields of its own.", RULE),
         ("AlertChannelFields", "What a channel says; what is secret and left out stays as it was.", CHANNEL),
     ),
+    "templates": (("TemplateFields", "What a template says.", TEMPLATE),),
     "rollouts": (("RolloutOptions", "Which versions new executions go to.", ROLLOUT),),
     "backfills": (("BackfillOptions", "How fires of the past are run.", BACKFILL),),
 }

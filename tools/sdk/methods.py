@@ -26,7 +26,8 @@ NAMES = {
     "document": "horae.client.encode",
     "Unpack": "typing",
     "AlertRuleFields": "horae.features.alerts.options",
-    "AlertChannelFields": "horae.features.alerts.options", "TriggerKind": "horae.client.kernel.trigger_options",
+    "AlertChannelFields": "horae.features.alerts.options", "TemplateFields": "horae.features.templates.options",
+    "TriggerKind": "horae.client.kernel.trigger_options",
 }  # fmt: skip
 # Answers whose class has another name in the SDK.
 VIEWS = {
@@ -35,7 +36,7 @@ VIEWS = {
     "JobTotalsView": "JobStatistics", "ListedJobView": "Job", "JobExplanationView": "Explanation",
 }  # fmt: skip
 # Documents whose fields are keywords, too.
-TYPED = {"AlertRuleBody": "AlertRuleFields", "AlertChannelBody": "AlertChannelFields"}
+TYPED = {"AlertRuleBody": "AlertRuleFields", "AlertChannelBody": "AlertChannelFields", "TemplateBody": "TemplateFields"}
 PLAIN: dict[Any, str] = {str: "str", int: "int", float: "float", bool: "bool", Raw: "Any", Any: "Any"}
 SHAPES = (get_args(Duration)[1], get_args(When)[1], get_args(DurationText)[1])
 STATUSES = get_args(Status)

@@ -1,11 +1,13 @@
 """`client.templates`: definitions with parameters, and the jobs that are made from them."""
 
-from typing import Any
+from typing import Any, Unpack
 
+from horae.client.encode import document
 from horae.client.kernel.jobs import Outcome
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 from horae.errors import NotFound
+from horae.features.templates.options import TemplateFields
 
 
 class Template(View, frozen=True, kw_only=True):
@@ -45,13 +47,14 @@ class Templates(Resource):
         return Template.of(await self._caller.get(path_of("templates", name)))
 
     async def put(
-        self, name: str, definition: dict[str, Any], *, dry_run: bool = False, if_match: str | None = None
-    ) -> Template:
+        self, name: str, definition: dict[str, Any] | None = None, *, dry_run: bool = False,
+        if_match: str | None = None, **fields: Unpack[TemplateFields],
+    ) -> Template:  # fmt: skip
         """Create a template, or change it with all jobs that were made from it, all or none; `affected` tells which.
 
         `dry_run`: Change nothing; tell what would change.
         """
-        query = definition
+        query = document(definition, fields)
         return Template.of(
             await self._caller.edit(
                 "PUT", path_of("templates", name), query, if_match, query={"dry_run": dry_run or None}

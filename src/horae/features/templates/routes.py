@@ -5,38 +5,22 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from horae.errors import Conflict, NotFound, Stale
+from horae.features.templates.model.values import FIELDS
 from horae.features.templates.model.view import TemplateView
 from horae.features.templates.part import TemplatesPart
 from horae.model.base.view import Page, Whole
+from horae.model.fields.derived import body
 from horae.server.access import EDIT, VIEW
 from horae.server.call import Call
-from horae.server.reading.bodies import Body, Name
+from horae.server.reading.bodies import Body
 from horae.server.reading.queries import Paged, Query
 from horae.server.reply import Reply, nothing, ok
 from horae.server.route import API, CHANGES, REQUEST, delete, get, post, put
 from horae.server.scopes import closed
 
 IF_MATCH = {"If-Match": "The ETag of the template as it was read: refused when somebody changed it meanwhile."}
-Parameters = Annotated[dict[str, Any], Meta(description='A JSON schema for each: {"region": {"type": "string"}}.')]
-Filled = Annotated[
-    dict[str, Any], Meta(description="A job's definition without its name, with `${with.region}` in texts.")
-]
-
-
-class TemplateBody(Body, frozen=True, kw_only=True):
-    """What a template says."""
-
-    kind: str | None = None
-    name: Name | None = None
-    description: str | None = None
-    parameters: Parameters | None = None
-    job: Filled
-
-
-class NewTemplate(TemplateBody, frozen=True, kw_only=True):
-    """A template, by name."""
-
-    name: Name
+TemplateBody = body(FIELDS, "TemplateBody", "What a template says.", Body, needed=("job",))
+NewTemplate = body(FIELDS, "NewTemplate", "A template, by name.", Body, needed=("name", "job"))
 
 
 class PutTemplate(Query, frozen=True, kw_only=True):

@@ -8,18 +8,21 @@ split into words before they are filled in, and a shell line is not filled in at
 import re
 import shlex
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import BadInput
+from horae.features.templates.model.kinds import FILLED, PARAMETERS
 from horae.model.definitions.made import Made
 from horae.model.definitions.reading.patch import merge_definition
 from horae.model.documents.schema import check_schema
 from horae.model.expressions.meter import current, defining
 from horae.model.expressions.template import Expression, TemplateError, as_text, expression_end, paid
+from horae.model.fields.kinds import Choice, Name, Text
+from horae.model.fields.table import Field, Joined, Table
 
 SCOPE = frozenset({"with"})
 _SPEAKS = re.compile(r"(?<![\w.\"'])with\s*[.\[]")
@@ -33,9 +36,21 @@ _NAMED = re.compile(r"(?<![\w.\"'])with\s*(?:\.\s*(\w+)|\[\s*[\"']([^\"']+)[\"']
 class Body(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What a template says: its parameters, each with a JSON schema, and the definition that they fill."""
 
-    job: dict[str, Any]
-    description: str = ""
-    parameters: dict[str, dict[str, Any]] = {}
+    job: Annotated[
+        dict[str, Any],
+        Field(
+            FILLED, "A job's definition without its name, with `${with.region}` in texts.",
+            example={"command": ["backup", "${with.region}"]},
+        ),
+    ]  # fmt: skip
+    description: Annotated[str, Field(Text(4096), "What it is for.")] = ""
+    parameters: Annotated[
+        dict[str, dict[str, Any]],
+        Field(
+            PARAMETERS, "A JSON schema for each parameter; one with a default may be left out.",
+            example={"region": {"type": "string", "default": "eu"}},
+        ),
+    ] = {}  # fmt: skip
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -48,6 +63,17 @@ class Body(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     @property
     def defaults(self) -> dict[str, Any]:
         return {name: schema["default"] for name, schema in self.parameters.items() if "default" in schema}
+
+
+class _Head(Struct, kw_only=True):
+    kind: Annotated[str, Field(Choice(("template",)), "What a document that is applied is: a template.", sdk=False)] = (
+        "template"
+    )
+    name: Annotated[str, Field(Name(), "Its name, unique among templates.", example="backup", sdk=False)]
+
+
+TEMPLATE = Table(Body, "A template")
+FIELDS = Joined((Table(_Head, "A template"), TEMPLATE), "A template")  # all that requests may say
 
 
 class JobTemplate(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,15 @@
+"""Keywords of requests. `python -m tools.sdk` writes this module from the tables of their fields."""
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+
+class TemplateFields(TypedDict, total=False):
+    """What a template says."""
+
+    job: Mapping[str, Any] | None
+    """A job's definition without its name, with `${with.region}` in texts."""
+    description: str | None
+    """What it is for."""
+    parameters: Mapping[str, Mapping[str, Any]] | None
+    """A JSON schema for each parameter; one with a default may be left out."""
