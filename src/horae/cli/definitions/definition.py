@@ -137,9 +137,9 @@ def _when(options: dict[str, Any]) -> dict[str, Any]:
         every = [flag_of(f"schedule.{row.name}") for row in TIMES.rows if row.name in KINDS]
         raise BadInput(f"Only one of {', '.join(every[:-1])} and {every[-1]} can say when.", "Leave the others out.")
     for name in said:
-        kind = next(kind for kind in KINDS.values() if name in kind.table.names)
-        if kind.field not in kinds:
-            flag, lead = flag_of(f"schedule.{name}"), flag_of(f"schedule.{kind.field}")
+        leads = [kind.field for kind in KINDS.values() if name in kind.table.names]
+        if not any(lead in kinds for lead in leads):
+            flag, lead = flag_of(f"schedule.{name}"), flag_of(f"schedule.{leads[0]}")
             raise BadInput(f"{flag} says how to read {lead}, which is not there.", f"Give {lead}, or no {flag}.")
     return {"schedule": said["cron"] if list(said) == ["cron"] else said}
 
