@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from horae.errors import BadInput
 from horae.model.base.duration import HOUR, MINUTE
 from horae.model.base.instant import format_instant, parse_instant
-from horae.model.triggers.decisions.schedule import parse_schedule, render_schedule
-from horae.model.triggers.decisions.values import Cron, Interval, Once, next_fire
+from horae.model.triggers.decisions.rules import RULES
+from horae.model.triggers.decisions.schedule import FIELDS, KINDS, TABLES, parse_schedule, render_schedule
+from horae.model.triggers.decisions.values import TRIGGERS, Cron, Interval, Once, next_fire
+from horae.model.triggers.decisions.when import WHEN
 
 NOW = parse_instant("2026-11-15T08:00:00Z")
 LATER = parse_instant("2026-11-16T09:30:00Z")
@@ -173,3 +175,15 @@ def test_whatever_is_accepted_can_be_described_shown_and_fired(text):
 def test_any_json_is_read_or_refused(value):
     with suppress(BadInput):
         next_fire(read(value), NOW)
+
+
+def test_every_kind_of_trigger_is_known_by_a_field_and_named_once() -> None:
+    told = {kind.struct for kind in KINDS.values()}
+    assert told == set(TRIGGERS)
+    assert len({kind.name for kind in KINDS.values()}) == len(KINDS)
+
+
+def test_fields_of_several_kinds_of_triggers_mean_the_same_everywhere() -> None:
+    rows = [row for table in (*TABLES.values(), RULES, WHEN) for row in table.rows]
+    for row in rows:
+        assert (row.field.help, row.kind.python) == (FIELDS[row.name].field.help, FIELDS[row.name].kind.python)

@@ -12,7 +12,7 @@ import { JsonField } from "../parts/form.js";
 const WAIT = 300;
 const WORDS = { cron: "by a cron expression", every: "again and again after a time", at: "once" };
 const KINDS = [["", "when it is triggered"], ...Object.entries(TIMES).map(([kind, [first]]) => [kind, WORDS[kind] ?? first.help])];
-const SHOWN = new Set(["cron", "timezone", "every", "at"]); // fields with an editor of their own
+const OWN = { cron: ["cron", "timezone"], every: ["every"], at: ["at"] }; // fields with an editor of their own, by kind
 const USUAL = [["every minute", "* * * * *"], ["every hour", "0 * * * *"], ["every day at 9", "0 9 * * *"], ["working days at 9", "0 9 * * MON-FRI"], ["the first of the month", "0 0 1 * *"]];
 const here = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 const zones = () => { try { return Intl.supportedValuesOf("timeZone"); } catch { return []; } };
@@ -21,7 +21,7 @@ const local = (at) => { const date = new Date(at); return Number.isNaN(date.getT
 const kindOf = (schedule) => (schedule === undefined || schedule === null ? "" : typeof schedule === "string" ? "cron" : Object.keys(TIMES).find((one) => one in schedule) ?? "other");
 
 /** The fields of a kind that have no editor of their own. */
-const further = (kind) => TIMES[kind].filter((one) => !SHOWN.has(one.name));
+const further = (kind) => TIMES[kind].filter((one) => !OWN[kind]?.includes(one.name));
 
 /** The schedule without a part, or as a plain text when nothing else is left of it. */
 function tidy(schedule) {

@@ -1,7 +1,8 @@
 """What a trigger is: the nominal instants a job fires at, as a pure function of the trigger.
 
-Each kind is a struct: its annotations are the table of its own fields, its methods say when it fires. A new kind of
-recurring trigger is a struct here and its name in `Recurring`; what it lacks is a type error where it is asked for.
+Each kind is a struct: its annotations are the table of its own fields, its methods say when it fires. A new kind is a
+struct here and its name in `Recurring`, or in `Timed` if it fires once. What it lacks is a type error where it is asked
+for, and so is a kind whose `made` returns what no union names.
 """
 
 from typing import Annotated, Any, ClassVar, get_args
@@ -56,7 +57,7 @@ class Cron(
     key: str = ""  # what H spreads by; empty without H, so that equal expressions are equal triggers
 
     @classmethod
-    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Cron":
+    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
         """Return the trigger that its fields make; `key` is what `H` spreads by."""
         text = read["expression"]
         cron = cls(**read, key=key if needs_key(text) else "")
@@ -109,7 +110,7 @@ class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="ca
     wall: ClassVar[None] = None
 
     @classmethod
-    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Interval":
+    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
         """Return the trigger that its fields make; without an anchor it counts from when it was made."""
         return cls(**read, since=created_at)
 
@@ -142,7 +143,7 @@ class Once(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", 
     wall: ClassVar[None] = None
 
     @classmethod
-    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Once":
+    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
         """Return the trigger that its field makes; an instant just past still fires."""
         at = read["at"]
         if at < created_at - GRACE:
