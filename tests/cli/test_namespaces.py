@@ -33,9 +33,11 @@ def test_what_is_not_named_stays_and_none_takes_back():
     api = FakeApi({"PATCH /namespaces/billing": BILLING})
     run(api, "namespaces", "set", "billing", "--retention", "none", "--default", "none", "--queue-policy", "none")
     run(api, "namespaces", "set", "billing", "--retention", "30d", "--description", "Billing")
+    run(api, "namespaces", "set", "billing", "--archive", "all", "--unset", "weight")
     assert [one.body for one in api.requests] == [
         {"retention": None, "defaults": None, "queuePolicy": None},
         {"retention": "30d", "description": "Billing"},
+        {"archive": True, "weight": None},
     ]
     assert run(api, "namespaces", "set", "billing").exit_code == 2
     assert run(api, "namespaces", "set", "billing", "--retention", "a", "--retention", "b").exit_code != 0

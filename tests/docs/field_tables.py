@@ -16,6 +16,7 @@ from horae.model.definitions.job import JOB
 from horae.model.fields.kinds import Choice
 from horae.model.fields.table import Row
 from horae.model.fields.variants import Variants
+from horae.model.tenancy.namespace import DEFAULTS, NAMESPACE
 from horae.model.triggers.calendars.read import FIELDS as OF_CALENDARS
 from horae.model.triggers.decisions.rules import RULES
 from horae.model.triggers.decisions.schedule import FIELDS as OF_TRIGGERS
@@ -59,6 +60,16 @@ def fields_of_jobs() -> str:
 def fields_of_quotas() -> str:
     """Every bound of a quota."""
     return written(QUOTA.rows, QUOTA.usual)
+
+
+def fields_of_namespaces() -> str:
+    """Every field of a namespace."""
+    return written(NAMESPACE.rows, NAMESPACE.usual, {"archive": "history.md", "queuePolicy": "queues.md#policies"})
+
+
+def defaults_of_jobs() -> str:
+    """Every field of a job that a namespace may say for its jobs."""
+    return f"{', '.join(f'`{name}`' for name in DEFAULTS)}."
 
 
 def kinds_of_triggers() -> str:

@@ -22,10 +22,12 @@ from horae.server.route import Route
 from horae.server.routes.table import MODULES, ROUTES
 from horae.server.scopes import closed
 from tests.docs.field_tables import (
+    defaults_of_jobs,
     fields_of_alert_rules,
     fields_of_backfills,
     fields_of_calendars,
     fields_of_jobs,
+    fields_of_namespaces,
     fields_of_queues,
     fields_of_quotas,
     fields_of_rollouts,
@@ -157,6 +159,8 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "fields of a backfill": ("backfills.md", fields_of_backfills),
     "fields of a template": ("templates.md", fields_of_templates),
     "fields of a rollout": ("versions.md", fields_of_rollouts),
+    "fields of a namespace": ("namespaces.md", fields_of_namespaces),
+    "defaults of jobs": ("namespaces.md", defaults_of_jobs),
     "fields of a quota": ("quotas.md", fields_of_quotas),
     "fields of a calendar": ("calendars.md", fields_of_calendars),
     "kinds of triggers": ("triggers.md", kinds_of_triggers),

@@ -6,6 +6,7 @@ from horae.model.admission.policy import POLICIES
 from horae.model.admission.queue import QUEUE
 from horae.model.admission.quota import QUOTA
 from horae.model.definitions.job import JOB
+from horae.model.tenancy.namespace import NAMESPACE
 
 
 class Noun(NamedTuple):
@@ -36,6 +37,7 @@ NOUNS = (
             "worker.processes",  # an environment of a process, too, is an `env`
         ),
     ),
+    Noun("namespace", NAMESPACE.names, ("cli.tenancy.namespaces",)),
     Noun("quota", QUOTA.names, ("model.admission.quota", "engine.tenancy.fair_access")),
     Noun(
         "queue",

@@ -5,13 +5,19 @@ import pytest
 from horae.errors import BadInput
 from horae.model.admission.policy import FifoPolicy
 from horae.model.base.duration import DAY
-from horae.model.tenancy.namespace import Namespace, Retention, with_defaults
-from horae.model.tenancy.read_namespace import merge_namespace, parse_namespace, show_namespace
+from horae.model.tenancy.namespace import (
+    Namespace,
+    Retention,
+    merge_namespace,
+    parse_namespace,
+    show_namespace,
+    with_defaults,
+)
 
 
 def named(**said) -> Namespace:
     read = parse_namespace(said)
-    return Namespace(id=2, name="a", weight=read.weight, policy=read.policy, spec=read.spec)
+    return Namespace(id=2, name="a", weight=read.weight, policy=read.queue_policy, spec=read.spec)
 
 
 def test_what_is_said_is_shown_as_it_could_be_written():
@@ -23,7 +29,7 @@ def test_what_is_said_is_shown_as_it_could_be_written():
     shown = show_namespace(named(**said))
     assert shown == said | {"queuePolicy": shown["queuePolicy"]}
     assert parse_namespace(shown) == parse_namespace(said)
-    assert parse_namespace({}).policy is None
+    assert parse_namespace({}).queue_policy is None
 
 
 def test_one_span_is_for_all_outcomes():
@@ -36,7 +42,7 @@ def test_one_span_is_for_all_outcomes():
 def test_a_change_leaves_the_rest_and_null_takes_back():
     before = named(description="old", weight=3, retention="3d", queuePolicy="fair")
     after = parse_namespace(merge_namespace(before, {"description": "new", "retention": None, "queuePolicy": None}))
-    assert (after.spec.description, after.weight, after.spec.retention, after.policy) == ("new", 3.0, {}, None)
+    assert (after.spec.description, after.weight, after.spec.retention, after.queue_policy) == ("new", 3.0, {}, None)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from msgspec import structs
 from horae.engine.definitions import job_changes
 from horae.engine.definitions.job_changes import Draft
 from horae.errors import Conflict
-from horae.model.tenancy.read_namespace import Said
+from horae.model.tenancy.namespace import NamespaceDefinition
 from horae.store.tenancy import namespaces
 from tests.races.scenes import cast, scene
 from tests.races.stage import Move, Scene
@@ -17,7 +17,7 @@ from tests.store_contract.world import World
 @scene("a namespace is deleted / a job is made in it")
 async def _(world: World) -> Scene:
     c = await cast(world)
-    id = await world.store.write(lambda: namespaces.create("other", Said(), c.now))
+    id = await world.store.write(lambda: namespaces.create("other", NamespaceDefinition(), c.now))
     assert id is not None
     draft, job = Draft(spec=structs.replace(c.job.spec, name="late")), world.env.new_id()
     delete = Move("delete", lambda: namespaces.delete(id, c.now))

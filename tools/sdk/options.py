@@ -8,6 +8,7 @@ from horae.model.admission.queue import QUEUE
 from horae.model.admission.quota import QUOTA
 from horae.model.definitions.job import JOB
 from horae.model.fields.table import Object, Row
+from horae.model.tenancy.namespace import NAMESPACE
 from horae.model.workflows.reading.steps import STEP
 from horae.model.workflows.reading.workflow import WORKFLOW
 from horae.model.workflows.waits import APPROVAL, CALLBACK, EVENT, SIGNAL
@@ -62,6 +63,7 @@ def text() -> str:
             _of_wait("ApprovalOptions", APPROVAL),
             _of_wait("CallbackOptions", CALLBACK),
             typed("QueueFields", f"What `client.queues.set` takes; {BACK}", QUEUE.rows),
+            typed("NamespaceFields", f"What holds in a namespace; {BACK}", NAMESPACE.rows),
             typed("QuotaFields", "The bounds of a namespace; None stands for no bound.", QUOTA.rows),
             typed("SubmitOptions", "What is said of a submission.", OF_ONE.values()),
             typed("BulkOptions", "What is said of many executions of a job.", OF_MANY.values()),

@@ -108,8 +108,10 @@ def unset_option(rows: Iterable[Row]) -> Callable[[Callable[..., Any]], Callable
 def with_options(options: Iterable[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return what gives a command these options, in their order."""
 
+    given = tuple(options)
+
     def give(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(tuple(options)):
+        for option in reversed(given):
             command = option(command)
         return command
 
@@ -183,7 +185,7 @@ def changes_of(rows: Iterable[Row], options: Mapping[str, Any]) -> dict[str, Any
 def value_of(row: Row, given: Any) -> Any:
     """Return what an option says, as a document says it."""
     kind = row.kind
-    if given == NONE and not isinstance(kind, Text | Name | Key):
+    if given in (NONE, (NONE,)) and not isinstance(kind, Text | Name | Key | Listed):
         return None
     if isinstance(kind, Object):
         return _object(kind, given, row)
@@ -191,6 +193,8 @@ def value_of(row: Row, given: Any) -> Any:
         return [_object(kind.item, one, row) for one in given]
     if isinstance(kind, Tags):
         return pairs(given, f"--{row.flag}")
+    if isinstance(kind, Custom) and kind.option == "once" and isinstance(given, str) and given.lstrip().startswith("{"):
+        return read_json(given, f"--{row.flag}")
     if isinstance(kind, Custom) and kind.option == "pairs":
         texts = pairs(given, f"--{row.flag}")
         return texts if kind.python == "Mapping[str, str]" else {name: loosely(text) for name, text in texts.items()}

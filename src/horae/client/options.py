@@ -437,6 +437,23 @@ class QueueFields(TypedDict, total=False):
     """Whether jobs that name no queue go here."""
 
 
+class NamespaceFields(TypedDict, total=False):
+    """What holds in a namespace; None takes a field back to its default."""
+
+    description: str | None
+    """What it is for."""
+    retention: Span | Mapping[str, Span] | None
+    """How long ended executions are kept, all or by outcome, where it is not as the servers say."""
+    archive: bool | Sequence[str] | None
+    """What goes to the archive when it is not kept any more: true for all, or outcomes."""
+    defaults: Mapping[str, Any] | None
+    """What jobs take that do not say it themselves."""
+    weight: float | None
+    """How much of what servers do for all namespaces is for this one, against others."""
+    queue_policy: str | Mapping[str, Any] | None
+    """The policy of queues that say nothing of one."""
+
+
 class QuotaFields(TypedDict, total=False):
     """The bounds of a namespace; None stands for no bound."""
 

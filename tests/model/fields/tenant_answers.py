@@ -12,8 +12,7 @@ from horae.errors import BadInput
 from horae.model.admission.policy import read_policy, write_policy
 from horae.model.admission.queue import QueueSpec, merge_queue, parse_queue, show_queue
 from horae.model.admission.quota import QUOTA, read_quota
-from horae.model.tenancy.namespace import Namespace
-from horae.model.tenancy.read_namespace import merge_namespace, parse_namespace, show_namespace
+from horae.model.tenancy.namespace import Namespace, merge_namespace, parse_namespace, show_namespace
 from horae.server.reading.bodies import decode
 from horae.server.routes.admission.circuits import Opening
 from horae.server.routes.admission.holds import HoldBody, WindowBody
@@ -51,12 +50,12 @@ def _changed_queue(patch: Any) -> list[Any]:
 
 def _namespace(body: Any) -> list[Any]:
     said = parse_namespace(body)
-    return [show_namespace(Namespace(id=2, name="a", weight=said.weight, policy=said.policy, spec=said.spec))]
+    return [show_namespace(Namespace(id=2, name="a", weight=said.weight, policy=said.queue_policy, spec=said.spec))]
 
 
 def _changed_namespace(patch: Any) -> list[Any]:
     said = parse_namespace(NAMESPACE)
-    before = Namespace(id=2, name="a", weight=said.weight, policy=said.policy, spec=said.spec)
+    before = Namespace(id=2, name="a", weight=said.weight, policy=said.queue_policy, spec=said.spec)
     return _namespace(merge_namespace(before, patch))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from horae.model.admission.queue import parse_queue
-from horae.model.tenancy.read_namespace import parse_namespace, show_namespace
+from horae.model.tenancy.namespace import parse_namespace, show_namespace
 from horae.store.admission import lanes
 from horae.store.tenancy.namespaces import _namespace, _row
 from tests.model.fields.tenant_answers import shown_queue

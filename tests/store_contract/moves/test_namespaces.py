@@ -1,7 +1,8 @@
 """Namespaces: made with their queue, deleted when nothing lives in them, and never mistaken for one another."""
 
 from horae.model.admission.policy import FifoPolicy
-from horae.model.tenancy.read_namespace import Said, parse_namespace
+from horae.model.tenancy.namespace import NamespaceDefinition as Said
+from horae.model.tenancy.namespace import parse_namespace
 from horae.store.admission import lanes
 from horae.store.schema import whole as schema
 from horae.store.tenancy import namespaces

@@ -7,7 +7,6 @@ import click
 from msgspec import structs
 
 from horae.cli.fields import changes_of, option_of, unset_option, values_of, with_options
-from horae.cli.values import read_json
 from horae.model.admission.policy import KINDS, POLICIES
 from horae.model.admission.queue import QUEUE
 from horae.model.fields.table import Row
@@ -37,8 +36,6 @@ def definition_of(given: dict[str, Any]) -> dict[str, Any]:
     policy = body.get("policy")
     if rules and policy is None:
         raise click.UsageError(f"Say which policy these belong to: --policy {'|'.join(KINDS)}.")
-    if policy is not None and policy.lstrip().startswith("{"):
-        if rules:
-            raise click.UsageError("A policy as JSON says everything: leave the other options out.")
-        return {**body, "policy": read_json(policy, "--policy")}
+    if rules and isinstance(policy, dict):
+        raise click.UsageError("A policy as JSON says everything: leave the other options out.")
     return {**body, "policy": {"kind": policy, **rules}} if rules else body

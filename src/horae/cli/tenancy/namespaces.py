@@ -1,49 +1,36 @@
 """`horae namespaces`: tenants, what holds in each, what each may have and use, and what it used."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from horae.cli.asking import prompt
-from horae.cli.fields import changes_of, option_of, unset_option, with_options
+from horae.cli.fields import NONE, changes_of, option_of, unset_option, with_options
 from horae.cli.lazy import Group
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, request, says
 from horae.cli.times import TIME
-from horae.cli.values import params, read_json
 from horae.env import SECOND
 from horae.errors import BadInput, HoraeError
 from horae.model.admission.quota import QUOTA
 from horae.model.base.duration import parse_duration
+from horae.model.tenancy.namespace import NAMESPACE
 
-_NONE = "none"
 ERASED = ("executions", "files", "events", "records", "definitions")
-_SAID = (
-    click.option("--description", metavar="TEXT", help="What it is for."),
-    click.option("--weight", type=float, metavar="N", help="Of what servers do for all, against others; 1 otherwise."),
-    click.option(
-        "--retention",
-        multiple=True,
-        metavar="SPAN",
-        help="How long ended executions are kept: 30d, or success=7d; repeatable; none for as the servers say.",
-    ),
-    click.option(
-        "--archive",
-        multiple=True,
-        metavar="OUTCOME",
-        help="What goes to the archive when it is not kept any more: all, or failed; repeatable; none for nothing.",
-    ),
-    click.option(
-        "--default",
-        "defaults",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="What jobs take that say nothing of it, as retries=3; repeatable; none for nothing.",
-    ),
-    click.option("--queue-policy", metavar="KIND", help="Of queues that say nothing of one, or JSON; none for none."),
+# Fields whose options may give one value for all outcomes.
+_BY_OUTCOME = {
+    "retention": "How long ended executions are kept: 30d, or success=7d; repeatable; none for as the servers say.",
+    "archive": "What goes to the archive when it is not kept any more: all, or failed; repeatable; none for nothing.",
+}
+_DERIVED = tuple(row for row in NAMESPACE.rows if row.name not in _BY_OUTCOME)
+_said_options = with_options(
+    click.option(f"--{row.flag}", multiple=True, metavar=row.field.metavar, help=_BY_OUTCOME[row.name])
+    if row.name in _BY_OUTCOME
+    else option_of(row, NAMESPACE)
+    for row in NAMESPACE.rows
 )
 
 
@@ -53,12 +40,6 @@ _SAID = (
 )
 def namespaces() -> None:
     """Make, show, erase and delete namespaces; what they may have and use, and what they used."""
-
-
-def _said_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_SAID):
-        command = option(command)
-    return command
 
 
 @namespaces.command(
@@ -73,7 +54,7 @@ def _said_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @remote
 async def create(api: Api, name: str, **said: Any) -> None:
     """Make a namespace, with its first queue."""
-    api.out.one((await api.client.namespaces.create(name, **_said(**said))).raw)
+    api.out.one((await api.client.namespaces.create(name, **_said(said))).raw)
 
 
 COLUMNS: list[Column] = [
@@ -102,10 +83,11 @@ async def show(api: Api, name: str | None) -> None:
 )
 @click.argument("name")
 @_said_options
+@unset_option(NAMESPACE.rows)
 @remote
 async def set_(api: Api, name: str, **said: Any) -> None:
     """Change what is said of a namespace; what is not named stays."""
-    changed = _said(**said)
+    changed = _said(said)
     if not changed:
         raise click.UsageError("Nothing is to be changed: give --description, --weight, --retention or another.")
     api.out.one((await api.client.namespaces.edit(name, **changed)).raw)
@@ -164,34 +146,20 @@ async def _erased(api: Api, name: str, cancel: bool, definitions: bool, patience
         await api.env.clock.sleep(1.0)
 
 
-def _said(
-    description: str | None,
-    weight: float | None,
-    retention: Sequence[str],
-    archive: Sequence[str],
-    defaults: Sequence[str],
-    queue_policy: str | None,
-) -> dict[str, Any]:
+def _said(options: dict[str, Any]) -> dict[str, Any]:
     """What the options say; only what was given."""
-    said: dict[str, Any] = {"description": description, "weight": weight}
-    said = {name: value for name, value in said.items() if value is not None}
-    if retention:
-        said["retention"] = _retention(retention)
-    if archive:
-        whole: dict[tuple[str, ...], bool] = {("all",): True, (_NONE,): False}
-        said["archive"] = whole.get(tuple(archive), list(archive))
-    if defaults:
-        said["defaults"] = None if tuple(defaults) == (_NONE,) else params(defaults)
-    if queue_policy is not None:
-        is_json = queue_policy.lstrip().startswith("{")
-        policy = read_json(queue_policy, "--queue-policy") if is_json else queue_policy
-        said["queue_policy"] = None if queue_policy == _NONE else policy
+    said = changes_of(_DERIVED, options)
+    if options["retention"]:
+        said["retention"] = _retention(options["retention"])
+    if options["archive"]:
+        whole: dict[tuple[str, ...], bool] = {("all",): True, (NONE,): False}
+        said["archive"] = whole.get(options["archive"], list(options["archive"]))
     return said
 
 
 def _retention(given: Sequence[str]) -> str | dict[str, str] | None:
     if len(given) == 1 and "=" not in given[0]:
-        return None if given[0] == _NONE else given[0]
+        return None if given[0] == NONE else given[0]
     spans = dict(text.partition("=")[::2] for text in given)
     if not all(spans.values()):
         remedy = "Write --retention success=7d --retention failed=90d, or one span for all."

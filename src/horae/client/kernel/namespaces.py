@@ -4,8 +4,7 @@ from datetime import datetime
 from typing import Any, Unpack
 
 from horae.client.encode import definition, instant
-from horae.client.options import QuotaFields
-from horae.client.spelling import camel
+from horae.client.options import NamespaceFields, QuotaFields
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Page, View, page_of
 
@@ -15,11 +14,13 @@ DEFAULT = "default"
 class Namespaces(Resource):
     """A key is for one namespace; one with the permission `installation` is for all of them."""
 
-    async def create(self, name: str, **said: Any) -> View:
-        """Make a namespace; `said` is what holds in it: description, weight, retention, archive,
-        defaults, queue_policy.
-        """
-        return View.of(await self._caller.post(path_of("namespaces"), {"name": name, **_spelled(said)}))
+    async def create(self, name: str, **fields: Unpack[NamespaceFields]) -> View:
+        """Make a namespace, with its first queue."""
+        return View.of(await self._caller.post(path_of("namespaces"), {"name": name, **definition(fields)}))
+
+    async def edit(self, name: str, **fields: Unpack[NamespaceFields]) -> View:
+        """Change some of what is said of a namespace; None takes a field back to its default."""
+        return View.of(await self._caller.edit("PATCH", path_of("namespaces", name), definition(fields)))
 
     async def erase(self, name: str, *, cancel: bool = False, definitions: bool = False) -> View:
         """Erase all data of a namespace, part by part; with `definitions` also all that is defined, and itself.
@@ -53,10 +54,6 @@ class Namespaces(Resource):
         """Read what is said of a namespace."""
         return View.of(await self._caller.get(path_of("namespaces", name)))
 
-    async def edit(self, name: str, **fields: Any) -> View:
-        """Change some of what is said of a namespace."""
-        return View.of(await self._caller.edit("PATCH", path_of("namespaces", name), definition(fields)))
-
     async def delete(self, name: str) -> None:
         """Delete a namespace in which nothing lives; its keys end within five seconds."""
         await self._caller.delete(path_of("namespaces", name))
@@ -74,7 +71,3 @@ class Namespaces(Resource):
         """
         query = {"from": instant(since), "to": instant(until)}
         return View.of(await self._caller.get(path_of("namespaces", name, "usage"), query))
-
-
-def _spelled(said: dict[str, Any]) -> dict[str, Any]:
-    return {camel(field): value for field, value in said.items()}

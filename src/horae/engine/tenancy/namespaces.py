@@ -13,10 +13,17 @@ from horae.errors import Conflict, Forbidden, NotFound
 from horae.model.base.duration import format_duration
 from horae.model.base.instant import format_instant
 from horae.model.fields.values import NAME, a_name, an_object
-from horae.model.tenancy.namespace import DEFAULT_NAMESPACE, Namespace
+from horae.model.tenancy.namespace import (
+    DEFAULT_NAMESPACE,
+    NAMESPACE,
+    Namespace,
+    NamespaceDefinition,
+    merge_namespace,
+    parse_namespace,
+    show_namespace,
+)
 from horae.model.tenancy.namespace_view import NamespaceView
 from horae.model.tenancy.principal import Principal
-from horae.model.tenancy.read_namespace import Said, merge_namespace, parse_namespace, show_namespace
 from horae.store.contract import Store
 from horae.store.tenancy import namespaces as moves
 
@@ -66,7 +73,7 @@ class Namespaces:
         """Change some of what is said of a namespace; null takes a field back to its default."""
         await self.find(who, name)
 
-        def make(before: Namespace) -> Said:
+        def make(before: Namespace) -> NamespaceDefinition:
             said = parse_namespace(merge_namespace(before, patch))
             if not who.may("installation"):
                 self._refuse(before, said)
@@ -77,11 +84,11 @@ class Namespaces:
         await self.changed()
         return await self._shown(name)
 
-    def _refuse(self, before: Namespace, said: Said) -> None:
+    def _refuse(self, before: Namespace, said: NamespaceDefinition) -> None:
         """What others pay for is not a tenant's to decide."""
         if said.weight != before.weight:
             raise Forbidden("A namespace does not decide its own weight.", _INSTALLATION)
-        for outcome, span in said.spec.retention.items():
+        for outcome, span in said.retention.items():
             if span > max(self._retention, before.spec.retention.get(outcome, 0)):
                 most = format_duration(self._retention)
                 raise Forbidden(f"A namespace does not keep its executions for longer than {most}.", _INSTALLATION)
@@ -121,15 +128,9 @@ def _counted(alive: moves.Alive) -> list[str]:
 
 def view(namespace: Namespace) -> NamespaceView:
     """A namespace as the API shows it."""
-    said = show_namespace(namespace)
     return NamespaceView(
         name=namespace.name,
-        description=said["description"],
-        weight=namespace.weight,
-        retention=said["retention"],
-        archive=said["archive"],
-        defaults=said["defaults"],
-        queue_policy=said["queuePolicy"],
+        **NAMESPACE.keywords(show_namespace(namespace)),
         state=namespace.state,
         created_at=format_instant(namespace.created_at),
         updated_at=format_instant(namespace.updated_at),

@@ -1,19 +1,28 @@
 """A namespace: a tenant. What it is called, how much it weighs beside others, and what holds for all that is in it."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Struct
 
 from horae.env import Instant, Micros
-from horae.model.admission.policy import Policy
+from horae.errors import BadInput
+from horae.model.admission.policy import POLICY, Policy
+from horae.model.base.duration import DAY, HOUR, format_duration
 from horae.model.definitions.job import JOB
+from horae.model.definitions.reading.read import parse_definition
+from horae.model.fields.kinds import Custom, Number, Text
+from horae.model.fields.table import Field, Table
+from horae.model.fields.values import a_duration, an_object, refuse_unknown
 
 FOREVER: Micros = 10**17  # longer than anything is kept
 DEFAULT_NAMESPACE = "default"  # the one that every store begins with
 NamespaceState = Literal["active", "erasing", "deleted"]
 Outcome = Literal["success", "failed", "cancelled", "skipped"]
-OUTCOMES: tuple[Outcome, ...] = ("success", "failed", "cancelled", "skipped")
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+LONGEST = 4000 * DAY
+_EXAMPLE = 'Send an object such as {"description": "Billing", "retention": {"success": "7d"}}.'
+_RETENTION = 'Write "30d" for all, or {"success": "7d", "failed": "90d"}.'
 # What a namespace may say for jobs that do not say it themselves.
 DEFAULTS = JOB.where(lambda field: field.namespaced)
 _TRIES = frozenset({"retries", "retry"})
@@ -22,13 +31,99 @@ _OF_WORKERS = _TRIES | {"timeout", "grace"}  # says nothing of a workflow, or so
 _INSTEAD = {"retries": ("retry",), "retry": ("retries",), "timeout": ("timeouts",)}
 
 
+def _read_retention(value: Any, at: str) -> dict[str, int]:
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        value = dict.fromkeys(OUTCOMES, value)
+    given = an_object(value, at, _RETENTION)
+    refuse_unknown(given, OUTCOMES, at, f"{at}.")
+    spans = {name: span for name, span in given.items() if span is not None}
+    return {name: a_duration(span, f"{at}.{name}", HOUR, LONGEST) for name, span in sorted(spans.items())}
+
+
+def _write_retention(spans: dict[str, int]) -> dict[str, str]:
+    return {outcome: format_duration(span) for outcome, span in spans.items()}
+
+
+def _read_archive(value: Any, at: str) -> tuple[Outcome, ...]:
+    if isinstance(value, bool):
+        return OUTCOMES if value else ()
+    if not isinstance(value, list | tuple) or not all(one in OUTCOMES for one in value):
+        remedy = f"Write true for all, or a list of {', '.join(OUTCOMES)}."
+        raise BadInput(f"{at} does not say which executions are archived.", remedy, field=at)
+    return tuple(outcome for outcome in OUTCOMES if outcome in value)
+
+
+def _read_defaults(value: Any, at: str) -> dict[str, Any]:
+    """Read what jobs take that say nothing of it; each is read as a job's own would be."""
+    given = an_object(value, at, 'Write {"retries": 3, "timeout": "1h"}.')
+    refuse_unknown(given, DEFAULTS, at, f"{at}.")
+    said = {name: part for name, part in given.items() if part is not None}
+    try:
+        parse_definition({"name": "any", "command": "true", **said}, namespace_name="", created_at=0)
+    except BadInput as error:
+        error.fields["field"] = f"{at}.{error.fields.get('field', '')}".removesuffix(".")
+        raise
+    return said
+
+
 class NamespaceSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What a user says about a namespace beside its name, its weight and its queues' policy."""
 
-    description: str = ""
-    retention: dict[Outcome, Micros] = {}  # how long ended executions are kept, where it is not as everywhere
-    defaults: dict[str, Any] = {}  # of jobs, as a job would say it
-    archive: tuple[Outcome, ...] = ()  # what goes to the archive when it is not kept any more
+    description: Annotated[str, Field(Text(4096), "What it is for.", example="Billing")] = ""
+    retention: Annotated[
+        dict[Outcome, int],
+        Field(
+            Custom(
+                _read_retention,
+                str | dict[str, str],
+                "Span | Mapping[str, Span]",
+                _write_retention,
+                out=dict[str, str],
+                option="repeated",
+            ),
+            "How long ended executions are kept, all or by outcome, where it is not as the servers say.",
+            example={"success": "7d", "failed": "90d"},
+            metavar="SPAN",
+        ),
+    ] = {}
+    archive: Annotated[
+        tuple[Outcome, ...],
+        Field(
+            Custom(_read_archive, bool | list[str], "bool | Sequence[str]", list, out=list[str], option="repeated"),
+            "What goes to the archive when it is not kept any more: true for all, or outcomes.",
+            example=["failed"],
+            metavar="OUTCOME",
+        ),
+    ] = ()
+    defaults: Annotated[
+        dict[str, Any],
+        Field(
+            Custom(_read_defaults, dict[str, Any], "Mapping[str, Any]", option="pairs"),
+            "What jobs take that do not say it themselves.",
+            example={"retries": 3},
+            flag="default",
+        ),
+    ] = {}
+
+
+class NamespaceDefinition(NamespaceSpec, frozen=True, kw_only=True):
+    """What a user says about a namespace beside its name."""
+
+    weight: Annotated[
+        float,
+        Field(Number(0.01, 1000), "How much of what servers do for all namespaces is for this one, against others."),
+    ] = 1.0
+    queue_policy: Annotated[
+        Policy | None,
+        Field(POLICY, "The policy of queues that say nothing of one.", example="fair", metavar="KIND"),
+    ] = None
+
+    @property
+    def spec(self) -> NamespaceSpec:
+        return NamespaceSpec(**{name: getattr(self, name) for name in NamespaceSpec.__struct_fields__})
+
+
+NAMESPACE = Table(NamespaceDefinition, "A namespace")
 
 
 class Namespace(Struct, frozen=True, kw_only=True):
@@ -42,6 +137,24 @@ class Namespace(Struct, frozen=True, kw_only=True):
     state: NamespaceState = "active"
     created_at: Instant = 0
     updated_at: Instant = 0
+
+
+def parse_namespace(body: Any) -> NamespaceDefinition:
+    """Read what is said about a namespace; null stands for what is left out. Raises BadInput."""
+    given = an_object(body, "body", _EXAMPLE)
+    NAMESPACE.refuse_unknown(given)
+    return NamespaceDefinition(**NAMESPACE.read(given))
+
+
+def merge_namespace(before: Namespace, patch: Any) -> dict[str, Any]:
+    """What is said of a namespace with what a patch names; null takes a field back to its default."""
+    return {**show_namespace(before), **an_object(patch, "body", _EXAMPLE)}
+
+
+def show_namespace(namespace: Namespace) -> dict[str, Any]:
+    """A namespace as it could be written."""
+    said = {name: getattr(namespace.spec, name) for name in NamespaceSpec.__struct_fields__}
+    return NAMESPACE.write(NamespaceDefinition(**said, weight=namespace.weight, queue_policy=namespace.policy))
 
 
 def with_defaults(body: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,24 +1,27 @@
 """Namespaces as the API shows them."""
 
-from typing import Annotated, Any
-
-from msgspec import Meta
+from typing import TYPE_CHECKING
 
 from horae.model.base.view import Time, View
+from horae.model.fields.derived import view
+from horae.model.tenancy.namespace import NAMESPACE
 
 
-class NamespaceView(View, frozen=True, kw_only=True):
+class _Named(View, frozen=True, kw_only=True):
+    name: str
+
+
+if TYPE_CHECKING:  # nothing in Python reads the fields that are made of the table
+
+    class _Defined(_Named, frozen=True, kw_only=True):
+        pass
+else:
+    _Defined = view(NAMESPACE, "NamespaceDefinition", "The fields of a namespace's definition.", _Named)
+
+
+class NamespaceView(_Defined, frozen=True, kw_only=True):
     """A namespace: a tenant, and what holds for all that is in it."""
 
-    name: str
-    description: str = ""
-    weight: Annotated[float, Meta(description="Of what servers do for all namespaces, against that of others.")] = 1.0
-    retention: Annotated[
-        dict[str, str], Meta(description="How long ended executions are kept, by outcome; others as the servers say.")
-    ]
-    archive: Annotated[list[str], Meta(description="Outcomes that go to the archive when they are not kept any more.")]
-    defaults: Annotated[dict[str, Any], Meta(description="Of jobs that do not say it themselves.")]
-    queue_policy: Annotated[Any, Meta(description="Of queues that say nothing of one; null for `priority`.")] = None
     state: str = "active"
     created_at: Time
     updated_at: Time

@@ -13,8 +13,7 @@ from horae.env import Instant
 from horae.model.admission.limits import namespace_limit
 from horae.model.admission.policy import decode_policy
 from horae.model.admission.queue import DEFAULT_QUEUE
-from horae.model.tenancy.namespace import Namespace, NamespaceSpec, Outcome
-from horae.model.tenancy.read_namespace import Said
+from horae.model.tenancy.namespace import Namespace, NamespaceDefinition, NamespaceSpec, Outcome
 from horae.store.admission import lanes, quotas
 from horae.store.base import locks
 from horae.store.script import Fetch, Row, Script, Statement
@@ -102,7 +101,7 @@ def one(id: int) -> Script[Namespace | None]:
     return _namespace(rows[0]) if rows else None
 
 
-def create(name: str, said: Said, now: Instant) -> Script[int | None]:
+def create(name: str, said: NamespaceDefinition, now: Instant) -> Script[int | None]:
     """Make a namespace, and the queue of jobs that name none; None when the name is taken."""
     rows = yield Fetch(ADD, (name, *_row(said), now))
     if not rows:
@@ -112,7 +111,7 @@ def create(name: str, said: Said, now: Instant) -> Script[int | None]:
     return id
 
 
-def change(name: str, make: Callable[[Namespace], Said], now: Instant) -> Script[Namespace | None]:
+def change(name: str, make: Callable[[Namespace], NamespaceDefinition], now: Instant) -> Script[Namespace | None]:
     """Change a namespace by what it is under its lock; what it was, or None when there is none."""
     rows = yield Fetch(LOCKED, (name,))
     if not rows:
@@ -122,8 +121,8 @@ def change(name: str, make: Callable[[Namespace], Said], now: Instant) -> Script
     return before
 
 
-def _row(said: Said) -> Row:
-    policy = None if said.policy is None else msgspec.json.encode(said.policy).decode()
+def _row(said: NamespaceDefinition) -> Row:
+    policy = None if said.queue_policy is None else msgspec.json.encode(said.queue_policy).decode()
     return said.weight, policy, msgspec.json.encode(said.spec).decode()
 
 

@@ -10,6 +10,7 @@ from horae.model.admission.quota_view import QuotaView, UsageView
 from horae.model.base.instant import parse_instant
 from horae.model.base.view import Whole
 from horae.model.fields import derived
+from horae.model.tenancy.namespace import NAMESPACE
 from horae.model.tenancy.namespace_view import NamespaceView
 from horae.server.access import ADMIN, INSTALLATION, VIEW
 from horae.server.call import Call
@@ -27,33 +28,14 @@ class UsageDays(Query, frozen=True, kw_only=True):
     until: Annotated[When, Meta(description="Up to the day before this ends.")] | None = field(default=None, name="to")
 
 
-Retention = Annotated[
-    str | dict[str, str],
-    Meta(description='How long ended executions are kept: "30d", or {"success": "7d", "failed": "90d"}.'),
-]
-
-
-class NamespaceBody(Body, frozen=True, kw_only=True):
-    """What is said of a namespace; null takes a field back to its default."""
-
-    description: Annotated[str, Meta(max_length=4096)] | None = None
-    weight: Annotated[float, Meta(ge=0.01, le=1000, description="Against others; 1 otherwise.")] | None = None
-    retention: Retention | None = None
-    archive: (
-        Annotated[
-            bool | list[str],
-            Meta(description='What is archived before it is forgotten: true for all, or ["failed"].'),
-        ]
-        | None
-    ) = None
-    defaults: Annotated[dict[str, Any], Meta(description="Of jobs that do not say it themselves.")] | None = None
-    queue_policy: Annotated[str | dict[str, Any], Meta(description="Of queues that say nothing of one.")] | None = None
-
-
-class NewNamespace(NamespaceBody, frozen=True, kw_only=True):
-    """A namespace, by name."""
-
+class _Named(Body, frozen=True, kw_only=True):
     name: Name
+
+
+NamespaceBody = derived.body(
+    NAMESPACE, "NamespaceBody", "What is said of a namespace; null takes a field back to its default.", Body
+)
+NewNamespace = derived.body(NAMESPACE, "NewNamespace", "A namespace, by name.", _Named)
 
 
 @get(f"{API}/namespaces", "namespaces.list", Whole[NamespaceView], access=VIEW, scope=closed)
