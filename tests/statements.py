@@ -13,15 +13,15 @@ from tests.marks import sources
 def by_module() -> dict[str, list[Statement]]:
     """The statements of each module that makes some, and those that it has from others."""
     modules = [module for module, text in sources().items() if "Statement(" in text]
-    return {module: list(_within(vars(import_module(module)))) for module in modules}
+    return {module: list(within(vars(import_module(module)))) for module in modules}
 
 
-def _within(value: Any, deep: int = 3) -> Iterator[Statement]:
+def within(value: Any, deep: int = 3) -> Iterator[Statement]:
     if isinstance(value, Statement):
         yield value
     elif deep and isinstance(value, dict | list | tuple):
         for inner in list(value.values()) if isinstance(value, dict) else value:
-            yield from _within(inner, deep - 1)
+            yield from within(inner, deep - 1)
 
 
 @cache

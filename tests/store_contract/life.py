@@ -26,10 +26,11 @@ from horae.store.expiry.expiry import Ages
 from horae.store.fleet import backstop, sessions
 from horae.store.script import Lock, Op, Provided, ScriptFactory, Together
 from horae.store.tenancy import keys
+from horae.store.tenancy.holdings import held
 from horae.store.triggers import turns
 from horae.store.triggers.dependencies import join_looks, joins
 from horae.store.triggers.targets import targets
-from tests.statements import by_module
+from tests.statements import by_module, within
 from tests.store_contract.alert_life import RARE_ALERTS, watch
 from tests.store_contract.circuit_life import fail_often
 from tests.store_contract.failure_life import RARE_FAILURES, suffer
@@ -58,7 +59,7 @@ from tests.store_contract.world import (
 MINUTE = 60 * SECOND
 
 RARE = {
-    *("forget_artifacts", "pause_by_reason"),
+    *("forget_artifacts", "pause_by_reason", "erase_some_events"),
     *("look_at_timers", "next_held_keys", "next_sequences"),
     *("duty_done", "duty_troubled", "trouble_of_duty"),
     *("attempts_of", "count_ended", "count_ended_of_job", "count_live", "count_live_of_job", "offers", "oldest_parcel"),
@@ -327,4 +328,5 @@ def statements() -> set[str]:
     left_out = {module.__name__ for module in (*RARE_MODULES, *OUTSIDE)}
     loaded = {s.name for module, kept in by_module().items() if module not in left_out for s in kept}
     elsewhere = {s.name for module in RARE_MODULES for s in by_module().get(module.__name__, ())}
-    return loaded - elsewhere - RARE
+    of_namespaces = {statement.name for holdings in held() for statement in within(holdings)}
+    return loaded - elsewhere - of_namespaces - RARE

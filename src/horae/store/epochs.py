@@ -14,11 +14,12 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant
 from horae.model.base.installation import Installation
-from horae.store.fleet.sessions import EPOCH, end_old_epochs
+from horae.store.fleet.sessions import end_old_epochs
 from horae.store.script import Fetch, Script, Statement
 
 BEGINNING: Instant = 1_767_225_600 * SECOND  # 2026-01-01
 
+_EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
 _STANDING = Statement(
     "standing", "SELECT key, value FROM store WHERE key IN ('epoch', 'installation', 'former_installations')"
 )
@@ -95,9 +96,9 @@ def on_place(timeline: str, database: str, new_id: Callable[[], UUID], now: Inst
     place = f"{timeline} {database}"
     known = yield Fetch(_PLACE)
     if known and known[0][0] == f"{place} {known[0][1]}":
-        return int((yield Fetch(EPOCH))[0][0])
+        return int((yield Fetch(_EPOCH))[0][0])
     if known:
         was_here = known[0][0].partition(" ")[2] == f"{database} {known[0][1]}"
         yield from grow(now, above) if was_here else renew(new_id, now)
     yield Fetch(_SET_PLACE, (place,))
-    return int((yield Fetch(EPOCH))[0][0])
+    return int((yield Fetch(_EPOCH))[0][0])

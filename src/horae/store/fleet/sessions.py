@@ -54,7 +54,6 @@ LIVE_ONES = Statement(
     "live_sessions", f"SELECT {_COLUMNS}, 0 FROM sessions s WHERE s.namespace = $1 AND s.state = 'live' ORDER BY s.id"
 )
 DRAIN = Statement("ask_drain", "UPDATE sessions SET state = 'draining' WHERE id = $1 AND state = 'live' RETURNING id")
-EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
 # An epoch that begins waits for the registrations under way and then ends their sessions; one that comes later waits
 # for its commit and reads the new epoch.
 HOLD_EPOCH = Statement("hold_epoch", "SELECT value FROM store WHERE key = 'epoch' FOR SHARE")
