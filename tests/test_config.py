@@ -212,3 +212,12 @@ def test_letters_in_another_order_are_seen_before_other_letters():
 def test_misspelt_variables_are_found_and_what_commands_are_given_is_not():
     environ = {"HORAE_PROT": "1", "HORAE_ULR": "x", "HORAE_ATTEMPT": "1", "HORAE_CONFIG": "f", "PORT": "1"}
     assert misspelt(environ) == {"HORAE_PROT": "HORAE_PORT", "HORAE_ULR": "HORAE_URL"}
+
+
+def test_a_setting_that_was_renamed_is_refused_with_its_new_name(tmp_path):
+    file = tmp_path / "horae.toml"
+    file.write_text('session_idle = "1h"\n')
+    for given in ({"environ": {}, "file": file}, {"environ": {"HORAE_SESSION_LIFE": "2d"}}):
+        with pytest.raises(BadInput, match=r"is called sign_in_(idle|life) now") as refused:
+            load(**given)
+        assert refused.value.fields["field"] in TABLE

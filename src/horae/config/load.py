@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
-from horae.config.settings import TABLE, Secret, Setting, Settings, Span
+from horae.config.settings import RENAMED, TABLE, Secret, Setting, Settings, Span
 from horae.errors import BadInput
 from horae.feature import served
 from horae.model.base.duration import parse_duration
@@ -107,9 +107,15 @@ def _from_file(path: Path | None) -> dict[str, Found]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         remedy = 'Write lines such as `port = 8420` or `queues = ["default"]`.'
         raise BadInput(f"{path} is not valid TOML: {error}.", remedy) from None
+    for name in RENAMED.keys() & document.keys():
+        raise _renamed(name, f"{path} sets {name}")
     for name in document.keys() - TABLE.keys():
         raise BadInput(f"{path} sets {name!r}, which is not a setting.", _meant(name), field=name)
     return {name: Found(value, Origin("file", str(path))) for name, value in document.items()}
+
+
+def _renamed(name: str, where: str) -> BadInput:
+    return BadInput(f"{where}, which is called {RENAMED[name]} now.", f"Write {RENAMED[name]}.", field=RENAMED[name])
 
 
 def _meant(name: str) -> str:
@@ -137,6 +143,9 @@ def is_strange(variable: str) -> bool:
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Found]:
     """An empty variable counts as absent: that is how container files leave one out."""
+    for name in RENAMED:
+        if environ.get(f"{PREFIX}{name.upper()}"):
+            raise _renamed(name, f"{PREFIX}{name.upper()} in the environment sets {name}")
     given = ((setting, environ.get(setting.variable)) for setting in TABLE.values())
     return {s.name: Found(text, Origin("environment", f"{s.variable} in the environment")) for s, text in given if text}
 
@@ -172,7 +181,10 @@ def _expected(setting: Setting, said: str) -> str:
     return f"{said[:1].lower()}{said[1:].replace('`', '')}."
 
 
-_IN_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
+_IN_WORDS = {
+    "int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text", "array": "a list",
+    "object": "names with values",
+}  # fmt: skip
 
 
 def _split(setting: Setting, found: Found) -> Any:

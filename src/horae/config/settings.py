@@ -186,10 +186,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fire_retention: Annotated[Span, _about("How long it is known what became of each fire of a schedule.")] = Span(
         30 * DAY
     )
-    session_idle: Annotated[Span, _about("How long somebody who signed in may be away before they must again.")] = Span(
+    sign_in_idle: Annotated[Span, _about("How long somebody who signed in may be away before they must again.")] = Span(
         DAY
     )
-    session_life: Annotated[Span, _about("How long a sign-in lasts at most.")] = Span(7 * DAY)
+    sign_in_life: Annotated[Span, _about("How long a sign-in lasts at most.")] = Span(7 * DAY)
     oidc_issuer: Annotated[str, _about("The identity provider that people sign in at, its issuer's URL.")] = ""
     oidc_client_id: Annotated[str, _about("As what Horae is known there.")] = ""
     oidc_client_secret: Annotated[Secret, _about("With what it proves that there; empty for a public client.")] = (
@@ -375,3 +375,4 @@ def _row(name: str) -> Setting:
 
 DEFAULTS = Settings()
 TABLE: dict[str, Setting] = {name: _row(name) for name in Settings.__struct_fields__}
+RENAMED = {"session_idle": "sign_in_idle", "session_life": "sign_in_life"}  # what settings were called before

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_origin
 
 from horae.config.load import Loaded
 from horae.config.settings import TABLE, Secret, Setting, Span
@@ -36,7 +36,7 @@ def text(value: Any) -> str:
 
 def kind(setting: Setting) -> str:
     """A setting's type in a word or two."""
-    if setting.name in ("log_level", "log_format"):
+    if get_origin(getattr(setting.type, "__origin__", setting.type)) is Literal:
         return "one of a few words"
     kinds = {Span: "duration", Secret: "secret text", bool: "yes or no", int: "number", tuple: "list", dict: "pairs"}
     kinds[type(Path())] = "path"

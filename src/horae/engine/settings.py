@@ -46,8 +46,8 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     master_key_file: str = ""  # where they are read from instead
     make_master_key: bool = False  # in that file, at the first start of a store: only one that no other server shares
     log_limit: int = LOG_LIMIT  # bytes of one attempt's log
-    session_idle: Micros = DAY  # how long somebody who signed in may be away
-    session_life: Micros = 7 * DAY  # how long a sign-in lasts at most
+    sign_in_idle: Micros = DAY  # how long somebody who signed in may be away
+    sign_in_life: Micros = 7 * DAY  # how long a sign-in lasts at most
     oidc: OidcSettings | None = None
     outbound_allow: tuple[str, ...] = ()  # what notices of alerts may reach beside public addresses
     request_rate: Rate | None = None  # of each credential that has none of its own

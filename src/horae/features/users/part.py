@@ -13,7 +13,7 @@ from horae.store.contract import Store
 
 def sign_ins(env: Env, store: Store, settings: EngineSettings) -> SignIns:
     """Return the cookies of users, which keys ask for."""
-    return SignIns(env, store, Passwords(), settings.session_idle, settings.session_life)
+    return SignIns(env, store, Passwords(), settings.sign_in_idle, settings.sign_in_life)
 
 
 class UsersPart(Part):
