@@ -7,6 +7,8 @@ from horae.model.admission.queue import QUEUE
 from horae.model.admission.quota import QUOTA
 from horae.model.definitions.job import JOB
 from horae.model.tenancy.namespace import NAMESPACE
+from horae.model.triggers.calendars.read import FIELDS as CALENDAR
+from horae.model.triggers.decisions.schedule import FIELDS as TRIGGER
 
 
 class Noun(NamedTuple):
@@ -50,4 +52,16 @@ NOUNS = (
         POLICIES.names[1:],
         ("model.admission.policy",),
     ),
+    Noun(
+        "trigger",
+        TRIGGER.names,
+        (
+            "model.triggers.decisions",
+            "model.definitions.reading.schedule",  # how kinds, rules and names go together
+            "cli.triggers.triggers",  # fields that options spell in their own way
+            "cli.definitions.definition",  # where `--schedule` stands for cron
+        ),
+        frozenset({"watch"}),  # of the guard of a worker's processes
+    ),
+    Noun("calendar", CALENDAR.names, ("model.triggers.calendars",)),
 )
