@@ -28,7 +28,7 @@ NOUNS = (
             "model.definitions",
             "model.tenancy.namespace",  # which defaults stand back for which
             "model.workflows.reading",
-            "features.templates.model.read",  # what a job that is made from a template says
+            "features.templates.model.kinds",  # what a job that is made from a template says
             "engine.definitions.permits",
             "engine.executions.resolve",  # where the key of a submission has no effect
             "client.app",  # fields that decorators spell in their own way
