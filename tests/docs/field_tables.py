@@ -14,13 +14,16 @@ from horae.model.admission.queue import QUEUE
 from horae.model.admission.quota import QUOTA
 from horae.model.definitions.job import JOB
 from horae.model.fields.kinds import Choice
-from horae.model.fields.table import Row
+from horae.model.fields.table import Object, Row
 from horae.model.fields.variants import Variants
+from horae.model.fleet.submit import SUBMISSION
 from horae.model.tenancy.namespace import DEFAULTS, NAMESPACE
 from horae.model.triggers.calendars.read import FIELDS as OF_CALENDARS
 from horae.model.triggers.decisions.rules import RULES
 from horae.model.triggers.decisions.schedule import FIELDS as OF_TRIGGERS
 from horae.model.triggers.decisions.when import WHEN
+from horae.model.workflows.reading.steps import STEP
+from horae.model.workflows.reading.workflow import WORKFLOW
 
 # Where a page says more of a job's field.
 PAGES = {
@@ -50,6 +53,44 @@ PAGES_OF_TRIGGERS = {
     "cron": "cron.md",
     "within": "queues.md#policies",
 }
+PAGES_OF_WORKFLOWS = {
+    **dict.fromkeys(("onSuccess", "onFailure", "finally"), "#handlers"),
+    **dict.fromkeys(("while", "until", "every", "most"), "#loops"),
+    "workflow": "#a-workflow",
+    "onError": "#failures",
+    "join": "#joins",
+    "foreach": "#foreach",
+    "undo": "#compensation",
+    "switch": "#conditions-and-branches",
+    "event": "events.md",
+    "callback": "#waiting-for-others",
+}
+PAGES_OF_SUBMISSIONS = {
+    **dict.fromkeys(("deadline", "within"), "queues.md#policies"),
+    **dict.fromkeys(("interval", "propagate", "waitForDependencies"), "dependencies.md"),
+}
+
+
+def fields_of_submissions() -> str:
+    """What a submission says; params are bytes of JSON in the table."""
+    usual = {name: value for name, value in SUBMISSION.usual.items() if name != "params"}
+    return written(SUBMISSION.rows, usual, PAGES_OF_SUBMISSIONS)
+
+
+def fields_of_workflows() -> str:
+    """What a workflow says."""
+    return written(WORKFLOW.rows, WORKFLOW.usual, PAGES_OF_WORKFLOWS)
+
+
+def kinds_of_steps() -> str:
+    """The fields that say what a step does."""
+    return written((row for row in STEP.rows if row.field.does), {}, {**PAGES, **PAGES_OF_WORKFLOWS})
+
+
+def fields_of_steps() -> str:
+    """What else a step says, beside fields of a job."""
+    rows = [row for row in STEP.rows if not row.field.does and row.attribute != "own"]
+    return written(rows, STEP.usual, PAGES_OF_WORKFLOWS)
 
 
 def fields_of_jobs() -> str:
@@ -159,7 +200,13 @@ def _cells(row: Row, usual: Any, page: str | None) -> list[str]:
     more = f" See [{page.partition('.')[0].lstrip('#')}]({page})." if page else ""
     since = f" Since {row.field.since}." if row.field.since else ""
     words = f" One of {', '.join(f'`{word}`' for word in row.kind.words)}." if isinstance(row.kind, Choice) else ""
-    return [f"`{row.name}`", f"{row.field.help}{words}{more}{since}", _shown(row.field.example), _shown(usual)]
+    members = f" As `{{{', '.join(map(_part, row.kind.table.rows))}}}`." if isinstance(row.kind, Object) else ""
+    return [f"`{row.name}`", f"{row.field.help}{words}{members}{more}{since}", _shown(row.field.example), _shown(usual)]
+
+
+def _part(row: Row) -> str:
+    """Write a member of an object: its name, with its words."""
+    return f"{row.name}: {' or '.join(row.kind.words)}" if isinstance(row.kind, Choice) else row.name
 
 
 def _shown(value: Any) -> str:

@@ -31,10 +31,14 @@ from tests.docs.field_tables import (
     fields_of_queues,
     fields_of_quotas,
     fields_of_rollouts,
+    fields_of_steps,
+    fields_of_submissions,
     fields_of_templates,
+    fields_of_workflows,
     kinds_of_alert_rules,
     kinds_of_channels,
     kinds_of_policies,
+    kinds_of_steps,
     kinds_of_triggers,
     rules_of_triggers,
 )
@@ -154,6 +158,10 @@ def features() -> str:
 
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "fields of a job": ("rest.md", fields_of_jobs),
+    "fields of a submission": ("rest.md", fields_of_submissions),
+    "fields of a workflow": ("workflows.md", fields_of_workflows),
+    "what a step does": ("workflows.md", kinds_of_steps),
+    "fields of a step": ("workflows.md", fields_of_steps),
     "fields of a queue": ("queues.md", fields_of_queues),
     "kinds of policies": ("queues.md", kinds_of_policies),
     "fields of a backfill": ("backfills.md", fields_of_backfills),

@@ -27,7 +27,7 @@ def test_an_example_is_a_workflow(example):
 
 
 def test_every_field_join_and_name_is_there():
-    assert set(first_cells(section(PAGE, "A workflow"))) == {*WORKFLOW.names, "timeout"}
+    assert set(first_cells(section(PAGE, "A workflow"))) == {*WORKFLOW.names}
     of_steps = section(PAGE, "A step")
     unnamed = {field for field in STEP.names if f"`{field}`" not in of_steps}
     assert unnamed <= SAID_BY_JOBS | {"every", "most"}

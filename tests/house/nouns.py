@@ -6,9 +6,12 @@ from horae.model.admission.policy import POLICIES
 from horae.model.admission.queue import QUEUE
 from horae.model.admission.quota import QUOTA
 from horae.model.definitions.job import JOB
+from horae.model.fleet.submit import SUBMISSION
 from horae.model.tenancy.namespace import NAMESPACE
 from horae.model.triggers.calendars.read import FIELDS as CALENDAR
 from horae.model.triggers.decisions.schedule import FIELDS as TRIGGER
+from horae.model.workflows.reading.steps import STEP
+from horae.model.workflows.reading.workflow import WORKFLOW
 
 
 class Noun(NamedTuple):
@@ -64,4 +67,19 @@ NOUNS = (
         frozenset({"watch"}),  # of the guard of a worker's processes
     ),
     Noun("calendar", CALENDAR.names, ("model.triggers.calendars",)),
+    Noun(
+        "step",
+        tuple(row.name for row in STEP.rows if row.attribute != "own"),
+        ("model.workflows.waits", "model.workflows.decisions", "model.workflows.reading"),
+    ),
+    Noun(
+        "workflow",
+        WORKFLOW.names,
+        ("model.workflows.decisions", "client.workflows"),  # phases are called so, too; decorators of functions
+    ),
+    Noun(
+        "submission",
+        tuple(name for name in SUBMISSION.names if name != "job"),  # of params, job and tags speaks every template
+        ("model.executions.deduplication_keys",),  # why some are refused
+    ),
 )

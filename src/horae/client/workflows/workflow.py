@@ -42,6 +42,7 @@ from horae.errors import BadInput
 from horae.model.definitions.function_signature import Signature, signature_of
 from horae.model.fields.kinds import Duration
 from horae.model.workflows.reading.steps import STEP
+from horae.model.workflows.reading.workflow import WORKFLOW
 
 if TYPE_CHECKING:
     from horae.client.app import App
@@ -50,6 +51,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Fields of a step that may be said beside its call, by their names in Python.
 _SAID = {row.keyword: row for row in STEP.rows if row.field.sdk}
 STEP_OPTIONS = tuple(_SAID)
+_OF_WORKFLOWS = {row.keyword: row for row in WORKFLOW.rows if row.field.sdk}
 ITEM, INDEX = Expression("item"), Expression("index")
 BUILDING: ContextVar["Steps | None"] = ContextVar("horae_building", default=None)
 
@@ -238,11 +240,11 @@ def _undo(value: Any, node: Node) -> Any:
 
 def described(options: Mapping[str, Any]) -> dict[str, Any]:
     """What is said about a workflow as a job, in the API's spelling."""
-    refuse_unknown(options, (*SPELLED, "name", "description", "on_error"), "@app.workflow")
+    refuse_unknown(options, (*SPELLED, "name", "description", *_OF_WORKFLOWS), "@app.workflow")
     if options.get("params") is not None:
         named(option("params", "@app.workflow"), mapping_of, options["params"])
     given = {camel(name): plain(value) for name, value in options.items() if value is not None}
-    own = {"onError": given.pop("onError")} if "onError" in given else {}
+    own = {row.name: given.pop(row.name) for row in _OF_WORKFLOWS.values() if row.name in given}
     return {**given, "workflow": own} if own else given
 
 

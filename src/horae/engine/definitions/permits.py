@@ -16,10 +16,10 @@ from horae.model.definitions.job import Job, Spec
 from horae.model.definitions.tasks import Command
 from horae.model.tenancy.principal import LOCAL, Principal
 from horae.model.workflows.decisions.naming import owner_of
+from horae.model.workflows.reading.workflow import INSIDE
 
 ACTING: ContextVar[Principal] = ContextVar("horae_acting", default=LOCAL)
 
-_INSIDE = ("workflow", "steps", "onSuccess", "onFailure", "finally", "undo")  # where a definition holds others
 Change = tuple[Spec | None, Spec]  # before, if there was one, and after
 
 
@@ -112,5 +112,5 @@ def _parts(job: Any) -> Iterator[dict[str, Any]]:
             yield from _parts(one)
     elif isinstance(job, dict):
         yield job
-        for field in _INSIDE:
+        for field in INSIDE:
             yield from _parts(job.get(field))

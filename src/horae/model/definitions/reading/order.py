@@ -9,6 +9,7 @@ from typing import Any
 
 from horae.errors import BadInput
 from horae.model.triggers.calendars.spelling import references_in
+from horae.model.workflows.reading.workflow import INSIDE
 
 Document = dict[str, Any]
 
@@ -44,7 +45,7 @@ def _run_by(part: Any) -> Iterator[str]:
         for named in (part.get("job"), part.get("undo")):
             if isinstance(named, str):
                 yield named
-        for field in ("steps", "workflow", "undo", "onSuccess", "onFailure", "finally"):
+        for field in INSIDE:
             yield from _run_by(part.get(field))
 
 

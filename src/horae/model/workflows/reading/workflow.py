@@ -10,11 +10,17 @@ from horae.model.fields.table import Table
 from horae.model.fields.values import an_object
 from horae.model.workflows.decisions.check import check_graph
 from horae.model.workflows.decisions.naming import calls_of
-from horae.model.workflows.decisions.values import STEPS, Call, Workflow
-from horae.model.workflows.reading.steps import TASKS, is_short, of_step, read_steps, render_step
+from horae.model.workflows.decisions.values import STEPS, UNDOING, Call, Workflow
+from horae.model.workflows.reading.steps import STEP, TASKS, is_short, of_step, read_steps, render_step
 
 WORKFLOW = Table(Workflow, "A workflow")
 _STEPS = tuple(row for row in WORKFLOW.rows if row.kind is STEPS)
+# Where a definition, or a part of one, holds others.
+INSIDE = tuple(
+    dict.fromkeys(
+        row.name for row in (*WORKFLOW.rows, *STEP.rows) if row.kind in (STEPS, UNDOING, JOB["workflow"].kind)
+    )
+)
 # What a job cannot have when steps do its work: each says something about the worker that runs it, or about tries.
 NOT_OF_WORKFLOWS = {row.name: row.field.no_workflow for row in JOB.rows if row.field.no_workflow}
 _ACCEPTED = 'Write {"steps": [{"name": "extract", "job": "extract-orders"}, {"name": "load", "job": "load-orders"}]}.'
