@@ -107,8 +107,8 @@ async def test_a_queue_is_made_changed_drained_and_let_go_on_by_undoing(page, si
     await page.get_by_label("Name", exact=True).fill("reports")
     await page.get_by_label("Who is next").select_option("fair")
     await expect(page.get_by_role("button", name="Make it")).to_be_disabled()  # by whose share?
-    await page.get_by_label("Shares by").fill("${params.customer}")
-    await page.get_by_label("Weights").fill("acme=5, others=1")
+    await page.get_by_label("What executions are divided by").fill("${params.customer}")
+    await page.get_by_label("How much of the queue shares get").fill("acme=5, others=1")
     await page.get_by_label("How often they start").fill("100/1m")
     await check(page)
     await page.get_by_role("button", name="Make it").click()
@@ -117,7 +117,7 @@ async def test_a_queue_is_made_changed_drained_and_let_go_on_by_undoing(page, si
     assert (made["policy"]["weights"], made["rate"]) == ({"acme": 5, "others": 1}, "100/1m")
 
     await page.get_by_role("button", name="Change …").click()
-    await page.get_by_label("How many run at once").fill("4")
+    await page.get_by_label("How many of its executions run at once").fill("4")
     await page.get_by_label("How often they start").fill("")
     same = page.get_by_role("dialog").get_by_role("button", name="copy as command")
     await expect(same).to_have_attribute("title", "horae queues set reports --concurrency 4 --rate none")

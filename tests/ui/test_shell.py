@@ -339,7 +339,7 @@ async def test_namespaces_quotas_secrets_and_channels_are_made_and_changed(page,
     assert command == "horae namespaces create billing --weight 2 --retention failed=90d"
     await expect(page.get_by_role("row", name="billing")).to_contain_text("failed=90d")
     await page.get_by_role("button", name="Change …").click()
-    command, _ = await save("Save", Running_at_once="100")
+    command, _ = await save("Save", running="100")
     assert "namespaces quota default --queued none --running 100 " in command
     assert site.get("/namespaces/default/quota")["running"] == 100
     await check(page)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from horae.server.route import Route
 from horae.server.routes.table import ROUTES
-from tools.sdk import alert_fields, feature_options, options, trigger_options, ui_fields
+from tools.sdk import alert_fields, feature_options, options, queue_fields, trigger_options, ui_fields
 from tools.sdk.methods import NAMES, method
 
 SRC = Path(__file__).parents[2] / "src" / "horae"
@@ -27,6 +27,7 @@ OPTIONS = SRC / "client" / "options.py"
 TRIGGER_OPTIONS = SRC / "client" / "kernel" / "trigger_options.py"
 UI_FIELDS = SRC / "ui" / "core" / "job-fields.js"
 UI_ALERTS = SRC / "ui" / "core" / "alert-fields.js"
+UI_QUEUES = SRC / "ui" / "core" / "queue-fields.js"
 UI_TIMES = SRC / "ui" / "core" / "trigger-fields.js"
 MARK = re.compile(
     r"    # `python -m tools\.sdk` writes what follows, from the routes of (?P<routes>[^\n]+(?:\n    # [^\n]+)*)\.\n"
@@ -136,6 +137,7 @@ def stale() -> Mapping[Path, str]:
     keywords |= feature_options.files(SRC / "features")
     found |= {path: _formatted(text, path) for path, text in keywords.items()}
     found |= {UI_FIELDS: ui_fields.text(), UI_TIMES: ui_fields.of_triggers(), UI_ALERTS: alert_fields.text()}
+    found |= {UI_QUEUES: queue_fields.text()}
     return {path: text for path, text in found.items() if not path.exists() or text != path.read_text()}
 
 

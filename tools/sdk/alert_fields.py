@@ -19,14 +19,16 @@ HEAD = (
 
 def text() -> str:
     """Return the module."""
-    return HEAD + _list("RULES", _kinds(RULE, _of_rule)) + _list("CHANNELS", _kinds(CHANNEL, _of_channel))
+    return HEAD + listed("RULES", kinds(RULE, _of_rule)) + listed("CHANNELS", kinds(CHANNEL, _of_channel))
 
 
-def _list(name: str, values: Iterable[Any]) -> str:
+def listed(name: str, values: Iterable[Any]) -> str:
+    """Return a list as the module exports it."""
     return f"\nexport const {name} = [\n" + "".join(f"  {json.dumps(one)},\n" for one in values) + "];\n"
 
 
-def _kinds(noun: Variants, more: Callable[[Row], dict[str, Any]]) -> Iterable[dict[str, Any]]:
+def kinds(noun: Variants, more: Callable[[Row], dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """Yield each kind with its fields, and what more there is to say of these."""
     for kind, table in noun.tables.items():
         known = {one["name"]: one for one in described(table)}
         fields = [{**known[row.name], "flag": f"--{row.flag}", **more(row)} for row in noun.own(kind)]

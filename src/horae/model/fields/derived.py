@@ -7,7 +7,7 @@ from typing import Annotated, Any, Union
 
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct, field
 
-from horae.model.fields.kinds import Choice, Integer, Number
+from horae.model.fields.kinds import Choice, Integer, Kind, Number
 from horae.model.fields.table import Row, Rows, Table
 
 
@@ -82,7 +82,7 @@ def described(table: Rows) -> list[dict[str, Any]]:
     return [
         {
             "name": row.name,
-            "kind": type(row.kind).__name__.lower(),
+            "kind": _named(row.kind),
             "default": table.usual.get(row.name),
             "help": row.field.help,
             "example": row.field.example,
@@ -91,3 +91,8 @@ def described(table: Rows) -> list[dict[str, Any]]:
         }
         for row in table.rows
     ]
+
+
+def _named(kind: Kind) -> str:
+    """Return what a kind is called; one of a noun's own is called as the kind that it is made of."""
+    return next(one.__name__.lower() for one in type(kind).__mro__ if not one.__name__.startswith("_"))

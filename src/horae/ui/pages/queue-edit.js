@@ -1,100 +1,109 @@
 // A queue made or changed: who is next, and what bounds it. It acts at once, also on what is queued.
 
 import { html, useState } from "../core/html.js";
+import { POLICIES, QUEUE } from "../core/queue-fields.js";
 import { Field, Tick } from "../parts/fields.js";
 import { FormDialog } from "../parts/form-dialog.js";
 
-const KINDS = [
-  ["priority", "priority: urgent ones first, and nobody waits for ever"], ["fifo", "fifo: who came first"], ["fair", "fair: everybody's share in turn"],
-  ["deadline", "deadline: what is due soonest"], ["shortest", "shortest: what takes least time"],
-];
-const pairs = (given) => Object.entries(given ?? {}).map(([name, value]) => `${name}=${value}`).join(", ");
-const entries = (text, read) => Object.fromEntries(text.split(",").map((one) => one.trim()).filter(Boolean).map((one) => [one.slice(0, one.lastIndexOf("=")), read(one.slice(one.lastIndexOf("=") + 1).trim())]));
-const isPairs = (text) => text.split(",").map((one) => one.trim()).filter(Boolean).every((one) => /^.+=\s*\d+(\.\d+)?%?$/.test(one));
-const text = (value) => (value === null || value === undefined ? "" : String(value));
-const slots = (value) => (/^\d+$/.test(value) ? Number(value) : value);
+const ORDERS = POLICIES.map(({ kind, about }) => [kind, `${kind}: ${about}`]);
+const BOUNDS = QUEUE.filter(({ name }) => name !== "policy" && name !== "default");
+const fieldsOf = (kind) => POLICIES.find((one) => one.kind === kind).fields;
+const parts = (text) => text.split(",").map((one) => one.trim()).filter(Boolean);
+const number = (text) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : text);
+const entries = (text) => Object.fromEntries(parts(text).map((one) => [one.slice(0, one.lastIndexOf("=")), number(one.slice(one.lastIndexOf("=") + 1).trim())]));
+const isPairs = (text) => parts(text).every((one) => /^.+=\s*\d+(\.\d+)?%?$/.test(one));
 
-/** What the form begins with: all as text, as it is typed. */
+/** A value as it is typed: a text, or whether it is ticked. */
+function typed({ kind, given }, value) {
+  if (kind === "flag") return Boolean(value);
+  if (given === "pairs") return Object.entries(value ?? {}).map(([name, part]) => `${name}=${part}`).join(", ");
+  return value === null || value === undefined ? "" : String(value.kind ?? value);
+}
+
+/** What was typed as the API takes it; null for nothing. */
+function read({ kind, given }, text) {
+  if (kind === "flag") return text;
+  if (text.trim() === "") return null;
+  return given === "pairs" ? entries(text) : kind === "integer" || kind === "number" ? Number(text) : text.trim();
+}
+
+const begun = (fields, values) => Object.fromEntries(fields.map((field) => [field.name, typed(field, values?.[field.name])]));
+
+/** What the form begins with. */
 function begin(queue) {
   const policy = queue?.policy ?? { kind: "priority" };
-  return {
-    name: queue?.name ?? "", kind: policy.kind, ageing: text(policy.ageing), strict: Boolean(policy.strict), factor: text(policy.factor), by: text(policy.by), within: policy.within?.kind ?? "fifo",
-    weights: pairs(policy.weights), defaultWeight: text(policy.defaultWeight), reserve: pairs(policy.reserve), charge: policy.charge ?? "time", concurrency: text(queue?.concurrency),
-    rate: text(queue?.rate), burst: text(queue?.burst), maxQueued: text(queue?.maxQueued), sequence: Boolean(queue?.sequence), preempts: Boolean(queue?.preempts), default: Boolean(queue?.default),
-  };
+  const rules = Object.assign({}, ...POLICIES.map(({ kind, fields }) => begun(fields, kind === policy.kind ? policy : {})));
+  return { name: queue?.name ?? "", kind: policy.kind, default: Boolean(queue?.default), rules, bounds: begun(BOUNDS, queue) };
 }
 
 /** The policy that is meant. What the form has no field for, e.g. how a share is ordered in detail, stays as it was. */
-function policyOf(form, old) {
-  const { kind } = form;
-  if (kind === "priority") return { kind, ...(form.strict ? { strict: true } : form.ageing ? { ageing: form.ageing } : {}) };
-  if (kind === "shortest") return { kind, ...(form.factor ? { factor: Number(form.factor) } : {}) };
-  if (kind !== "fair") return { kind };
-  const within = old?.within?.kind === form.within ? old.within : { kind: form.within };
-  return {
-    kind, by: form.by, within, charge: form.charge, ...(form.weights ? { weights: entries(form.weights, Number) } : {}),
-    ...(form.defaultWeight ? { defaultWeight: Number(form.defaultWeight) } : {}), ...(form.reserve ? { reserve: entries(form.reserve, slots) } : {}),
-  };
+function policyOf({ kind, rules }, old) {
+  const values = fieldsOf(kind).map((field) => [field.name, read(field, rules[field.name])]);
+  const said = Object.fromEntries(values.filter(([, value]) => value !== null && value !== false));
+  if (said.strict) delete said.ageing;
+  if (said.within) said.within = old?.within?.kind === said.within ? old.within : { kind: said.within };
+  return { kind, ...said };
 }
 
-const whole = (value) => (value === "" ? null : Number(value));
-
 function definition(form, old) {
-  return {
-    policy: policyOf(form, old?.policy), concurrency: whole(form.concurrency), rate: form.rate.trim() || null, burst: whole(form.burst), maxQueued: whole(form.maxQueued),
-    sequence: form.sequence, preempts: form.preempts, ...(form.default && !old?.default ? { default: true } : {}),
-  };
+  const bounds = Object.fromEntries(BOUNDS.map((field) => [field.name, read(field, form.bounds[field.name])]));
+  return { policy: policyOf(form, old?.policy), ...bounds, ...(form.default && !old?.default ? { default: true } : {}) };
 }
 
 // Only what differs is said: the command changes what it names.
 function options(body, old) {
   const differs = (name, was = null) => JSON.stringify(body[name] ?? was) !== JSON.stringify(old?.[name] ?? was);
   const { policy } = body;
-  const yes = (name) => (differs(name, false) ? [body[name] ? `--${name}` : `--no-${name}`] : []);
-  return [
-    ...(differs("policy") ? ["--policy", Object.keys(policy).length === 1 ? policy.kind : JSON.stringify(policy)] : []), ...(differs("concurrency") ? ["--concurrency", body.concurrency ?? "none"] : []),
-    ...(differs("rate") ? ["--rate", body.rate ?? "none"] : []), ...(differs("burst") && body.burst ? ["--burst", body.burst] : []), ...(differs("maxQueued") ? ["--max-queued", body.maxQueued ?? "none"] : []),
-    ...yes("sequence"), ...yes("preempts"), ...(body.default ? ["--default"] : []),
-  ];
+  const said = BOUNDS.flatMap(({ name, kind, flag }) => {
+    if (kind === "flag") return differs(name, false) ? [body[name] ? flag : flag.replace("--", "--no-")] : [];
+    return differs(name) ? [flag, body[name] ?? "none"] : [];
+  });
+  return [...(differs("policy") ? ["--policy", Object.keys(policy).length === 1 ? policy.kind : JSON.stringify(policy)] : []), ...said, ...(body.default ? ["--default"] : [])];
 }
 
-const count = (value, least) => (value === "" || (/^\d+$/.test(value) && Number(value) >= least) ? null : `a whole number from ${least} on, or nothing`);
+/** What is wrong with a value that is typed; null for nothing. */
+function complaint({ kind, given, least }, text) {
+  if (kind === "integer") return text === "" || (/^\d+$/.test(text) && Number(text) >= least) ? null : `a whole number from ${least} on, or nothing`;
+  return given !== "pairs" || isPairs(text) ? null : "as acme=4, others=1";
+}
 
-function problems(form, taken) {
+function problems({ name, kind, rules, bounds }, taken) {
+  const each = (fields, values) => Object.fromEntries(fields.map((field) => [field.name, complaint(field, values[field.name])]));
   return {
-    name: !form.name ? "needed" : taken.includes(form.name) ? "there is one of that name; change it on its page" : null,
-    by: form.kind === "fair" && form.by !== "job" && form.by !== "caller" && !form.by.includes("${") ? "job, caller, or a template as ${params.customer}" : null,
-    weights: isPairs(form.weights) ? null : "as acme=5, others=1", reserve: isPairs(form.reserve) ? null : "as acme=4, or acme=25%",
-    concurrency: count(form.concurrency, 1), burst: count(form.burst, 1) ?? (form.burst && !form.rate ? "of a rate, which is not given" : null), maxQueued: count(form.maxQueued, 0),
-    rate: form.rate === "" || /^\d+\/\d*\s*[a-z]+$/.test(form.rate.trim()) ? null : "so many in a span, as 100/1m",
+    ...each(fieldsOf(kind), rules), ...each(BOUNDS, bounds), name: !name ? "needed" : taken.includes(name) ? "there is one of that name; change it on its page" : null,
+    ...(kind === "fair" && rules.by !== "job" && rules.by !== "caller" && !rules.by.includes("${") ? { by: "job, caller, or a template as ${params.customer}" } : {}),
+    ...(bounds.burst && !bounds.rate ? { burst: "of a rate, which is not given" } : {}), ...(bounds.rate === "" || /^\d+\/\d*\s*[a-z]+$/.test(bounds.rate.trim()) ? {} : { rate: "so many in a span, as 100/1m" }),
   };
+}
+
+const words = (value) => (value && typeof value === "object" ? value.kind : value);
+
+function FieldOf({ field, value, onChange, problem }) {
+  const { name, kind, help, example, default: usual } = field;
+  const label = help.replace(/\.$/, "");
+  if (kind === "flag") return html`<${Tick} label=${label} value=${value} onChange=${onChange} />`;
+  const options = name === "within" ? ORDERS.filter(([one]) => one !== "fair") : field.words?.map((word) => [word, word]);
+  const otherwise = words(usual);
+  return html`<${Field} label=${label} value=${value || (options ? otherwise : "")} onChange=${onChange} options=${options} placeholder=${words(example) ?? otherwise ?? ""} hint=${otherwise === null || otherwise === undefined || options ? "" : `${otherwise} if empty.`} problem=${value === "" && name !== "by" ? null : problem} />`;
 }
 
 /** `queue`: what is changed, or nothing for a new one; `taken`: names that are. */
 export function EditQueue({ queue, taken = [], onClose, onDone }) {
   const [form, setForm] = useState(begin(queue));
   const set = (name) => (value) => setForm((old) => ({ ...old, [name]: value }));
+  const within = (group, name) => (value) => setForm((old) => ({ ...old, [group]: { ...old[group], [name]: value } }));
   const wrong = problems(form, taken);
   const body = definition(form, queue);
   const action = {
     title: queue ? `Change ${queue.name}` : "Make the queue", method: queue ? "PATCH" : "PUT", path: `/queues/${encodeURIComponent(form.name)}`, body, cli: ["queues", "set", form.name || "NAME", ...options(body, queue && definition(begin(queue), queue))],
     done: queue ? `${queue.name} goes by this from now on.` : `${form.name} is there.`, after: () => onDone(form.name),
   };
-  const field = (name, label, more = {}) => html`<${Field} key=${name} label=${label} value=${form[name]} onChange=${set(name)} problem=${form[name] === "" && name !== "by" ? null : wrong[name]} ...${more} />`;
+  const fields = (group, list) => list.map((field) => html`<${FieldOf} key=${field.name} field=${field} value=${form[group][field.name]} onChange=${within(group, field.name)} problem=${wrong[field.name]} />`);
   return html`<${FormDialog} title=${queue ? `Change ${queue.name}` : "New queue"} action=${action} submit=${queue ? "Save" : "Make it"} onClose=${onClose} disabled=${Object.values(wrong).some(Boolean)}>
-    ${!queue && field("name", "Name", { required: true, maxlength: 128, placeholder: "reports" })}
-    ${field("kind", "Who is next", { options: KINDS })}
-    ${form.kind === "priority" && html`${!form.strict && field("ageing", "Head start of a level (empty: 60s)", { placeholder: "60s" })}<${Tick} label="strict: a higher level always goes first" value=${form.strict} onChange=${set("strict")} />`}
-    ${form.kind === "shortest" && field("factor", "How much a long one gives way (empty: 10)", { placeholder: "10" })}
-    ${form.kind === "fair" && html`${field("by", "Shares by", { placeholder: "${params.customer}", required: true, hint: "job, caller, or a template of params and tags" })}
-      ${field("within", "Inside a share", { options: KINDS.filter(([kind]) => kind !== "fair") })}
-      ${field("weights", "Weights", { placeholder: "acme=5, others=1" })}${field("defaultWeight", "Weight of those that are not named", { placeholder: "1" })}
-      ${field("reserve", "Slots kept for a share", { placeholder: "acme=4, or acme=25%" })}${field("charge", "Shares are charged", { options: [["time", "for the time that they run"], ["executions", "by the execution"]] })}`}
-    ${field("concurrency", "How many run at once (empty: no limit)", { inputmode: "numeric" })}
-    ${field("rate", "How often they start (empty: no limit)", { placeholder: "100/1m" })}${form.rate && field("burst", "How many at once after a pause", { inputmode: "numeric" })}
-    ${field("maxQueued", "How many it takes (empty: no bound)", { inputmode: "numeric", hint: "what is submitted beyond is refused" })}
-    <${Tick} label="one after another, also through retries" value=${form.sequence} onChange=${set("sequence")} />
-    <${Tick} label="takes the place of preemptible work" value=${form.preempts} onChange=${set("preempts")} />
-    ${!queue?.default && html`<${Tick} label="jobs that name no queue go here" value=${form.default} onChange=${set("default")} />`}
+    ${!queue && html`<${Field} label="Name" value=${form.name} onChange=${set("name")} problem=${form.name === "" ? null : wrong.name} required maxlength="128" placeholder="reports" />`}
+    <${Field} label="Who is next" value=${form.kind} onChange=${set("kind")} options=${ORDERS} />
+    ${fields("rules", fieldsOf(form.kind).filter(({ name }) => name !== "ageing" || !form.rules.strict))}
+    ${fields("bounds", BOUNDS.filter(({ name }) => name !== "burst" || form.bounds.rate))}
+    ${!queue?.default && html`<${Tick} label="Jobs that name no queue go here" value=${form.default} onChange=${set("default")} />`}
   <//>`;
 }

@@ -3,11 +3,12 @@
 import { html, useState } from "../core/html.js";
 import { useData } from "../core/data.js";
 import { can, may, namespace } from "../core/api.js";
+import { QUOTA } from "../core/queue-fields.js";
 import { go } from "../core/route.js";
 import { bytes, duration, number } from "../core/format.js";
 import { ActionButton } from "../core/act.js";
 import { Facts, Panel, Ready, Tags } from "../parts/basics.js";
-import { Field } from "../parts/fields.js";
+import { Field, TableField } from "../parts/fields.js";
 import { FormDialog } from "../parts/form-dialog.js";
 import { Table } from "../parts/table.js";
 
@@ -60,23 +61,15 @@ function EditNamespace({ one, onClose, onDone }) {
   <//>`;
 }
 
-// A bound: its name in the API, its option, in words.
-const BOUNDS = [
-  ["queued", "--queued", "Queued, or waiting to be"], ["running", "--running", "Running at once"], ["executionsPerDay", "--executions-per-day", "Executions a day"], ["workerSecondsPerDay", "--worker-seconds-per-day", "Seconds of workers a day"],
-  ["storedBytesPerDay", "--stored-bytes-per-day", "Bytes stored a day"], ["submissionsPerSecond", "--submissions-per-second", "Submissions a second"], ["startsPerSecond", "--starts-per-second", "Starts a second"],
-];
-
 function EditQuota({ quota, onClose, onDone }) {
-  const [bounds, setBounds] = useState(Object.fromEntries(BOUNDS.map(([name]) => [name, quota[name] ?? ""])));
-  const [over, setOver] = useState(quota.over ?? "refuse");
-  const given = BOUNDS.filter(([name]) => String(bounds[name]) !== "");
+  const [bounds, setBounds] = useState(Object.fromEntries(QUOTA.map(({ name }) => [name, quota[name] ?? ""])));
+  const value = ({ name, default: usual }) => (bounds[name] === "" || bounds[name] === undefined ? usual : bounds[name]);
   const action = {
-    title: "Save the quota", method: "PUT", path: at(namespace.value, "/quota"), body: { ...Object.fromEntries(given.map(([name]) => [name, Number(bounds[name])])), over }, after: onDone, done: `What ${namespace.value} may have is changed.`,
-    cli: ["namespaces", "quota", namespace.value, ...BOUNDS.flatMap(([name, option]) => [option, String(bounds[name]) === "" ? "none" : String(bounds[name])]), "--over", over],
+    title: "Save the quota", method: "PUT", path: at(namespace.value, "/quota"), body: Object.fromEntries(QUOTA.map((field) => [field.name, value(field)])), after: onDone, done: `What ${namespace.value} may have is changed.`,
+    cli: ["namespaces", "quota", namespace.value, ...QUOTA.flatMap((field) => [field.flag, String(value(field) ?? "none")])],
   };
   return html`<${FormDialog} title="What ${namespace.value} may have" action=${action} onClose=${onClose}><p class="soft small">What is empty is without a bound.</p>
-    <div class="field-row">${BOUNDS.map(([name, , words]) => html`<${Field} key=${name} label=${words} type="number" step="any" min="0" value=${bounds[name]} onChange=${(value) => setBounds({ ...bounds, [name]: value })} />`)}</div>
-    <${Field} label="What goes over it" value=${over} onChange=${setOver} options=${[["refuse", "is refused"], ["wait", "waits"]]} /><//>`;
+    <div class="field-row">${QUOTA.map((field) => html`<${TableField} key=${field.name} field=${field} value=${bounds[field.name]} onChange=${(next) => setBounds({ ...bounds, [field.name]: next })} />`)}</div><//>`;
 }
 
 function Usage() {
