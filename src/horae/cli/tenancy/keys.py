@@ -10,9 +10,7 @@ from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, request
 from horae.cli.terminal import echo
 from horae.client.views import View
-
-ROLES = ("viewer", "operator", "editor", "admin", "worker")
-PERMISSIONS = ("commands", "sensitive", "installation")
+from horae.model.tenancy.principal import PERMISSIONS, ROLES
 
 
 @click.group(cls=Group, examples=("horae keys create ci --role operator", "horae keys rotate 3f2a9c --overlap 1h"))

@@ -10,9 +10,7 @@ from horae.cli.lazy import Group
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, one, request, says
-
-ROLES = ("viewer", "operator", "editor", "admin")
-PERMISSIONS = ("commands", "sensitive", "installation")
+from horae.model.tenancy.principal import NESTED, PERMISSIONS
 
 
 @click.group(cls=Group, examples=("horae users create ada --role editor", "horae users grant ada --role viewer"))
@@ -29,7 +27,7 @@ def _role(command: Any) -> Any:
         type=click.Choice(PERMISSIONS),
         help="Beyond the role; repeatable.",
     )
-    return click.option("--role", required=True, type=click.Choice(ROLES), help="What they may do.")(
+    return click.option("--role", required=True, type=click.Choice(NESTED), help="What they may do.")(
         permission(command)
     )
 
