@@ -10,7 +10,7 @@ from horae.model.definitions.reading.schedule import parse_when, render_when
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.preview import preview, warnings, zone_of
 from horae.model.triggers.decisions.rules import Rules, describe_outside
-from horae.model.triggers.decisions.schedule import kind_of
+from horae.model.triggers.decisions.schedule import KINDS, either, kind_of
 from horae.model.triggers.decisions.values import Timed
 from horae.model.triggers.decisions.when import SCHEDULE, When
 from horae.model.triggers.fire_view import ComingView, PreviewView
@@ -35,9 +35,9 @@ def show_preview(
 def show_coming(when: When, after: Instant, count: int, by: Callable[[Rules], Calendar] | None = None) -> PreviewView:
     """The same of a trigger that was read: an interval counts from its own anchor."""
     if not isinstance(when.trigger, Timed):
-        remedy = "Give cron, every or at."
+        remedy = f"Give {either([kind.field for kind in KINDS.values() if kind.is_timed])}."
         kind = kind_of(render_when(when)).name
-        raise BadInput(f"A {kind} trigger has no instants to show.", remedy, field="schedule")
+        raise BadInput(f"Triggers of kind {kind} have no instants to show.", remedy, field="schedule")
     calendar = by(when.rules) if by is not None and when.rules.calendars else None
     coming = preview(when.trigger, when.rules, after, count, calendar=calendar)
     return PreviewView(

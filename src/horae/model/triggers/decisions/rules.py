@@ -7,7 +7,7 @@ from msgspec import Struct
 from horae.env import SECOND, Instant, Micros
 from horae.errors import BadInput
 from horae.model.base.duration import DAY, MINUTE, format_duration, parse_duration
-from horae.model.fields.kinds import Choice, Custom, Duration, Integer, Listed, Moment, Name
+from horae.model.fields.kinds import Choice, Custom, Duration, Integer, Listed, Moment, Name, as_given
 from horae.model.fields.table import Document, Group, Table
 from horae.model.fields.values import MOST_WITHIN, NAME, a_list, a_name, an_int, one_of
 from horae.model.triggers.cron.fields import spread
@@ -110,7 +110,7 @@ def _write_calendars(rules: "Rules") -> dict[str, Any]:
 
 _WORD = str | dict[str, Any]
 MISFIRE = Custom(parse_misfire, _WORD, "str | Mapping[str, Any]", writes=render_misfire)
-OVERLAPS = Custom(parse_misfire, _WORD, "str | Mapping[str, Any]")
+OVERLAPS = Custom(as_given, _WORD, "str | Mapping[str, Any]")
 OVERLAP = Group(_read_overlap, _write_overlap)
 CALENDARS = Group(_read_calendars, _write_calendars)
 _NO_INSTANT = "it fires when it comes, not at an instant from which it could be moved"

@@ -3,7 +3,7 @@
 Each kind is known by a field that only it has; its table says which.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -111,11 +111,12 @@ def kind_of(value: dict[str, Any]) -> Kind:
         raise BadInput(f"A schedule has one of {' and '.join(kinds)}, not both.", ACCEPTED, field="schedule")
     if not kinds:
         refuse_unknown(value, [name for name in FIELDS.names if name != "name"], "This schedule", "schedule.")
-        raise BadInput(f"A schedule needs {_either(tuple(KINDS))}.", ACCEPTED, field="schedule")
+        raise BadInput(f"A schedule needs {either(tuple(KINDS))}.", ACCEPTED, field="schedule")
     return KINDS[kinds[0]]
 
 
-def _either(words: tuple[str, ...]) -> str:
+def either(words: Sequence[str]) -> str:
+    """A list of words of which one is meant."""
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 

@@ -22,7 +22,7 @@ else:
 
 
 class TriggerBody(TriggerPatch, frozen=True, kw_only=True):
-    """A trigger: what tells its kind (cron, every, at, event, webhook or watch), and whatever else differs."""
+    """A trigger: the field that tells its kind, and whatever else differs from the defaults."""
 
 
 class PreviewBody(TriggerPatch, frozen=True, kw_only=True):
