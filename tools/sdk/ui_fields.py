@@ -6,7 +6,7 @@ from typing import Any
 from horae.model.definitions.job import JOB
 from horae.model.fields.derived import described
 from horae.model.fields.table import Rows
-from horae.model.triggers.decisions.schedule import KINDS, Kind
+from horae.model.triggers.decisions.schedule import KINDS, TriggerKind
 
 HEAD = "// The fields of a job in their order. `python -m tools.sdk` writes this module from their table.\n\n"
 OF_TRIGGERS = (
@@ -26,7 +26,7 @@ def of_triggers() -> str:
     return f"{OF_TRIGGERS}export const TIMES = {{\n{''.join(parts)}}};\n"
 
 
-def _of_kind(kind: Kind) -> str:
+def _of_kind(kind: TriggerKind) -> str:
     return f"  {kind.field}: [\n" + "".join(f"    {line},\n" for line in _lines(kind.table, "example")) + "  ],\n"
 
 

@@ -11,7 +11,7 @@ from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.fields.values import NAME, a_list, a_name, refuse_unknown
 from horae.model.triggers.decisions.rules import RULES, Overlap, Rules, check_rules, offset_in
-from horae.model.triggers.decisions.schedule import BESIDE, Kind, as_object, kind_of, render_schedule
+from horae.model.triggers.decisions.schedule import BESIDE, TriggerKind, as_object, kind_of, render_schedule
 from horae.model.triggers.decisions.values import Timed
 from horae.model.triggers.decisions.when import SCHEDULE, WHEN, When
 
@@ -82,7 +82,7 @@ def _name(trigger: dict[str, Any], others: Sequence[dict[str, Any]]) -> str:
     return name
 
 
-def _kind_of(trigger: dict[str, Any]) -> Kind:
+def _kind_of(trigger: dict[str, Any]) -> TriggerKind:
     return kind_of({field: part for field, part in trigger.items() if field not in (*RULES.names, *BESIDE)})
 
 
@@ -93,7 +93,7 @@ def _unused(kind: str, taken: set[str]) -> str:
     return name
 
 
-def _rules(given: dict[str, Any], kind: Kind, key: str) -> Rules:
+def _rules(given: dict[str, Any], kind: TriggerKind, key: str) -> Rules:
     said = {rule: part for rule, part in given.items() if part is not None and rule in RULES.names}
     read = RULES.read(said, "schedule.") if said else {}
     rules = Rules(**{"overlap": kind.overlap, **read})
@@ -101,7 +101,7 @@ def _rules(given: dict[str, Any], kind: Kind, key: str) -> Rules:
     return structs.replace(rules, offset=offset_in(rules.spread, key))
 
 
-def _refuse_meaningless(value: dict[str, Any], kind: Kind) -> None:
+def _refuse_meaningless(value: dict[str, Any], kind: TriggerKind) -> None:
     """Refuse rules that other kinds of triggers have and this one cannot."""
     if kind.is_timed:
         return

@@ -12,8 +12,9 @@ from horae.model.fields.table import Joined, Table
 from horae.model.fields.values import NAME, a_list, a_name, an_object, refuse_unknown, shallow
 from horae.model.triggers.calendars.values import (
     ACCEPTED,
-    Beside,
     Business,
+    CalendarExtras,
+    CalendarHead,
     Dates,
     Exclusion,
     Hours,
@@ -22,7 +23,6 @@ from horae.model.triggers.calendars.values import (
     Times,
     Told,
     Union,
-    Whole,
     Windows,
     count_of,
 )
@@ -33,7 +33,7 @@ MOST_SETS = 100  # in one definition
 MOST_BYTES = 64 * 1024  # of a whole definition
 
 
-class Kind(Struct, frozen=True):
+class CalendarKind(Struct, frozen=True):
     """One kind of calendar: the field that tells it, and what it is made of."""
 
     field: str
@@ -48,11 +48,14 @@ class Kind(Struct, frozen=True):
 
 
 TABLES = {struct: Table(struct, "This calendar") for struct in get_args(Told)}
-KINDS: dict[str, Kind] = {
-    row.name: Kind(row.name, struct, table) for struct, table in TABLES.items() for row in table.rows if row.field.tells
+KINDS: dict[str, CalendarKind] = {
+    row.name: CalendarKind(row.name, struct, table)
+    for struct, table in TABLES.items()
+    for row in table.rows
+    if row.field.tells
 }
-BESIDE = Table(Beside, "This calendar")
-FIELDS = Joined((*TABLES.values(), Table(Whole, "A calendar")), "A calendar")  # all that a calendar may say
+BESIDE = Table(CalendarExtras, "This calendar")
+FIELDS = Joined((*TABLES.values(), Table(CalendarHead, "A calendar")), "A calendar")  # all that a calendar may say
 
 
 def read_calendar(name: str, body: Any) -> tuple[Times, str]:
@@ -101,7 +104,7 @@ def _check_whole(given: dict[str, Any]) -> None:
         raise BadInput(f"This calendar has {size} bytes.", remedy, field="definition")
 
 
-def _kind_of(given: dict[str, Any], field: str) -> Kind:
+def _kind_of(given: dict[str, Any], field: str) -> CalendarKind:
     """Which kind of calendar an object spells, by the one field that tells."""
     kinds = [kind for kind in KINDS if given.get(kind) is not None]
     prefix = f"{field}." if field else ""
@@ -116,7 +119,7 @@ def _kind_of(given: dict[str, Any], field: str) -> Kind:
     return KINDS[kinds[0]]
 
 
-def _made(kind: Kind, given: dict[str, Any], prefix: str, zone: str, depth: int) -> Times:
+def _made(kind: CalendarKind, given: dict[str, Any], prefix: str, zone: str, depth: int) -> Times:
     """Make the times that the fields of their kind say."""
     struct, read = kind.struct, kind.table.read(given, prefix)
     if issubclass(struct, Business):

@@ -219,7 +219,7 @@ class Exclusion(Struct, frozen=True):
     without: "tuple[Times, ...]"
 
 
-class Beside(Struct, frozen=True, kw_only=True):
+class CalendarExtras(Struct, frozen=True, kw_only=True):
     """What stands beside a calendar's times, of whatever kind they are."""
 
     timezone: Annotated[
@@ -237,7 +237,7 @@ class Beside(Struct, frozen=True, kw_only=True):
     ] = ()
 
 
-class Whole(Beside, frozen=True, kw_only=True):
+class CalendarHead(CalendarExtras, frozen=True, kw_only=True):
     """What a request says of a calendar beside its times."""
 
     name: Annotated[str, Field(Name(), "Its name.", example="work-days", flag="")]

@@ -94,7 +94,7 @@ WEBHOOK = Custom(_read_webhook, bool | dict[str, Any], "bool | Mapping[str, Any]
 WATCH = Text(MOST_URL, 1, watch_url)
 
 
-class Outside(Struct, frozen=True):
+class ExternalTrigger(Struct, frozen=True):
     """A trigger that something outside fires: it has no instants of its own."""
 
     wall: ClassVar[None] = None
@@ -109,7 +109,9 @@ class Outside(Struct, frozen=True):
         return 0
 
 
-class Event(Outside, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="event"):
+class Event(
+    ExternalTrigger, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="event"
+):
     """Fires when a named event comes that passes the filter; `verify` says that it has a webhook, and how it is signed.
 
     Without a name only its own webhook fires it.
@@ -148,7 +150,9 @@ class Event(Outside, frozen=True, kw_only=True, omit_defaults=True, rename="came
         return f"{named}{by}{' and passes its filter' if self.filter else ''}"
 
 
-class Watch(Outside, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="watch"):
+class Watch(
+    ExternalTrigger, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="watch"
+):
     """Fires once for each version of each object in a folder or under an object store's prefix."""
 
     url: Annotated[

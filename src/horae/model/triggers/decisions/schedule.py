@@ -25,7 +25,7 @@ OF_EVENTS = RULES.where(lambda field: not field.no_event)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class TriggerKind:
     """One kind of trigger: what it is called, the field that tells it, and what it is made of."""
 
     name: str
@@ -66,8 +66,8 @@ class Kind:
 
 
 TABLES = {struct: Table(struct, "This schedule") for struct in TRIGGERS}
-KINDS: dict[str, Kind] = {
-    row.name: Kind(name=row.field.tells, field=row.name, struct=struct, table=table)
+KINDS: dict[str, TriggerKind] = {
+    row.name: TriggerKind(name=row.field.tells, field=row.name, struct=struct, table=table)
     for struct, table in TABLES.items()
     for row in table.rows
     if row.field.tells
@@ -104,7 +104,7 @@ def _span_of(cron: Any) -> str | None:
     return span if macro.lower() == "@every" else None
 
 
-def kind_of(value: dict[str, Any]) -> Kind:
+def kind_of(value: dict[str, Any]) -> TriggerKind:
     """Which kind of trigger an object spells, by the one field that tells; others may stand beside it."""
     kinds = [kind for kind in KINDS if kind in value and not (kind == "webhook" and "event" in value)]
     if len(kinds) > 1:
