@@ -9,6 +9,7 @@ import pytest
 from horae.engine.executions.executions import Executions
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, Gone, NotFound
+from horae.features.statistics.engine.job_statistics import JobStatistics
 from horae.model.base.ids import execution_id, first_id_at
 from horae.model.base.instant import format_instant
 from horae.model.definitions.retry import RetryPolicy
@@ -152,7 +153,7 @@ async def test_a_sleeper_reads_as_running(world, executions):
     assert (await executions.get(NAMESPACE, receipt.execution_id)).status == "running"
     assert await ids(executions, status="running") == [receipt.execution_id]
     assert await ids(executions, status="waiting") == []
-    assert (await executions.counts(NAMESPACE)).running == 1
+    assert (await JobStatistics(world.env, world.store).counts(NAMESPACE)).running == 1
 
 
 async def test_what_was_suspended_began_when_it_began_first(world, executions):
@@ -399,15 +400,16 @@ async def memory_executions(env):
     await driver.close()
 
 
-async def test_counts_by_state(world, executions):
+async def test_counts_by_state(world):
     one, two = await world.job("one"), await world.job("two")
     await world.submit(one, 3)
     await world.submit(one, 2, due_at=world.now() + MINUTE)
     await (await world.worker()).claim(1)
     await world.submit(two, 4)
-    counts = await executions.counts(NAMESPACE)
+    statistics = JobStatistics(world.env, world.store)
+    counts = await statistics.counts(NAMESPACE)
     assert (counts.waiting, counts.queued, counts.running) == (2, 6, 1)
-    assert (await executions.counts(NAMESPACE, "two")).queued == 4
+    assert (await statistics.counts(NAMESPACE, "two")).queued == 4
 
 
 async def test_cancelling(world):

@@ -17,7 +17,7 @@ from horae.model.base.ids import first_id_at, index_of, instant_of, parcel_of
 from horae.model.base.show import show_attempt, show_execution
 from horae.model.base.view import Page, shown_time
 from horae.model.executions.execution import FAILED, QUEUED, RUNNING, STATES, SUCCESS, WAITING, Execution
-from horae.model.executions.execution_view import AttemptView, CancelView, CountsView, ExecutionView
+from horae.model.executions.execution_view import AttemptView, CancelView, ExecutionView
 from horae.model.executions.gates import BY_REASON
 from horae.model.executions.hint import why_queued
 from horae.model.fields.values import a_text
@@ -81,11 +81,6 @@ class Executions:
         found = await self.find(namespace, execution)
         tried = await self._store.read(lambda: reads.attempts(found.execution.id))
         return [*map(show_attempt, tried), *_latest(found.execution)]
-
-    async def counts(self, namespace: int, job: str | None = None) -> CountsView:
-        """Count executions by state, those that have ended as far as statistics are written."""
-        of = namespace if job is None else (await find_job(self._store, namespace, job)).job.id
-        return CountsView(**await self._store.read(lambda: reads.counts(of)))
 
     async def cancel(self, namespace: int, execution: str | UUID, reason: str = "") -> CancelView:
         """Cancel what waits or is queued; ask the worker of what runs. Raises Conflict when it has ended otherwise."""

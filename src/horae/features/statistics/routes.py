@@ -76,4 +76,4 @@ async def counts(call: Call) -> Reply:
     five seconds behind, and after a server was killed up to two minutes.
     """
     await call.node.part(StatisticsPart).statistics.step()
-    return ok(await call.node.work.executions.counts(call.namespace))
+    return ok(await call.node.part(StatisticsPart).job_statistics.counts(call.namespace))

@@ -24,6 +24,7 @@ from horae.model.base.instant import format_instant
 from horae.model.base.view import in_seconds
 from horae.model.definitions.job_view import JobView
 from horae.model.definitions.listed_job_view import JobStatisticsView, ListedJobView, RecentView
+from horae.model.executions.execution_view import CountsView
 from horae.model.executions.tally import (
     DAY,
     HOUR,
@@ -82,6 +83,11 @@ class JobStatistics:
             wait_p50=in_seconds(wait_p50), wait_p95=in_seconds(wait_p95),
             series=[_point(at, happened.get(at)) for at in points(begin, end, step)],
         )  # fmt: skip
+
+    async def counts(self, namespace: int, job: str | None = None) -> CountsView:
+        """Count executions by state, those that have ended as far as statistics are written."""
+        of = namespace if job is None else (await find_job(self._store, namespace, job)).job.id
+        return CountsView(**await self._store.read(lambda: statistics_reads.counts_by_state(of)))
 
     async def days(
         self, namespace: int, ref: str, since: str | None = None, until: str | None = None, zone: str = "UTC"

@@ -18,7 +18,6 @@ from horae.model.executions.execution import Attempt, Execution
 from horae.model.executions.hint import Offer
 from horae.model.executions.parcel import extra_of
 from horae.model.executions.settle import timing_of
-from horae.model.executions.tally import DAY, HOUR
 from horae.store.base.shelves import Columns
 from horae.store.executions import beginnings
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
@@ -205,33 +204,3 @@ def attempts(id: UUID) -> Script[list[Attempt]]:
         )
         for attempt, worker, outcome, started_at, ended_at, exit_code, error in rows
     ]  # fmt: skip
-
-
-COUNTED = ("success", "failed", "cancelled", "skipped")
-_SHELF_COUNTS = " UNION ALL ".join(
-    f"SELECT '{shelf}' AS shelf, {'reason' if shelf == 'waiting' else chr(39) * 2} AS reason, sum(hi - lo) AS items"
-    f" FROM {shelf} WHERE {{where}}{' GROUP BY reason' if shelf == 'waiting' else ''}"
-    for shelf in ("waiting", "queued", "running")
-)
-_SUMS = ", ".join(f"coalesce(sum(m.{state}), 0)" for state in COUNTED)
-COUNTS = {
-    "namespace": Statement("count_live", _SHELF_COUNTS.format(where="namespace = $1")),
-    "job": Statement("count_live_of_job", _SHELF_COUNTS.format(where="job = $1")),
-}
-ENDED_COUNTS = {
-    "namespace": Statement(
-        "count_ended", f"SELECT {_SUMS} FROM namespace_spans m WHERE m.namespace = $1 AND m.span = {HOUR}"
-    ),
-    "job": Statement("count_ended_of_job", f"SELECT {_SUMS} FROM job_spans m WHERE m.job = $1 AND m.span = {DAY}"),
-}
-
-
-def counts(of: int | UUID) -> Script[dict[str, int]]:
-    """How many executions of a namespace or a job are in each state: shelves are summed, ended ones from statistics."""
-    kind = "job" if isinstance(of, UUID) else "namespace"
-    live = yield Fetch(COUNTS[kind], (of,))
-    ended = yield Fetch(ENDED_COUNTS[kind], (of,))
-    totals = dict.fromkeys(("waiting", "queued", "running"), 0)
-    for shelf, reason, items in live:
-        totals[status_of(shelf, reason)] += int(items or 0)
-    return totals | {state: int(n) for state, n in zip(COUNTED, ended[0], strict=True)}
