@@ -185,6 +185,14 @@ class Jobs(Resource):
         query = {"from": since, "to": until, "timezone": timezone}
         return View.of(await self._caller.get(path_of("jobs", ref, "days"), query))
 
+    async def versions(self, ref: str) -> Page[JobVersion]:
+        """List a job's versions, newest first."""
+        return page_of(JobVersion, await self._caller.get(path_of("jobs", ref, "versions")))
+
+    async def limits(self, ref: str, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+        """List the keys of a job's limits and sequence that are held, and who holds them; at most 100 a page."""
+        return page_of(View, await self._caller.get(path_of("jobs", ref, "limits"), {"limit": limit, "cursor": cursor}))
+
     async def grid(
         self, ref: str, *, by: Literal["run", "interval"] | None = None, limit: int | None = None,
         cursor: str | None = None,
@@ -195,14 +203,6 @@ class Jobs(Resource):
         """
         query = {"by": by, "limit": limit, "cursor": cursor}
         return View.of(await self._caller.get(path_of("jobs", ref, "grid"), query))
-
-    async def versions(self, ref: str) -> Page[JobVersion]:
-        """List a job's versions, newest first."""
-        return page_of(JobVersion, await self._caller.get(path_of("jobs", ref, "versions")))
-
-    async def limits(self, ref: str, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
-        """List the keys of a job's limits and sequence that are held, and who holds them; at most 100 a page."""
-        return page_of(View, await self._caller.get(path_of("jobs", ref, "limits"), {"limit": limit, "cursor": cursor}))
 
     async def explain(self, ref: str) -> Explanation:
         """Say why a job does not run: its triggers, its queue, its workers, and what holds its executions."""

@@ -1,18 +1,16 @@
-"""Statistics of jobs: totals and percentiles, days, and the grid of executions by steps."""
+"""Statistics of jobs: totals and percentiles, and days; and executions counted by status."""
 
 from typing import Annotated
 
 from msgspec import Meta, field
 
-from horae.engine.workflows.grid import GridOrder
 from horae.errors import BadInput, NotFound
 from horae.features.statistics.model.view import DaysView, JobTotalsView
 from horae.features.statistics.part import StatisticsPart
 from horae.model.executions.execution_view import CountsView
-from horae.model.workflows.grid_view import GridView
 from horae.server.access import VIEW
 from horae.server.call import Call
-from horae.server.reading.queries import Paged, Query, Text, Window
+from horae.server.reading.queries import Query, Text, Window
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
 from horae.server.scopes import by_job, closed
@@ -51,21 +49,6 @@ async def days(call: Call, query: Days) -> Reply:
         call.namespace, call.path("ref"), query.since, query.until, query.timezone
     )
     return ok(view)
-
-
-class Gridded(Paged, frozen=True, kw_only=True):
-    """A page of executions, and in which order they stand in it."""
-
-    by: Annotated[GridOrder, Meta(description="run: the newest first; interval: by the data they are about.")] = "run"
-
-
-@get(f"{JOB}/grid", "jobs.grid", GridView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
-async def grid(call: Call, query: Gridded) -> Reply:
-    """A job's executions, newest first, and how the steps of each stand if it is a workflow."""
-    page = await call.node.workflows.grid.page(
-        call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor, by=query.by
-    )
-    return ok(page)
 
 
 @get(f"{API}/executions/counts", "executions.counts", CountsView, access=VIEW, scope=closed)

@@ -1,14 +1,21 @@
-"""Workflows under way: their graphs, and that they are paused or go on."""
+"""Workflows under way: their graphs, and that they are paused or go on; and the grid of a job's executions."""
+
+from typing import Annotated
+
+from msgspec import Meta
 
 from horae.engine.base.sealed import hidden
-from horae.errors import Conflict, Gone, NotFound
+from horae.engine.workflows.grid import GridOrder
+from horae.errors import BadInput, Conflict, Gone, NotFound
 from horae.model.executions.execution_view import ExecutionView
 from horae.model.workflows.decisions.graph import GraphView
+from horae.model.workflows.grid_view import GridView
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
+from horae.server.reading.queries import Paged
 from horae.server.reply import Reply, ok
 from horae.server.route import API, REQUEST, get, post
-from horae.server.scopes import by_execution
+from horae.server.scopes import by_execution, by_job
 
 
 @get(
@@ -36,3 +43,18 @@ async def pause(call: Call) -> Reply:
 async def resume(call: Call) -> Reply:
     """Let a paused workflow go on, also from a step before which it stopped."""
     return ok(hidden(await call.node.workflows.graphs.resume(call.namespace, call.id())))
+
+
+class Gridded(Paged, frozen=True, kw_only=True):
+    """A page of executions, and in which order they stand in it."""
+
+    by: Annotated[GridOrder, Meta(description="run: the newest first; interval: by the data they are about.")] = "run"
+
+
+@get(f"{API}/jobs/{{ref}}/grid", "jobs.grid", GridView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
+async def grid(call: Call, query: Gridded) -> Reply:
+    """A job's executions, newest first, and how the steps of each stand if it is a workflow."""
+    page = await call.node.workflows.grid.page(
+        call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor, by=query.by
+    )
+    return ok(page)
