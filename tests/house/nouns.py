@@ -2,6 +2,11 @@
 
 from typing import NamedTuple
 
+from horae.features.alerts.model.channel import CHANNEL
+from horae.features.alerts.model.rule import RULE
+from horae.features.backfills.model.request import BACKFILL
+from horae.features.rollouts.model.read import ROLLOUT
+from horae.features.templates.model.values import FIELDS as TEMPLATE
 from horae.model.admission.policy import POLICIES
 from horae.model.admission.queue import QUEUE
 from horae.model.admission.quota import QUOTA
@@ -82,4 +87,22 @@ NOUNS = (
         tuple(name for name in SUBMISSION.names if name != "job"),  # of params, job and tags speaks every template
         ("model.executions.deduplication_keys",),  # why some are refused
     ),
+    Noun("alert rule", RULE.names, ("features.alerts.model.rule",)),
+    Noun(
+        "alert channel",
+        CHANNEL.names,
+        ("features.alerts.cli.channels",),  # where a channel leads, in a list of them
+        frozenset({"port"}),  # of a database
+    ),
+    Noun("template", TEMPLATE.names, ("features.templates.cli", "features.templates.engine.templates")),
+    Noun(
+        "backfill",
+        tuple(name for name in BACKFILL.names if name != "dryRun"),  # which every request has that can be tried
+        (
+            "features.backfills.client",
+            "features.backfills.routes",  # which fields must be there
+            "client.resources",  # an audit of fires is about the same
+        ),
+    ),
+    Noun("rollout", ROLLOUT.names, ("features.rollouts.model.read",)),
 )

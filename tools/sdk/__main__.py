@@ -134,7 +134,7 @@ def stale() -> Mapping[Path, str]:
     """Return the modules that are not as the routes say, as they should be."""
     found = {path: written(path) for path in files()}
     keywords = {OPTIONS: options.text(), TRIGGER_OPTIONS: trigger_options.text()}
-    keywords |= feature_options.files(SRC / "features")
+    keywords |= feature_options.files(SRC)
     found |= {path: _formatted(text, path) for path, text in keywords.items()}
     found |= {UI_FIELDS: ui_fields.text(), UI_TIMES: ui_fields.of_triggers(), UI_ALERTS: alert_fields.text()}
     found |= {UI_QUEUES: queue_fields.text()}

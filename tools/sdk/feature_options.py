@@ -6,6 +6,8 @@ from pathlib import Path
 from horae.features.alerts.model.channel import CHANNEL
 from horae.features.alerts.model.rule import RULE
 from horae.features.backfills.model.request import BACKFILL
+from horae.features.dead_letters.model.replay import LETTERS
+from horae.features.erasure.model import WHICH
 from horae.features.rollouts.model.read import ROLLOUT
 from horae.features.templates.model.values import FIELDS as TEMPLATE
 from horae.model.fields.table import Row, Rows
@@ -14,6 +16,7 @@ from tools.sdk.options import typed
 HEAD = '''"""Keywords of requests. `python -m tools.sdk` writes this module from the tables of their fields."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 from horae.model.executions.signals import Span
@@ -33,13 +36,18 @@ OPTIONS: dict[str, tuple[tuple[str, str, Rows], ...]] = {
     ),
     "templates": (("TemplateFields", "What a template says.", TEMPLATE),),
     "rollouts": (("RolloutOptions", "Which versions new executions go to.", ROLLOUT),),
+    "erasure": (("ErasureOptions", "Whose data goes: all that is said must hold.", WHICH),),
     "backfills": (("BackfillOptions", "How fires of the past are run.", BACKFILL),),
 }
 
 
-def files(features: Path) -> dict[Path, str]:
-    """Return the modules."""
-    return {features / name / "options.py": _text(parts) for name, parts in OPTIONS.items()}
+LETTER_OPTIONS = ("DeadLetterFilters", "Which dead letters: all that is said must hold.", LETTERS)
+
+
+def files(source: Path) -> dict[Path, str]:
+    """Return the modules; the SDK's own resource of dead letters has its keywords beside it."""
+    found = {source / "features" / name / "options.py": _text(parts) for name, parts in OPTIONS.items()}
+    return {**found, source / "client" / "dead_letter_options.py": _text((LETTER_OPTIONS,))}
 
 
 def _text(parts: tuple[tuple[str, str, Rows], ...]) -> str:

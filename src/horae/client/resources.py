@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
+from horae.client.dead_letter_options import DeadLetterFilters
 from horae.client.encode import given, instant, span
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import Bulk, DeadLetter, Page, Replay, Signals, View, Worker, page_of
@@ -14,21 +15,27 @@ class DeadLetters(Resource):
     """Executions that failed after their last try."""
 
     async def retry(
-        self, ids: Sequence[str] | None = None, *, params: Mapping[str, Any] | None = None, **filters: Any
-    ) -> Bulk:
+        self, ids: Sequence[str] | None = None, *, params: Mapping[str, Any] | None = None, limit: int | None = None,
+        cursor: str | None = None, **filters: Unpack[DeadLetterFilters],
+    ) -> Bulk:  # fmt: skip
         """Run dead letters again as new executions, by id or by filter; `params` replace theirs, None takes away."""
-        body = _which(ids, filters) if params is None else {**_which(ids, filters), "params": dict(params)}
+        body = _which(ids, filters, limit, cursor)
+        if params is not None:
+            body["params"] = dict(params)
         return Bulk.of(await self._caller.post(path_of("dlq", "retry"), body))
 
-    async def discard(self, ids: Sequence[str] | None = None, **filters: Any) -> Bulk:
+    async def discard(
+        self, ids: Sequence[str] | None = None, *, limit: int | None = None, cursor: str | None = None,
+        **filters: Unpack[DeadLetterFilters],
+    ) -> Bulk:  # fmt: skip
         """Take dead letters off the list, by id or by filter; their history stays."""
-        return Bulk.of(await self._caller.post(path_of("dlq", "discard"), _which(ids, filters)))
+        return Bulk.of(await self._caller.post(path_of("dlq", "discard"), _which(ids, filters, limit, cursor)))
 
     async def replay(
-        self, *, rate: str | None = None, params: Mapping[str, Any] | None = None, **filters: Any
+        self, *, rate: str | None = None, params: Mapping[str, Any] | None = None, **filters: Unpack[DeadLetterFilters]
     ) -> Replay:
         """Run all that match now again, at a pace such as "10/1s"; the servers go on with it by themselves."""
-        body = {"filter": given(**filters), **given(rate=rate)}
+        body = {"filter": _filter(filters), **given(rate=rate)}
         if params is not None:
             body["params"] = dict(params)
         return Replay.of(await self._caller.post(path_of("dlq", "replays"), body))
@@ -36,42 +43,40 @@ class DeadLetters(Resource):
     # `python -m tools.sdk` writes what follows, from the routes of dlq.
 
     async def list(
-        self, *, job: str | None = None, queue: str | None = None, error_type: str | None = None,
-        reason: str | None = None, text: str | None = None, since: datetime | str | None = None,
-        until: datetime | str | None = None, older_than: Span | None = None,
-        state: Literal["open", "retried", "discarded", "all"] | None = None, limit: int | None = None,
-        cursor: str | None = None,
+        self, *, state: Literal["open", "retried", "discarded", "all"] | None = None, job: str | None = None,
+        queue: str | None = None, error_type: str | None = None, reason: str | None = None, text: str | None = None,
+        since: datetime | str | None = None, until: datetime | str | None = None, older_than: Span | None = None,
+        limit: int | None = None, cursor: str | None = None,
     ) -> Page[DeadLetter]:  # fmt: skip
         """List dead letters, newest first.
 
-        `job`: Only those of this job, by name or id. `queue`: Only those of this queue. `error_type`: The type of
-        their error. `reason`: Why they ended: retries, permanent, runTimeout... `text`: A part of the error's
-        message. `since`: Not before this. `until`: Before this. `older_than`: Made longer ago than this, as 7d.
-        `state`: Open ones unless told otherwise.
+        `state`: Open ones unless told otherwise. `job`: Only those of this job, by name or id. `queue`: Only
+        those of this queue. `error_type`: The type of their error. `reason`: Why they ended: retries, permanent,
+        runTimeout... `text`: A part of the error's message. `since`: Not before this. RFC 3339 with an offset.
+        `until`: Before this. RFC 3339 with an offset. `older_than`: Made longer ago than this, as 7d.
         """
         query = {
-            "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,
-            "since": instant(since), "until": instant(until), "older_than": span(older_than), "state": state,
-            "limit": limit, "cursor": cursor,
+            "state": state, "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,
+            "since": instant(since), "until": instant(until), "older_than": span(older_than), "limit": limit,
+            "cursor": cursor,
         }  # fmt: skip
         return page_of(DeadLetter, await self._caller.get(path_of("dlq"), query))
 
     async def groups(
-        self, *, job: str | None = None, queue: str | None = None, error_type: str | None = None,
-        reason: str | None = None, text: str | None = None, since: datetime | str | None = None,
-        until: datetime | str | None = None, older_than: Span | None = None,
-        state: Literal["open", "retried", "discarded", "all"] | None = None,
+        self, *, state: Literal["open", "retried", "discarded", "all"] | None = None, job: str | None = None,
+        queue: str | None = None, error_type: str | None = None, reason: str | None = None, text: str | None = None,
+        since: datetime | str | None = None, until: datetime | str | None = None, older_than: Span | None = None,
     ) -> View:  # fmt: skip
         """Count dead letters by job and error, the largest group first; the newest of each speaks for it.
 
-        `job`: Only those of this job, by name or id. `queue`: Only those of this queue. `error_type`: The type of
-        their error. `reason`: Why they ended: retries, permanent, runTimeout... `text`: A part of the error's
-        message. `since`: Not before this. `until`: Before this. `older_than`: Made longer ago than this, as 7d.
-        `state`: Open ones unless told otherwise.
+        `state`: Open ones unless told otherwise. `job`: Only those of this job, by name or id. `queue`: Only
+        those of this queue. `error_type`: The type of their error. `reason`: Why they ended: retries, permanent,
+        runTimeout... `text`: A part of the error's message. `since`: Not before this. RFC 3339 with an offset.
+        `until`: Before this. RFC 3339 with an offset. `older_than`: Made longer ago than this, as 7d.
         """
         query = {
-            "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,
-            "since": instant(since), "until": instant(until), "older_than": span(older_than), "state": state,
+            "state": state, "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,
+            "since": instant(since), "until": instant(until), "older_than": span(older_than),
         }  # fmt: skip
         return View.of(await self._caller.get(path_of("dlq", "groups"), query))
 
@@ -107,8 +112,15 @@ class DeadLetters(Resource):
         return Replay.of(await self._caller.post(path_of("dlq", "replays", id, "cancel")))
 
 
-def _which(ids: Sequence[str] | None, filters: dict[str, Any]) -> dict[str, Any]:
-    return {"ids": ids} if ids is not None else {"filter": given(**filters)}
+def _which(
+    ids: Sequence[str] | None, filters: DeadLetterFilters, limit: int | None, cursor: str | None
+) -> dict[str, Any]:
+    return {"ids": ids} if ids is not None else {"filter": {**_filter(filters), **given(limit=limit, cursor=cursor)}}
+
+
+def _filter(filters: DeadLetterFilters) -> dict[str, Any]:
+    times = {"since": instant(filters.get("since")), "until": instant(filters.get("until"))}
+    return given(**{**filters, **times, "older_than": span(filters.get("older_than"))})
 
 
 class Workers(Resource):

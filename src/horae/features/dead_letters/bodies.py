@@ -1,23 +1,24 @@
 """What requests may say of dead letters: which, and what becomes of them."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from horae.server.reading.bodies import Body, DurationText, When
+from horae.features.dead_letters.model.replay import LETTERS
+from horae.model.fields.derived import decoded
+from horae.server.reading.bodies import Body
 
+if TYPE_CHECKING:  # what Python reads of the fields that are made of the table
 
-class DeadLetterWhich(Body, frozen=True, kw_only=True):
-    """Which dead letters, by what they are; an empty one means all that are open."""
-
-    job: str | None = None
-    queue: str | None = None
-    error_type: str | None = None
-    reason: Annotated[str, Meta(description="Why they ended: retries, permanent, runTimeout...")] | None = None
-    text: Annotated[str, Meta(max_length=256, description="A part of the error's message.")] | None = None
-    since: When | None = None
-    until: When | None = None
-    older_than: Annotated[DurationText, Meta(description="Made longer ago than this, as 7d.")] | None = None
+    class DeadLetterWhich(Body, frozen=True, kw_only=True):
+        job: str | None = None
+else:
+    DeadLetterWhich = decoded(
+        LETTERS.rows,
+        "DeadLetterWhich",
+        "Which dead letters, by what they are; an empty one means all that are open.",
+        Body,
+    )
 
 
 class DeadLetterFilter(DeadLetterWhich, frozen=True, kw_only=True):

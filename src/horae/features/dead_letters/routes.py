@@ -1,6 +1,6 @@
 """Dead letters: executions that failed after their last try."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from msgspec import Meta, structs
 
@@ -15,15 +15,15 @@ from horae.features.dead_letters.bodies import (
     ReplayBody,
 )
 from horae.features.dead_letters.engine.filters import Which
-from horae.features.dead_letters.model.replay import ReplayState
+from horae.features.dead_letters.model.replay import LETTERS, ReplayState
 from horae.features.dead_letters.model.replay_view import ReplayView
 from horae.features.dead_letters.model.view import BulkView, DeadLetterGroups, DeadLetterView
 from horae.features.dead_letters.part import DeadLettersPart
 from horae.model.base.view import Page
+from horae.model.fields.derived import decoded
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import Call
-from horae.server.reading.bodies import DurationText
-from horae.server.reading.queries import Cursor, JobRef, Limit, Paged, Query, QueueName, Since, Text, Until
+from horae.server.reading.queries import Cursor, Limit, Paged, Query
 from horae.server.reply import Reply, ok
 from horae.server.route import API, REQUEST, get, post
 from horae.server.scopes import Arguments, by_execution, by_job_filter, check_executions, check_jobs, closed
@@ -31,17 +31,15 @@ from horae.server.scopes import Arguments, by_execution, by_job_filter, check_ex
 LetterState = Literal["open", "retried", "discarded", "all"]
 
 
-class DeadLetterQuery(Query, frozen=True, kw_only=True):
+if TYPE_CHECKING:
+    _Which = Query
+else:
+    _Which = decoded(LETTERS.rows, "_Which", "Which dead letters.", Query)
+
+
+class DeadLetterQuery(_Which, frozen=True, kw_only=True):
     """Which dead letters."""
 
-    job: JobRef | None = None
-    queue: QueueName | None = None
-    error_type: Annotated[Text, Meta(description="The type of their error.")] | None = None
-    reason: Annotated[Text, Meta(description="Why they ended: retries, permanent, runTimeout...")] | None = None
-    text: Annotated[Text, Meta(description="A part of the error's message.")] | None = None
-    since: Since | None = None
-    until: Until | None = None
-    older_than: Annotated[DurationText, Meta(description="Made longer ago than this, as 7d.")] | None = None
     state: Annotated[LetterState, Meta(description="Open ones unless told otherwise.")] = "open"
 
 
@@ -186,10 +184,7 @@ async def cancel_replay(call: Call) -> Reply:
 
 def which(of: DeadLetterList | DeadLetterQuery | DeadLetterWhich) -> Which:
     """A filter as the engine takes it."""
-    return Which(
-        job=of.job, queue=of.queue, error_type=of.error_type, reason=of.reason, text=of.text, since=of.since,
-        until=of.until, older_than=of.older_than,
-    )  # fmt: skip
+    return cast(Which, {row.attribute: getattr(of, row.attribute) for row in LETTERS.rows})
 
 
 def _ids(body: DeadLetterChoice) -> list[str]:

@@ -1,26 +1,24 @@
 """`horae executions erase`: somebody's data goes, that something ran stays."""
 
+from typing import Any
+
 import click
 
 from horae.cli.asking import confirm
+from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import Command
 from horae.cli.remote import Api, remote
-from horae.cli.values import params as read_params
+from horae.features.erasure.model import WHICH
 
 
 @click.command(
     cls=Command,
     examples=("horae executions erase --tag customer=c-17", "horae executions erase --param customer=c-17 --yes"),
 )
-@click.option("--job", metavar="JOB", help="Only executions of this job.")
-@click.option("--tag", metavar="NAME[=VALUE]", help="Those with this tag.")
-@click.option("--key", metavar="KEY", help="Those that were submitted with this key.")
-@click.option("--param", "values", multiple=True, metavar="NAME=VALUE", help="Those that were given this; repeatable.")
+@options_of(WHICH)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @remote
-async def erase(
-    api: Api, job: str | None, tag: str | None, key: str | None, values: tuple[str, ...], yes: bool
-) -> None:
+async def erase(api: Api, yes: bool, **options: Any) -> None:
     """Erase somebody's data from executions that have ended.
 
     Params, results, errors, logs, files, tags and keys go, also of what these executions submitted; that they ran, when
@@ -28,7 +26,7 @@ async def erase(
     """
     if not yes:
         confirm("What is erased does not come back. Go on?")
-    done = (await api.client.erasures.create(job=job, tag=tag, key=key, params=read_params(values))).raw
+    done = (await api.client.erasures.create(**WHICH.keywords(given_by(WHICH, options)))).raw
     if not api.out.is_for_people:
         api.out.document(done)
     else:

@@ -1,30 +1,23 @@
 """`client.erasures`: somebody's data goes, that something ran stays."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Unpack
 
 from horae.client.encode import given
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import View
+from horae.features.erasure.options import ErasureOptions
 
 
 class Erasures(Resource):
     """Erases what executions were given, said, returned and left behind."""
 
-    async def create(
-        self,
-        *,
-        job: str | None = None,
-        tag: str | None = None,
-        key: str | None = None,
-        params: Mapping[str, Any] | None = None,
-    ) -> View:
+    async def create(self, **which: Unpack[ErasureOptions]) -> View:
         """Erase all that is meant, part by part: how many were looked at and erased, and what was left.
 
         `live` have not ended yet; what `unread` were given is sealed with a key that the server does not have;
         `unreadFiles` of the archive are damaged or gone.
         """
-        where = given(job=job, tag=tag, key=key, params=None if params is None else dict(params))
+        where = given(**which)
         looked_at, erased, cursor = 0, 0, None
         left: dict[str, list[str]] = {"live": [], "unread": [], "unreadFiles": []}
         while True:

@@ -1,6 +1,6 @@
 """Erasures: whose data goes, and what came of it."""
 
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -10,15 +10,22 @@ from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.base.view import Time, View
 from horae.model.executions.execution import Extra
+from horae.model.fields.kinds import Custom, Text, as_given
+from horae.model.fields.table import Field, Table
+
+_PARAMS = Custom(as_given, dict[str, Any], "Mapping[str, Any]", option="pairs")
 
 
 class Which(Struct, frozen=True, kw_only=True):
     """The executions whose data goes: all that is said must hold."""
 
-    job: str | None = None
-    tag: str | None = None
-    key: str | None = None
-    params: dict[str, Any] = {}  # each of these is what the execution was given
+    job: Annotated[str | None, Field(Text(256), "Only executions of this job.", metavar="JOB")] = None
+    tag: Annotated[str | None, Field(Text(256), 'Those with this tag: "name" or "name=value".')] = None
+    key: Annotated[str | None, Field(Text(256), "Those that were submitted with this key.", metavar="KEY")] = None
+    params: Annotated[
+        dict[str, Any] | None,
+        Field(_PARAMS, "Those that were given these params.", flag="param", metavar="NAME=VALUE"),
+    ] = None
 
     def check(self) -> None:
         """Refuse what would erase everything."""
@@ -33,7 +40,10 @@ class Which(Struct, frozen=True, kw_only=True):
     def fits(self, params: bytes) -> bool:
         """Whether it is meant by what it was given."""
         given = msgspec.json.decode(params)
-        return isinstance(given, dict) and all(given.get(name) == value for name, value in self.params.items())
+        return isinstance(given, dict) and all(given.get(name) == value for name, value in (self.params or {}).items())
+
+
+WHICH = Table(Which, "An erasure")
 
 
 class ErasureView(View, frozen=True, kw_only=True):

@@ -1,14 +1,15 @@
 """Erasures: somebody's data goes, that something ran stays."""
 
 import hashlib
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
 from horae.errors import NotFound
-from horae.features.erasure.model import ErasureView, Which
+from horae.features.erasure.model import WHICH, ErasureView, Which
 from horae.features.erasure.part import ErasurePart
+from horae.model.fields.derived import decoded
 from horae.server.access import ADMIN
 from horae.server.call import Call
 from horae.server.reading.bodies import Body
@@ -16,14 +17,15 @@ from horae.server.reply import Reply, ok
 from horae.server.route import ACTION, API, post
 from horae.server.scopes import closed
 
-
-class ErasureWhere(Body, frozen=True, kw_only=True):
-    """Whose data: all that is said must hold, and a tag, a key or params must be among it."""
-
-    job: Annotated[str, Meta(max_length=256, description="Only executions of this job.")] | None = None
-    tag: Annotated[str, Meta(max_length=256, description='"name" or "name=value".')] | None = None
-    key: Annotated[str, Meta(max_length=256, description="The key it was submitted with.")] | None = None
-    params: Annotated[dict[str, Any], Meta(description="What it was given, as far as it matters.")] | None = None
+if TYPE_CHECKING:
+    ErasureWhere = Body
+else:
+    ErasureWhere = decoded(
+        WHICH.rows,
+        "ErasureWhere",
+        "Whose data: all that is said must hold, and a tag, a key or params must be among it.",
+        Body,
+    )
 
 
 class ErasureBody(Body, frozen=True, kw_only=True):
@@ -46,7 +48,7 @@ async def erase(call: Call, body: ErasureBody) -> Reply:
     part.
     """
     where = body.where
-    which = Which(job=where.job, tag=where.tag, key=where.key, params=where.params or {})
+    which = Which(**{name: getattr(where, name) for name in WHICH.names})
     done = await call.node.part(ErasurePart).erasures.erase(call.namespace, which, body.cursor, body.limit)
     # Whose data it was is not said, but can be proved: the receipt has a fingerprint of what was asked.
     asked = hashlib.sha256(msgspec.json.encode(where)).hexdigest()

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import Group
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
@@ -13,6 +14,7 @@ from horae.cli.request import lists, request
 from horae.cli.terminal import echo
 from horae.cli.values import read_json
 from horae.errors import BadInput
+from horae.features.events.model.hook import HOOK
 
 
 @click.group(
@@ -93,13 +95,10 @@ request(
 @click.option(
     "--secret-file", metavar="FILE", help="What the sender signs with; - reads it from stdin. Else one is made."
 )
-@click.option("--new-url", is_flag=True, help="Make a new URL as well.")
-@click.option("--old-for", metavar="SPAN", help="How long the old secret or URL stays valid; 1d unless said.")
+@options_of(HOOK)
 @click.option("--end", is_flag=True, help="End the webhook at once instead.")
 @remote
-async def webhook(
-    api: Api, job: str, trigger: str, secret_file: str | None, new_url: bool, old_for: str | None, end: bool
-) -> None:
+async def webhook(api: Api, job: str, trigger: str, secret_file: str | None, end: bool, **options: Any) -> None:
     """Make the webhook of a trigger, or give it a new secret. URL and secret are shown this once."""
     if end:
         await api.client.events.end_webhook(job, trigger)
@@ -107,7 +106,7 @@ async def webhook(
             return api.out.document({"job": job, "trigger": trigger, "ended": True})
         return api.out.say(f"Ended the webhook of {job} ({trigger}).")
     secret = _read_secret(secret_file) if secret_file is not None else None
-    made = await api.client.events.make_webhook(job, trigger, secret=secret, new_url=new_url, old_for=old_for)
+    made = await api.client.events.make_webhook(job, trigger, secret=secret, **HOOK.keywords(given_by(HOOK, options)))
     if not api.out.is_for_people:
         return api.out.document(made.raw)
     for field in ("url", "secret"):

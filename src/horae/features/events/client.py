@@ -72,7 +72,7 @@ class Events(Resource):
         secret, and is always new.
 
         `secret`: What is signed with, or one is made. `new_url`: Make a new URL beside the old one. `old_for`:
-        How long the old secret or URL stays valid; 1d otherwise.
+        How long the old secret or URL stays valid. "5m", "1h30m", ISO 8601 or seconds; 1d otherwise.
         """
         body = given(secret=secret, new_url=new_url or None, old_for=span(old_for))
         return View.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "webhook"), body))

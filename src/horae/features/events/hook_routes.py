@@ -1,29 +1,27 @@
 """Webhooks: made for triggers by who may, and called by anybody who knows the URL and can sign."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Meta
 
 from horae.errors import BadInput, BadSignature, NotFound, TooLarge
+from horae.features.events.model.hook import HOOK, HookRequest
 from horae.features.events.model.view import Delivered, HookView
 from horae.features.events.part import EventsPart
 from horae.model.base.duration import parse_duration
+from horae.model.fields.derived import decoded
 from horae.model.triggers.events.values import MOST_PAYLOAD
 from horae.server.access import EDIT, EVERYBODY, VIEW
 from horae.server.call import Call
-from horae.server.reading.bodies import Body, Duration
+from horae.server.reading.bodies import Body
 from horae.server.reply import Reply, encode, nothing, ok
 from horae.server.route import ACTION, API, UNRECORDED, delete, get, post
 from horae.server.scopes import by_job, closed
 
-
-class HookBody(Body, frozen=True, kw_only=True):
-    """How to make a webhook; every field may be left out."""
-
-    secret: Annotated[str, Meta(max_length=256, description="What is signed with, or one is made.")] | None = None
-    new_url: Annotated[bool, Meta(description="Make a new URL beside the old one.")] = False
-    old_for: Annotated[Duration, Meta(description="How long the old secret or URL stays valid.")] = "1d"
+if TYPE_CHECKING:
+    HookBody = Body
+else:
+    HookBody = decoded(HOOK.rows, "HookBody", "How to make a webhook; every field may be left out.", Body)
 
 
 _PATH = f"{API}/jobs/{{ref}}/triggers/{{name}}/webhook"
@@ -48,9 +46,10 @@ async def make(call: Call, body: HookBody) -> Reply:
     URL and secret are told this once. `newUrl` makes a new URL too; where nothing is verified the URL is the secret,
     and is always new.
     """
+    asked = HookRequest(**{row.attribute: getattr(body, row.attribute) for row in HOOK.rows})
     view = await call.node.part(EventsPart).hooks.make(
-        call.namespace, call.path("ref"), call.path("name"), secret=body.secret, new_url=body.new_url,
-        old_for=parse_duration(body.old_for, field="oldFor"),
+        call.namespace, call.path("ref"), call.path("name"), secret=asked.secret, new_url=asked.new_url,
+        old_for=parse_duration(asked.old_for, field="oldFor"),
     )  # fmt: skip
     reply = ok(view, 201)
     reply.kept = encode(msgspec.structs.replace(view, url=msgspec.UNSET, secret=msgspec.UNSET))

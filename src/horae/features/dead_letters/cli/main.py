@@ -6,31 +6,19 @@ from typing import Any
 import click
 
 from horae.cli.asking import confirm
+from horae.cli.fields import options_of
 from horae.cli.lazy import Group
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, request
 from horae.cli.terminal import echo
-from horae.cli.times import TIME
 from horae.cli.values import params as read_params
 from horae.client.views import Bulk, View
 from horae.errors import BadInput
 from horae.features.dead_letters.cli.replays import replays, tell
+from horae.features.dead_letters.model.replay import LETTERS
 
-
-def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--older-than", metavar="SPAN", help="Only those made longer ago than this, as 7d."),
-        click.option("--until", type=TIME, help="Only those made before."),
-        click.option("--since", type=TIME, help="Only those made since, as 2026-11-15T00:00:00Z."),
-        click.option("--text", metavar="TEXT", help="Only those whose error's message has this in it."),
-        click.option("--reason", metavar="REASON", help="Only those that ended for this reason, as runTimeout."),
-        click.option("--error-type", metavar="TYPE", help="Only those that failed with this error."),
-        click.option("--queue", metavar="QUEUE", help="Only those of this queue."),
-        click.option("--job", metavar="JOB", help="Only those of this job, by name or id."),
-    ):
-        command = option(command)
-    return command
+filter_options = options_of(LETTERS)
 
 
 def param_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,12 +1,14 @@
 """Replays: dead letters that match a filter run again as new executions, at a pace; any server goes on with them."""
 
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.admission.rate import Rate
+from horae.model.fields.kinds import Custom, Moment, Text, as_given
+from horae.model.fields.table import Field, Joined, Table
 
 ReplayState = Literal["running", "paused", "cancelled", "done"]
 OPEN: tuple[ReplayState, ...] = ("running", "paused")
@@ -14,16 +16,34 @@ BATCH = 256  # letters that are submitted together, at most
 LEASE: Micros = 30 * SECOND  # after which what a server has taken up and not finished is anybody's
 
 
-class Letters(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Which dead letters; each field left out lets all pass. Instants bound when they were made."""
+_TEXT = Text(256)
+_SPAN = Custom(as_given, Annotated[str, Meta(max_length=256, extra={"kind": "duration"})], "Span")
 
-    job: UUID | None = None
-    queue: str | None = None
-    error_type: str | None = None
-    reason: str | None = None
-    text: str | None = None  # a part of the error's message
-    since: Instant | None = None
-    until: Instant | None = None
+
+class Letters(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Which dead letters; each field left out lets all pass. Instants bound when they were made.
+
+    Requests say the job by its name, and may say an age.
+    """
+
+    job: Annotated[UUID | None, Field(_TEXT, "Only those of this job, by name or id.", metavar="JOB")] = None
+    queue: Annotated[str | None, Field(_TEXT, "Only those of this queue.", metavar="QUEUE")] = None
+    error_type: Annotated[str | None, Field(_TEXT, "The type of their error.", metavar="TYPE")] = None
+    reason: Annotated[
+        str | None, Field(_TEXT, "Why they ended: retries, permanent, runTimeout...", metavar="REASON")
+    ] = None
+    text: Annotated[str | None, Field(_TEXT, "A part of the error's message.")] = None
+    since: Annotated[Instant | None, Field(Moment(), "Not before this.")] = None
+    until: Annotated[Instant | None, Field(Moment(), "Before this.")] = None
+
+
+class _Age(Struct):
+    older_than: Annotated[
+        str | None, Field(_SPAN, "Made longer ago than this, as 7d.", name="olderThan", metavar="SPAN")
+    ] = None
+
+
+LETTERS = Joined((Table(Letters, "A filter"), Table(_Age, "A filter")), "A filter")
 
 
 class Replay(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,17 @@
+"""Keywords of requests. `python -m tools.sdk` writes this module from the tables of their fields."""
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+
+class ErasureOptions(TypedDict, total=False):
+    """Whose data goes: all that is said must hold."""
+
+    job: str | None
+    """Only executions of this job."""
+    tag: str | None
+    """Those with this tag: "name" or "name=value"."""
+    key: str | None
+    """Those that were submitted with this key."""
+    params: Mapping[str, Any] | None
+    """Those that were given these params."""
