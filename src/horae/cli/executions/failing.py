@@ -4,15 +4,19 @@ from typing import Any
 
 import click
 
+from horae.cli.fields import help_of
 from horae.cli.values import pairs
 from horae.errors import BadInput
+from horae.model.definitions.reading.timeouts import BOUNDS
+from horae.model.definitions.retry import BUDGETS
 
-_TIMEOUTS = ("queue", "start", "heartbeat", "total")
+_TIMEOUTS = tuple(row for row in BOUNDS.table.rows if row.flag)
+_KINDS = BUDGETS.table.names
 FLAGS = {
     "retry.retryOn": "--retry-on",
     "retry.giveUpOn": "--give-up-on",
     "retry.budgets": "--budget",
-    **{f"timeouts.{name}": f"--{name}-timeout" for name in _TIMEOUTS},
+    **{f"timeouts.{row.name}": f"--{row.flag}" for row in _TIMEOUTS},
 }
 
 OPTIONS = (
@@ -27,12 +31,9 @@ OPTIONS = (
         "--budget",
         multiple=True,
         metavar="CLASS=N",
-        help="Further tries for error, timeout, lost or platform alone; repeatable.",
+        help=f"Further tries for {', '.join(_KINDS[:-1])} or {_KINDS[-1]} alone; repeatable.",
     ),
-    click.option("--queue-timeout", metavar="SPAN", help="How long it may stand in the queue, as 10m."),
-    click.option("--start-timeout", metavar="SPAN", help="How long a worker may hold it without beginning it."),
-    click.option("--heartbeat-timeout", metavar="SPAN", help="How long a try may be silent."),
-    click.option("--total-timeout", metavar="SPAN", help="How long it may take, all tries together."),
+    *(click.option(f"--{row.flag}", metavar=row.field.metavar, help=help_of(row, BOUNDS.table)) for row in _TIMEOUTS),
 )
 
 
@@ -44,7 +45,7 @@ def read_failing(options: dict[str, Any]) -> dict[str, Any]:
         "giveUpOn": list(options["give_up_on"]),
         "budgets": {kind: _count(kind, text) for kind, text in pairs(options["budget"], "--budget").items()},
     }
-    spans = {name: options[f"{name}_timeout"] for name in _TIMEOUTS}
+    spans = {row.name: options[row.flag.replace("-", "_")] for row in _TIMEOUTS}
     return {
         "retry": {name: value for name, value in retry.items() if value},
         "timeouts": {name: span for name, span in spans.items() if span is not None},

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from random import Random
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.definitions.failure_rules import matches
+from horae.model.fields.kinds import Integer
+from horae.model.fields.table import Field, Object
 from horae.model.fleet.protocol import Failure, FailureKind
 
 LOST = 2  # how often a job is tried again after its worker was lost, unless it says otherwise
@@ -34,6 +36,12 @@ TIMEOUTS: Mapping[str, Reason] = {
     "TotalTimeout": "totalTimeout",
 }
 LAST_TIMEOUTS = ("QueueTimeout", "TotalTimeout")  # of the whole execution: no try is left after them
+MOST_RETRIES = 1000
+MOST_LOST = 100
+_BUDGETS = (
+    'Write how many further tries each class of failure has: {"error": 3, "timeout": 1, "lost": 2, "platform": 5}.'
+)
+_TRIES = Integer(0, MOST_RETRIES, _BUDGETS)
 KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 Spent = Mapping[str, int]  # class of failure -> how often an execution failed by it before
 
@@ -44,10 +52,12 @@ class Budgets(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     Classes without a budget of their own share `retries`; for a lost worker it is `LOST`.
     """
 
-    error: int | None = None
-    timeout: int | None = None
-    lost: int | None = None
-    platform: int | None = None
+    error: Annotated[int | None, Field(_TRIES, "Further tries after the job's own error.", example=3)] = None
+    timeout: Annotated[int | None, Field(_TRIES, "Further tries after a timeout.", example=1)] = None
+    lost: Annotated[
+        int | None, Field(Integer(0, MOST_LOST, _BUDGETS), "Further tries after its worker was lost.", example=2)
+    ] = None
+    platform: Annotated[int | None, Field(_TRIES, "Further tries after a fault of the platform.", example=5)] = None
 
     def of(self, kind: FailureKind) -> int | None:
         budget: int | None = getattr(self, kind)
@@ -57,6 +67,9 @@ class Budgets(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     def own(self) -> tuple[FailureKind, ...]:
         """The classes of failures, losses aside, that are counted each by itself."""
         return tuple(kind for kind in KINDS if kind != "lost" and self.of(kind) is not None)
+
+
+BUDGETS = Object(Budgets, _BUDGETS, what="budgets")
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -36,8 +36,7 @@ from horae.model.definitions.kinds import (
     JobField,
 )
 from horae.model.definitions.made import Made
-from horae.model.definitions.reading.retry import MOST_RETRIES
-from horae.model.definitions.retry import RetryPolicy
+from horae.model.definitions.retry import MOST_RETRIES, RetryPolicy
 from horae.model.definitions.tasks import Task
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.executions.deduplication import BATCH, CACHE, DEBOUNCE, UNIQUE, Batch, Cache, Debounce, Unique

@@ -8,11 +8,9 @@ from horae.env import Micros
 from horae.errors import BadInput
 from horae.model.base.duration import DAY, format_duration
 from horae.model.definitions.failure_rules import ACCEPTED, compile_rule
-from horae.model.definitions.retry import KINDS, Budgets, RetryPolicy
+from horae.model.definitions.retry import BUDGETS, MOST_RETRIES, RetryPolicy
 from horae.model.fields.values import a_duration, a_list, a_number, a_text, an_int, an_object, refuse_unknown
 
-MOST_RETRIES = 1000
-MOST_LOST = 100
 MOST_RULES = 64
 MOST_DELAYS = 100
 LONGEST_DELAY: Micros = 365 * DAY
@@ -21,9 +19,6 @@ _GROWING = ("delay", "factor", "max")
 _ACCEPTED = (
     'Write {"delay": "10s"} for a fixed delay, {"delay": "1s", "factor": 2, "max": "5m", "jitter": 0.1} for a growing '
     'one, or ["1s", "10s", "1m"].'
-)
-_BUDGETS = (
-    'Write how many further tries each class of failure has: {"error": 3, "timeout": 1, "lost": 2, "platform": 5}.'
 )
 
 
@@ -36,7 +31,7 @@ def parse_retry(retries: Any, retry: Any) -> RetryPolicy:
     if both:
         detail = f"{both[0]!r} is in retryOn and in giveUpOn."
         raise BadInput(detail, "Leave it out of one of them.", field="retry.giveUpOn")
-    budgets = _budgets(given.get("budgets"))
+    budgets = BUDGETS.read(given.get("budgets") or {}, "retry.budgets")
     return structs.replace(_pace(given, retries), budgets=budgets, retry_on=retry_on, give_up_on=give_up_on)
 
 
@@ -48,19 +43,6 @@ def _pace(given: dict[str, Any], retries: Any) -> RetryPolicy:
     if not any(name in given for name in (*_GROWING, "jitter")):
         return RetryPolicy(retries=count)
     return _growing(given, count)
-
-
-def _budgets(value: Any) -> Budgets:
-    given = an_object(value or {}, "retry.budgets", _BUDGETS)
-    refuse_unknown(given, KINDS, "budgets", "retry.budgets.")
-    counts = {kind: count for kind, count in given.items() if count is not None}
-    most = {"lost": MOST_LOST}
-    return Budgets(
-        **{
-            kind: an_int(count, f"retry.budgets.{kind}", 0, most.get(kind, MOST_RETRIES), _BUDGETS)
-            for kind, count in counts.items()
-        }
-    )
 
 
 def _rules(value: Any, name: str) -> tuple[str, ...]:
@@ -116,8 +98,11 @@ def _jitter(given: dict[str, Any], default: float) -> float:
 
 def render_retry(policy: RetryPolicy) -> Any:
     """The `retry` field that reads as this policy."""
-    budgets = {kind: count for kind in KINDS if (count := policy.budgets.of(kind)) is not None}
-    rules = {"budgets": budgets, "retryOn": list(policy.retry_on), "giveUpOn": list(policy.give_up_on)}
+    rules = {
+        "budgets": BUDGETS.write(policy.budgets),
+        "retryOn": list(policy.retry_on),
+        "giveUpOn": list(policy.give_up_on),
+    }
     given = {name: value for name, value in rules.items() if value}
     if policy.delays:
         delays = [format_duration(delay) for delay in policy.delays]

@@ -1,16 +1,52 @@
 """`timeout` and `timeouts`: how long an execution may be queued, wait for its start, run, be silent, and take."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Struct
 
 from horae.env import Micros
 from horae.errors import BadInput
 from horae.model.base.duration import DAY, format_duration, parse_duration
 from horae.model.definitions.timeouts import Timeouts
-from horae.model.fields.values import a_duration, an_object, refuse_unknown
+from horae.model.fields.kinds import Custom, SpanText
+from horae.model.fields.table import Field, Object
+from horae.model.fields.values import a_duration
 
-NAMES = ("queue", "start", "run", "heartbeat", "total")
 _ACCEPTED = 'Write {"queue": "10m", "start": "30s", "run": "5m", "heartbeat": "1m", "total": "1h"}, or some of them.'
+
+
+def _read_bound(value: Any, at: str) -> Micros:
+    if parse_duration(value, field=at) == 0:
+        raise BadInput(f"{at} cannot be 0.", "Leave it out for none.", field=at)
+    return a_duration(value, at, 1000, 365 * DAY)
+
+
+BOUND = Custom(_read_bound, SpanText, "Span", format_duration, out=str)
+
+
+class Bounds(Struct, frozen=True, kw_only=True):
+    """What `timeouts` says; `run` is kept as `timeout` of a job and `total` as a bound of its retries."""
+
+    queue: Annotated[
+        Micros | None,
+        Field(BOUND, "How long it may stand in the queue.", example="10m", flag="queue-timeout", metavar="SPAN"),
+    ] = None
+    start: Annotated[
+        Micros | None,
+        Field(BOUND, "How long a worker may hold it without beginning it.", flag="start-timeout", metavar="SPAN"),
+    ] = None
+    run: Annotated[Micros | None, Field(BOUND, "How long a try may take.", flag="")] = None
+    heartbeat: Annotated[
+        Micros | None, Field(BOUND, "How long a try may be silent.", flag="heartbeat-timeout", metavar="SPAN")
+    ] = None
+    total: Annotated[
+        Micros | None,
+        Field(BOUND, "How long it may take, all tries together.", flag="total-timeout", metavar="SPAN"),
+    ] = None
+
+
+BOUNDS = Object(Bounds, _ACCEPTED)
 
 
 def with_run(given: dict[str, Any]) -> dict[str, Any]:
@@ -27,28 +63,19 @@ def with_run(given: dict[str, Any]) -> dict[str, Any]:
 
 def read_timeouts(given: Mapping[str, Any]) -> tuple[Micros | None, Timeouts, Micros | None]:
     """How long a try may take, what else is bounded, and how long all tries may take together."""
-    said = an_object(given.get("timeouts") or {}, "timeouts", _ACCEPTED)
-    refuse_unknown(said, NAMES, "timeouts", "timeouts.")
-    spans = {name: _span(said.get(name), f"timeouts.{name}") for name in NAMES if name != "run"}
-    run, total = _span(given.get("timeout"), "timeout"), spans.pop("total")
+    bounds: Bounds = BOUNDS.read(given.get("timeouts") or {}, "timeouts")
+    run = None if given.get("timeout") is None else _read_bound(given["timeout"], "timeout")
+    total = bounds.total
     if run is not None and total is not None and total < run:
         detail = "timeouts.total is shorter than what one try may take."
         raise BadInput(detail, "It counts all tries: give a longer one.", field="timeouts.total")
-    if spans["heartbeat"] is not None and given.get("http") is not None:
+    if bounds.heartbeat is not None and given.get("http") is not None:
         detail = "An HTTP request tells nothing of itself while it runs."
         raise BadInput(detail, "Leave timeouts.heartbeat out; timeout bounds it.", field="timeouts.heartbeat")
-    return run, Timeouts(**spans), total
-
-
-def _span(value: Any, field: str) -> Micros | None:
-    if value is None:
-        return None
-    if parse_duration(value, field=field) == 0:
-        raise BadInput(f"{field} cannot be 0.", "Leave it out for none.", field=field)
-    return a_duration(value, field, 1000, 365 * DAY)
+    return run, Timeouts(queue=bounds.queue, start=bounds.start, heartbeat=bounds.heartbeat), total
 
 
 def render_timeouts(timeouts: Timeouts, total: Micros | None) -> dict[str, str]:
     """The `timeouts` field that reads as these; `run` stands in `timeout`."""
-    spans = {"queue": timeouts.queue, "start": timeouts.start, "heartbeat": timeouts.heartbeat, "total": total}
-    return {name: format_duration(span) for name, span in spans.items() if span is not None}
+    bounds = Bounds(queue=timeouts.queue, start=timeouts.start, heartbeat=timeouts.heartbeat, total=total)
+    return BOUNDS.write(bounds)
