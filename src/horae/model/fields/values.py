@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
 
-from horae.env import SECOND, Micros
+from horae.env import Micros
 from horae.errors import BadInput
 from horae.model.base.duration import DAY, format_duration, parse_duration
 from horae.model.executions.parcel import MAX_DEPTH
@@ -40,12 +40,7 @@ def refuse_unknown(given: Mapping[Any, Any], known: Iterable[str], what: str, pr
         raise BadInput(f"{what} has no field {shown!r}.", remedy, field=f"{prefix}{shown}")
 
 
-MOST_WITHIN = 400 * DAY
-
-
-def a_span(value: Any, field: str) -> Micros:
-    """Read a deadline's span, as `2h`."""
-    return a_duration(value, field, SECOND, MOST_WITHIN)
+MOST_WITHIN = 400 * DAY  # of a deadline
 
 
 def an_object(value: Any, field: str, remedy: str) -> dict[str, Any]:

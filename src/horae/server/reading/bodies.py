@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Struct
 
 from horae.errors import BadInput, TooLarge
 from horae.model.documents.nesting import MAX_NESTING
@@ -38,12 +38,10 @@ Duration = Annotated[
 ]
 DurationText = Annotated[str, Meta(max_length=256, extra={"kind": "duration"})]  # where a number would be a text
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
-Priority = Annotated[int, Meta(ge=0, le=9, description="0 (least urgent) to 9 (most urgent); 4 by default.")]
 When = Annotated[
     str,
     Meta(description="RFC 3339 with an offset.", extra_json_schema={"format": "date-time"}),
 ]
-Params = Annotated[Raw, Meta(description="An object.", extra_json_schema={"type": "object"})]
 Key = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
