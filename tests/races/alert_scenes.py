@@ -2,17 +2,19 @@
 
 from typing import Any
 
-from horae.features.alerts.model.rule import Finding, Rule
+from horae.features.alerts.model.findings import Finding
+from horae.features.alerts.model.rule import Lag
 from horae.features.alerts.store import alerts
 from horae.features.alerts.store import notices as alert_notices
 from horae.features.alerts.store import rules as alert_rules
 from horae.features.alerts.store.rules import StoredRule
+from horae.model.base.duration import MINUTE
 from horae.store.script import Script
 from tests.races.scenes import scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, World
 
-RULE = Rule(kind="lag", channels=("ops",))
+RULE = Lag(after=MINUTE, channels=("ops",))
 MINUTE = 60_000_000
 
 
