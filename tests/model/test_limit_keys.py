@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput
-from horae.model.admission.limit_keys import common_keys, envelope_keys
+from horae.model.admission.execution_keys import common_keys, envelope_keys
 from horae.model.admission.limits import KeyLimit
 from horae.model.definitions.job import Spec
 from horae.model.definitions.tasks import Command

@@ -15,7 +15,6 @@ from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, World
 
 RULE = Lag(after=MINUTE, channels=("ops",))
-MINUTE = 60_000_000
 
 
 async def written(world: World) -> StoredRule:

@@ -5,8 +5,8 @@ from collections import Counter
 import msgspec
 
 from horae.env import SECOND
+from horae.model.admission.execution_keys import envelope_keys
 from horae.model.admission.keys import keys_of
-from horae.model.admission.limit_keys import envelope_keys
 from horae.model.admission.limits import Limit
 from horae.model.base.duration import DAY
 from horae.model.base.ids import index_of, parcel_of

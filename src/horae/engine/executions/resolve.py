@@ -13,9 +13,7 @@ from horae.engine.definitions.owned_changes import refuse_part
 from horae.engine.definitions.params import Params
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, NotFound
-from horae.model.admission.circuit_key import by_circuit
-from horae.model.admission.limit_keys import common_keys, envelope_keys, is_keyed
-from horae.model.admission.placement.affinity_key import by_affinity
+from horae.model.admission.execution_keys import by_affinity, by_circuit, common_keys, envelope_keys, is_keyed
 from horae.model.base.instant import format_instant
 from horae.model.base.trace import checked_state, checked_trace
 from horae.model.definitions.job import Spec

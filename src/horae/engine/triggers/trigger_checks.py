@@ -4,7 +4,7 @@ from uuid import UUID
 
 from horae.env import Instant
 from horae.errors import BadInput, Costly
-from horae.model.admission.limit_keys import envelope_keys, is_keyed
+from horae.model.admission.execution_keys import envelope_keys, is_keyed
 from horae.model.base.duration import DAY
 from horae.model.base.instant import format_instant
 from horae.model.definitions.job import Spec

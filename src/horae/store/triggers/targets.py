@@ -12,9 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.circuit_key import by_circuit
-from horae.model.admission.limit_keys import envelope_keys, is_keyed
-from horae.model.admission.placement.affinity_key import by_affinity
+from horae.model.admission.execution_keys import by_affinity, by_circuit, envelope_keys, is_keyed
 from horae.model.admission.policy import FairPolicy, ShortestPolicy, inner
 from horae.model.admission.rank import Leads
 from horae.model.admission.share_key import share_or_none

@@ -1,4 +1,4 @@
-"""The keys of an execution: what its job's templates of limits and of a sequence come to for its params and tags."""
+"""The keys of an execution: its job's limits, sequence, circuit and affinity, filled in from params and tags."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -12,6 +12,7 @@ from horae.model.admission.keys import Keys, encode_keys, keys_of
 from horae.model.admission.limits import KeyedBy, plain_param, value_of, with_own
 from horae.model.base.naming import MOST_KEY, fill, scope_of
 from horae.model.definitions.job import Spec
+from horae.model.executions.parcel import Envelope
 
 UNFILLED = ""  # the value of a key that nobody could be told is wrong
 
@@ -87,3 +88,41 @@ def _decoder(names: tuple[str, ...]) -> Callable[[bytes], list[Struct]]:
     fields = [(f"param_{i}", str | int, msgspec.field(name=name)) for i, name in enumerate(names)]
     some = msgspec.defstruct("SomeParams", fields, frozen=True)
     return msgspec.json.Decoder(list[some]).decode  # type: ignore[valid-type]
+
+
+def circuit_of(spec: Spec, item: bytes, tags: Mapping[str, str]) -> str | None:
+    """The key of an execution's circuit: empty for the job's own, None when the job has none.
+
+    Raises BadInput when the key cannot be filled in.
+    """
+    if spec.circuit is None:
+        return None
+    if spec.circuit.key is None:
+        return ""
+    return fill(spec.circuit.key, scope_of(spec, item, tags), "circuit.key")
+
+
+def by_circuit(envelope: Envelope, spec: Spec, item: bytes, tags: Mapping[str, str]) -> Envelope:
+    """Add the key of the circuit that can keep an execution from starting."""
+    if spec.circuit is None:
+        return envelope
+    keys = structs.replace(keys_of(envelope.keys), circuit=circuit_of(spec, item, tags))
+    return structs.replace(envelope, keys=encode_keys(keys))
+
+
+def by_affinity(
+    envelope: Envelope, spec: Spec, item: bytes, tags: Mapping[str, str], *, lenient: bool = False
+) -> Envelope:
+    """Add the key by which an execution goes to the worker that had its key last.
+
+    Raises BadInput when the key cannot be filled in; with `lenient` the execution goes anywhere instead.
+    """
+    if spec.affinity is None:
+        return envelope
+    try:
+        key = fill(spec.affinity.key, scope_of(spec, item, tags), "affinity")
+    except BadInput:
+        if not lenient:
+            raise
+        return envelope
+    return structs.replace(envelope, keys=encode_keys(structs.replace(keys_of(envelope.keys), affinity=key)))
