@@ -3,8 +3,8 @@
 Targets are named as "module:object" and imported when they are needed, so that a list of features costs no start-up.
 
 *Installed is not enabled.* The setting `features` switches features off, as `["-alerts"]`. What a feature keeps goes by
-what is installed: its tables, and with them backups, moves, deletions of namespaces and re-sealing. So do the documents
-and the commands. What a feature does goes by what is on: its part, routes, metrics and pages.
+what is installed: its tables, and with them backups, moves, deletions and erasures of namespaces, and re-sealing. So do
+the documents and the commands. What a feature does goes by what is on: its part, sweep, routes, metrics and pages.
 
 | socket | what hangs in it |
 |---|---|
@@ -81,7 +81,7 @@ class Feature:
     sweep: Target = ""  # (ages) -> a script: `Sweep`
     templates: Target = ""  # (env, store) -> `TemplateSource`
     ended_counts: Target = ""  # an `EndedCounts`
-    part: Target = ""  # made with the node; the parts of the features it uses are made before
+    part: Target = ""  # made with the node, after the parts of the features it needs
     routes: tuple[Routes, ...] = ()
     metrics: Target = ""  # made with the node
     commands: tuple[Command, ...] = ()

@@ -1,6 +1,7 @@
 """Features switched off by a setting: a server runs jobs without them, keeps their rows, and says how to have them."""
 
 import asyncio
+import base64
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -31,6 +32,7 @@ from horae.worker.worker import Worker
 from tests.waiting import eventually
 
 KEY = "a-preset-key-of-features-" + "0" * 32
+MASTER_KEY = base64.b64encode(b"k" * 32).decode()
 ALERT = {"kind": "missing-success", "since": "2h"}
 
 
@@ -54,7 +56,7 @@ class Running(NamedTuple):
 
 @asynccontextmanager
 async def running(store: str, folder: Path, *features: str) -> AsyncIterator[Running]:
-    settings = EngineSettings(features=features, artifacts=f"{folder}/artifacts")
+    settings = EngineSettings(features=features, artifacts=f"{folder}/artifacts", master_keys=MASTER_KEY)
     node = await Node.open(system_env(), store, settings)
     await node.tenancy.keys.ensure_admin_key(KEY)
     serving = await serve(node, "127.0.0.1", 0)
@@ -214,6 +216,35 @@ async def test_a_deleted_namespace_leaves_no_rows_of_a_feature_that_is_off(tmp_p
         assert deleted.status_code == 204, deleted.text
         count = Statement("count", "SELECT count(*) FROM alert_rules")
         await eventually(lambda: rows_are_gone(here.node, count))
+
+
+async def test_what_the_kernel_takes_from_a_feature_is_refused_or_told_without_it(tmp_path: Path):
+    async with running("sqlite://", tmp_path, "-templates", "-statistics") as here:
+        made = await here.http.post("/api/v1/jobs", json={"name": "eu", "template": "backup"})
+        assert (made.status_code, made.json()["field"]) == (400, "template")
+        assert made.json()["detail"] == "The feature templates is switched off on this server."
+        documents = {"templates": [{"name": "backup", "job": {"command": "true"}}]}
+        applied = await here.http.post("/api/v1/apply", json=documents)
+        assert (applied.status_code, applied.json()["field"]) == (400, "templates[0]")
+        counted = (await here.http.get("/api/v1/fires/counts")).json()
+        assert counted["notes"] == ["How executions ended is not counted: statistics are switched off."]
+        await here.client.jobs.create("hello", command="true")
+        assert (await here.http.get("/api/v1/jobs/hello/grid")).json()["items"] == []
+
+
+@pytest.mark.timeout(120)
+async def test_a_secret_is_kept_for_a_feature_that_is_off(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/horae.db"
+    async with running(url, tmp_path) as here:
+        await here.http.put("/api/v1/secrets/hook", json={"value": "a-secret-of-some-length"})
+        channel = {"kind": "webhook", "url": "https://example.com/", "secret": "secret://hook"}
+        kept = await here.http.put("/api/v1/alert-channels/ops", json=channel)
+        assert kept.status_code < 300, kept.text
+    async with running(url, tmp_path, "-alerts") as here:
+        refused = await here.http.delete("/api/v1/secrets/hook")
+        assert refused.status_code == 409, refused.text
+        assert refused.json()["detail"] == 'Channels of alerts refer to the secret "hook": "ops".'
+        assert (await here.http.delete("/api/v1/secrets/hook?force=true")).status_code == 204
 
 
 @pytest.mark.timeout(120)
