@@ -221,3 +221,4 @@ def test_a_setting_that_was_renamed_is_refused_with_its_new_name(tmp_path):
         with pytest.raises(BadInput, match=r"is called sign_in_(idle|life) now") as refused:
             load(**given)
         assert refused.value.fields["field"] in TABLE
+    assert misspelt({"HORAE_SESSION_LIFE": "2d"}) == {}

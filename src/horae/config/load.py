@@ -22,7 +22,10 @@ PREFIX = "HORAE_"
 # What a worker gives the commands it runs, and what is no setting but has a meaning.
 _GIVEN = ("EXECUTION_ID", "JOB", "ATTEMPT", "TOKEN", "SCHEDULED_AT", "OUTPUT", "CHECKPOINT", "ARTIFACTS")
 _OTHERS = ("CONFIG", "DEBUG", "PROVE", "COMPLETE", "TEST_FOLDER")
-_KNOWN = frozenset({*(setting.variable for setting in TABLE.values()), *(PREFIX + name for name in _GIVEN + _OTHERS)})
+_RENAMED = tuple(name.upper() for name in RENAMED)  # which are refused
+_KNOWN = frozenset(
+    {*(setting.variable for setting in TABLE.values()), *(PREFIX + name for name in _GIVEN + _OTHERS + _RENAMED)}
+)
 
 # Where names differ.
 FLAGS = {
@@ -108,14 +111,14 @@ def _from_file(path: Path | None) -> dict[str, Found]:
         remedy = 'Write lines such as `port = 8420` or `queues = ["default"]`.'
         raise BadInput(f"{path} is not valid TOML: {error}.", remedy) from None
     for name in RENAMED.keys() & document.keys():
-        raise _renamed(name, f"{path} sets {name}")
+        raise _renamed(name, f"{path} sets {name}", RENAMED[name])
     for name in document.keys() - TABLE.keys():
         raise BadInput(f"{path} sets {name!r}, which is not a setting.", _meant(name), field=name)
     return {name: Found(value, Origin("file", str(path))) for name, value in document.items()}
 
 
-def _renamed(name: str, where: str) -> BadInput:
-    return BadInput(f"{where}, which is called {RENAMED[name]} now.", f"Write {RENAMED[name]}.", field=RENAMED[name])
+def _renamed(name: str, said: str, instead: str) -> BadInput:
+    return BadInput(f"{said}, which is called {RENAMED[name]} now.", f"Write {instead}.", field=RENAMED[name])
 
 
 def _meant(name: str) -> str:
@@ -144,8 +147,9 @@ def is_strange(variable: str) -> bool:
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Found]:
     """An empty variable counts as absent: that is how container files leave one out."""
     for name in RENAMED:
-        if environ.get(f"{PREFIX}{name.upper()}"):
-            raise _renamed(name, f"{PREFIX}{name.upper()} in the environment sets {name}")
+        variable = f"{PREFIX}{name.upper()}"
+        if environ.get(variable):
+            raise _renamed(name, f"{variable} in the environment sets {name}", TABLE[RENAMED[name]].variable)
     given = ((setting, environ.get(setting.variable)) for setting in TABLE.values())
     return {s.name: Found(text, Origin("environment", f"{s.variable} in the environment")) for s, text in given if text}
 
