@@ -1,6 +1,6 @@
 """What is made from a table: the bodies and views of the OpenAPI document, and the fields as data."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import partial
 from typing import Annotated, Any, Union
@@ -11,11 +11,23 @@ from horae.model.fields.kinds import Choice, Integer, Kind, Number
 from horae.model.fields.table import Row, Rows, Table
 
 
-def body(table: Rows, name: str, doc: str, base: type[Struct], *, needed: tuple[str, ...] = ()) -> Any:
-    """Make the struct of what a request may say; null stands for a field that is left out unless it is needed."""
+def body(
+    table: Rows,
+    name: str,
+    doc: str,
+    base: type[Struct],
+    *,
+    needed: tuple[str, ...] = (),
+    types: Mapping[str, Any] = {},
+) -> Any:
+    """Make the struct of what a request may say; null stands for a field that is left out unless it is needed.
+
+    `types` are those of fields of which the document can tell more than their kinds do.
+    """
     fields: list[Any] = []
     for row in table.rows:
-        given = row.kind.given if row.name in needed else Union[row.kind.given, None]  # noqa: UP007 - made of values
+        kind = types.get(row.name, row.kind.given)
+        given = kind if row.name in needed else Union[kind, None]  # noqa: UP007 - made of values
         kept = field(name=row.name) if row.name in needed else field(default=None, name=row.name)
         fields.append((row.keyword, Annotated[given, _about(row)], kept))
     return defstruct(name, fields, bases=(base,), namespace={"__doc__": doc}, frozen=True, kw_only=True)

@@ -1,14 +1,50 @@
 """Bodies of requests about jobs, for the OpenAPI document; `model/definitions` reads them and names every mistake."""
 
+from typing import Annotated, Any
+
+from msgspec import Meta
+
 from horae.model.definitions.job import JOB
 from horae.model.fields.derived import body
+from horae.model.fields.kinds import SpanText
+from horae.model.workflows.decisions.values import STEPS
+from horae.model.workflows.reading.steps import STEP
+from horae.model.workflows.reading.workflow import WORKFLOW
 from horae.server.reading.bodies import Body
 
-JobPatch = body(JOB, "JobPatch", "Parts of a job's definition; null takes a field back to its default.", Body)
+StepBody = body(
+    STEP,
+    "StepBody",
+    "A step: its name, one field that says what it does, and others. With `job`, fields of a job stand over its own.",
+    Body,
+    needed=("name",),
+)
+
+_STEPS: Any = list[StepBody]  # type: ignore[valid-type] # made of a value
+
+
+class _Limited(Body, frozen=True, kw_only=True):
+    timeout: Annotated[SpanText | None, Meta(description="The same as the job's `timeout`.")] = None
+
+
+WorkflowBody = body(
+    WORKFLOW,
+    "WorkflowBody",
+    "A workflow: steps that are executions of their own.",
+    _Limited,
+    needed=("steps",),
+    types={row.name: _STEPS for row in WORKFLOW.rows if row.kind is STEPS},
+)
+_TYPES = {"workflow": _STEPS | WorkflowBody}
+
+JobPatch = body(
+    JOB, "JobPatch", "Parts of a job's definition; null takes a field back to its default.", Body, types=_TYPES
+)
 JobBody = body(
     JOB,
     "JobBody",
     "A job: its name, one of command, python, http and workflow, and whatever else differs from the defaults.",
     Body,
     needed=("name",),
+    types=_TYPES,
 )
