@@ -227,7 +227,7 @@ async def test_what_is_cancelled_before_it_runs_is_counted(node):
     rows = await world.rows("SELECT job, cancelled FROM job_minutes ORDER BY cancelled")
     assert rows == [(one.id, 1), (two.id, 5)]
     assert node.base.counters.totals["cancelled"] == 6
-    assert (await node.work.executions.counts(1)).cancelled == 6
+    assert (await node.part(StatisticsPart).job_statistics.counts(1)).cancelled == 6
 
 
 async def test_a_repeated_call_finds_its_child_after_the_span_of_the_job_s_keys(node):

@@ -8,8 +8,8 @@ from horae.engine.happenings import Happenings
 from horae.env import SECOND
 from horae.features.statistics.engine.recount import Recounter
 from horae.features.statistics.engine.statistics import Statistics
+from horae.features.statistics.store.reads import counts_by_state
 from horae.model.fleet.server import ServerProcess
-from horae.store.executions.reads.execution_reads import counts
 from horae.store.fleet import sessions
 from tests.store_contract.world import NAMESPACE, World, failed, success
 
@@ -48,7 +48,7 @@ class Server:
 
 
 async def ended(world: World, of: int | UUID) -> int:
-    found = await world.store.read(lambda: counts(of))
+    found = await world.store.read(lambda: counts_by_state(of))
     return found["success"] + found["failed"]
 
 

@@ -10,6 +10,7 @@ from horae.engine.settings import EngineSettings
 from horae.engine.workflows import workflows
 from horae.env import Env
 from horae.errors import Busy
+from horae.features.statistics.part import StatisticsPart
 from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
@@ -76,7 +77,7 @@ async def test_workflows_begin_by_weight(node: Node, monkeypatch: pytest.MonkeyP
     assert await node.workflows.opener.step() == 0.0
 
     async def begun(namespace: int) -> int:
-        return 8 - (await node.work.executions.counts(namespace)).queued
+        return 8 - (await node.part(StatisticsPart).job_statistics.counts(namespace)).queued
 
     assert (await begun(heavy), await begun(light)) == (4, 2)
     while await node.workflows.opener.step() == 0.0:
