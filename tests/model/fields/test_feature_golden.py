@@ -1,10 +1,17 @@
 """Bodies of features are read and refused as they were when the golden file was written."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from horae.features.alerts.model.channel import shown as places
+from horae.features.alerts.model.channel import whole
+from horae.features.alerts.model.rule import RULE, AnyRule
+from horae.features.alerts.store.rules import Kept
 from tests.model.fields.feature_corpus import SHAPES, answer, bodies
 from tests.model.fields.test_golden import spelled
 
@@ -29,6 +36,24 @@ def test_bodies_of_features_are_read_and_refused_as_they_were(noun: str) -> None
     ]
     assert len(were) > 80
     assert not differ, f"{len(differ)} bodies:\n" + "\n".join(differ[:20])
+
+
+def accepted(noun: str) -> list[list[Any]]:
+    found = [json.loads(line) for line in file(noun).read_text().splitlines()]
+    return [parts for verdict, *parts in found if verdict == "accepted"]
+
+
+def test_stored_rules_mean_what_they_meant() -> None:
+    for stored, shown in accepted("rule"):
+        rule = msgspec.convert(stored, AnyRule)
+        assert RULE.write(rule) == shown
+
+
+def test_stored_channels_mean_what_they_meant() -> None:
+    for stored, shown, references in accepted("channel"):
+        kept = msgspec.convert(stored, Kept)
+        channel = whole(kept.kind, kept.description, kept.public, stored.get("private", {}))
+        assert (places(channel), list(channel.references)) == (shown, references)
 
 
 if __name__ == "__main__":  # write the files anew: python -m tests.model.fields.test_feature_golden
