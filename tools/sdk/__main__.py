@@ -24,6 +24,7 @@ from tools.sdk.methods import NAMES, method
 
 SRC = Path(__file__).parents[2] / "src" / "horae"
 OPTIONS = SRC / "client" / "options.py"
+STEP_OPTIONS = SRC / "client" / "workflows" / "options.py"
 TRIGGER_OPTIONS = SRC / "client" / "kernel" / "trigger_options.py"
 UI_FIELDS = SRC / "ui" / "core" / "job-fields.js"
 UI_ALERTS = SRC / "ui" / "core" / "alert-fields.js"
@@ -133,7 +134,7 @@ def _formatted(text: str, path: Path) -> str:
 def stale() -> Mapping[Path, str]:
     """Return the modules that are not as the routes say, as they should be."""
     found = {path: written(path) for path in files()}
-    keywords = {OPTIONS: options.text(), TRIGGER_OPTIONS: trigger_options.text()}
+    keywords = {OPTIONS: options.text(), STEP_OPTIONS: options.of_steps(), TRIGGER_OPTIONS: trigger_options.text()}
     keywords |= feature_options.files(SRC)
     found |= {path: _formatted(text, path) for path, text in keywords.items()}
     found |= {UI_FIELDS: ui_fields.text(), UI_TIMES: ui_fields.of_triggers(), UI_ALERTS: alert_fields.text()}

@@ -24,6 +24,13 @@ from horae.model.executions.signals import Span
 # A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
 RetryFunction = Callable[[int, BaseException], Span | bool | None]
 '''
+STEPS_HEAD = '''"""Fields of steps as keywords. `python -m tools.sdk` writes this module from their tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from horae.model.executions.signals import Span
+'''
 OF_PROCESSES = '''    isolation: Literal["thread", "process"] | None
     """Where a sync function runs; one with a timeout runs in a process of its own unless this says otherwise."""
     process_limits: Mapping[str, Any] | None
@@ -51,6 +58,20 @@ def text() -> str:
                 "What a definition says; None takes a field back to its default.",
                 _jobs(lambda field: True, ("name",)),
             ),
+            typed("QueueFields", f"What `client.queues.set` takes; {BACK}", QUEUE.rows),
+            typed("NamespaceFields", f"What holds in a namespace; {BACK}", NAMESPACE.rows),
+            typed("QuotaFields", "The bounds of a namespace; None stands for no bound.", QUOTA.rows),
+            typed("SubmitOptions", "What is said of a submission.", OF_ONE.values()),
+            typed("BulkOptions", "What is said of many executions of a job.", OF_MANY.values()),
+        )
+    )
+
+
+def of_steps() -> str:
+    """Return the module of the keywords of steps."""
+    return "\n".join(
+        (
+            STEPS_HEAD,
             _declared("WaitOptions", "What is said of any step.", _steps(lambda field: not field.of_job)),
             _declared(
                 "StepOptions",
@@ -62,11 +83,6 @@ def text() -> str:
             _of_wait("SignalOptions", SIGNAL),
             _of_wait("ApprovalOptions", APPROVAL),
             _of_wait("CallbackOptions", CALLBACK),
-            typed("QueueFields", f"What `client.queues.set` takes; {BACK}", QUEUE.rows),
-            typed("NamespaceFields", f"What holds in a namespace; {BACK}", NAMESPACE.rows),
-            typed("QuotaFields", "The bounds of a namespace; None stands for no bound.", QUOTA.rows),
-            typed("SubmitOptions", "What is said of a submission.", OF_ONE.values()),
-            typed("BulkOptions", "What is said of many executions of a job.", OF_MANY.values()),
         )
     )
 

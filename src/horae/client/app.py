@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from horae.client.encode import encode
 from horae.client.kernel.trigger_options import CronOptions, IntervalOptions, TriggerRules
 from horae.client.loops import NO_FORK
-from horae.client.options import JobOptions, RetryFunction, StepOptions, WorkflowOptions
+from horae.client.options import JobOptions, RetryFunction, WorkflowOptions
 from horae.client.spelling import camel, named, option, process_limits, text_of
 from horae.client.submitting import Submittable
 from horae.client.workflows import job_options
 from horae.client.workflows.job_options import plain
+from horae.client.workflows.options import StepOptions
 from horae.client.workflows.workflow import BUILDING, Node, StepCall, WorkflowFunction, described
 from horae.errors import BadInput
 from horae.model.definitions.function_signature import Signature, signature_of

@@ -8,7 +8,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Unpack
 
-from horae.client.options import (
+from horae.client.spelling import Unfit, items_of, mapping_of, named, option, spelled, text_of
+from horae.client.workflows.expression import Expression, written
+from horae.client.workflows.options import (
     ApprovalOptions,
     CallbackOptions,
     EventOptions,
@@ -16,8 +18,6 @@ from horae.client.options import (
     StepOptions,
     WaitOptions,
 )
-from horae.client.spelling import Unfit, items_of, mapping_of, named, option, spelled, text_of
-from horae.client.workflows.expression import Expression, written
 from horae.client.workflows.workflow import INDEX, ITEM, Node, Steps, building, nodes_of
 from horae.model.executions.signals import Span
 from horae.model.fields.kinds import Custom, Duration

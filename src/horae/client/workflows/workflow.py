@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 import msgspec
 
 from horae.client.encode import encode
-from horae.client.options import StepOptions
 from horae.client.spelling import (
     Unfit,
     camel,
@@ -38,6 +37,7 @@ from horae.client.spelling import (
 from horae.client.submitting import Submittable
 from horae.client.workflows.expression import Expression, written
 from horae.client.workflows.job_options import SPELLED
+from horae.client.workflows.options import StepOptions
 from horae.errors import BadInput
 from horae.model.definitions.function_signature import Signature, signature_of
 from horae.model.fields.kinds import Duration

@@ -1,0 +1,149 @@
+"""Fields of steps as keywords. `python -m tools.sdk` writes this module from their tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from horae.model.executions.signals import Span
+
+
+class WaitOptions(TypedDict, total=False):
+    """What is said of any step."""
+
+    name: str | None
+    """Its name, unique in the workflow."""
+    after: Any
+    """Steps that have ended before it."""
+    when: Any
+    """A condition; if it does not hold, the step is skipped."""
+    join: (
+        Literal[
+            "allSuccess",
+            "allDone",
+            "oneSuccess",
+            "oneFailed",
+            "noneFailed",
+            "noneFailedOneSuccess",
+            "allFailed",
+            "allSkipped",
+            "always",
+        ]
+        | None
+    )
+    """What the steps before it must have come to."""
+    ignore_failure: bool | None
+    """Whether its failure counts as a success without a result."""
+
+
+class StepOptions(WaitOptions, total=False):
+    """What is said of a step that runs a job."""
+
+    params: Mapping[str, Any] | None
+    """What its execution is given, with expressions."""
+    description: str | None
+    """What it is for."""
+    schema: Mapping[str, Any] | None
+    """The JSON schema of its params."""
+    retries: int | None
+    """Further tries after the job's own failures."""
+    retry: Mapping[str, Any] | Sequence[Span] | None
+    """How soon it is tried again, and after which failures."""
+    timeout: Span | None
+    """How long one try may take."""
+    timeouts: Mapping[str, Span] | None
+    """How long it may wait, run, be silent and take; `run` is `timeout`."""
+    grace: Span | None
+    """How long after SIGTERM it is killed."""
+    queue: str | None
+    """The queue that its executions wait in."""
+    interruptible: bool | None
+    """Whether spot workers may run it."""
+    preemptible: bool | None
+    """Whether more urgent work may take its place."""
+    preempts: bool | None
+    """Whether it takes the place of preemptible work."""
+    durable: bool | None
+    """Whether its function may wait without a worker."""
+    needs: Sequence[str] | Mapping[str, Any] | None
+    """Labels its worker must carry."""
+    prefers: Sequence[str | Mapping[str, Any]] | None
+    """Labels it waits for before it runs anywhere; the lightest is given up first."""
+    slots: int | None
+    """How many slots of its worker it takes."""
+    resources: Mapping[str, int | str] | None
+    """What else it takes of its worker."""
+    affinity: str | Mapping[str, Any] | None
+    """Run where this key ran last, if that worker is free soon."""
+    spread: bool | None
+    """Whether its executions are spread evenly over workers."""
+    tags: Mapping[str, str] | None
+    """Labels to find it by."""
+    env: Mapping[str, str] | None
+    """Variables of a command's environment."""
+    delivery: Literal["at-least-once", "at-most-once"] | None
+    """What happens when its worker is lost."""
+    concurrency: int | None
+    """How many of its executions run at once."""
+    rate: str | None
+    """How often its executions start."""
+    burst: int | None
+    """How many may start at once after a pause."""
+    limits: Sequence[Mapping[str, Any]] | None
+    """How many run at once, and how often they start, for each value of a key."""
+    sequence: str | None
+    """A key whose executions run one after another."""
+    circuit: str | bool | Mapping[str, Any] | None
+    """Stop it for a while when this share of its attempts fails."""
+    while_: Any
+    """It runs again as long as this holds before a run."""
+    until: Any
+    """It runs again until this holds after a run."""
+    every: Span | None
+    """The span from the end of a run to the next."""
+    most: int | None
+    """After so many runs the loop fails, 100 otherwise."""
+    priority: int | None
+    """Instead of the workflow's priority."""
+    undo: Any
+    """What takes it back when the workflow fails."""
+
+
+class EventOptions(WaitOptions, total=False):
+    """What `step.event` takes."""
+
+    timeout: Span | None
+    """How long it waits."""
+    on_timeout: Literal["fail", "skip"] | None
+    """What becomes of the step then."""
+
+
+class SignalOptions(WaitOptions, total=False):
+    """What `step.signal` takes."""
+
+    timeout: Span | None
+    """How long it waits."""
+    on_timeout: Literal["fail", "skip"] | None
+    """What becomes of the step then."""
+
+
+class ApprovalOptions(WaitOptions, total=False):
+    """What `step.approval` takes."""
+
+    roles: Sequence[str] | None
+    """Roles that may answer; whoever may operate otherwise."""
+    message: str | None
+    """What is asked, with expressions."""
+    remind: Span | None
+    """How long after the question it is asked again."""
+    timeout: Span | None
+    """How long it waits."""
+    on_timeout: Literal["reject", "approve", "skip"] | None
+    """What the answer is taken to be then."""
+
+
+class CallbackOptions(WaitOptions, total=False):
+    """What `step.callback` takes."""
+
+    timeout: Span | None
+    """How long it waits."""
+    on_timeout: Literal["fail", "skip"] | None
+    """What becomes of the step then."""
