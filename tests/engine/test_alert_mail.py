@@ -15,6 +15,7 @@ from horae.features.alerts.engine import senders
 from horae.features.alerts.engine.delivery import OF_SERVER
 from horae.features.alerts.engine.senders import Letter, send
 from horae.features.alerts.engine.undeliverable import Undeliverable
+from horae.features.alerts.model.channel import Email
 from horae.features.alerts.model.notification import content_of, read_content, told_of
 from horae.outbound.allow import Allowed
 from horae.outbound.fetch import Outbound
@@ -42,8 +43,8 @@ async def mail_server(talk):
 
 
 def sending(port: int, *more: str):
-    public = {"host": "127.0.0.1", "port": port, "tls": "none", "from": "horae@b.c", "to": ["ops@b.c", *more]}
-    return send(Outbound(Allowed.read(["127.0.0.1"])), "email", public, {}, LETTER)
+    channel = Email(host="127.0.0.1", port=port, tls="none", sender="horae@b.c", to=("ops@b.c", *more))
+    return send(Outbound(Allowed.read(["127.0.0.1"])), channel, LETTER)
 
 
 async def test_a_mail_is_sent_and_no_subject_ends_a_header():
