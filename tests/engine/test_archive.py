@@ -24,7 +24,7 @@ from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import LOCAL
 from horae.store.contract import Store
 from horae.store.driver import Driver
-from horae.store.executions.reads import sweep
+from horae.store.executions.reads import housekeeping
 from horae.store.expiry import expiry
 
 DAY = 86_400 * SECOND
@@ -341,7 +341,7 @@ async def test_a_place_that_is_full_is_left_alone_for_longer_each_time_and_told(
         while len(tries) < 7:
             assert (await node.part(ArchivePart).archiver.step()) > 0
             clock.advance(int(archiving.LOOK) * SECOND)
-        problem, at = await node.store.read(lambda: sweep.trouble_of("archive"))
+        problem, at = await node.store.read(lambda: housekeeping.trouble_of("archive"))
     waits = [round(later - earlier) for earlier, later in pairwise(tries)]
     assert waits == [30, 60, 120, 240, 480, 600]
     assert await live(node) == old
@@ -355,7 +355,7 @@ async def test_a_place_that_is_full_is_left_alone_for_longer_each_time_and_told(
     await round_of(node)
     assert await archived(node) == old
     assert not node.part(ArchivePart).archiver.is_failing
-    assert await node.store.read(lambda: sweep.trouble_of("archive")) is None
+    assert await node.store.read(lambda: housekeeping.trouble_of("archive")) is None
 
 
 async def test_a_file_that_was_cleared_away_meanwhile_takes_nothing_with_it(
@@ -500,11 +500,11 @@ async def test_who_lost_the_duty_has_no_troubles(node: Node, clock: VirtualClock
     await failing(node, clock, monkeypatch)
     clock.advance(archiving.TERM + SECOND)
     now, other = node.env.now(), node.env.new_id()
-    assert await node.store.write(lambda: sweep.take_duty(archiving.DUTY, other, now, now + archiving.TERM))
+    assert await node.store.write(lambda: housekeeping.take_duty(archiving.DUTY, other, now, now + archiving.TERM))
 
     await node.part(ArchivePart).archiver.step()
     assert not node.part(ArchivePart).archiver.is_failing
-    assert await node.store.read(lambda: sweep.trouble_of("archive")) is not None  # that is for the other to say
+    assert await node.store.read(lambda: housekeeping.trouble_of("archive")) is not None  # that is for the other to say
 
 
 async def test_where_nothing_is_archived_any_more_nothing_fails(node: Node, clock: VirtualClock, monkeypatch):
@@ -513,7 +513,7 @@ async def test_where_nothing_is_archived_any_more_nothing_fails(node: Node, cloc
 
     await node.part(ArchivePart).archiver.step()
     assert not node.part(ArchivePart).archiver.is_failing
-    assert await node.store.read(lambda: sweep.trouble_of("archive")) is None
+    assert await node.store.read(lambda: housekeeping.trouble_of("archive")) is None
 
 
 async def test_what_somebody_forgets_while_it_is_read_is_no_trouble(
@@ -532,5 +532,5 @@ async def test_what_somebody_forgets_while_it_is_read_is_no_trouble(
     monkeypatch.setattr(node.part(ArchivePart).archiver._place, "write", late, raising=False)
     await round_of(node)
     assert not node.part(ArchivePart).archiver.is_failing
-    assert await node.store.read(lambda: sweep.trouble_of("archive")) is None
+    assert await node.store.read(lambda: housekeeping.trouble_of("archive")) is None
     assert files(tmp_path) == []

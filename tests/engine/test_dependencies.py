@@ -8,7 +8,7 @@ from horae.env import SECOND
 from horae.errors import BadInput, NotFound
 from horae.features.dead_letters.part import DeadLettersPart
 from horae.model.fleet.submit import Submit
-from horae.store.executions.reads import sweep
+from horae.store.executions.reads import housekeeping
 from tests.store_contract.world import NAMESPACE, World, failed, success
 
 HOUR = 3600 * SECOND
@@ -187,9 +187,9 @@ async def test_what_dependencies_started_is_forgotten_with_the_ledger(node, worl
     await create(node, "other")
     await create(node, "counted", dependencies=["other"])
     await run(node, world, "other")
-    await world.store.write(lambda: sweep.forget_records(world.now(), 0))
+    await world.store.write(lambda: housekeeping.forget_records(world.now(), 0))
     assert len(await world.rows("SELECT 1 FROM dependency_fires")) == 1
-    await world.store.write(lambda: sweep.forget_records(world.now() + 1, 0))
+    await world.store.write(lambda: housekeeping.forget_records(world.now() + 1, 0))
     assert await world.rows("SELECT 1 FROM dependency_fires") == []
 
 

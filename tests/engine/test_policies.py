@@ -18,7 +18,7 @@ from horae.model.fleet.protocol import PROTOCOL, Exchange, Register
 from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE as NAMESPACE
 from horae.store.contract import Store
-from horae.store.executions.told import Ended
+from horae.store.executions.state_changes import Ended
 
 MS = SECOND // 1000
 

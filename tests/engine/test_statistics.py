@@ -16,7 +16,7 @@ from horae.model.executions.tally import DAY, HOUR, JOB_SPANS, Counts, JobTally,
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Cron, Interval
 from horae.store.executions.leaving.effects import Effects
-from horae.store.executions.told import Ended
+from horae.store.executions.state_changes import Ended
 from tests.store_contract.world import NAMESPACE, World, add_trigger
 
 

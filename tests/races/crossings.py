@@ -20,7 +20,7 @@ from horae.model.fleet.protocol import Exchange, Register
 from horae.model.triggers.events.values import NewEvent
 from horae.store.executions.entering import submit
 from horae.store.executions.leaving import dead_letters
-from horae.store.executions.reads import sweep
+from horae.store.executions.reads import housekeeping
 from horae.store.fleet import exchange, sessions
 from horae.store.script import ScriptFactory
 from tests.races.stage import Stage
@@ -199,6 +199,6 @@ async def _(world: World) -> Crossing:
     return Crossing(
         held,
         (f"job:{job.id}",),
-        lambda: sweep.forget_expired(now, 0),
+        lambda: housekeeping.forget_expired(now, 0),
         lambda: submit.submit(asked, world.env.new_id, now),
     )

@@ -11,7 +11,7 @@ from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions import submission
 from horae.model.executions.deduplication import Batch, Debounce, Meeting, Unique
 from horae.model.executions.submission import NewExecution, Receipt
-from horae.store.executions.deduplication import meeting_sweep
+from horae.store.executions.deduplication import key_expiry
 from horae.store.executions.entering import submit
 from tests.races.scenes import MINUTE, Cast, cast, scene
 from tests.races.stage import Move, Scene
@@ -138,7 +138,7 @@ async def _(world: World) -> Scene:
     c = await cast(world)
     first = await begin(c, asked(c, Unique()))
     await world.store.cancel(parcel_of(first.execution_id), 0, "")
-    sweep = Move("forget", lambda: meeting_sweep.forget(meeting_sweep.START, 100, c.now))
+    sweep = Move("forget", lambda: key_expiry.forget(key_expiry.START, 100, c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         rows = await world.rows("SELECT execution FROM meetings")

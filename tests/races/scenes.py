@@ -29,7 +29,7 @@ from horae.store.executions import promote
 from horae.store.executions.durable import steps
 from horae.store.executions.entering import submit
 from horae.store.executions.leaving import cancel, cancel_job
-from horae.store.executions.reads import audit, sweep
+from horae.store.executions.reads import audit, housekeeping
 from horae.store.fleet import exchange, hand_over, rescue, sessions
 from horae.store.script import Fetch, Script
 from horae.store.triggers import fire, triggers
@@ -1341,7 +1341,7 @@ async def _(world: World) -> Scene:
 
     return Scene(
         left=[c.submit(*both(), later=5)],
-        right=[Move("forget_expired", lambda: sweep.forget_expired(now, 0))],
+        right=[Move("forget_expired", lambda: housekeeping.forget_expired(now, 0))],
         check=check,
     )
 

@@ -12,7 +12,7 @@ from horae.engine.tenancy.keys import SIGNED_IN_FOR
 from horae.env import SECOND
 from horae.features.users.engine.passwords import Passwords
 from horae.features.users.engine.sign_ins import FREE_OF_ADDRESS, FREE_OF_PLACE
-from horae.store.executions.reads.sweep import forget_expired
+from horae.store.executions.reads.housekeeping import forget_expired
 from tests.security.people import Api, People, done, opened
 
 USERS, ME = "/api/v1/users", "/api/v1/me"

@@ -10,7 +10,7 @@ from horae.feature import installed
 from horae.features.archive.engine.archiver import DUTY
 from horae.model.base.instant import format_instant
 from horae.server.app import Application
-from horae.store.executions.reads import sweep
+from horae.store.executions.reads import housekeeping
 from horae.store.migrations.revisions import HEAD
 from horae.store.sqlite.library import VERSION
 from tests.server.conftest import Api, connected, key_for
@@ -58,7 +58,7 @@ async def test_it_is_for_administrators(worker: Api):
 
 async def test_what_cannot_be_archived_is_told(api: Api, node: Node):
     now = node.env.now()
-    await node.store.write(lambda: sweep.take_duty(DUTY, node.id, now, now + 1))
-    await node.store.write(lambda: sweep.tell_duty(DUTY, "the disk is full", now))
+    await node.store.write(lambda: housekeeping.take_duty(DUTY, node.id, now, now + 1))
+    await node.store.write(lambda: housekeeping.tell_duty(DUTY, "the disk is full", now))
     told = (await api.get("/api/v1/store")).json()["archive"]
     assert told == {"problem": "the disk is full", "since": format_instant(now)}

@@ -24,7 +24,7 @@ from horae.store.contract import Store
 from horae.store.definitions import jobs
 from horae.store.driver import run
 from horae.store.triggers.dependencies.starts import Started
-from horae.store.workflows import audit_flows
+from horae.store.workflows import audit as workflow_audit
 from horae.store.workflows import pause as flow_pause
 from tests.simulation.actors import Client, Observer, Worker
 from tests.simulation.check import Checker, all_final, rows
@@ -171,7 +171,7 @@ class Flows(Checker):
         super().check(workers)
         if self.driver._turn.locked():
             return
-        found = run(audit_flows.audit_flows(), self.driver._connection.execute)
+        found = run(workflow_audit.audit_flows(), self.driver._connection.execute)
         assert not found, f"adrift: {found[0].detail}"
         joined = "flow_steps s JOIN flows f ON f.parcel = s.parcel AND f.item = s.item"
         sql = f"SELECT f.execution, s.step, s.state FROM {joined}"

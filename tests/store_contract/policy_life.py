@@ -6,7 +6,7 @@ from horae.model.admission.choice import LaneView
 from horae.model.executions.submission import Submission
 from horae.store.admission import share_lanes, shares
 from horae.store.admission.lanes import revisions
-from horae.store.fleet import expectations
+from horae.store.fleet import expected_durations
 from horae.store.triggers.dependencies import starts
 from tests.store_contract.world import NAMESPACE, TestJob, World, success
 
@@ -33,7 +33,7 @@ async def divide(world: World) -> None:
     await world.store.write(lambda: shares.exchange_charges(world.env.new_id(), [(job.queue, "a", 5)], 0, now))
     await world.store.write(lambda: shares.touch(list(lanes.values()), now + 2 * HOUR))
     await world.store.read(lambda: shares.in_use({job.queue: (NAMESPACE, "fair")}))
-    await world.store.read(lambda: expectations.expected_since(0))
+    await world.store.read(lambda: expected_durations.expected_since(0))
     await world.store.read(revisions)
     await world.do("""UPDATE queues SET policy = '{"kind":"shortest"}' WHERE id = $1""", job.queue)
     await world.store.change(lambda now: starts.leads_of({job.queue}, {job.id}, now))

@@ -34,7 +34,7 @@ from horae.store.postgres import fire_partitions, partitions
 from horae.store.tenancy import enrolments, namespaces, secrets
 from horae.store.triggers import audit_fires, calendars, fire_reads, ledger, trigger_reads, triggers, zone_rules
 from horae.store.triggers.dependencies import audit_joins, dependency_reads
-from horae.store.workflows import audit_flows
+from horae.store.workflows import audit as workflow_audit
 
 # What people ask for, or what happens when something is defined, deleted, signed in to or restored.
 RARE_MODULES = (
@@ -43,7 +43,7 @@ RARE_MODULES = (
     archives,
     audit,
     audit_fires,
-    audit_flows,
+    workflow_audit,
     audit_joins,
     audit_log,
     autoscale,

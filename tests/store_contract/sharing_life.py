@@ -9,7 +9,7 @@ from horae.model.executions.deduplication import Batch, Cache, Debounce, Meeting
 from horae.model.executions.submission import Submission
 from horae.model.triggers.decisions.values import Interval
 from horae.store.admission import quotas
-from horae.store.executions.deduplication import meeting_sweep
+from horae.store.executions.deduplication import key_expiry
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
 
 MINUTE = 60 * SECOND
@@ -44,8 +44,8 @@ async def share(world: World) -> None:
     await world.store.fire(10, lead)
     world.store.bounds = UNBOUNDED
     now, server = world.now(), world.env.new_id()
-    await world.store.write(lambda: meeting_sweep.expire(now, 10))
-    await world.store.write(lambda: meeting_sweep.forget(meeting_sweep.START, 10, now))
+    await world.store.write(lambda: key_expiry.expire(now, 10))
+    await world.store.write(lambda: key_expiry.forget(key_expiry.START, 10, now))
     await world.store.write(lambda: quotas.add_use(server, {(NAMESPACE, 1): Use(1)}))
     await world.store.read(lambda: quotas.used_on(1))
     await world.store.write(lambda: quotas.forget_usage(0, 10))

@@ -39,7 +39,7 @@ from horae.store.schema import whole as schema
 from horae.store.script import Fetch, Rows, Script, Statement
 from horae.store.triggers import audit_fires, triggers
 from horae.store.triggers.dependencies import audit_joins
-from horae.store.workflows import audit_flows
+from horae.store.workflows import audit as workflow_audit
 from tests.suspects import may_meet
 
 KEPT = {"store", "namespaces", "queues"}
@@ -226,7 +226,7 @@ class World:
         assert report.findings == [], ", ".join(f"{f.kind} on {f.shelf}: {f.detail}" for f in report.findings)
         joins = await self.store.read(lambda: audit_joins.audit_joins(now, patience=None))
         assert joins == [], ", ".join(f"{f.kind}: {f.detail}" for f in joins)
-        flows = await self.store.read(audit_flows.audit_flows)
+        flows = await self.store.read(workflow_audit.audit_flows)
         assert flows == [], ", ".join(f"{f.kind}: {f.detail}" for f in flows)
         fires = await self.store.read(audit_fires.audit_fires)
         assert fires.findings == [], ", ".join(f"{f.kind} fires" for f in fires.findings)

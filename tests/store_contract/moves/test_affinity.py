@@ -7,7 +7,7 @@ from horae.model.admission.placement.placement import Affinity, read_needs
 from horae.model.base.duration import DAY
 from horae.model.executions import submission
 from horae.store.admission.placement import affinity, relax
-from horae.store.executions.reads import sweep
+from horae.store.executions.reads import housekeeping
 from tests.store_contract.world import TestJob, World, success
 
 WARM = Affinity(key="${params.model}", patience=5_000_000)
@@ -76,10 +76,10 @@ async def test_who_had_a_key_is_forgotten_after_a_week(world: World):
     await directed(world, job)
     await (await world.worker("w1")).claim(1)
     world.clock.advance(7 * DAY - 1)
-    await world.store.write(lambda: sweep.forget_expired(world.now(), 0))
+    await world.store.write(lambda: housekeeping.forget_expired(world.now(), 0))
     assert len(await world.rows("SELECT key FROM affinities")) == 1
     world.clock.advance(1)
-    await world.store.write(lambda: sweep.forget_expired(world.now(), 0))
+    await world.store.write(lambda: housekeeping.forget_expired(world.now(), 0))
 
     assert await world.rows("SELECT key FROM affinities") == []
 

@@ -14,10 +14,10 @@ from horae.model.triggers.decisions.external import Event
 from horae.model.triggers.decisions.rules import Misfire, Rules
 from horae.model.triggers.decisions.values import Interval, Once
 from horae.model.triggers.events.values import NewEvent
-from horae.store.executions.deduplication import meetings
+from horae.store.executions.deduplication import deduplicate
 from horae.store.triggers.refusals import Room
 from tests.store_contract.moves.test_backfills import finish, make, missed
-from tests.store_contract.moves.test_meetings import ask
+from tests.store_contract.moves.test_deduplication import ask
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, success
 
 MINUTE = 60 * SECOND
@@ -65,7 +65,7 @@ async def test_a_newer_fire_takes_the_place_of_what_has_not_begun(world: World):
     world.clock.advance(MINUTE)
     (second,) = (await world.store.fire(10, lead)).parcels
 
-    assert await world.history(parcel_of(first.id)) == [(0, 1, "cancelled", meetings.REPLACED)]
+    assert await world.history(parcel_of(first.id)) == [(0, 1, "cancelled", deduplicate.REPLACED)]
     assert await world.states(second.id) == ["queued"]
     assert await ledger(world) == [("fired", True), ("fired", True)]
 

@@ -6,7 +6,7 @@ import pytest
 
 from horae.model.definitions.retry import LOST, Budgets, RetryPolicy
 from horae.model.fleet.suspects import tries
-from horae.store.executions.reads import sweep
+from horae.store.executions.reads import housekeeping
 from tests.store_contract.world import World, began, success
 
 
@@ -229,7 +229,7 @@ async def test_slices_whose_session_nobody_knows_are_taken_back(world: World):
     await w.claim(2)
     await world.do("DELETE FROM sessions WHERE id = $1", w.session)
 
-    assert await world.store.write(lambda: sweep.adopt_orphans(world.now())) == [w.session]
+    assert await world.store.write(lambda: housekeeping.adopt_orphans(world.now())) == [w.session]
     await world.store.rescue(w.session, 10)
     assert await world.states(parcel) == ["queued"] * 2
 

@@ -15,7 +15,7 @@ from horae.model.admission.rank import Leads
 from horae.model.executions.submission import Submission
 from horae.store.admission import lanes, queues, share_lanes, shares
 from horae.store.admission.lanes import revisions
-from horae.store.fleet import expectations
+from horae.store.fleet import expected_durations
 from tests.store_contract.policy_life import HOUR, shared
 from tests.store_contract.world import NAMESPACE, World, spans, success
 
@@ -272,8 +272,8 @@ async def test_how_long_jobs_take_is_known_from_the_statistics(world: World):
     minute = world.now() // 60_000_000
     await world.store.write(lambda: statistics.add(world.env.new_id(), {(job.id, minute): counts}))
 
-    assert await world.store.read(lambda: expectations.expected_since(minute - 1)) == {job.id: 200}
-    assert await world.store.change(lambda now: expectations.expected_of([job.id], now)) == {job.id: 200}
+    assert await world.store.read(lambda: expected_durations.expected_since(minute - 1)) == {job.id: 200}
+    assert await world.store.change(lambda now: expected_durations.expected_of([job.id], now)) == {job.id: 200}
 
 
 @pytest.mark.parametrize("held", [False, True])

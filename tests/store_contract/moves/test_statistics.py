@@ -8,7 +8,7 @@ from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.tally import DAY, HOUR, MINUTE, Counts, JobTally, NamespaceTally, begin_of
 from horae.store.executions.reads import live_reads
 from horae.store.executions.reads.live_reads import QueueLoad
-from horae.store.executions.told import Retried, Waited
+from horae.store.executions.state_changes import Retried, Waited
 from horae.store.expiry.expiry import Ages
 from tests.store_contract.world import NAMESPACE, World, began, failed, progress, success
 

@@ -11,7 +11,7 @@ from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import MAX_BYTES, extras_of
 from horae.model.executions.submission import Idempotency, NewLot, Repeated, Reused, Submission
-from horae.store.executions.entering.repeats import TwinRequests
+from horae.store.executions.entering.idempotency import TwinRequests
 from horae.store.executions.entering.submit import JobMoved
 from tests.store_contract.world import World, failed, spans, success, suspended
 

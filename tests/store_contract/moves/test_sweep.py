@@ -10,7 +10,7 @@ from horae.model.triggers.decisions.rules import Misfire, Rules
 from horae.model.triggers.decisions.values import Interval
 from horae.model.triggers.ledger import LedgerRow
 from horae.store.executions.durable import steps
-from horae.store.executions.reads import sweep
+from horae.store.executions.reads import housekeeping
 from horae.store.fleet import sessions
 from horae.store.triggers import audit_fires, ledger, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, released
@@ -25,7 +25,7 @@ async def test_a_duty_is_held_by_one_until_its_time_is_over(world: World):
 
     async def take(holder):
         now = world.now()
-        return await world.store.write(lambda: sweep.take_duty("sweep", holder, now, now + 30))
+        return await world.store.write(lambda: housekeeping.take_duty("sweep", holder, now, now + 30))
 
     assert await take(a) == 1
     assert await take(b) is None
@@ -39,7 +39,7 @@ async def test_of_many_one_gets_the_duty(world: World):
     now = world.now()
     holders = [world.env.new_id() for _ in range(5)]
     taken = await asyncio.gather(
-        *(world.store.write(lambda id=id: sweep.take_duty("sweep", id, now, now + 30)) for id in holders)
+        *(world.store.write(lambda id=id: housekeeping.take_duty("sweep", id, now, now + 30)) for id in holders)
     )
 
     assert sorted(epoch or 0 for epoch in taken) == [0, 0, 0, 0, 1]
@@ -50,7 +50,7 @@ async def test_only_expired_keys_are_forgotten(world: World):
     await world.submit(job, key="short", key_for=5)
     await world.submit(job, key="long", key_for=6)
     world.clock.advance(5)
-    await world.store.write(lambda: sweep.forget_expired(world.now(), 0))
+    await world.store.write(lambda: housekeeping.forget_expired(world.now(), 0))
 
     assert await world.rows("SELECT key FROM unique_keys") == [("long",)]
 
@@ -62,7 +62,7 @@ async def test_many_expired_keys_are_forgotten_in_batches(world: World):
     world.clock.advance(5)
 
     async def forget():
-        return await world.store.write(lambda: sweep.forget_expired(world.now(), 0, most=2))
+        return await world.store.write(lambda: housekeeping.forget_expired(world.now(), 0, most=2))
 
     assert await forget()
     assert len(await world.rows("SELECT key FROM unique_keys")) == 1
@@ -76,7 +76,7 @@ async def test_servers_that_were_not_seen_for_long_are_forgotten(world: World):
         seen = ServerProcess(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
         await world.store.write(lambda seen=seen: sessions.server_seen(seen, world.now()))
         world.clock.advance(HOUR)
-    await world.store.write(lambda: sweep.forget_expired(world.now(), world.now() - HOUR))
+    await world.store.write(lambda: housekeeping.forget_expired(world.now(), world.now() - HOUR))
 
     assert await world.rows("SELECT id FROM servers") == [(there,)]
 
@@ -87,7 +87,7 @@ async def test_sessions_are_forgotten_in_batches(world: World):
     world.clock.advance(HOUR)
 
     async def forget():
-        return await world.store.write(lambda: sweep.forget_expired(world.now(), world.now(), most=2))
+        return await world.store.write(lambda: housekeeping.forget_expired(world.now(), world.now(), most=2))
 
     assert await forget()
     assert len(await world.rows("SELECT id FROM sessions")) == 1
@@ -150,7 +150,7 @@ async def test_a_trigger_that_ended_goes_with_the_last_of_its_fires(world: World
     world.clock.advance(DAY)
 
     async def forget():
-        await world.store.write(lambda: sweep.forget_records(world.now(), 0))
+        await world.store.write(lambda: housekeeping.forget_records(world.now(), 0))
         return {id for (id,) in await world.rows("SELECT id FROM triggers")}
 
     assert await forget() == {gone, kept}
@@ -177,7 +177,7 @@ async def test_statistics_are_forgotten_in_batches_after_their_time(world: World
     await world.store.write(lambda: statistics.add(server, counts))
 
     async def forget():
-        return await world.store.write(lambda: sweep.forget_records(0, (first + 3) * MINUTE, most=2))
+        return await world.store.write(lambda: housekeeping.forget_records(0, (first + 3) * MINUTE, most=2))
 
     assert [await forget(), await forget()] == [True, False]
     assert await world.rows("SELECT minute FROM job_minutes ORDER BY minute") == [(first + 3,), (first + 4,)]
@@ -190,7 +190,7 @@ async def test_sessions_are_forgotten_when_they_ended_long_ago_and_own_nothing(w
     for w in (ended, owner):
         await world.store.close_session(w.session)
     world.clock.advance(HOUR)
-    await world.store.write(lambda: sweep.forget_expired(world.now(), world.now() - HOUR + 1))
+    await world.store.write(lambda: housekeeping.forget_expired(world.now(), world.now() - HOUR + 1))
 
     rows = await world.rows("SELECT id FROM sessions")
     assert {row[0] for row in rows} == {live.session, owner.session}

@@ -9,7 +9,7 @@ from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.timeouts import AGAIN, Timeouts
 from horae.model.executions.deduplication import Debounce
 from tests.store_contract.flow_world import begin, state, step, workflow
-from tests.store_contract.moves.test_meetings import ask
+from tests.store_contract.moves.test_deduplication import ask
 from tests.store_contract.world import World, failed, rank, released, spans, success
 
 SECOND = 1_000_000

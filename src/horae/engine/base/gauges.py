@@ -11,7 +11,7 @@ from horae.engine.happenings import Happenings, QueueSample
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
 from horae.store.contract import Store
-from horae.store.executions.reads import live_reads, sweep
+from horae.store.executions.reads import housekeeping, live_reads
 from horae.store.executions.reads.live_reads import Live
 
 EVERY = 30.0  # seconds between counts for the statistics
@@ -49,7 +49,7 @@ class Gauges:
     async def step(self) -> Wait:
         """Have the statistics know how much is queued, if that is for this server to do."""
         now = self._env.now()
-        if await self._store.write(lambda: sweep.take_duty(self.name, self._node, now, now + TERM)):
+        if await self._store.write(lambda: housekeeping.take_duty(self.name, self._node, now, now + TERM)):
             await self._count()
             queued = {id: live.queued for id, live in self._known.items() if live.queued}
             self._happenings.sampled(QueueSample(queued, now))

@@ -11,7 +11,7 @@ from horae.model.base.ids import execution_id
 from horae.model.base.trace import trace_id_of
 from horae.model.executions.parcel import Parcel, extras_of
 from horae.model.executions.slice import Running
-from horae.store.executions.told import Ended
+from horae.store.executions.state_changes import Ended
 
 Known = Callable[[UUID], Parcel | None]  # parcels that are still at hand
 Defined = Callable[[Version], Definition | None]  # and definitions

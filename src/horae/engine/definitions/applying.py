@@ -20,8 +20,8 @@ from horae.model.definitions.reading.diff import differences
 from horae.model.definitions.reading.order import order_of_calendars, order_of_jobs, order_of_templates
 from horae.model.definitions.reading.write import render_definition
 from horae.store.contract import Store
+from horae.store.nested_transaction import together
 from horae.store.script import Script
-from horae.store.within import together
 
 _NO_TEMPLATES = "The feature templates is switched off on this server."
 MOST = 1_000  # documents in one transaction

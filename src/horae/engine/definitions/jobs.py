@@ -27,7 +27,7 @@ from horae.model.fields.values import NAME
 from horae.store.contract import Store
 from horae.store.definitions import job_reads, owned
 from horae.store.definitions.jobs import StoredJob
-from horae.store.executions.deduplication.meeting_sweep import forget_results
+from horae.store.executions.deduplication.key_expiry import forget_results
 from horae.store.executions.leaving import cancel_job
 from horae.store.executions.promote import Ranker
 from horae.store.triggers import streaks

@@ -10,7 +10,7 @@ from horae.env import Env
 from horae.store.contract import Store
 from horae.store.executions.reads import audit
 from horae.store.triggers.dependencies import audit_joins
-from horae.store.workflows import audit_flows
+from horae.store.workflows import audit as workflow_audit
 
 
 class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -56,7 +56,7 @@ class Audit:
         now = self._env.now()
         for finding in await self._store.read_at_once(lambda: audit_joins.audit_joins(now)):
             report.find(finding)
-        for finding in await self._store.read_at_once(audit_flows.audit_flows):
+        for finding in await self._store.read_at_once(workflow_audit.audit_flows):
             report.find(finding)
         return report
 

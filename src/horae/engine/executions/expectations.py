@@ -10,8 +10,8 @@ from uuid import UUID
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Micros
 from horae.store.contract import Store
-from horae.store.executions.told import Ended
-from horae.store.fleet.expectations import LOOK_BACK, MINUTE, expected_since
+from horae.store.executions.state_changes import Ended
+from horae.store.fleet.expected_durations import LOOK_BACK, MINUTE, expected_since
 
 UNKNOWN: Micros = SECOND  # what a job is taken for that never ran
 LOOK = 30.0  # seconds between looks at what other servers learned

@@ -34,7 +34,7 @@ from horae.model.executions.submission import (
 from horae.model.executions.tracer import Tracer
 from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
-from horae.store.executions.entering.repeats import TwinRequests
+from horae.store.executions.entering.idempotency import TwinRequests
 from horae.store.executions.entering.submit import JobMoved
 
 RESOLVE_TRIES = 3

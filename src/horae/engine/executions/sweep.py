@@ -15,8 +15,8 @@ from horae.model.admission.quota import day_of
 from horae.model.tenancy.namespace import Retention
 from horae.store.admission import quotas
 from horae.store.contract import Store
-from horae.store.executions.deduplication import meeting_sweep
-from horae.store.executions.reads import sweep
+from horae.store.executions.deduplication import key_expiry
+from horae.store.executions.reads import housekeeping
 from horae.store.expiry import expiry
 from horae.store.expiry.expiry import Ages, Sweep
 from horae.store.expiry.fire_expiry import LATE_BY
@@ -54,7 +54,7 @@ class Sweeper:
         self._promoter, self._clock, self._deletions = promoter, clock, deletions
         self._sweeps = tuple(sweeps)
         self._fires_low = 0
-        self._meetings = meeting_sweep.START
+        self._meetings = key_expiry.START
         self._walked = expiry.START
         self._walk_at = 0.0
         self.alarm = Alarm()
@@ -65,13 +65,13 @@ class Sweeper:
         if not self._clock.trusted:
             return LOOK
         now = self._env.now()
-        if not await self._store.write(lambda: sweep.take_duty("sweep", self._node, now, now + TERM)):
+        if not await self._store.write(lambda: housekeeping.take_duty("sweep", self._node, now, now + TERM)):
             return LOOK
         await self._heal()
         await self._finish_deletions()
         await self._store.driver.ensure_partitions(now)
         await self._forget_executions(now)
-        while await self._store.write(lambda: sweep.forget_expired(now, now - KEEP_SESSIONS)):
+        while await self._store.write(lambda: housekeeping.forget_expired(now, now - KEEP_SESSIONS)):
             await self._env.clock.sleep(0)
         await self._forget_meetings(now)
         while await self._store.write(lambda: quotas.forget_usage(day_of(now) - KEEP_USAGE, MEETINGS)):
@@ -79,7 +79,9 @@ class Sweeper:
         await self._forget_fires(now - self._settings.fire_retention)
         kept = now - self._settings.retention
         minutes = max(kept, now - KEEP_MINUTES)
-        while await self._store.write(lambda: sweep.forget_records(now - self._settings.fire_retention, minutes)):
+        while await self._store.write(
+            lambda: housekeeping.forget_records(now - self._settings.fire_retention, minutes)
+        ):
             await self._env.clock.sleep(0)
         ages = Ages(kept, now - self._settings.fire_retention, now)
         for sweep_feature in self._sweeps:
@@ -111,9 +113,9 @@ class Sweeper:
 
     async def _forget_meetings(self, now: Instant) -> None:
         """Forget keys that stand for nothing any more: those whose time is over, and some of the others in turn."""
-        while await self._store.write(lambda: meeting_sweep.expire(now, MEETINGS)):
+        while await self._store.write(lambda: key_expiry.expire(now, MEETINGS)):
             await self._env.clock.sleep(0)
-        self._meetings = await self._store.write(lambda: meeting_sweep.forget(self._meetings, MEETINGS, now))
+        self._meetings = await self._store.write(lambda: key_expiry.forget(self._meetings, MEETINGS, now))
 
     async def _forget_fires(self, before: Instant) -> None:
         """Forget old rows of the ledger; the next round begins where this one ended, a day earlier.
@@ -132,6 +134,6 @@ class Sweeper:
     async def _heal(self) -> None:
         for job in await self._store.gates_left_open():
             await self._promoter.open_gate(job)
-        lost = await self._store.write(lambda: sweep.adopt_orphans(self._env.now()))
+        lost = await self._store.write(lambda: housekeeping.adopt_orphans(self._env.now()))
         if lost:
             log.error("running slices without a session were found", sessions=[str(id) for id in lost])

@@ -10,7 +10,7 @@ from horae.errors import Conflict, NotFound
 from horae.model.executions.awaits import Signal, SignalView
 from horae.model.workflows.decisions.waits import CALLBACK, read_token
 from horae.store.contract import Store
-from horae.store.workflows.course import keep_secret
+from horae.store.workflows.workflow_run import keep_secret
 
 
 class Callbacks:

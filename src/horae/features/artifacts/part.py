@@ -6,7 +6,7 @@ from horae.engine.node import Node
 from horae.engine.parts.optional import KeepsArtifacts, Upload
 from horae.engine.service import Service
 from horae.engine.storage.place import place_at
-from horae.features.artifacts.engine.keeper import Artifacts
+from horae.features.artifacts.engine.artifacts import Artifacts
 from horae.features.artifacts.engine.sweep import ArtifactSweeper
 from horae.model.executions.output.artifact import Artifact
 

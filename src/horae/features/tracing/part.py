@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from horae.engine.node import Node
 from horae.engine.parts.part import Part
 from horae.engine.service import Service
-from horae.features.tracing.engine.flows import FlowSpans
 from horae.features.tracing.engine.spans import Tracing
+from horae.features.tracing.engine.workflow_spans import FlowSpans
 from horae.model.executions.tracer import Sink
 from horae.store.executions.leaving.effects import Effects
 

@@ -10,7 +10,7 @@ from horae.model.executions.output.log_chunk import pack_lines, size_of
 from horae.model.fleet.protocol import LOG_LIMIT, LogLines
 from horae.store.base import shelves
 from horae.store.executions.leaving.effects import Effects
-from horae.store.executions.told import Moved
+from horae.store.executions.state_changes import Moved
 from horae.store.script import ForEach, Script, Statement
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from horae.store.definitions.jobs import definitions
 from horae.store.executions.leaving import report
 from horae.store.executions.leaving.effects import Effects, put_fates
 from horae.store.executions.leaving.leave import follow_attempts
-from horae.store.executions.leaving.stops import Cancels, cancel_asked, stops_of
+from horae.store.executions.leaving.stop_requests import Cancels, cancel_asked, stops_of
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
 from horae.store.triggers.dependencies.starts import NewId

@@ -17,7 +17,7 @@ from horae.model.executions.deduplication_keys import unique_of
 from horae.model.executions.submission import NewExecution, Receipt
 from horae.model.triggers.decisions.decide import Decision, LedgerRun, due_after
 from horae.store.admission import quotas
-from horae.store.executions.deduplication import meetings
+from horae.store.executions.deduplication import deduplicate
 from horae.store.script import ForEach, Script
 from horae.store.triggers.delays import NO_DELAYS, Delays
 from horae.store.triggers.dependencies.starts import NewId, Started
@@ -54,7 +54,7 @@ class Sifted(Struct):
 
     asked: list[NewExecution] = []
     refused: dict[int, Refusal] = {}
-    met: meetings.Met = field(default_factory=meetings.Met)
+    met: deduplicate.Met = field(default_factory=deduplicate.Met)
     delayed: list[Trouble] = []  # timers that are to be decided later
 
     def changes(self, executions: Sequence[UUID]) -> Iterator[ForEach]:
@@ -87,7 +87,7 @@ class Sifted(Struct):
     def settle(self, new_id: NewId, now: Instant) -> Script[None]:
         """End executions whose place was taken."""
         if self.met.acts:
-            yield from meetings.settle(self.met, self.asked, new_id, now, Started())
+            yield from deduplicate.settle(self.met, self.asked, new_id, now, Started())
 
 
 def sift(
@@ -113,7 +113,7 @@ def sift(
                 found.asked[i] = structs.replace(wanted[i], meets=unique_of(spec, wanted[i].item, rule))
             except HoraeError as error:
                 found.refused[i] = Refusal("skipped-unique", error.detail)
-    found.met = yield from meetings.meet(found.asked, {}, new_id, now)
+    found.met = yield from deduplicate.meet(found.asked, {}, new_id, now)
     for i, answer in found.met.elsewhere.items():
         told = f"execution {answer.execution_id}" if isinstance(answer, Receipt) else "another of the same instant"
         found.refused.setdefault(i, Refusal("skipped-unique", f"its key stood for {told}"))

@@ -23,16 +23,16 @@ from horae.model.workflows.decisions.plan import Plan
 from horae.store.base import shelves
 from horae.store.base.deferred import Change, Deferred
 from horae.store.executions.leaving import dead_letters
-from horae.store.executions.told import Stepped
+from horae.store.executions.state_changes import Stepped
 from horae.store.script import ForEach, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId, Started
 from horae.store.workflows import locks as flow_locks
 from horae.store.workflows import results as flow_results
 from horae.store.workflows import rows as flow_rows
 from horae.store.workflows import waits as flow_waits
-from horae.store.workflows.course import Course, plans_of, with_secrets
 from horae.store.workflows.starts import Begun, begin_steps, changes_of
 from horae.store.workflows.terms import Terms
+from horae.store.workflows.workflow_run import Course, plans_of, with_secrets
 
 # Nobody else moves what waits for its children: whoever does holds the lock of the workflow.
 PARENTS = Statement(

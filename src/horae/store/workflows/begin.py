@@ -37,8 +37,8 @@ from horae.store.triggers.dependencies.starts import NewId, Started
 from horae.store.workflows import cancel as flow_cancel
 from horae.store.workflows import rerun as flow_rerun
 from horae.store.workflows.advance import Board
-from horae.store.workflows.course import Course, digest_of, plan_by, with_secrets
 from horae.store.workflows.rows import OPENING, Held, pins_of, put_flows
+from horae.store.workflows.workflow_run import Course, digest_of, plan_by, with_secrets
 
 NOBODY = UUID(int=0)  # the session of what no worker holds
 GATE = "children"  # where parents wait

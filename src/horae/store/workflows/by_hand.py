@@ -22,7 +22,7 @@ from horae.store.workflows import rows as flow_rows
 from horae.store.workflows import waits as flow_waits
 from horae.store.workflows.advance import Board
 from horae.store.workflows.cancel import settle
-from horae.store.workflows.course import Course
+from horae.store.workflows.workflow_run import Course
 
 Verdict = Literal["done", "ended", "unknown", "final", "idle", "early", "nothing", "several", "forbidden"]
 

@@ -21,7 +21,7 @@ from horae.store.workflows import waits as flow_waits
 from horae.store.workflows.advance import Board, News
 from horae.store.workflows.begin import begin
 from horae.store.workflows.cancel import settle
-from horae.store.workflows.course import Course
+from horae.store.workflows.workflow_run import Course
 
 DUE = Statement("flows_due", "SELECT execution FROM flows WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2")
 STEPS_DUE = Statement(

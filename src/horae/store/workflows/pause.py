@@ -24,8 +24,8 @@ from horae.store.workflows import locks as flow_locks
 from horae.store.workflows import rows as flow_rows
 from horae.store.workflows.advance import Board
 from horae.store.workflows.cancel import FANNED, PARCEL, settle
-from horae.store.workflows.course import Course
 from horae.store.workflows.starts import gate_of, paused
+from horae.store.workflows.workflow_run import Course
 
 TREE = Statement(
     "flows_of_tree",

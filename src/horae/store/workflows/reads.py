@@ -17,12 +17,12 @@ from horae.model.workflows.decisions.values import Workflow
 from horae.model.workflows.waits import Wait
 from horae.store.base.shelves import ITEM
 from horae.store.definitions.jobs import definitions
-from horae.store.executions.beginnings import BEGAN
+from horae.store.executions.first_starts import BEGAN
 from horae.store.script import Among, Fetch, ForEach, Script, Statement
 from horae.store.workflows import rows as flow_rows
 from horae.store.workflows import waits as flow_waits
-from horae.store.workflows.course import digest_of, plan_by, plans_of
 from horae.store.workflows.rows import Held, Pinned, Place
+from horae.store.workflows.workflow_run import digest_of, plan_by, plans_of
 
 VERSIONS = Statement("present_versions", "SELECT id, version FROM jobs WHERE id = ANY($1)")
 NAMES = Statement("names_of_jobs", "SELECT id, name FROM jobs WHERE id = ANY($1)")

@@ -18,8 +18,8 @@ from horae.store.base.deferred import Deferred
 from horae.store.script import ForEach, Script, Statement
 from horae.store.workflows import results as flow_results
 from horae.store.workflows import rows as flow_rows
-from horae.store.workflows.course import Course, plans_of
 from horae.store.workflows.rows import EVERY_STEP, Held
+from horae.store.workflows.workflow_run import Course, plans_of
 
 ENDED = Statement(
     "items_to_take_over",

@@ -30,10 +30,10 @@ from horae.store.executions.parcels import bounded, first_wake, heads, shelved, 
 from horae.store.script import Insert, Script
 from horae.store.triggers.dependencies.starts import NewId, Started
 from horae.store.triggers.targets import Lead, Target, execution_of
-from horae.store.workflows.course import Course
 from horae.store.workflows.rerun import NOTHING_TAKEN, Taken, taken_of
 from horae.store.workflows.rows import STEP
 from horae.store.workflows.terms import Terms
+from horae.store.workflows.workflow_run import Course
 
 FANNED: shelves.Columns = (*STEP, ("child", "uuid"), ("count", "int"), ("taken", "bool"))
 

@@ -19,7 +19,7 @@ from horae.model.workflows.decisions.flow import Pin
 from horae.store.admission.coarse import is_open
 from horae.store.base.shelves import Columns
 from horae.store.definitions import rollouts
-from horae.store.fleet.expectations import expected_of
+from horae.store.fleet.expected_durations import expected_of
 from horae.store.script import ForEach, Row, Script, Statement
 from horae.store.triggers.targets import Lead, Target
 

@@ -17,10 +17,10 @@ from horae.model.workflows.waits import Approval, Sleep, Wait
 from horae.store.base.deferred import Change, Deferred
 from horae.store.base.shelves import ITEM, Columns
 from horae.store.executions.durable.awaits import TAKE, kept_of
-from horae.store.executions.told import Stepped
+from horae.store.executions.state_changes import Stepped
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 from horae.store.triggers.dependencies.starts import Started
-from horae.store.workflows.course import Course
+from horae.store.workflows.workflow_run import Course
 
 STEP: Columns = (*ITEM, ("step", "text"))
 WAITS: Columns = (

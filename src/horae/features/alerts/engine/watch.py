@@ -28,7 +28,7 @@ from horae.features.alerts.store.rules import StoredRule
 from horae.model.base.duration import DAY
 from horae.model.base.event import Event
 from horae.store.contract import Store
-from horae.store.executions.reads import sweep
+from horae.store.executions.reads import housekeeping
 
 LOOK = 5.0  # seconds
 TERM = 20 * SECOND  # how long the duty is held without renewal
@@ -97,7 +97,7 @@ class AlertWatch:
     async def _take(self) -> int | None:
         now = self._env.now()
         self._renew_at = self._env.clock.monotonic() + TERM / SECOND / 2
-        return await self._store.write(lambda: sweep.take_duty("alerts", self._node, now, now + TERM))
+        return await self._store.write(lambda: housekeeping.take_duty("alerts", self._node, now, now + TERM))
 
     async def _is_ours(self) -> bool:
         """Whether the duty still is: a look may take longer than it is held, and two that look at once hurry both."""

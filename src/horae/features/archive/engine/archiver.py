@@ -21,7 +21,7 @@ from horae.model.base.instant import format_instant
 from horae.model.base.store_view import TroubleView
 from horae.model.tenancy.namespace import Outcome, Retention
 from horae.store.contract import Store
-from horae.store.executions.reads import sweep
+from horae.store.executions.reads import housekeeping
 from horae.store.expiry import expiry
 from horae.store.tenancy import namespaces
 
@@ -61,7 +61,7 @@ class Archiver:
 
     async def trouble(self) -> TroubleView | None:
         """Return why nothing can be archived; None while nothing is wrong."""
-        found = await self._store.read(lambda: sweep.trouble_of(DUTY))
+        found = await self._store.read(lambda: housekeeping.trouble_of(DUTY))
         return None if found is None else TroubleView(problem=found[0], since=format_instant(found[1]))
 
     async def step(self) -> Wait:
@@ -73,7 +73,7 @@ class Archiver:
             return LOOK
         if not self._clock.trusted or self._env.clock.monotonic() < self._again_at:
             return LOOK
-        if not await self._store.write(lambda: sweep.take_duty(DUTY, self._node, now, now + TERM)):
+        if not await self._store.write(lambda: housekeeping.take_duty(DUTY, self._node, now, now + TERM)):
             self._troubles, self._told = 0, True  # those of whoever has the duty now
             self._unread.clear()
             return LOOK
@@ -143,7 +143,7 @@ class Archiver:
             log.info("the archive can be written again", place=self._place.url)
         self._unread.discard(namespace)
         if not self._unread:
-            await self._store.write(lambda: sweep.tell_duty(DUTY, None, now))
+            await self._store.write(lambda: housekeeping.tell_duty(DUTY, None, now))
         return done
 
     async def _went(self, over: list[expiry.Over]) -> bool:
@@ -162,7 +162,7 @@ class Archiver:
         self._troubles = 0
         self._unread.clear()
         if self._told:
-            await self._store.write(lambda: sweep.tell_duty(DUTY, None, self._env.now()))
+            await self._store.write(lambda: housekeeping.tell_duty(DUTY, None, self._env.now()))
             self._told = False
 
     async def _troubled(self, namespace: int, writing: Writing, error: Exception) -> None:
@@ -177,4 +177,4 @@ class Archiver:
             self._again_at = self._env.clock.monotonic() + min(LOOK * 2 ** (self._troubles - 1), WALK)
             problem = f"{self._place.url} cannot be written to: {type(error).__name__}: {error}"
         log.error("the archive cannot be written", problem=problem, failures=self._troubles)
-        await self._store.write(lambda: sweep.tell_duty(DUTY, problem[:500], self._env.now()))
+        await self._store.write(lambda: housekeeping.tell_duty(DUTY, problem[:500], self._env.now()))

@@ -9,7 +9,7 @@ from horae.engine.storage.place import Place
 from horae.env import SECOND, Env
 from horae.features.artifacts.store import artifacts
 from horae.store.contract import Store
-from horae.store.executions.reads import sweep
+from horae.store.executions.reads import housekeeping
 
 LOOK = 60.0
 PACE = 1.0  # between batches of those that are looked at in turn
@@ -32,7 +32,7 @@ class ArtifactSweeper:
     async def step(self) -> Wait:
         """One round, if the duty is ours."""
         now = self._env.now()
-        if not await self._store.write(lambda: sweep.take_duty("artifacts", self._node, now, now + TERM)):
+        if not await self._store.write(lambda: housekeeping.take_duty("artifacts", self._node, now, now + TERM)):
             return LOOK
         self._at = await self._store.write(lambda: artifacts.forget(self._at, BATCH, now))
         found = await self._store.read(lambda: artifacts.litter(now - ON_ITS_WAY, BATCH))

@@ -17,7 +17,7 @@ from horae.features.statistics.store import statistics
 from horae.model.executions.tally import JOB_SPANS, NAMESPACE_SPANS, Counts, JobTally, NamespaceTally
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
-from horae.store.executions.told import Ended
+from horae.store.executions.state_changes import Ended
 from horae.store.script import Script
 
 FLUSH = 5.0

@@ -14,7 +14,7 @@ from horae.model.executions.slice import Running
 from horae.model.executions.tracer import Made, Sink, Span, Submitting
 from horae.model.fleet.protocol import Failure
 from horae.model.fleet.submit import Submit
-from horae.store.executions.told import FlowEnd
+from horae.store.executions.state_changes import FlowEnd
 
 
 class Tracing:

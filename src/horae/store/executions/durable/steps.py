@@ -8,7 +8,7 @@ from msgspec import Raw
 from horae.env import Instant
 from horae.model.fleet.protocol import KnownSteps, Step, StepRemembered
 from horae.store.base import shelves
-from horae.store.executions.beginnings import BEGAN, STEPS
+from horae.store.executions.first_starts import BEGAN, STEPS
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement, Together
 

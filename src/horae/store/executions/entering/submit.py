@@ -28,12 +28,12 @@ from horae.model.executions.submission import (
     UniqueKey,
 )
 from horae.store.admission import quotas
-from horae.store.executions.deduplication import meetings
+from horae.store.executions.deduplication import deduplicate
+from horae.store.executions.entering.idempotency import known_requests, remember
 from horae.store.executions.entering.placing import NOBODY, place
-from horae.store.executions.entering.repeats import known_requests, remember
-from horae.store.executions.entering.unique import name_keys, take_keys
+from horae.store.executions.entering.unique_keys import name_keys, take_keys
+from horae.store.executions.item_states import Piece, pieces, standing
 from horae.store.executions.parcels import enter_parcels, put_parcels
-from horae.store.executions.standing import Piece, pieces, standing
 from horae.store.script import ForEach, Insert, Script, Statement
 from horae.store.triggers.dependencies import waits
 from horae.store.triggers.dependencies.starts import Started
@@ -66,13 +66,13 @@ def submit(
     fresh = [(i, s) for i, s in everything if i not in answers]
     asked = [e for _, s in fresh for e in s.executions]
     yield from _check_jobs(asked)
-    met = meetings.Met()
+    met = deduplicate.Met()
     changes: list[ForEach | Insert]
     if drafted is not None and len(fresh) == len(everything):
         placed, changes = drafted, []
     else:
         known = yield from take_keys(asked, now)
-        met = yield from meetings.meet(asked, known, new_id, now)
+        met = yield from deduplicate.meet(asked, known, new_id, now)
         placed = _placed(fresh, known, new_id, now, met)
         changes = [
             *name_keys(asked, placed.receipts, known),
@@ -88,7 +88,7 @@ def submit(
     admitted = (yield from enter_parcels(keyed, held, now)) if keyed else None
     lanes, wake_at = yield from put_parcels(placed.parcels, now, changes, held, admitted)
     done = Started(lanes=lanes, wake_at=wake_at)
-    opened = (yield from meetings.settle(met, asked, new_id, now, done)) if met.acts else []
+    opened = (yield from deduplicate.settle(met, asked, new_id, now, done)) if met.acts else []
     if waiting:
         yield from waits.begin(waiting, new_id, now, done)
     apart = _pieces(admitted.passed) if admitted is not None else {}
@@ -155,7 +155,7 @@ def _placed(
     known: dict[UniqueKey, UUID],
     new_id: Callable[[], UUID],
     now: Instant,
-    met: meetings.Met | None = None,
+    met: deduplicate.Met | None = None,
 ) -> Placed:
     elsewhere = met.elsewhere if met is not None else NOBODY
     receipts, parcels = place([e for _, s in submissions for e in s.executions], known, new_id, now, elsewhere)

@@ -20,8 +20,8 @@ from horae.model.executions.slice import Queued, Running, Slice
 from horae.model.fleet.protocol import Range
 from horae.store.admission import holders
 from horae.store.base import shelves
-from horae.store.executions import beginnings
-from horae.store.executions.told import Ended, Moved, Retried, Stepped, Waited, is_step
+from horae.store.executions import first_starts
+from horae.store.executions.state_changes import Ended, Moved, Retried, Stepped, Waited, is_step
 from horae.store.script import Insert, Script
 from horae.store.triggers.dependencies.arrivals import Over, arrive
 from horae.store.triggers.dependencies.starts import NewId, Started
@@ -134,7 +134,7 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
     if fates.blobs:
         yield shelves.put_blobs(fates.blobs)
     if fates.begun:
-        yield beginnings.remembered(fates.begun)
+        yield first_starts.remembered(fates.begun)
 
 
 def _count_failures(tried: Iterable[Tried], effects: Effects) -> None:

@@ -17,7 +17,7 @@ from horae.store.base import shelves
 from horae.store.base.deferred import Change, Deferred
 from horae.store.executions.leaving import dead_letters
 from horae.store.executions.leaving.effects import Effects, free_keys, take_in, tell_dependents
-from horae.store.executions.told import Ended, FlowEnd, is_step
+from horae.store.executions.state_changes import Ended, FlowEnd, is_step
 from horae.store.script import Script, Together
 from horae.store.triggers.dependencies.arrivals import Over, arrive
 from horae.store.triggers.dependencies.starts import NewId, Started

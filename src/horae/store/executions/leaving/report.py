@@ -26,9 +26,9 @@ from horae.store.base.deferred import Change, Deferred
 from horae.store.executions.durable import awaits
 from horae.store.executions.leaving.effects import Effects, put_fates
 from horae.store.executions.leaving.leave import follow_attempts
-from horae.store.executions.leaving.stops import NO_STOPS, Cancels, cancel_asked, stops_of
+from horae.store.executions.leaving.stop_requests import NO_STOPS, Cancels, cancel_asked, stops_of
 from horae.store.executions.log_lines import keep_lines
-from horae.store.executions.told import Moved, Waited
+from horae.store.executions.state_changes import Moved, Waited
 from horae.store.script import ForEach, Insert, Script, Statement, Together
 from horae.store.triggers.dependencies.starts import NewId
 from horae.store.workflows.locks import Kin

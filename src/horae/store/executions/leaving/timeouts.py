@@ -17,7 +17,7 @@ from horae.store.base import shelves
 from horae.store.executions.leaving.effects import Effects, take_in
 from horae.store.executions.leaving.leave import leave
 from horae.store.executions.parcels import BOUNDS
-from horae.store.executions.told import Ended, is_step
+from horae.store.executions.state_changes import Ended, is_step
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId, Started
 

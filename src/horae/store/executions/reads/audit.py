@@ -23,7 +23,7 @@ from horae.model.fleet.session import LIVE
 from horae.store.base import shelves
 from horae.store.executions.leaving.leave import leave
 from horae.store.executions.parcels import read_parcels
-from horae.store.executions.reads import sweep
+from horae.store.executions.reads import housekeeping
 from horae.store.fleet import rescue
 from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId, Started
@@ -245,7 +245,7 @@ def repair(findings: Iterable[Finding], now: Instant, rng: Random, new_id: NewId
     found = list(findings)
     yield Lock(("repair",))  # guard: repair-locks
     done = Repaired()
-    yield from sweep.adopt_orphans(now)
+    yield from housekeeping.adopt_orphans(now)
     for session in sorted({f.session for f in found if f.kind == "ownerless" and f.session is not None}):
         yield from _take_back(session, now, rng, new_id, done)
     timeless = [f for f in found if f.kind == "gateless" and f.job is None]

@@ -24,7 +24,7 @@ from horae.model.executions.parcel import Extras
 from horae.model.executions.settle import timing_of
 from horae.store.base.shelves import SPAN
 from horae.store.definitions.job_reads import ITEM, PROGRESS
-from horae.store.executions import beginnings
+from horae.store.executions import first_starts
 from horae.store.executions.reads import item_parts
 from horae.store.executions.reads.execution_reads import HAS, SAYS, Found, needs_of, says
 from horae.store.script import Fetch, ForEach, Script, Statement
@@ -346,8 +346,8 @@ def read(
         _execution(slice, item, namespace, sizes, parts, extras[slice.parcel], progress)
         for (slice, _), item in zip(chosen, items, strict=True)
     ]
-    starts = yield from beginnings.of(one.execution for one in found)
-    return [structs.replace(one, execution=beginnings.since(one.execution, starts)) for one in found], following
+    starts = yield from first_starts.of(one.execution for one in found)
+    return [structs.replace(one, execution=first_starts.since(one.execution, starts)) for one in found], following
 
 
 def _execution(

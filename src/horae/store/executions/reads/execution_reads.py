@@ -19,7 +19,7 @@ from horae.model.executions.hint import Offer
 from horae.model.executions.parcel import extra_of
 from horae.model.executions.settle import timing_of
 from horae.store.base.shelves import Columns
-from horae.store.executions import beginnings
+from horae.store.executions import first_starts
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
 # What a slice says about its items, whatever shelf it lies on; types are named once for PostgreSQL's NULLs.
@@ -126,9 +126,9 @@ def by_ids(refs: Sequence[Ref]) -> Script[dict[Ref, Found]]:
     """Executions by id, at one instant; those that are not on any shelf of their namespace are left out."""
     rows = yield ForEach(MANY, GIVEN, [(parcel_of(id), index_of(id), namespace) for namespace, id in refs])
     found = [_found(row) for row in rows if row[18] is not None]
-    starts = yield from beginnings.of(one.execution for one in found)
+    starts = yield from first_starts.of(one.execution for one in found)
     if starts:
-        found = [structs.replace(one, execution=beginnings.since(one.execution, starts)) for one in found]
+        found = [structs.replace(one, execution=first_starts.since(one.execution, starts)) for one in found]
     return {(one.execution.namespace, one.execution.id): one for one in found}
 
 

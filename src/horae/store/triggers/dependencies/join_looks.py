@@ -17,7 +17,7 @@ from horae.store.base import shelves
 from horae.store.executions.entering.placing import place
 from horae.store.executions.leaving.effects import Effects, take_in
 from horae.store.executions.parcels import put_ended
-from horae.store.executions.told import Ended
+from horae.store.executions.state_changes import Ended
 from horae.store.script import Among, ForEach, Script, Statement
 from horae.store.triggers.dependencies import dependency_fires, dependents, joins
 from horae.store.triggers.dependencies.arrivals import DEPENDENTS, Over, arrive

@@ -22,8 +22,8 @@ from horae.store.base import shelves
 from horae.store.executions.entering.placing import place
 from horae.store.executions.parcels import put_parcels
 from horae.store.executions.promote import to_queue
-from horae.store.executions.told import Ended, Stepped
-from horae.store.fleet.expectations import expected_of
+from horae.store.executions.state_changes import Ended, Stepped
+from horae.store.fleet.expected_durations import expected_of
 from horae.store.script import ForEach, Row, Script, Statement
 from horae.store.triggers.dependencies import dependency_fires
 from horae.store.triggers.targets import Lead, Target, execution_of, targets

@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from horae.errors import StoreUnavailable
-from horae.features.tracing.engine import flows
-from horae.features.tracing.engine.flows import FlowSpans
-from horae.store.executions.told import Ended
+from horae.features.tracing.engine import workflow_spans
+from horae.features.tracing.engine.workflow_spans import FlowSpans
+from horae.store.executions.state_changes import Ended
 
 A, B, C = (cast("Ended", SimpleNamespace(parcel=UUID(int=n), flow="flow")) for n in (1, 2, 3))
 
@@ -36,7 +36,7 @@ class Fakes:
 
 
 async def test_a_workflow_is_told_with_its_own_parcel(monkeypatch):
-    monkeypatch.setattr(flows, "MOST", 2)
+    monkeypatch.setattr(workflow_spans, "MOST", 2)
     it = Fakes()
     it.spans.add([A])
     it.meanwhile = [B, C]
@@ -47,7 +47,7 @@ async def test_a_workflow_is_told_with_its_own_parcel(monkeypatch):
 
 
 async def test_what_could_not_be_told_is_told_later_in_order(monkeypatch):
-    monkeypatch.setattr(flows, "MOST", 2)
+    monkeypatch.setattr(workflow_spans, "MOST", 2)
     it = Fakes()
     it.spans.add([A, B])
     it.meanwhile, it.away = [C], True

@@ -7,7 +7,7 @@ import msgspec
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.deduplication import Batch, Cache, Debounce, Meeting, Unique
 from horae.model.executions.submission import Receipt, Submission
-from horae.store.executions.deduplication import meeting_sweep, meetings
+from horae.store.executions.deduplication import deduplicate, key_expiry
 from horae.store.executions.promote import LONG_AGO
 from tests.store_contract.world import TestJob, World, failed, rank, success
 
@@ -84,7 +84,7 @@ async def test_the_latest_takes_the_place_of_one_that_has_not_begun(world: World
 
     assert not second.deduplicated
     assert await params(world, second) == b'{"n":2}'
-    assert await world.history(parcel_of(first.execution_id)) == [(0, 1, "cancelled", meetings.REPLACED)]
+    assert await world.history(parcel_of(first.execution_id)) == [(0, 1, "cancelled", deduplicate.REPLACED)]
 
     worker = await world.worker()
     (granted,) = await worker.claim(10)
@@ -259,7 +259,7 @@ async def test_a_failure_is_not_remembered_and_results_can_be_forgotten(world: W
     assert not second.cached
     await run(world)
     assert (await ask(world, job, rule))[0].cached
-    assert await world.store.write(lambda: meeting_sweep.forget_results(job.id)) == 1
+    assert await world.store.write(lambda: key_expiry.forget_results(job.id)) == 1
     assert not (await ask(world, job, rule))[0].cached
 
 
@@ -287,8 +287,8 @@ async def test_keys_that_stand_for_nothing_are_forgotten(world: World):
     await ask(world, job, Cache(ttl=HOUR), key="kept")
 
     async def forget() -> set[str]:
-        await world.store.write(lambda: meeting_sweep.forget(meeting_sweep.START, 100, world.now()))
-        await world.store.write(lambda: meeting_sweep.expire(world.now(), 100))
+        await world.store.write(lambda: key_expiry.forget(key_expiry.START, 100, world.now()))
+        await world.store.write(lambda: key_expiry.expire(world.now(), 100))
         return {row[0] for row in await world.rows("SELECT key FROM meetings")}
 
     assert await forget() == {"live", "span", "open", "kept"}

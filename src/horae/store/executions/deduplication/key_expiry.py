@@ -5,7 +5,7 @@ from uuid import UUID
 from horae.env import Instant
 from horae.model.executions.deduplication import Cache, Known, remembers
 from horae.store.executions.deduplication import windows
-from horae.store.executions.deduplication.meetings import DROP, KEY, RowKey, stands_of
+from horae.store.executions.deduplication.deduplicate import DROP, KEY, RowKey, stands_of
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
 FORGET_RESULTS = Statement("forget_results", "DELETE FROM meetings WHERE job = $1 AND kind = 'cache' RETURNING 1")

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.store.executions.standing import EXPIRED, pieces
+from horae.store.executions.item_states import EXPIRED, pieces
 from tests.model.making import cuts
 
 

@@ -10,7 +10,7 @@ from horae.features.tracing.engine.spans import Tracing
 from horae.model.base.ids import execution_id
 from horae.model.executions.parcel import Parcel, extra_of
 from horae.store.contract import Store
-from horae.store.executions.told import Ended
+from horae.store.executions.state_changes import Ended
 
 BATCH = 256
 MOST = 10_000  # that wait to be told; of more, the oldest are not

@@ -14,8 +14,8 @@ from horae.store.base import shelves
 from horae.store.executions.reads.audit import Finding
 from horae.store.script import Fetch, ForEach, Script, Statement
 from horae.store.workflows import rows as flow_rows
-from horae.store.workflows.course import plans_of
 from horae.store.workflows.rows import OPENING, Held
+from horae.store.workflows.workflow_run import plans_of
 
 PAGE = 200  # workflows
 FIRST = UUID(int=0)
