@@ -7,6 +7,7 @@ from msgspec import structs
 from horae.engine.definitions import job_changes
 from horae.errors import Conflict
 from horae.features.rollouts.engine import changes as rollout_changes
+from horae.features.rollouts.model.read import RolloutRequest
 from horae.features.rollouts.store import rollouts
 from horae.model.definitions.rollout import Plan, Rollout
 from horae.model.executions.parcel import by_rollout
@@ -85,7 +86,7 @@ async def _(world: World) -> Scene:
     assert before is not None
     draft = job_changes.Draft(spec=structs.replace(c.job.spec, description="changed"))
     tried = job_changes.Draft(spec=structs.replace(c.job.spec, description="tried"))
-    begin = Move("begin", lambda: rollout_changes.start(before, {"change": {}, "share": 10}, tried, "", c.now))
+    begin = Move("begin", lambda: rollout_changes.start(before, RolloutRequest(change={}, share=10), tried, "", c.now))
     edit = Move("edit", lambda: job_changes.edit(before, draft, c.new_id, c.now), refusals=(Conflict,))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:

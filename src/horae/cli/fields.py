@@ -31,6 +31,7 @@ _METAVARS: dict[type, str | None] = {
     Integer: "N", Number: "N", Duration: "SPAN", Key: "KEY", Text: "TEXT", Tags: "NAME=VALUE", Moment: "TIME",
     Flag: None, Choice: None,
 }  # fmt: skip
+CHOICES_IN_A_ROW = 60  # characters; a longer list of words goes to the help, where it wraps
 
 
 def options_of(
@@ -59,6 +60,8 @@ def option_of(row: Row, table: Rows, *, required: bool = False) -> Any:
         said["type"] = click.FloatRange(kind.least, kind.most)
     elif isinstance(kind, Choice):
         said["type"] = click.Choice(kind.words)
+        if len(_words(kind)) > CHOICES_IN_A_ROW:
+            said |= {"metavar": row.keyword.upper(), "help": f"{said['help']} One of {', '.join(kind.words)}."}
     elif isinstance(kind, Moment):
         said["type"] = TIME
     if may_be_none(row, table):

@@ -1,5 +1,6 @@
 """A value of the wrong type, as an error that names the field and says what it takes."""
 
+import json
 import re
 from functools import cache
 from typing import Any
@@ -43,7 +44,8 @@ def advice(type: Any, field: str) -> str:
     if isinstance(inner, inspect.LiteralType):
         return f"It is one of: {', '.join(map(str, inner.values))}."
     if "description" in told:
-        return str(told["description"])
+        example = "".join(f" For example: {json.dumps(one)}." for one in told.get("examples", ())[:1])
+        return f"{told['description']}{example}"
     if isinstance(inner, inspect.IntType) and inner.ge is not None and inner.le is not None:
         return f"It runs from {inner.ge} to {inner.le}."
     return OPENAPI
