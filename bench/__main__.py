@@ -3,14 +3,14 @@
 import click
 
 from bench import BENCHES
-from horae.cli.lazy import Entry
-from horae.cli.main import Horae
+from horae.cli.lazy import CommandEntry
+from horae.cli.main import RootGroup
 
-ENTRIES = tuple(Entry(name, line, f"bench.measures.{name}") for name, line in BENCHES.items())
+ENTRIES = tuple(CommandEntry(name, line, f"bench.measures.{name}") for name, line in BENCHES.items())
 
 
 @click.command(
-    cls=Horae,
+    cls=RootGroup,
     sections={"Benches": ENTRIES},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     examples=("python -m bench throughput -o jsonl",),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 
 if TYPE_CHECKING:
     from bench.kit.results import Result
@@ -77,10 +77,10 @@ def repeats_option(default: int = 3) -> Callable[..., Any]:
     return count_option("--repeats", default, "How often; the median counts.")
 
 
-def bench(*examples: str) -> Callable[[Callable[..., Coroutine[Any, Any, "Sequence[Result]"]]], Command]:
+def bench(*examples: str) -> Callable[[Callable[..., Coroutine[Any, Any, "Sequence[Result]"]]], HoraeCommand]:
     """Make a command of a coroutine function that measures; its name is the function's."""
 
-    def decorate(measure: Callable[..., Coroutine[Any, Any, "Sequence[Result]"]]) -> Command:
+    def decorate(measure: Callable[..., Coroutine[Any, Any, "Sequence[Result]"]]) -> HoraeCommand:
         @wraps(measure)
         def callback(output: Any, **options: Any) -> None:
             from bench.kit.results import show
@@ -94,7 +94,7 @@ def bench(*examples: str) -> Callable[[Callable[..., Coroutine[Any, Any, "Sequen
             "-o", "--output", type=click.Choice(FORMATS), default="table",
             help="A table, one JSON document, or one JSON line a result.",
         )  # fmt: skip
-        return click.command(cls=Command, examples=examples)(format_option(callback))
+        return click.command(cls=HoraeCommand, examples=examples)(format_option(callback))
 
     return decorate
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bench.kit.results import Result
     from bench.kit.stage import Stage
     from bench.kit.stores import Source
-    from horae.client.views import Worker
+    from horae.client.views import WorkerInfo
 
 SECONDS = 3600  # an execution's own length: it is there until the bench ends
 START = 240.0
@@ -126,7 +126,7 @@ async def _silence(stage: "Stage", heard: "dict[str, datetime]") -> float:
     return max(now - at.timestamp() for at in heard.values())
 
 
-async def _live_workers(stage: "Stage", size: Size) -> "Sequence[Worker]":
+async def _live_workers(stage: "Stage", size: Size) -> "Sequence[WorkerInfo]":
     """The workers; all are heard of on time, and nothing was taken from any."""
     from bench.kit.load import counts
     from horae.errors import HoraeError

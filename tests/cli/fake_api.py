@@ -10,8 +10,8 @@ import msgspec
 from click.testing import CliRunner, Result
 
 from horae.cli.main import cli
-from horae.cli.remote import World
-from horae.client.transport.transport import Call, Reply
+from horae.cli.remote import CliOverrides
+from horae.client.transport.transport import ApiRequest, ApiResponse
 from horae.env import virtual_env
 from horae.errors import HoraeError
 from tests.client.fakes import QuickClock
@@ -22,7 +22,7 @@ Handler = Callable[..., Any]
 class Request:
     """What a command asked for."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: ApiRequest) -> None:
         parts = urlsplit(call.path)
         self.method, self.path = call.method, parts.path.removeprefix("/api/v1")
         self.query = dict(parse_qsl(parts.query))
@@ -43,7 +43,7 @@ class FakeApi:
         self.routes = dict(routes)
         self.requests: list[Request] = []
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: ApiRequest) -> ApiResponse:
         request = Request(call)
         self.requests.append(request)
         for pattern, answer in self.routes.items():
@@ -51,15 +51,15 @@ class FakeApi:
                 return self._reply(answer(request) if callable(answer) else answer)
         return problem(404, "not-found", f"The fake has no {request.line}.")
 
-    def _reply(self, answer: Any) -> Reply:
-        if isinstance(answer, Reply):
+    def _reply(self, answer: Any) -> ApiResponse:
+        if isinstance(answer, ApiResponse):
             return answer
         if isinstance(answer, HoraeError):
             return problem(answer.status, answer.slug, answer.detail, answer.remedy)
-        return Reply(status=200, body=b"" if answer is None else msgspec.json.encode(answer))
+        return ApiResponse(status=200, body=b"" if answer is None else msgspec.json.encode(answer))
 
     @asynccontextmanager
-    async def open(self, call: Call):
+    async def open(self, call: ApiRequest):
         raise NotImplementedError
         yield
 
@@ -92,14 +92,14 @@ class Applying(FakeApi):
         return {"kind": kind, "name": one["name"], "outcome": outcome, "version": 1, "changes": told, "affected": []}
 
 
-def problem(status: int, slug: str, detail: str, remedy: str = "", **fields: Any) -> Reply:
+def problem(status: int, slug: str, detail: str, remedy: str = "", **fields: Any) -> ApiResponse:
     document = {"type": f"urn:horae:{slug}", "status": status, "detail": detail, "remedy": remedy, **fields}
-    return Reply(status=status, body=msgspec.json.encode(document))
+    return ApiResponse(status=status, body=msgspec.json.encode(document))
 
 
 def run(api: FakeApi | None, *args: str, input: str | None = None, env: dict[str, str] | None = None) -> Result:
     """Run a command line; what it raises beyond an exit is the test's failure."""
-    world = World(api, virtual_env(1, QuickClock()))
+    world = CliOverrides(api, virtual_env(1, QuickClock()))
     result = CliRunner().invoke(cli, list(args), obj=world, input=input, env=env)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception

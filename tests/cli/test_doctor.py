@@ -9,7 +9,7 @@ import pytest
 
 from horae.cli.checks import local_checks
 from horae.cli.installation.store_checks import _migrations, _pooler, judged, told_checks
-from horae.client.transport.transport import Reply, Unanswered
+from horae.client.transport.transport import ApiResponse, Unanswered
 from horae.config.load import load
 from horae.config.settings import Settings
 from horae.engine.node import Node
@@ -43,8 +43,8 @@ def checks(result) -> dict[str, str]:
     return {item["name"]: item["state"] for item in json.loads(result.stdout)["items"]}
 
 
-def answer(date: str = "Fri, 15 Jan 2027 08:00:00 GMT") -> Reply:
-    return Reply(status=200, headers={"date": date}, body=json.dumps(HEALTH).encode())
+def answer(date: str = "Fri, 15 Jan 2027 08:00:00 GMT") -> ApiResponse:
+    return ApiResponse(status=200, headers={"date": date}, body=json.dumps(HEALTH).encode())
 
 
 def test_servers_without_the_master_key_are_found():

@@ -8,7 +8,7 @@ import yaml
 
 from horae.cli.definitions.definition import editable
 from horae.cli.flags import flag_of
-from horae.client.transport.transport import Reply
+from horae.client.transport.transport import ApiResponse
 from horae.errors import BadInput, Conflict, NotFound
 from horae.model.definitions.job import JOB as JOB_TABLE
 from tests.cli.fake_api import FakeApi, page, run
@@ -360,7 +360,7 @@ def test_trigger_sends_what_was_given():
 
 def refusing(field: str, remedy: str) -> FakeApi:
     body = {"type": "bad-input", "detail": "'x' is not right.", "remedy": remedy, "field": field}
-    return FakeApi({"POST /jobs": Reply(status=400, body=msgspec.json.encode(body))})
+    return FakeApi({"POST /jobs": ApiResponse(status=400, body=msgspec.json.encode(body))})
 
 
 @pytest.mark.parametrize(

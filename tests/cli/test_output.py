@@ -5,7 +5,7 @@ import re
 import pytest
 
 from horae.cli.output import as_data, brief
-from horae.client.views import Execution, View
+from horae.client.views import ApiDocument, ExecutionInfo
 from tests.cli.fake_api import FakeApi, run
 
 RESULTS = [
@@ -49,8 +49,8 @@ def test_values_within_values_are_json_too():
 
 
 def test_what_the_client_answers_with_tells_what_it_is():
-    assert "'columns': [1]" in repr(View.of({"columns": [1], "steps": []}))
-    assert "result=False" in repr(Execution(execution_id="1", result=False))
-    assert "result=0" in repr(Execution(execution_id="1", result=0))
-    assert "attempt=0" in repr(Execution(execution_id="1", attempt=0))
-    assert "result" not in repr(Execution(execution_id="1"))
+    assert "'columns': [1]" in repr(ApiDocument.of({"columns": [1], "steps": []}))
+    assert "result=False" in repr(ExecutionInfo(execution_id="1", result=False))
+    assert "result=0" in repr(ExecutionInfo(execution_id="1", result=0))
+    assert "attempt=0" in repr(ExecutionInfo(execution_id="1", attempt=0))
+    assert "result" not in repr(ExecutionInfo(execution_id="1"))

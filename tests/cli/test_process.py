@@ -12,7 +12,7 @@ from horae.cli.apps import load_app
 from horae.cli.firstkey import ensure_key, make_folder, write_private
 from horae.cli.fleet.worker import NoFunctions, unserved, worker_settings
 from horae.cli.installation.serving import reachable
-from horae.cli.process import Signals, signals, unless_aborted, work_until_told
+from horae.cli.process import StopSignals, signals, unless_aborted, work_until_told
 from horae.client.app import App
 from horae.config.load import load
 from horae.config.settings import Settings
@@ -59,7 +59,7 @@ async def test_the_first_signal_drains_and_the_second_aborts(capsys):
 
 def test_signals_that_come_together_are_one(capsys):
     clock = VirtualClock()
-    taken = Signals(clock)
+    taken = StopSignals(clock)
     for _ in range(3):
         taken()
         clock.advance(SECOND // 10)

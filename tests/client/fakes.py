@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from horae.client.client import Client
-from horae.client.transport.calls import Patience
-from horae.client.transport.transport import Call, Opened, Reply, Unanswered
+from horae.client.transport.calls import RequestRetryPolicy
+from horae.client.transport.transport import ApiRequest, ApiResponse, StreamedResponse, Unanswered
 from horae.env import SECOND, Env, VirtualClock, virtual_env
 
-Answer = Reply | Unanswered | Callable[[Call], Reply]
+Answer = ApiResponse | Unanswered | Callable[[ApiRequest], ApiResponse]
 
 
 class QuickClock(VirtualClock):
@@ -35,10 +35,10 @@ class Scripted:
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
-        self.calls: list[Call] = []
+        self.calls: list[ApiRequest] = []
         self.closed = False
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: ApiRequest) -> ApiResponse:
         self.calls.append(call)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Unanswered):
@@ -46,30 +46,30 @@ class Scripted:
         return answer(call) if callable(answer) else answer
 
     @asynccontextmanager
-    async def open(self, call: Call) -> AsyncIterator[Opened]:
+    async def open(self, call: ApiRequest) -> AsyncIterator[StreamedResponse]:
         reply = await self.send(call)
 
         async def chunks() -> AsyncIterator[bytes]:
             for i in range(0, len(reply.body), 7):
                 yield reply.body[i : i + 7]
 
-        yield Opened(status=reply.status, headers=reply.headers, chunks=chunks())
+        yield StreamedResponse(status=reply.status, headers=reply.headers, chunks=chunks())
 
     async def close(self) -> None:
         self.closed = True
 
 
-def ok(document: Any, status: int = 200) -> Reply:
-    return Reply(status=status, body=msgspec.json.encode(document))
+def ok(document: Any, status: int = 200) -> ApiResponse:
+    return ApiResponse(status=status, body=msgspec.json.encode(document))
 
 
-def problem(status: int, slug: str, detail: str = "No.", retry_after: int | None = None, **fields: Any) -> Reply:
+def problem(status: int, slug: str, detail: str = "No.", retry_after: int | None = None, **fields: Any) -> ApiResponse:
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}
     document = {"type": f"urn:horae:{slug}", "status": status, "detail": detail, "remedy": "Do this.", **fields}
-    return Reply(status=status, headers=headers, body=msgspec.json.encode(document))
+    return ApiResponse(status=status, headers=headers, body=msgspec.json.encode(document))
 
 
-def client_of(*answers: Answer, patience: Patience | None = None) -> tuple[Client, Scripted, QuickClock]:
+def client_of(*answers: Answer, patience: RequestRetryPolicy | None = None) -> tuple[Client, Scripted, QuickClock]:
     transport, clock = Scripted(*answers), QuickClock()
     env: Env = virtual_env(7, clock)
     return Client(key="hk_test", transport=transport, env=env, patience=patience), transport, clock

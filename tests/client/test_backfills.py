@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from horae.client.client import Client
 from horae.client.embedded import EmbeddedTransport
-from horae.client.transport.calls import Patience
+from horae.client.transport.calls import RequestRetryPolicy
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.features.backfills.part import BackfillsPart
@@ -25,7 +25,9 @@ async def test_a_backfill_is_planned_made_followed_and_audited():
     node = Node(env, Store(driver, env))
     await node.prepare()
     transport = EmbeddedTransport(Application(node))
-    async with Client(key=await key_for(node, "admin"), transport=transport, env=env, patience=Patience()) as client:
+    async with Client(
+        key=await key_for(node, "admin"), transport=transport, env=env, patience=RequestRetryPolicy()
+    ) as client:
         await client.jobs.create("report", command="true", schedule="0 * * * *", params={"day": 1})
         now = datetime.fromtimestamp(env.now() // SECOND, UTC)
         since, until = now - 5 * HOUR, now

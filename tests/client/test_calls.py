@@ -7,8 +7,8 @@ import pytest
 
 from horae.client.client import Client
 from horae.client.problems import Unreachable, unreachable
-from horae.client.transport.calls import Patience
-from horae.client.transport.transport import Call, Reply, Unanswered
+from horae.client.transport.calls import RequestRetryPolicy
+from horae.client.transport.transport import ApiRequest, ApiResponse, Unanswered
 from horae.env import virtual_env
 from horae.errors import (
     BadInput,
@@ -40,7 +40,7 @@ class Dead:
     def place(self) -> str:
         return self._places[0]
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: ApiRequest) -> ApiResponse:
         self.asked.append(self.place)
         self._places.append(self._places.pop(0))
         raise REFUSED
@@ -53,7 +53,7 @@ class Silent(Dead):
         super().__init__(*places)
         self._clock = clock
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: ApiRequest) -> ApiResponse:
         await self._clock.sleep(call.timeout)
         with suppress(Unanswered):
             await super().send(call)
@@ -86,7 +86,7 @@ async def test_each_post_has_a_key_of_its_own_and_reads_have_none():
 
 
 async def test_pauses_grow_are_jittered_and_end_with_patience():
-    client, server, clock = client_of(REFUSED, patience=Patience(total=30.0, pause=0.1, longest=5.0))
+    client, server, clock = client_of(REFUSED, patience=RequestRetryPolicy(total=30.0, pause=0.1, longest=5.0))
 
     with pytest.raises(Unreachable):
         await client.jobs.get("a")
@@ -139,18 +139,18 @@ async def test_a_guarded_edit_of_unknown_outcome_is_not_repeated():
 
 
 async def test_a_person_is_told_at_once_when_nobody_listens():
-    client, _, clock = client_of(REFUSED, patience=Patience(refusals=1))
+    client, _, clock = client_of(REFUSED, patience=RequestRetryPolicy(refusals=1))
     with pytest.raises(Unreachable, match="horae up"):
         await client.jobs.get("a")
     assert clock.slept == []
 
 
 async def test_a_person_is_told_when_each_server_was_asked_once():
-    client, server, _ = client_of(REFUSED, ok(JOB), patience=Patience(refusals=2))
+    client, server, _ = client_of(REFUSED, ok(JOB), patience=RequestRetryPolicy(refusals=2))
     assert (await client.jobs.get("a")).name == "a"
     assert len(server.calls) == 2
 
-    client, server, _ = client_of(REFUSED, REFUSED, ok(JOB), patience=Patience(refusals=2))
+    client, server, _ = client_of(REFUSED, REFUSED, ok(JOB), patience=RequestRetryPolicy(refusals=2))
     with pytest.raises(Unreachable):
         await client.jobs.get("a")
     assert len(server.calls) == 2
@@ -200,7 +200,7 @@ async def test_a_problem_becomes_the_error_it_was(status, slug, kind):
 
 
 async def test_an_answer_that_is_no_problem_document_is_still_told():
-    client, _, _ = client_of(problem(503, "busy"), patience=Patience(total=0))
+    client, _, _ = client_of(problem(503, "busy"), patience=RequestRetryPolicy(total=0))
     with pytest.raises(Busy):
         await client.jobs.get("a")
 
@@ -221,7 +221,7 @@ async def test_filters_are_in_camel_case_and_absent_ones_left_out():
 
 async def test_every_server_that_was_asked_is_named():
     dead, env = Dead("http://a", "http://b"), virtual_env(1, QuickClock())
-    client = Client(key="k", transport=dead, patience=Patience(refusals=2), env=env)  # type: ignore[arg-type]
+    client = Client(key="k", transport=dead, patience=RequestRetryPolicy(refusals=2), env=env)  # type: ignore[arg-type]
     with pytest.raises(Unreachable, match="No Horae server answers at http://a, http://b "):
         await client.jobs.list()
 
@@ -229,7 +229,7 @@ async def test_every_server_that_was_asked_is_named():
 async def test_patience_ends_when_each_silent_server_was_asked():
     clock = QuickClock()
     silent = Silent(clock, "http://a", "http://b", "http://c")
-    client = Client(key="k", transport=silent, patience=Patience(total=30.0), env=virtual_env(1, clock))  # type: ignore[arg-type]
+    client = Client(key="k", transport=silent, patience=RequestRetryPolicy(total=30.0), env=virtual_env(1, clock))  # type: ignore[arg-type]
     with pytest.raises(Unreachable):
         await client.jobs.list()
     assert silent.asked == ["http://a", "http://b", "http://c"]
@@ -237,7 +237,7 @@ async def test_patience_ends_when_each_silent_server_was_asked():
 
 async def test_a_first_try_that_another_server_works_on_is_waited_for_as_long_as_an_answer():
     under_way = [problem(409, "conflict", "under way", retry_after=8, retryAfter=8)] * 5
-    client, server, clock = client_of(LOST, *under_way, ok(JOB), patience=Patience(total=30.0))
+    client, server, clock = client_of(LOST, *under_way, ok(JOB), patience=RequestRetryPolicy(total=30.0))
     await client.jobs.pause("a")
     assert len(server.calls) == 7
     assert 30 < sum(clock.slept) < 60

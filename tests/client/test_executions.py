@@ -2,11 +2,11 @@
 
 import pytest
 
-from horae.client.transport.transport import Call, Reply
+from horae.client.transport.transport import ApiRequest, ApiResponse
 from tests.client.fakes import client_of, ok
 
 
-def execution(status: str) -> Reply:
+def execution(status: str) -> ApiResponse:
     return ok({"executionId": "e", "status": status, "startedAt": "2026-11-15T08:00:00Z", "ofANewerServer": 1})
 
 
@@ -31,7 +31,7 @@ async def test_many_are_waited_for_together():
     assert [one.status for one in await client.executions.wait_all(["e", "f"])] == ["success", "success"]
 
 
-def lines(cursor: str, *texts: str, ended: bool = False) -> Reply:
+def lines(cursor: str, *texts: str, ended: bool = False) -> ApiResponse:
     return ok({"items": [{"text": text, "stream": "stdout"} for text in texts], "nextCursor": cursor, "ended": ended})
 
 
@@ -43,8 +43,8 @@ async def test_a_log_is_read_to_its_end():
 
 async def test_a_log_is_searched_to_its_end_and_tells_what_it_lacks():
     found, nothing, end = lines("1", "a"), lines("2"), lines("3")
-    more = Reply(status=200, body=nothing.body.replace(b'"ended":false', b'"ended":false,"more":true'))
-    cut = Reply(
+    more = ApiResponse(status=200, body=nothing.body.replace(b'"ended":false', b'"ended":false,"more":true'))
+    cut = ApiResponse(
         status=200,
         body=end.body.replace(b'"ended":false', b'"ended":true,"truncated":{"lines":3,"ends":true,"notice":"cut"}'),
     )
@@ -57,7 +57,9 @@ async def test_a_log_is_searched_to_its_end_and_tells_what_it_lacks():
 async def test_the_last_lines_are_all_there_though_pages_are_short():
     first, older, oldest = lines("9", "d"), lines("7", "b", "c"), lines("5", "a")
     more = [
-        Reply(status=200, body=page.body.replace(b'"ended":false', b'"ended":true,"more":true,"from":%d' % number))
+        ApiResponse(
+            status=200, body=page.body.replace(b'"ended":false', b'"ended":true,"more":true,"from":%d' % number)
+        )
         for page, number in ((first, 8), (older, 3), (oldest, 2))
     ]
     client, server, _ = client_of(*more, lines("9", ended=True))
@@ -75,9 +77,9 @@ async def test_a_log_is_followed_until_the_execution_ends():
 
 
 async def test_lines_without_an_end_are_told_while_they_stand_and_at_last():
-    def bar(page: Reply, text: str) -> Reply:
+    def bar(page: ApiResponse, text: str) -> ApiResponse:
         open = b'"open":[{"text":"%s","stream":"stdout"}],' % text.encode()
-        return Reply(status=200, body=page.body.replace(b'"ended"', open + b'"ended"'))
+        return ApiResponse(status=200, body=page.body.replace(b'"ended"', open + b'"ended"'))
 
     client, _, _ = client_of(
         lines("1", "a"), bar(lines("1"), "1%"), bar(lines("1"), "2%"), lines("1"), bar(lines("1", ended=True), "lost")
@@ -94,14 +96,14 @@ async def test_events_arrive_however_they_are_cut():
     body = b'retry: 2000\n\n: still here\n\nevent: execution\ndata: {"kind": "execution", "id": "e"}\r\n\n'
     body += b'event: missed\ndata: {}\n\nevent: job\ndata: {"kind":\ndata: "job"}\n\ndata: cut off'
 
-    client, server, _ = client_of(Reply(status=200, body=body))
+    client, server, _ = client_of(ApiResponse(status=200, body=body))
 
     assert [(event.kind, event.id) async for event in client.stream("executions", "jobs")] == [
         ("execution", "e"),
         ("missed", None),
         ("job", None),
     ]
-    call: Call = server.calls[0]
+    call: ApiRequest = server.calls[0]
     assert call.path == "/api/v1/stream?topics=executions%2Cjobs"
     assert call.headers["accept"] == "text/event-stream"
 

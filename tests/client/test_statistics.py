@@ -1,6 +1,6 @@
 """The client's statistics against a real server in the same process."""
 
-from horae.client.views import Execution, View
+from horae.client.views import ApiDocument, ExecutionInfo
 from tests.client.test_real import embedded
 
 
@@ -23,7 +23,7 @@ async def test_a_namespace_and_a_job_tell_how_they_fare():
 
 
 def test_an_answer_shows_its_content():
-    assert repr(View.of({"rows": [1, 2], "total": 0})) == "View({'rows': [1, 2], 'total': 0})"
-    assert len(repr(View.of({"rows": ["x" * 50] * 1000}))) < 3000
-    execution = Execution.of({"executionId": "e", "status": "running", "attempt": 0, "tags": {}, "upstream": []})
+    assert repr(ApiDocument.of({"rows": [1, 2], "total": 0})) == "ApiDocument({'rows': [1, 2], 'total': 0})"
+    assert len(repr(ApiDocument.of({"rows": ["x" * 50] * 1000}))) < 3000
+    execution = ExecutionInfo.of({"executionId": "e", "status": "running", "attempt": 0, "tags": {}, "upstream": []})
     assert repr(execution) == "Execution(execution_id='e', status='running', attempt=0)"

@@ -7,7 +7,7 @@ from typing import get_overloads
 import pytest
 
 from horae.client.submission import OF_CALLS, OF_MANY, OF_ONE, described
-from horae.client.submitting import Submitting
+from horae.client.submitting import SubmitMethod
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -37,6 +37,6 @@ def test_an_unknown_option_is_a_type_error_with_the_nearest_one():
 
 
 def test_type_checkers_know_each_option_that_a_call_of_a_job_takes_alone():
-    parameters = [one for call in get_overloads(Submitting.submit) for one in signature(call).parameters.values()]
+    parameters = [one for call in get_overloads(SubmitMethod.submit) for one in signature(call).parameters.values()]
     alone = {one.name for one in parameters if one.kind is Parameter.KEYWORD_ONLY}
     assert alone == {*OF_CALLS} - {"key_for"}  # which says nothing without a key

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from horae.client.bulk import MOST_BYTES, chunks
-from horae.client.transport.transport import Call, Reply
+from horae.client.transport.transport import ApiRequest, ApiResponse
 from horae.errors import BadInput, NotFound, TooLarge
 from tests.client.fakes import client_of, ok, problem
 
@@ -24,7 +24,7 @@ class Point:
     day: date
 
 
-def accept(call: Call) -> Reply:
+def accept(call: ApiRequest) -> ApiResponse:
     """Accept every item; its id tells what it was."""
     body = msgspec.json.decode(call.body)
     items = [{"executionId": str(item["i"]), "status": "queued", "deduplicated": False} for item in body["items"]]

@@ -8,8 +8,8 @@ import pytest
 import uvicorn
 
 from horae.client.embedded import EmbeddedTransport
-from horae.client.transport.http import HttpTransport
-from horae.client.transport.transport import Call, Unanswered
+from horae.client.transport.http import HttpClientTransport
+from horae.client.transport.transport import ApiRequest, Unanswered
 from tests.waiting import eventually
 
 
@@ -41,7 +41,7 @@ async def over_http(*before: str):
     serving = asyncio.create_task(server.serve())
     await eventually(lambda: server.started)
     port = server.servers[0].sockets[0].getsockname()[1]
-    transport = HttpTransport([*before, f"http://127.0.0.1:{port}/"])
+    transport = HttpClientTransport([*before, f"http://127.0.0.1:{port}/"])
     yield transport
     await transport.close()
     server.should_exit = True
@@ -61,7 +61,7 @@ async def transport(request):
 
 async def test_a_call_arrives_whole(transport):
     reply = await transport.send(
-        Call(method="POST", path="/a%20b?x=1&y=2", headers={"idempotency-key": "k"}, body=b'{"i": 1}')
+        ApiRequest(method="POST", path="/a%20b?x=1&y=2", headers={"idempotency-key": "k"}, body=b'{"i": 1}')
     )
     assert reply.status == 200
     assert reply.headers["x-told"] == "yes"
@@ -75,11 +75,11 @@ async def test_a_call_arrives_whole(transport):
 
 
 async def test_a_bad_status_is_an_answer(transport):
-    assert (await transport.send(Call(method="GET", path="/missing"))).status == 404
+    assert (await transport.send(ApiRequest(method="GET", path="/missing"))).status == 404
 
 
 async def test_a_stream_arrives_while_it_goes_on(transport):
-    async with transport.open(Call(method="GET", path="/stream")) as opened:
+    async with transport.open(ApiRequest(method="GET", path="/stream")) as opened:
         seen = b""
         async for chunk in opened.chunks:
             seen += chunk
@@ -90,14 +90,14 @@ async def test_a_stream_arrives_while_it_goes_on(transport):
 
 async def test_an_application_that_fails_leaves_its_outcome_unknown():
     with pytest.raises(Unanswered) as caught:
-        await EmbeddedTransport(echo).send(Call(method="GET", path="/fail"))
+        await EmbeddedTransport(echo).send(ApiRequest(method="GET", path="/fail"))
     assert caught.value.sent
 
 
 async def test_a_server_that_does_not_listen_was_not_asked(unused_port):
-    transport = HttpTransport([f"http://127.0.0.1:{unused_port}"])
+    transport = HttpClientTransport([f"http://127.0.0.1:{unused_port}"])
     with pytest.raises(Unanswered) as caught:
-        await transport.send(Call(method="GET", path="/"))
+        await transport.send(ApiRequest(method="GET", path="/"))
     assert not caught.value.sent
     await transport.close()
 
@@ -107,14 +107,14 @@ async def test_the_next_server_is_asked_after_one_that_is_gone(unused_port):
     async with over_http(gone) as transport:
         assert transport.place == gone
         with pytest.raises(Unanswered):
-            await transport.send(Call(method="GET", path="/"))
-        assert (await transport.send(Call(method="GET", path="/"))).status == 200
+            await transport.send(ApiRequest(method="GET", path="/"))
+        assert (await transport.send(ApiRequest(method="GET", path="/"))).status == 200
 
 
 async def test_of_many_calls_that_one_server_fails_none_goes_back_to_it(unused_port):
     gone = f"http://127.0.0.1:{unused_port}"
     async with over_http(gone) as transport:
-        calls = [transport.send(Call(method="GET", path="/")) for _ in range(4)]
+        calls = [transport.send(ApiRequest(method="GET", path="/")) for _ in range(4)]
         failed = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(each) for each in failed] == [Unanswered] * 4
         assert transport.place != gone
@@ -129,9 +129,9 @@ async def test_of_many_calls_that_one_server_fails_none_goes_back_to_it(unused_p
     ],
 )
 async def test_of_several_servers_a_silent_one_is_not_waited_for_long(urls, headers, waits):
-    transport = HttpTransport(urls)
+    transport = HttpClientTransport(urls)
     http = await transport._http.here(transport._connect)
-    request = transport._request(http, Call(method="POST", path="/", headers=headers))
+    request = transport._request(http, ApiRequest(method="POST", path="/", headers=headers))
     assert request.extensions["timeout"]["read"] == waits
     await transport.close()
 

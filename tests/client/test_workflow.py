@@ -5,13 +5,13 @@ from datetime import date, timedelta
 import pytest
 
 from horae import App, cron, step
-from horae.client.workflows.expression import Expression, written
+from horae.client.workflows.expression import WorkflowExpression, rendered
 from horae.client.workflows.workflow import STEP_OPTIONS
 from horae.errors import BadInput
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.workflows.decisions.values import Workflow
 
-PARAMS = Expression("params")
+PARAMS = WorkflowExpression("params")
 
 
 @pytest.mark.parametrize(
@@ -28,9 +28,9 @@ PARAMS = Expression("params")
         (PARAMS["ok"] | (PARAMS["n"] != None), "${params.ok || (params.n != null)}"),  # noqa: E711
     ],
 )
-def test_what_is_done_with_a_value_becomes_an_expression(expression: Expression, text: str):
+def test_what_is_done_with_a_value_becomes_an_expression(expression: WorkflowExpression, text: str):
     assert str(expression) == text
-    assert written([{"a": (expression, 1)}]) == [{"a": [text, 1]}]
+    assert rendered([{"a": (expression, 1)}]) == [{"a": [text, 1]}]
 
 
 def test_a_value_in_a_text_is_filled_in_later():

@@ -4,7 +4,7 @@ from typing import Any, assert_type
 
 from horae import App, Context, cron, every, once, step
 from horae.client.client import Client
-from horae.client.views import Execution, Submitted
+from horae.client.views import ExecutionInfo, SubmittedItem
 from horae.testing import Inline
 
 app = App()
@@ -112,10 +112,10 @@ async def here_and_now(ctx: Context) -> None:
     assert_type(await extract(ctx, "2026-11-15"), dict[str, Any])
     assert_type(transform(ctx, 3, factor=2), int)
     assert_type(await clean("2026-11-15"), int)
-    assert_type(await extract.submit(day="2026-11-15", delay="10m"), Execution)
-    assert_type(await extract.submit("2026-11-15"), Execution)
-    assert_type(await load.submit_many([{"rows": 1}]), list[Submitted])
-    assert_type(await etl.submit(day="2026-11-15"), Execution)
+    assert_type(await extract.submit(day="2026-11-15", delay="10m"), ExecutionInfo)
+    assert_type(await extract.submit("2026-11-15"), ExecutionInfo)
+    assert_type(await load.submit_many([{"rows": 1}]), list[SubmittedItem])
+    assert_type(await etl.submit(day="2026-11-15"), ExecutionInfo)
     await extract.submit(3)  # type: ignore[call-overload]
     await load.submit()  # type: ignore[call-overload]
     await load.submit(rows=1, delay=[])  # type: ignore[call-overload]
@@ -134,10 +134,10 @@ async def in_a_test() -> None:
 
 
 def without_a_loop() -> None:
-    assert_type(extract.sync.submit("2026-11-15"), Execution)
-    assert_type(transform.sync.submit(part=3, factor=2, key="a"), Execution)
-    assert_type(load.sync.submit_many([{"rows": 1}]), list[Submitted])
-    assert_type(etl.sync.submit("2026-11-15"), Execution)
+    assert_type(extract.sync.submit("2026-11-15"), ExecutionInfo)
+    assert_type(transform.sync.submit(part=3, factor=2, key="a"), ExecutionInfo)
+    assert_type(load.sync.submit_many([{"rows": 1}]), list[SubmittedItem])
+    assert_type(etl.sync.submit("2026-11-15"), ExecutionInfo)
     index.sync.submit(document=17)
     extract.sync.submit(3)  # type: ignore[call-overload]
     load.sync.submit("x")  # type: ignore[call-overload]

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from horae.features.audit_log.model.values import Checker, Head, Link, link
+from horae.features.audit_log.model.values import ChainHead, Checker, Link, link
 from horae.model.tenancy.audit import Entry
 
 
@@ -14,11 +14,11 @@ def entry(n: int) -> Entry:
     )  # fmt: skip
 
 
-def chain(length: int) -> tuple[list[Link], Head]:
-    head, links = Head(), list[Link]()
+def chain(length: int) -> tuple[list[Link], ChainHead]:
+    head, links = ChainHead(), list[Link]()
     for n in range(length):
         links.append(link(entry(n), head))
-        head = Head(links[-1].seq, links[-1].hash)
+        head = ChainHead(links[-1].seq, links[-1].hash)
     return links, replace(head, signature=signature(head.said))
 
 
@@ -26,7 +26,7 @@ def signature(said: bytes) -> bytes:
     return b"by us: " + said
 
 
-def check(links: list[Link], head: Head) -> Checker:
+def check(links: list[Link], head: ChainHead) -> Checker:
     checker = Checker()
     checker.follow(links)
     checker.end(head, lambda said, shown: shown == signature(said))
@@ -40,7 +40,7 @@ def test_a_log_as_it_was_written_is_whole():
 
 
 def test_an_empty_log_is_whole():
-    assert check([], Head()).broken is None
+    assert check([], ChainHead()).broken is None
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_an_edited_row_is_named(change: dict[str, object]):
 def test_a_row_edited_with_its_hash_breaks_the_next():
     links, head = chain(5)
     edited = replace(links[2].entry, target="jobs/other")
-    links[2] = link(edited, Head(2, links[1].hash))
+    links[2] = link(edited, ChainHead(2, links[1].hash))
     broken = check(links, head).broken
     assert broken is not None
     assert broken.seq == 4
@@ -93,7 +93,7 @@ def test_a_cut_end_is_named():
 
 def test_a_cut_end_with_a_head_made_to_fit_is_not_signed():
     links, head = chain(5)
-    forged = Head(3, links[2].hash, head.signature)
+    forged = ChainHead(3, links[2].hash, head.signature)
     broken = check(links[:3], forged).broken
     assert broken is not None
     assert "signed" in broken.why

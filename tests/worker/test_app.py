@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from horae.client.app import App, JobFunction, cron, every, once
+from horae.client.app import App, AppJob, cron, every, once
 from horae.client.options import JobOptions, WorkflowOptions
 from horae.client.workflows.job_options import SPELLED
 from horae.env import SECOND
@@ -178,7 +178,7 @@ def test_a_job_without_options_needs_no_parentheses():
         """What it is for."""
         return day
 
-    assert isinstance(digest, JobFunction)
+    assert isinstance(digest, AppJob)
     assert digest("monday") == "monday"
     assert app.definitions()[0]["name"] == "digest"
     assert app.definitions()[0]["description"] == "What it is for."

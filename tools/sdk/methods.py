@@ -16,10 +16,10 @@ from horae.model.triggers.decisions.schedule import KIND_NAMES
 from horae.server.reading.bodies import Duration, DurationText, When
 from horae.server.route import API, Route
 
-# Where the names that methods use come from.
+# The module of each name that generated methods use.
 NAMES = {
     "Any": "typing", "Literal": "typing", "Sequence": "collections.abc", "datetime": "datetime",
-    "Page": "horae.client.views", "View": "horae.client.views", "page_of": "horae.client.views",
+    "ResultPage": "horae.client.views", "ApiDocument": "horae.client.views", "page_of": "horae.client.views",
     "Status": "horae.client.views", "path_of": "horae.client.transport.calls", "Span": "horae.model.executions.signals",
     "definition": "horae.client.encode", "given": "horae.client.encode", "instant": "horae.client.encode",
     "span": "horae.client.encode",
@@ -31,9 +31,10 @@ NAMES = {
 }  # fmt: skip
 # Answers whose class has another name in the SDK.
 VIEWS = {
-    "RuleView": "AlertRule", "ChannelView": "AlertChannel", "TestView": "AlertTest", "AutoscaleView": "Signals",
-    "EventView": "SentEvent", "SecretView": "SecretInfo", "SignalView": "Signalled", "CancelView": "Cancellation",
-    "JobTotalsView": "JobStatistics", "ListedJobView": "Job", "JobExplanationView": "Explanation",
+    "RuleView": "AlertRule", "ChannelView": "AlertChannel", "TestView": "AlertTest",
+    "AutoscaleView": "AutoscaleSignals", "EventView": "SentEvent", "SignalView": "SignalReceipt",
+    "CancelView": "Cancellation", "BulkView": "BulkResult", "JobTotalsView": "JobStatisticsInfo",
+    "ListedJobView": "JobInfo", "JobExplanationView": "Explanation",
 }  # fmt: skip
 # Documents whose fields are keywords, too.
 TYPED = {"AlertRuleBody": "AlertRuleFields", "AlertChannelBody": "AlertChannelFields", "TemplateBody": "TemplateFields"}
@@ -252,7 +253,7 @@ def answer(route: Route, views: Set[str]) -> tuple[str, str]:
     item = _item(kind)
     if item is not None:
         one = _view(item, views)
-        return f"Page[{one}]", f"page_of({one}, "
+        return f"ResultPage[{one}]", f"page_of({one}, "
     one = _view(kind, views)
     return one, f"{one}.of("
 
@@ -268,7 +269,7 @@ def _item(kind: Any) -> Any:
 
 def _view(kind: Any, views: Set[str]) -> str:
     name = VIEWS.get(kind.__name__, kind.__name__.removesuffix("View"))
-    return name if name in views else "View"
+    return next((one for one in (name, f"{name}Info") if one in views), "ApiDocument")
 
 
 def docstring(route: Route, said: list[Field]) -> str:

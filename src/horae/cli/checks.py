@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from horae.cli.remote import World
+from horae.cli.remote import CliOverrides
 from horae.config.load import is_strange, misspelt
 from horae.config.settings import Settings
 from horae.env import SECOND, Env
@@ -88,7 +88,7 @@ def _key_file(settings: Settings) -> Check:
     return Check("key file", "ok", f"{path}, readable by its owner alone")
 
 
-async def server_checks(settings: Settings, env: Env, world: World) -> list[Check]:
+async def server_checks(settings: Settings, env: Env, world: CliOverrides) -> list[Check]:
     """What the server and its workers tell."""
     from horae.cli.remote import connect
 

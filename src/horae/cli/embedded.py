@@ -19,7 +19,7 @@ from horae.worker.inside import InsideTransport
 from horae.worker.worker import Worker
 
 
-class Registry:
+class CombinedApps:
     """The functions of several apps under one roof."""
 
     def __init__(self, apps: list[Any]) -> None:
@@ -31,14 +31,14 @@ class Registry:
         return [document for app in self.apps for document in app.definitions()]
 
 
-def registry_of(app: str, demo: bool) -> Registry:
+def registry_of(app: str, demo: bool) -> CombinedApps:
     """The user's app and the demo, as asked for."""
     apps: list[Any] = [load_app(app)] if app else []
     if demo:
         from horae.cli.installation.demo import Demo
 
         apps.append(Demo())
-    return Registry(apps)
+    return CombinedApps(apps)
 
 
 def with_demo(settings: Settings) -> Settings:
@@ -49,7 +49,7 @@ def with_demo(settings: Settings) -> Settings:
     return structs.replace(settings, queues=(*settings.queues, QUEUE)) if is_default else settings
 
 
-async def apply_jobs(node: Node, registry: Registry) -> None:
+async def apply_jobs(node: Node, registry: CombinedApps) -> None:
     """Make the store's jobs be as the apps define them; what is new of the demo runs once, or begins paused."""
     from horae.cli.apps import places_of
     from horae.cli.definitions.apply import naming_places
@@ -80,7 +80,7 @@ def _naming_a_way() -> Iterator[None]:
         raise
 
 
-async def embedded_worker(node: Node, settings: Settings, registry: Registry) -> Worker:
+async def embedded_worker(node: Node, settings: Settings, registry: CombinedApps) -> Worker:
     """A worker that calls the node beside it. A stuck thread keeps its slot: the process is the server's too."""
     is_alone = not node.store.driver.is_shared
     name = settings.worker_name or (f"embedded@{platform.node()}" if is_alone else "")

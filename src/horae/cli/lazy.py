@@ -15,7 +15,7 @@ from horae.feature import installed
 ELSEWHERE = {"--deadline": "--within", "--sla": "--within"}
 
 
-class Command(click.Command):
+class HoraeCommand(click.Command):
     """A command with examples; a test runs each of them through the parser."""
 
     def __init__(self, *args: Any, examples: tuple[str, ...] = (), **kwargs: Any) -> None:
@@ -40,10 +40,10 @@ class Command(click.Command):
         write_examples(formatter, self.examples)
 
 
-class Group(click.Group):
+class HoraeGroup(click.Group):
     """A noun whose verbs are commands."""
 
-    command_class = Command
+    command_class = HoraeCommand
 
     def __init__(self, *args: Any, examples: tuple[str, ...] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -60,7 +60,7 @@ def write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) ->
                 formatter.write(f"{' ' * formatter.current_indent}{example}\n")
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command in the help of a group, and the module that has it."""
 
     name: str
@@ -75,20 +75,20 @@ class Entry(NamedTuple):
         return command
 
 
-def of_features(group: str = "") -> Iterator[tuple[FeatureCommand, Entry]]:
+def of_features(group: str = "") -> Iterator[tuple[FeatureCommand, CommandEntry]]:
     """Yield each command that features hang under a group, or into the sections of `horae --help`."""
     for feature in installed():
         for row in feature.commands:
             if row.group == group:
                 module, _, name = row.target.partition(":")
-                yield row, Entry(row.name, row.help, module, name)
+                yield row, CommandEntry(row.name, row.help, module, name)
 
 
-class OpenGroup(Group):
+class OpenGroup(HoraeGroup):
     """A group of the kernel under which features hang commands, each imported when it is called or listed."""
 
     @cached_property
-    def _hung(self) -> dict[str, Entry]:
+    def _hung(self) -> dict[str, CommandEntry]:
         return {entry.name: entry for _, entry in of_features(self.name or "")}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -99,12 +99,12 @@ class OpenGroup(Group):
         return super().get_command(ctx, cmd_name) if entry is None else entry.load()
 
 
-def with_features(sections: Mapping[str, Sequence[Entry]]) -> dict[str, tuple[Entry, ...]]:
+def with_features(sections: Mapping[str, Sequence[CommandEntry]]) -> dict[str, tuple[CommandEntry, ...]]:
     """Return the sections of `horae --help` with the commands of features, each after the command that it names."""
     return {heading: tuple(_ordered(heading, entries)) for heading, entries in sections.items()}
 
 
-def _ordered(heading: str, entries: Sequence[Entry]) -> Iterator[Entry]:
+def _ordered(heading: str, entries: Sequence[CommandEntry]) -> Iterator[CommandEntry]:
     rows = [(row.after, entry) for row, entry in of_features() if row.section == heading]
     yield from (entry for after, entry in rows if not after)
     for own in entries:
@@ -112,10 +112,10 @@ def _ordered(heading: str, entries: Sequence[Entry]) -> Iterator[Entry]:
         yield from (entry for after, entry in rows if after == own.name)
 
 
-class LazyGroup(Group):
+class LazyGroup(HoraeGroup):
     """A group whose help is a table: a command's module is imported when the command is called."""
 
-    def __init__(self, *args: Any, sections: dict[str, tuple[Entry, ...]], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, sections: dict[str, tuple[CommandEntry, ...]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.sections = sections
         self._entries = {entry.name: entry for entries in sections.values() for entry in entries}

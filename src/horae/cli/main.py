@@ -7,64 +7,68 @@ from typing import Any
 import click
 
 from horae.cli.hiding import hide
-from horae.cli.lazy import Entry, LazyGroup, with_features
+from horae.cli.lazy import CommandEntry, LazyGroup, with_features
 from horae.cli.terminal import echo, guard_terminals, style
 from horae.errors import HoraeError, Unauthorized
 from horae.model.base.controls import visible
 from horae.version import __version__
 
-KERNEL: dict[str, tuple[Entry, ...]] = {
+KERNEL: dict[str, tuple[CommandEntry, ...]] = {
     "Run": (
-        Entry("up", "Run everything in one process: API, scheduler and a worker.", "horae.cli.installation.up"),
-        Entry("server", "Run a server: API, scheduler and worker gateway.", "horae.cli.installation.server"),
-        Entry("worker", "Run a worker that executes jobs for a server.", "horae.cli.fleet.worker"),
+        CommandEntry("up", "Run everything in one process: API, scheduler and a worker.", "horae.cli.installation.up"),
+        CommandEntry("server", "Run a server: API, scheduler and worker gateway.", "horae.cli.installation.server"),
+        CommandEntry("worker", "Run a worker that executes jobs for a server.", "horae.cli.fleet.worker"),
     ),
     "Jobs": (
-        Entry(
+        CommandEntry(
             "apply",
             "Create or change jobs, templates and calendars from a file or an app.",
             "horae.cli.definitions.apply",
         ),
-        Entry("jobs", "Create, list, change and trigger jobs.", "horae.cli.definitions.jobs"),
-        Entry("triggers", "Add, list, change, pause and preview triggers of jobs.", "horae.cli.triggers.triggers"),
-        Entry("fires", "Look at what fired and what will.", "horae.cli.triggers.fires"),
-        Entry("calendars", "Write, list and look into calendars.", "horae.cli.triggers.calendars"),
-        Entry("executions", "List, follow, signal and cancel executions.", "horae.cli.executions.executions"),
-        Entry("circuits", "Look at circuit breakers of jobs; override them.", "horae.cli.admission.circuits"),
-        Entry("explain", "Say why an execution or a job does not run.", "horae.cli.executions.explain"),
-        Entry(
+        CommandEntry("jobs", "Create, list, change and trigger jobs.", "horae.cli.definitions.jobs"),
+        CommandEntry(
+            "triggers", "Add, list, change, pause and preview triggers of jobs.", "horae.cli.triggers.triggers"
+        ),
+        CommandEntry("fires", "Look at what fired and what will.", "horae.cli.triggers.fires"),
+        CommandEntry("calendars", "Write, list and look into calendars.", "horae.cli.triggers.calendars"),
+        CommandEntry("executions", "List, follow, signal and cancel executions.", "horae.cli.executions.executions"),
+        CommandEntry("circuits", "Look at circuit breakers of jobs; override them.", "horae.cli.admission.circuits"),
+        CommandEntry("explain", "Say why an execution or a job does not run.", "horae.cli.executions.explain"),
+        CommandEntry(
             "report",
             "Tell progress, a checkpoint or a result from inside a running job.",
             "horae.cli.executions.report",
         ),
     ),
     "Operate": (
-        Entry(
+        CommandEntry(
             "workers",
             "List workers, enrol and drain them, and have as many as a queue wants.",
             "horae.cli.fleet.workers",
         ),
-        Entry("queues", "List queues; hold and release them.", "horae.cli.admission.queues"),
-        Entry(
+        CommandEntry("queues", "List queues; hold and release them.", "horae.cli.admission.queues"),
+        CommandEntry(
             "namespaces",
             "Make, show, erase and delete namespaces; what they may have and use, and what they used.",
             "horae.cli.tenancy.namespaces",
         ),
-        Entry("keys", "Create, list, rotate and revoke keys.", "horae.cli.tenancy.keys"),
-        Entry("secrets", "Set and remove secrets, which jobs refer to as secret://NAME.", "horae.cli.tenancy.secrets"),
-        Entry("sign-in", "Print a link that signs one browser in.", "horae.cli.tenancy.sign_in"),
-        Entry(
+        CommandEntry("keys", "Create, list, rotate and revoke keys.", "horae.cli.tenancy.keys"),
+        CommandEntry(
+            "secrets", "Set and remove secrets, which jobs refer to as secret://NAME.", "horae.cli.tenancy.secrets"
+        ),
+        CommandEntry("sign-in", "Print a link that signs one browser in.", "horae.cli.tenancy.sign_in"),
+        CommandEntry(
             "audit", "Tell who did what; check executions and fires of a live store.", "horae.cli.installation.audit"
         ),
-        Entry("doctor", "Check the installation and say what to do.", "horae.cli.installation.doctor"),
-        Entry("db", "Upgrade, move, back up and restore the store.", "horae.cli.installation.db"),
-        Entry(
+        CommandEntry("doctor", "Check the installation and say what to do.", "horae.cli.installation.doctor"),
+        CommandEntry("db", "Upgrade, move, back up and restore the store.", "horae.cli.installation.db"),
+        CommandEntry(
             "config",
             "Show the settings and where they come from, and the features that are on.",
             "horae.cli.installation.config",
         ),
-        Entry("bench", "Measure throughput and latency on this machine.", "horae.cli.installation.bench"),
-        Entry("version", "Show the versions of Horae and what it stands on.", "horae.cli.installation.version"),
+        CommandEntry("bench", "Measure throughput and latency on this machine.", "horae.cli.installation.bench"),
+        CommandEntry("version", "Show the versions of Horae and what it stands on.", "horae.cli.installation.version"),
     ),
 }
 SECTIONS = with_features(KERNEL)
@@ -75,7 +79,7 @@ KEY_REMEDY = (
 UNEXPECTED = 70  # EX_SOFTWARE: a defect of Horae, not of what was asked
 
 
-class Horae(LazyGroup):
+class RootGroup(LazyGroup):
     """The root: errors of Horae end as a message on stderr and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -99,7 +103,7 @@ def _warn_of_misspelt() -> None:
 
 
 @click.command(
-    cls=Horae,
+    cls=RootGroup,
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "auto_envvar_prefix": None},
     examples=("horae up --demo", "horae jobs create hello --command 'echo hello' --schedule '* * * * *'"),

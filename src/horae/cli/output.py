@@ -48,7 +48,7 @@ STYLES = {
 NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 
-class Output:
+class Printer:
     """Prints documents in the format that was asked for."""
 
     def __init__(self, format: Format, now: Callable[[], Instant]) -> None:

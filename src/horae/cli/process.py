@@ -36,7 +36,7 @@ def calm_collector() -> None:
     gc.set_threshold(10_000, 20, 20)
 
 
-class Signals:
+class StopSignals:
     """The first signal drains, the second aborts."""
 
     def __init__(self, clock: Clock) -> None:
@@ -57,9 +57,9 @@ class Signals:
 
 
 @contextmanager
-def signals(clock: Clock) -> Iterator[Signals]:
+def signals(clock: Clock) -> Iterator[StopSignals]:
     """Take SIGTERM and SIGINT for as long as this lasts."""
-    loop, taken = asyncio.get_running_loop(), Signals(clock)
+    loop, taken = asyncio.get_running_loop(), StopSignals(clock)
     for number in STOPPING:
         loop.add_signal_handler(number, taken)
     try:
@@ -69,7 +69,7 @@ def signals(clock: Clock) -> Iterator[Signals]:
             loop.remove_signal_handler(number)
 
 
-async def unless_aborted(work: Awaitable[T], taken: Signals) -> T | None:
+async def unless_aborted(work: Awaitable[T], taken: StopSignals) -> T | None:
     """Await something, or leave it when told to abort."""
     task = asyncio.ensure_future(work)
     aborting = asyncio.ensure_future(taken.abort.wait())
@@ -84,7 +84,7 @@ async def unless_aborted(work: Awaitable[T], taken: Signals) -> T | None:
         aborting.cancel()
 
 
-async def work_until_told(worker: Any, taken: Signals) -> str:
+async def work_until_told(worker: Any, taken: StopSignals) -> str:
     """Run a worker; the first signal drains it, the second ends it."""
     running = asyncio.ensure_future(worker.run())
     watching = [

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from horae.cli.lazy import Command, Group
+from horae.cli.lazy import HoraeCommand, HoraeGroup
 from horae.cli.main import SECTIONS, cli
 from horae.cli.terminal import echo
 
@@ -35,13 +35,13 @@ store. `horae` completes itself in the shell: `eval "$(_HORAE_COMPLETE=bash_sour
 """
 
 
-def walk(command: click.Command, name: str = "") -> Iterator[tuple[str, Command | Group]]:
+def walk(command: click.Command, name: str = "") -> Iterator[tuple[str, HoraeCommand | HoraeGroup]]:
     """Every command below this one, by its full name."""
     if isinstance(command, click.Group):
         context = context_of(name, command)
         for verb in command.list_commands(context):
             found = command.get_command(context, verb)
-            if isinstance(found, Command | Group):
+            if isinstance(found, HoraeCommand | HoraeGroup):
                 yield f"{name} {verb}".strip(), found
                 yield from walk(found, f"{name} {verb}".strip())
 
@@ -58,7 +58,7 @@ def reference() -> str:
     return "\n".join(parts)
 
 
-def _about(name: str, command: Command | Group) -> str:
+def _about(name: str, command: HoraeCommand | HoraeGroup) -> str:
     depth = "#" * (2 + len(name.split()))
     return f"{depth} horae {name}\n\n```text\n{command.get_help(context_of(name, command)).rstrip()}\n```\n"
 

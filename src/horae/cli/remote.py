@@ -9,12 +9,12 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from horae.cli.output import Output
+from horae.cli.output import Printer
 from horae.client.client import Client
 from horae.client.local import find_key, where
-from horae.client.transport.calls import Patience
-from horae.client.transport.http import HttpTransport
-from horae.client.transport.transport import Transport
+from horae.client.transport.calls import RequestRetryPolicy
+from horae.client.transport.http import HttpClientTransport
+from horae.client.transport.transport import ClientTransport
 from horae.client.transport.trust import trust
 from horae.config.load import load
 from horae.env import Env, system_env
@@ -23,10 +23,10 @@ _SERVER = "The server.  [env: HORAE_URL; default: http://127.0.0.1:8420]"
 FORMATS = ("table", "json", "yaml")
 
 
-class World:
+class CliOverrides:
     """What a test puts in the place of the network and the clock; `ctx.obj` of the root."""
 
-    def __init__(self, transport: Transport | None = None, env: Env | None = None) -> None:
+    def __init__(self, transport: ClientTransport | None = None, env: Env | None = None) -> None:
         self.transport = transport
         self.env = env
 
@@ -34,7 +34,7 @@ class World:
 class Api:
     """A command's way to the server and to its reader."""
 
-    def __init__(self, client: Client, out: Output, env: Env) -> None:
+    def __init__(self, client: Client, out: Printer, env: Env) -> None:
         self.client, self.out, self.env = client, out, env
 
 
@@ -80,7 +80,7 @@ def remote(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
         config: Path | None,
         **options: Any,
     ) -> None:
-        world = click.get_current_context().find_object(World) or World()
+        world = click.get_current_context().find_object(CliOverrides) or CliOverrides()
         asyncio.run(_talk(work, world, (output, server, api_key, namespace, config), *args, **options))
 
     return output_option(server_options(callback))
@@ -88,7 +88,7 @@ def remote(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
 
 async def _talk(
     work: Callable[..., Awaitable[Any]],
-    world: World,
+    world: CliOverrides,
     where_to: tuple[str, str | None, str | None, str | None, Path | None],
     *args: Any,
     **options: Any,
@@ -97,13 +97,13 @@ async def _talk(
     env = world.env or system_env()
     client = connect(world, env, server, key, namespace, config)
     try:
-        await work(Api(client, Output(format, env.now), env), *args, **options)  # type: ignore[arg-type]
+        await work(Api(client, Printer(format, env.now), env), *args, **options)  # type: ignore[arg-type]
     finally:
         await client.close()
 
 
 def connect(
-    world: World,
+    world: CliOverrides,
     env: Env,
     server: str | None,
     key: str | None,
@@ -111,11 +111,11 @@ def connect(
     config: Path | None = None,
 ) -> Client:
     """Make a client that asks each server once and gives up when none listens: a person waits."""
-    patience = Patience(total=10.0, refusals=1)
+    patience = RequestRetryPolicy(total=10.0, refusals=1)
     if world.transport is not None:
         return Client(key=key or "", namespace=namespace, transport=world.transport, env=env, patience=patience)
     settings = load({"url": server, "key": key, "namespace": namespace}, file=config).settings
     urls, found = where(None, settings), settings.namespace
     patience = replace(patience, refusals=len(urls))
-    over = HttpTransport(urls, partial(trust, settings))
+    over = HttpClientTransport(urls, partial(trust, settings))
     return Client(key=find_key(urls, settings), namespace=found, transport=over, env=env, patience=patience)

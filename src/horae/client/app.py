@@ -26,7 +26,7 @@ from horae.client.submitting import Submittable
 from horae.client.workflows import job_options
 from horae.client.workflows.job_options import plain
 from horae.client.workflows.options import StepOptions
-from horae.client.workflows.workflow import BUILDING, Node, StepCall, WorkflowFunction, described
+from horae.client.workflows.workflow import BUILDING, AppWorkflow, StepCall, StepNode, described
 from horae.errors import BadInput
 from horae.model.definitions.function_signature import Signature, signature_of
 from horae.model.executions.signals import Span
@@ -69,7 +69,7 @@ def _trigger(**parts: Any) -> dict[str, Any]:
     return {name: part if name == "params" else plain(part, name) for name, part in named.items()}
 
 
-class JobFunction(Submittable[Callable[P, R]], Generic[P, R]):
+class AppJob(Submittable[Callable[P, R]], Generic[P, R]):
     """A function that is a job. Calling it runs it here and now; `submit` and `sync.submit` have a worker run it."""
 
     def __init__(self, app: "App", function: Callable[P, R], name: str, document: dict[str, Any], retry: Any) -> None:
@@ -104,7 +104,7 @@ class JobFunction(Submittable[Callable[P, R]], Generic[P, R]):
         """A call as a step of a workflow, with what is said about it there: `when`, `retries`, `undo`, `name`..."""
         return StepCall(self, options)
 
-    def map(self, items: Any, *args: Any, **named: Any) -> Node:
+    def map(self, items: Any, *args: Any, **named: Any) -> StepNode:
         """In a workflow: one execution for each of the items, with `concurrency` and `tolerate`."""
         return self.step().map(items, *args, **named)
 
@@ -121,8 +121,8 @@ class App:
 
     def __init__(self, name: str = "app", *, client: "Client | None" = None) -> None:
         self.name = name
-        self.jobs: dict[str, JobFunction[Any, Any]] = {}
-        self.workflows: dict[str, WorkflowFunction] = {}
+        self.jobs: dict[str, AppJob[Any, Any]] = {}
+        self.workflows: dict[str, AppWorkflow] = {}
         self._client = client
 
     @property
@@ -140,18 +140,18 @@ class App:
         self._client = client
 
     @overload
-    def job(self, name: Callable[P, R], /) -> JobFunction[P, R]: ...
+    def job(self, name: Callable[P, R], /) -> AppJob[P, R]: ...
 
     # What is submitted to a batch is an item, not what the function takes.
     @overload
     def job(
         self, name: str | None = None, *, batch: Mapping[str, Any], **options: Unpack[JobOptions]
-    ) -> Callable[[Callable[..., R]], JobFunction[..., R]]: ...
+    ) -> Callable[[Callable[..., R]], AppJob[..., R]]: ...
 
     @overload
     def job(
         self, name: str | None = None, *, batch: None = ..., **options: Unpack[JobOptions]
-    ) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
+    ) -> Callable[[Callable[P, R]], AppJob[P, R]]: ...
 
     def job(self, name: str | Callable[..., Any] | None = None, **options: Any) -> Any:
         """Make a function a job, as `@app.job` or `@app.job(...)`; its name is the function's unless given, its
@@ -173,18 +173,18 @@ class App:
             options["retries"] = RULED_RETRIES
         given = job_options.described(options)
 
-        def register(function: Callable[P, R]) -> JobFunction[P, R]:
+        def register(function: Callable[P, R]) -> AppJob[P, R]:
             return self._add(function, name, how, about, given, rule)
 
         return register
 
     @overload
-    def workflow(self, name: Callable[..., Any], /) -> WorkflowFunction: ...
+    def workflow(self, name: Callable[..., Any], /) -> AppWorkflow: ...
 
     @overload
     def workflow(
         self, name: str | None = None, **options: Unpack[WorkflowOptions]
-    ) -> Callable[[Callable[..., Any]], WorkflowFunction]: ...
+    ) -> Callable[[Callable[..., Any]], AppWorkflow]: ...
 
     def workflow(self, name: str | Callable[..., Any] | None = None, **options: Any) -> Any:
         """Make a function that calls jobs a workflow of these calls, as `@app.workflow` or `@app.workflow(...)`.
@@ -195,11 +195,11 @@ class App:
             return self.workflow()(name)
         said = _description("@app.workflow", options)
 
-        def register(function: Callable[..., Any]) -> WorkflowFunction:
+        def register(function: Callable[..., Any]) -> AppWorkflow:
             chosen = self._free_name(str(name or function.__name__))
             about = inspect.cleandoc(said or function.__doc__ or "")[:_MOST_DESCRIPTION]
             document = {"name": chosen, "description": about, **described(options)}
-            made = WorkflowFunction(self, function, chosen, document)
+            made = AppWorkflow(self, function, chosen, document)
             self.workflows[chosen] = made
             return made
 
@@ -218,13 +218,13 @@ class App:
         description: str | None,
         options: dict[str, Any],
         rule: Any,
-    ) -> JobFunction[P, R]:
+    ) -> AppJob[P, R]:
         chosen = self._free_name(str(name or getattr(function, "__name__", "?")))
         about = inspect.cleandoc(function.__doc__ or "") if description is None else description
         python = {"function": chosen, **{field: value for field, value in how.items() if value}}
         document = {"name": chosen, "python": python, "description": about[:_MOST_DESCRIPTION], **options}
         encode(document, f"The job {chosen!r}")
-        job = JobFunction(self, function, chosen, document, rule)
+        job = AppJob(self, function, chosen, document, rule)
         if "batch" not in document:  # whose params are those of an item
             job.signature.binder(document.get("params", {}))  # refuses params that the function does not have
         self.jobs[chosen] = job

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from horae.client.encode import encode
 from horae.client.transport.calls import Caller, path_of
-from horae.client.views import Submitted
+from horae.client.views import SubmittedItem
 from horae.errors import TooLarge
 
 MOST_ITEMS = 1000
@@ -19,7 +19,7 @@ IN_FLIGHT = 4
 
 
 class _Answer(Struct):
-    items: list[Submitted]
+    items: list[SubmittedItem]
 
 
 _ANSWERS = msgspec.json.Decoder(_Answer)
@@ -27,7 +27,7 @@ _ANSWERS = msgspec.json.Decoder(_Answer)
 
 async def submit_many(
     caller: Caller, envelope: dict[str, Any], params: Iterable[Any], *, atomic: bool
-) -> list[Submitted]:
+) -> list[SubmittedItem]:
     """Send `params` under one envelope; what became of each, in order."""
     bodies = one_body(envelope, params) if atomic else chunks(envelope, params)
     return [item async for answer in _in_order(caller, bodies) for item in answer]
@@ -65,9 +65,9 @@ def _body(envelope: dict[str, Any], batch: list[Any]) -> bytes:
     return encode({**envelope, "items": Raw(encode(batch))})
 
 
-async def _in_order(caller: Caller, bodies: Iterator[bytes]) -> AsyncIterator[list[Submitted]]:
+async def _in_order(caller: Caller, bodies: Iterator[bytes]) -> AsyncIterator[list[SubmittedItem]]:
     """A few requests in flight; answers in the order of the bodies. When one fails, the rest is not sent."""
-    flying: list[asyncio.Task[list[Submitted]]] = []
+    flying: list[asyncio.Task[list[SubmittedItem]]] = []
     try:
         for body in bodies:
             flying.append(asyncio.ensure_future(_send(caller, body)))
@@ -81,5 +81,5 @@ async def _in_order(caller: Caller, bodies: Iterator[bytes]) -> AsyncIterator[li
         await asyncio.gather(*flying, return_exceptions=True)
 
 
-async def _send(caller: Caller, body: bytes) -> list[Submitted]:
+async def _send(caller: Caller, body: bytes) -> list[SubmittedItem]:
     return _ANSWERS.decode((await caller.post_bytes(path_of("executions"), body)).body).items

@@ -8,34 +8,42 @@ import msgspec
 
 from horae.client.bulk import submit_many
 from horae.client.encode import encode, span
-from horae.client.kernel.calendars import Calendars
-from horae.client.kernel.circuits import Circuits
-from horae.client.kernel.executions import Executions
-from horae.client.kernel.jobs import Jobs
-from horae.client.kernel.keys import Keys
-from horae.client.kernel.namespaces import Namespaces
-from horae.client.kernel.queues import Queues
-from horae.client.kernel.secrets import Secrets
-from horae.client.kernel.triggers import Fires, Triggers
+from horae.client.kernel.calendars import CalendarsResource
+from horae.client.kernel.circuits import CircuitsResource
+from horae.client.kernel.executions import ExecutionsResource
+from horae.client.kernel.jobs import JobsResource
+from horae.client.kernel.keys import KeysResource
+from horae.client.kernel.namespaces import NamespacesResource
+from horae.client.kernel.queues import QueuesResource
+from horae.client.kernel.secrets import SecretsResource
+from horae.client.kernel.triggers import FiresResource, TriggersResource
 from horae.client.local import chosen_namespace, resolve
 from horae.client.loops import NO_FORK
 from horae.client.options import BulkOptions, SubmitOptions
-from horae.client.resources import Audit, DeadLetters, ServerClock, Servers, Workers
+from horae.client.resources import AuditResource, ClockResource, DeadLettersResource, ServersResource, WorkersResource
 from horae.client.sse import events
 from horae.client.submission import OF_MANY, OF_ONE, described
-from horae.client.transport.calls import Caller, Patience, Resource, path_of
-from horae.client.transport.http import HttpTransport
-from horae.client.transport.transport import Transport
-from horae.client.views import Applied, Event, Execution, Health, Submitted, View, page_of
+from horae.client.transport.calls import Caller, RequestRetryPolicy, Resource, path_of
+from horae.client.transport.http import HttpClientTransport
+from horae.client.transport.transport import ClientTransport
+from horae.client.views import (
+    ApiDocument,
+    AppliedDocument,
+    ExecutionInfo,
+    HealthInfo,
+    StreamEvent,
+    SubmittedItem,
+    page_of,
+)
 from horae.env import Env, system_env
-from horae.features.alerts.client import Alerts
-from horae.features.backfills.client import Backfills
-from horae.features.erasure.client import Erasures
-from horae.features.events.client import Events
-from horae.features.rollouts.client import Rollouts
-from horae.features.statistics.client import Overview, window
-from horae.features.templates.client import Templates
-from horae.features.users.client import Users
+from horae.features.alerts.client import AlertsResource
+from horae.features.backfills.client import BackfillsResource
+from horae.features.erasure.client import ErasuresResource
+from horae.features.events.client import EventsResource
+from horae.features.rollouts.client import RolloutsResource
+from horae.features.statistics.client import OverviewInfo, window
+from horae.features.templates.client import TemplatesResource
+from horae.features.users.client import UsersResource
 from horae.model.executions.signals import Span
 
 if TYPE_CHECKING:
@@ -50,28 +58,28 @@ class Client:
     `namespace`, or HORAE_NAMESPACE.
     """
 
-    jobs: Jobs
-    triggers: Triggers
-    fires: Fires
-    calendars: Calendars
-    backfills: Backfills
-    executions: Executions
-    erasures: Erasures
-    events: Events
-    dlq: DeadLetters
-    workers: Workers
-    keys: Keys
-    users: Users
-    secrets: Secrets
-    circuits: Circuits
-    alerts: Alerts
-    rollouts: Rollouts
-    templates: Templates
-    queues: Queues
-    namespaces: Namespaces
-    servers: Servers
-    clock: ServerClock
-    audit: Audit
+    jobs: JobsResource
+    triggers: TriggersResource
+    fires: FiresResource
+    calendars: CalendarsResource
+    backfills: BackfillsResource
+    executions: ExecutionsResource
+    erasures: ErasuresResource
+    events: EventsResource
+    dlq: DeadLettersResource
+    workers: WorkersResource
+    keys: KeysResource
+    users: UsersResource
+    secrets: SecretsResource
+    circuits: CircuitsResource
+    alerts: AlertsResource
+    rollouts: RolloutsResource
+    templates: TemplatesResource
+    queues: QueuesResource
+    namespaces: NamespacesResource
+    servers: ServersResource
+    clock: ClockResource
+    audit: AuditResource
 
     def __init__(
         self,
@@ -79,15 +87,17 @@ class Client:
         key: str | None = None,
         *,
         namespace: str | None = None,
-        transport: Transport | None = None,
+        transport: ClientTransport | None = None,
         env: Env | None = None,
-        patience: Patience | None = None,
+        patience: RequestRetryPolicy | None = None,
     ) -> None:
         urls, found = ([], key or "") if transport else resolve(url, key)
         self._env = env or system_env()
         self._sync: SyncClient | None = None
         chosen = namespace or "" if transport else chosen_namespace(namespace)
-        self._caller = Caller(transport or HttpTransport(urls), found, self._env, patience or Patience(), chosen)
+        self._caller = Caller(
+            transport or HttpClientTransport(urls), found, self._env, patience or RequestRetryPolicy(), chosen
+        )
         for name, kind in RESOURCES.items():
             setattr(self, name, kind(self._caller))
 
@@ -101,7 +111,7 @@ class Client:
                 self._sync = self._sync or SyncClient(self)
         return self._sync
 
-    async def submit(self, job: str, params: Any = None, **options: Unpack[SubmitOptions]) -> Execution:
+    async def submit(self, job: str, params: Any = None, **options: Unpack[SubmitOptions]) -> ExecutionInfo:
         """Ask for one execution of a job, by name or id. It is on disk when this returns.
 
         `key` makes it unique: while the key is taken, the same execution is answered, marked `deduplicated`. Queues by
@@ -109,11 +119,11 @@ class Client:
         """
         body = {"job": job, **described(options, OF_ONE, "submit(...)")}
         body |= {} if params is None else {"params": msgspec.Raw(encode(params))}
-        return Execution.of(await self._caller.post(path_of("executions"), body))
+        return ExecutionInfo.of(await self._caller.post(path_of("executions"), body))
 
     async def submit_many(
         self, job: str, params: Iterable[Any], *, atomic: bool = False, **options: Unpack[BulkOptions]
-    ) -> list[Submitted]:
+    ) -> list[SubmittedItem]:
         """Ask for an execution for each of `params`, in order, a thousand a request.
 
         Refused items carry their `error` and do not hold up the others; `atomic` takes all or none, in one request.
@@ -128,18 +138,18 @@ class Client:
         templates: Iterable[Mapping[str, Any]] = (),
         calendars: Iterable[Mapping[str, Any]] = (),
         dry_run: bool = False,
-    ) -> list[Applied]:
+    ) -> list[AppliedDocument]:
         """Make all of these be as the documents say, as the API spells them, or change nothing.
 
         Their order does not matter. With `dry_run`, only tell what would change.
         """
         body = {"calendars": list(calendars), "templates": list(templates), "jobs": list(jobs)}
         path = path_of("apply") + ("?dryRun=true" if dry_run else "")
-        return page_of(Applied, await self._caller.post(path, body))
+        return page_of(AppliedDocument, await self._caller.post(path, body))
 
     async def stream(
         self, *topics: str, execution: str | None = None, every: Span | None = None
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncIterator[StreamEvent]:
         """Events as they happen, until the connection ends: of all things, of topics (executions, jobs, workers,
         holds), or of one execution with its log. They are hints: what was missed is found by reading. With `every`,
         things are counted: so often, an event `changes` tells how many came to be in each state.
@@ -148,11 +158,11 @@ class Client:
         async with self._caller.open(path_of("stream"), query, "text/event-stream") as opened:
             async for event in events(opened.chunks):
                 document = msgspec.json.decode(event.data)
-                yield Event.of({"kind": event.event, **document})
+                yield StreamEvent.of({"kind": event.event, **document})
 
-    async def overview(self, since: datetime | str | None = None, until: datetime | str | None = None) -> Overview:
+    async def overview(self, since: datetime | str | None = None, until: datetime | str | None = None) -> OverviewInfo:
         """A namespace at a glance: what waits and runs now, and what happened in the last hour or another window."""
-        return Overview.of(await self._caller.get(path_of("overview"), window(since, until)))
+        return OverviewInfo.of(await self._caller.get(path_of("overview"), window(since, until)))
 
     async def backup(self) -> AsyncIterator[bytes]:
         """A copy of the server's SQLite store as it is at one instant, piece by piece."""
@@ -160,16 +170,16 @@ class Client:
             async for piece in opened.chunks:
                 yield piece
 
-    async def store(self) -> View:
+    async def store(self) -> ApiDocument:
         """What the server's store says of itself: kind, version, revision, settings."""
-        return View.of(await self._caller.get(path_of("store")))
+        return ApiDocument.of(await self._caller.get(path_of("store")))
 
     @property
     def place(self) -> str:
         """The URL of the server that answered last."""
         return self._caller.place
 
-    async def health(self) -> Health:
+    async def health(self) -> HealthInfo:
         """Whether a server answers, and how its clock stands to this one."""
         return await self._caller.health()
 

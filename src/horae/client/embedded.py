@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from horae.client.loops import Loop, at_home, running_loop
-from horae.client.transport.transport import Call, Opened, Reply, Unanswered
+from horae.client.transport.transport import ApiRequest, ApiResponse, StreamedResponse, Unanswered
 
 Message = MutableMapping[str, Any]
 Asgi = Callable[[Any, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]
@@ -27,11 +27,11 @@ class EmbeddedTransport:
     def place(self) -> str:
         return "the embedded server"
 
-    async def send(self, call: Call) -> Reply:
-        reply: Reply = await at_home(self._home, self._send(call))
+    async def send(self, call: ApiRequest) -> ApiResponse:
+        reply: ApiResponse = await at_home(self._home, self._send(call))
         return reply
 
-    async def _send(self, call: Call) -> Reply:
+    async def _send(self, call: ApiRequest) -> ApiResponse:
         exchange = _Exchange(call)
         try:
             await self._app(exchange.scope, exchange.receive, exchange.send)
@@ -40,26 +40,26 @@ class EmbeddedTransport:
         parts = []
         while (part := exchange.body.get_nowait()) is not None:
             parts.append(part)
-        return Reply(status=exchange.status, headers=exchange.headers, body=b"".join(parts))
+        return ApiResponse(status=exchange.status, headers=exchange.headers, body=b"".join(parts))
 
     @asynccontextmanager
-    async def open(self, call: Call) -> AsyncIterator[Opened]:
+    async def open(self, call: ApiRequest) -> AsyncIterator[StreamedResponse]:
         there = self._open(call)
         opened = await at_home(self._home, there.__aenter__())
         chunks = _from_home(self._home, opened.chunks)
         try:
-            yield Opened(status=opened.status, headers=opened.headers, chunks=chunks)
+            yield StreamedResponse(status=opened.status, headers=opened.headers, chunks=chunks)
         finally:
             await at_home(self._home, there.__aexit__(None, None, None))
 
     @asynccontextmanager
-    async def _open(self, call: Call) -> AsyncIterator[Opened]:
+    async def _open(self, call: ApiRequest) -> AsyncIterator[StreamedResponse]:
         exchange = _Exchange(call)
         running = asyncio.ensure_future(self._app(exchange.scope, exchange.receive, exchange.send))
         running.add_done_callback(exchange.end)
         try:
             await exchange.started.wait()
-            yield Opened(status=exchange.status, headers=exchange.headers, chunks=_chunks(exchange, running))
+            yield StreamedResponse(status=exchange.status, headers=exchange.headers, chunks=_chunks(exchange, running))
         finally:
             exchange.gone.set()
             running.cancel()
@@ -73,7 +73,7 @@ class EmbeddedTransport:
 class _Exchange:
     """One request and its answer as ASGI messages."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: ApiRequest) -> None:
         path, _, query = call.path.partition("?")
         self.scope = {
             "type": "http",
@@ -122,7 +122,7 @@ class _Exchange:
         self.body.put_nowait(None)
 
 
-def _headers(call: Call) -> list[tuple[bytes, bytes]]:
+def _headers(call: ApiRequest) -> list[tuple[bytes, bytes]]:
     own = {"host": "horae", "content-length": str(len(call.body))} if call.body else {"host": "horae"}
     return [
         (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in {**own, **call.headers}.items()

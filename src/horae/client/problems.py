@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from horae.client.transport.transport import Reply, Unanswered
+from horae.client.transport.transport import ApiResponse, Unanswered
 from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, NotFound, OverQuota, TooLarge, Unauthorized
 
 _KNOWN = ("type", "title", "status", "detail", "remedy")
@@ -22,7 +22,7 @@ class Unreachable(HoraeError):
     slug, title = "unreachable", "No server answers"
 
 
-def rebuild(reply: Reply) -> HoraeError:
+def rebuild(reply: ApiResponse) -> HoraeError:
     """The error an answer stands for."""
     problem = _document(reply)
     status = reply.status
@@ -36,7 +36,7 @@ def rebuild(reply: Reply) -> HoraeError:
     return kind(detail, str(problem.get("remedy", "")), **fields)
 
 
-def retry_after(reply: Reply) -> float | None:
+def retry_after(reply: ApiResponse) -> float | None:
     """Seconds after which the server wants to be asked again, when it says so."""
     text = reply.headers.get("retry-after", "")
     return float(text) if text.isdecimal() else None
@@ -75,7 +75,7 @@ _TLS = (
 )
 
 
-def _document(reply: Reply) -> dict[str, Any]:
+def _document(reply: ApiResponse) -> dict[str, Any]:
     try:
         document = msgspec.json.decode(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -7,38 +7,47 @@ from typing import Any, Literal, Unpack
 from horae.client.dead_letter_options import DeadLetterFilters
 from horae.client.encode import given, instant, span
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import Bulk, DeadLetter, Page, Replay, Signals, View, Worker, page_of
+from horae.client.views import (
+    ApiDocument,
+    AutoscaleSignals,
+    BulkResult,
+    DeadLetter,
+    ReplayInfo,
+    ResultPage,
+    WorkerInfo,
+    page_of,
+)
 from horae.model.executions.signals import Span
 
 
-class DeadLetters(Resource):
+class DeadLettersResource(Resource):
     """Executions that failed after their last try."""
 
     async def retry(
         self, ids: Sequence[str] | None = None, *, params: Mapping[str, Any] | None = None, limit: int | None = None,
         cursor: str | None = None, **filters: Unpack[DeadLetterFilters],
-    ) -> Bulk:  # fmt: skip
+    ) -> BulkResult:  # fmt: skip
         """Run dead letters again as new executions, by id or by filter; `params` replace theirs, None takes away."""
         body = _which(ids, filters, limit, cursor)
         if params is not None:
             body["params"] = dict(params)
-        return Bulk.of(await self._caller.post(path_of("dlq", "retry"), body))
+        return BulkResult.of(await self._caller.post(path_of("dlq", "retry"), body))
 
     async def discard(
         self, ids: Sequence[str] | None = None, *, limit: int | None = None, cursor: str | None = None,
         **filters: Unpack[DeadLetterFilters],
-    ) -> Bulk:  # fmt: skip
+    ) -> BulkResult:  # fmt: skip
         """Take dead letters off the list, by id or by filter; their history stays."""
-        return Bulk.of(await self._caller.post(path_of("dlq", "discard"), _which(ids, filters, limit, cursor)))
+        return BulkResult.of(await self._caller.post(path_of("dlq", "discard"), _which(ids, filters, limit, cursor)))
 
     async def replay(
         self, *, rate: str | None = None, params: Mapping[str, Any] | None = None, **filters: Unpack[DeadLetterFilters]
-    ) -> Replay:
+    ) -> ReplayInfo:
         """Run all that match now again, at a pace such as "10/1s"; the servers go on with it by themselves."""
         body = {"filter": _filter(filters), **given(rate=rate)}
         if params is not None:
             body["params"] = dict(params)
-        return Replay.of(await self._caller.post(path_of("dlq", "replays"), body))
+        return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays"), body))
 
     # `python -m tools.sdk` writes what follows, from the routes of dlq.
 
@@ -47,7 +56,7 @@ class DeadLetters(Resource):
         queue: str | None = None, error_type: str | None = None, reason: str | None = None, text: str | None = None,
         since: datetime | str | None = None, until: datetime | str | None = None, older_than: Span | None = None,
         limit: int | None = None, cursor: str | None = None,
-    ) -> Page[DeadLetter]:  # fmt: skip
+    ) -> ResultPage[DeadLetter]:  # fmt: skip
         """List dead letters, newest first.
 
         `state`: Open ones unless told otherwise. `job`: Only those of this job, by name or id. `queue`: Only
@@ -66,7 +75,7 @@ class DeadLetters(Resource):
         self, *, state: Literal["open", "retried", "discarded", "all"] | None = None, job: str | None = None,
         queue: str | None = None, error_type: str | None = None, reason: str | None = None, text: str | None = None,
         since: datetime | str | None = None, until: datetime | str | None = None, older_than: Span | None = None,
-    ) -> View:  # fmt: skip
+    ) -> ApiDocument:  # fmt: skip
         """Count dead letters by job and error, the largest group first; the newest of each speaks for it.
 
         `state`: Open ones unless told otherwise. `job`: Only those of this job, by name or id. `queue`: Only
@@ -78,7 +87,7 @@ class DeadLetters(Resource):
             "state": state, "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,
             "since": instant(since), "until": instant(until), "older_than": span(older_than),
         }  # fmt: skip
-        return View.of(await self._caller.get(path_of("dlq", "groups"), query))
+        return ApiDocument.of(await self._caller.get(path_of("dlq", "groups"), query))
 
     async def get(self, id: str) -> DeadLetter:
         """Read a dead letter."""
@@ -87,29 +96,29 @@ class DeadLetters(Resource):
     async def replays(
         self, *, state: Literal["running", "paused", "cancelled", "done"] | None = None, limit: int | None = None,
         cursor: str | None = None,
-    ) -> Page[Replay]:  # fmt: skip
+    ) -> ResultPage[ReplayInfo]:  # fmt: skip
         """List replays, newest first.
 
         `state`: Only those in this state.
         """
         query = {"state": state, "limit": limit, "cursor": cursor}
-        return page_of(Replay, await self._caller.get(path_of("dlq", "replays"), query))
+        return page_of(ReplayInfo, await self._caller.get(path_of("dlq", "replays"), query))
 
-    async def get_replay(self, id: str) -> Replay:
+    async def get_replay(self, id: str) -> ReplayInfo:
         """Read a replay and how far it is."""
-        return Replay.of(await self._caller.get(path_of("dlq", "replays", id)))
+        return ReplayInfo.of(await self._caller.get(path_of("dlq", "replays", id)))
 
-    async def pause_replay(self, id: str) -> Replay:
+    async def pause_replay(self, id: str) -> ReplayInfo:
         """Run nothing more of a replay until it is resumed."""
-        return Replay.of(await self._caller.post(path_of("dlq", "replays", id, "pause")))
+        return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays", id, "pause")))
 
-    async def resume_replay(self, id: str) -> Replay:
+    async def resume_replay(self, id: str) -> ReplayInfo:
         """Go on with a replay where it stopped."""
-        return Replay.of(await self._caller.post(path_of("dlq", "replays", id, "resume")))
+        return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays", id, "resume")))
 
-    async def cancel_replay(self, id: str) -> Replay:
+    async def cancel_replay(self, id: str) -> ReplayInfo:
         """Run nothing more of a replay, for good; what was retried stays so."""
-        return Replay.of(await self._caller.post(path_of("dlq", "replays", id, "cancel")))
+        return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays", id, "cancel")))
 
 
 def _which(
@@ -123,77 +132,79 @@ def _filter(filters: DeadLetterFilters) -> dict[str, Any]:
     return given(**{**filters, **times, "older_than": span(filters.get("older_than"))})
 
 
-class Workers(Resource):
+class WorkersResource(Resource):
     """Processes that execute."""
 
     # `python -m tools.sdk` writes what follows, from the routes of workers, autoscale (queue: signals), enrolments
     # (create: enrol).
 
-    async def list(self) -> Page[Worker]:
+    async def list(self) -> ResultPage[WorkerInfo]:
         """List workers that are there or were lost lately, newest first."""
-        return page_of(Worker, await self._caller.get(path_of("workers")))
+        return page_of(WorkerInfo, await self._caller.get(path_of("workers")))
 
-    async def get(self, id: str) -> Worker:
+    async def get(self, id: str) -> WorkerInfo:
         """Read a worker, by its name or by its session's id."""
-        return Worker.of(await self._caller.get(path_of("workers", id)))
+        return WorkerInfo.of(await self._caller.get(path_of("workers", id)))
 
-    async def drain(self, id: str) -> Worker:
+    async def drain(self, id: str) -> WorkerInfo:
         """Ask a worker to finish what it runs and leave."""
-        return Worker.of(await self._caller.post(path_of("workers", id, "drain")))
+        return WorkerInfo.of(await self._caller.post(path_of("workers", id, "drain")))
 
-    async def signals(self, queue: str, *, target_wait: Span | None = None, slots: int | None = None) -> Signals:
+    async def signals(
+        self, queue: str, *, target_wait: Span | None = None, slots: int | None = None
+    ) -> AutoscaleSignals:
         """Tell how a queue stands, and how many workers it wants for a target wait.
 
         `target_wait`: How long an execution may wait, as 5s; 5s otherwise. `slots`: Slots of a worker; as those
         that are there.
         """
         query = {"target_wait": span(target_wait), "slots": slots}
-        return Signals.of(await self._caller.get(path_of("autoscale", "queues", queue), query))
+        return AutoscaleSignals.of(await self._caller.get(path_of("autoscale", "queues", queue), query))
 
-    async def enrol(self, *, queues: Sequence[str] = (), expires_in: Span | None = None) -> View:
+    async def enrol(self, *, queues: Sequence[str] = (), expires_in: Span | None = None) -> ApiDocument:
         """Make a token that one worker exchanges for a key of its own. Repeated, it makes another one.
 
         `queues`: The only queues it may serve. `expires_in`: How long the token is good for, up to 30d; 1h
         otherwise.
         """
         body = given(queues=list(queues) or None, expires_in=span(expires_in))
-        return View.of(await self._caller.post(path_of("enrolments"), body))
+        return ApiDocument.of(await self._caller.post(path_of("enrolments"), body))
 
-    async def redeem(self, token: str, *, name: str | None = None) -> View:
+    async def redeem(self, token: str, *, name: str | None = None) -> ApiDocument:
         """Exchange a token for a worker's key, which is told this once.
 
         A token works once, so a repeated request is refused.
 
         `name`: The worker's name, for people.
         """
-        return View.of(await self._caller.post(path_of("enrolments", "redeem"), given(token=token, name=name)))
+        return ApiDocument.of(await self._caller.post(path_of("enrolments", "redeem"), given(token=token, name=name)))
 
 
-class Servers(Resource):
+class ServersResource(Resource):
     """The servers of an installation."""
 
     # `python -m tools.sdk` writes what follows, from the routes of servers.
 
-    async def list(self) -> Page[View]:
+    async def list(self) -> ResultPage[ApiDocument]:
         """List the servers that were heard of lately."""
-        return page_of(View, await self._caller.get(path_of("servers")))
+        return page_of(ApiDocument, await self._caller.get(path_of("servers")))
 
 
-class Audit(Resource):
+class AuditResource(Resource):
     """Checks of a live store, and the log of who did what."""
 
-    async def executions(self, *, repair: bool = False) -> View:
+    async def executions(self, *, repair: bool = False) -> ApiDocument:
         """Check that each execution is in one place and has an owner; with `repair`, queue again what has none."""
         path = path_of("audit", "executions")
         timeout = 600.0
-        return View.of(await (self._caller.post(path, timeout=timeout) if repair else self._caller.get(path)))
+        return ApiDocument.of(await (self._caller.post(path, timeout=timeout) if repair else self._caller.get(path)))
 
     # `python -m tools.sdk` writes what follows, from the routes of audit (verify: verify_log, repair: executions).
 
     async def log(
         self, *, since: datetime | str | None = None, until: datetime | str | None = None, actor: str | None = None,
         target: str | None = None, action: str | None = None, limit: int | None = None, cursor: str | None = None,
-    ) -> Page[View]:  # fmt: skip
+    ) -> ResultPage[ApiDocument]:  # fmt: skip
         """Tell who did what, newest first: what was changed by people and programs, before and after.
 
         `since`: Not before this. `until`: Before this. `actor`: `key:` and a key's id, or `user:` and a name.
@@ -204,35 +215,35 @@ class Audit(Resource):
             "from": instant(since), "to": instant(until), "actor": actor, "target": target, "action": action,
             "limit": limit, "cursor": cursor,
         }  # fmt: skip
-        return page_of(View, await self._caller.get(path_of("audit", "log"), query))
+        return page_of(ApiDocument, await self._caller.get(path_of("audit", "log"), query))
 
-    async def verify_log(self) -> View:
+    async def verify_log(self) -> ApiDocument:
         """Check that no row of the audit log was edited, removed, put elsewhere or cut off; names the first that
         was.
         """
-        return View.of(await self._caller.get(path_of("audit", "log", "verdict")))
+        return ApiDocument.of(await self._caller.get(path_of("audit", "log", "verdict")))
 
     async def fires(
         self, job: str, since: datetime | str, until: datetime | str, *, trigger: str | None = None
-    ) -> View:
+    ) -> ApiDocument:
         """Check that each nominal fire of a job's triggers is covered by exactly one row of the ledger.
 
         `job`: A job's name or id. `since`: The first instant that counts, RFC 3339. `until`: The first instant
         that does not. `trigger`: Only this trigger, by name.
         """
         query = {"job": job, "from": instant(since), "to": instant(until), "trigger": trigger}
-        return View.of(await self._caller.get(path_of("audit", "fires"), query))
+        return ApiDocument.of(await self._caller.get(path_of("audit", "fires"), query))
 
 
-class ServerClock(Resource):
+class ClockResource(Resource):
     """What the server believes about time."""
 
     # `python -m tools.sdk` writes what follows, from the routes of clock.
 
-    async def get(self) -> View:
+    async def get(self) -> ApiDocument:
         """Read the server's clock."""
-        return View.of(await self._caller.get(path_of("clock")))
+        return ApiDocument.of(await self._caller.get(path_of("clock")))
 
-    async def accept(self) -> View:
+    async def accept(self) -> ApiDocument:
         """Take the present time for true on all servers: firing and expiring go on."""
-        return View.of(await self._caller.post(path_of("clock", "accept")))
+        return ApiDocument.of(await self._caller.post(path_of("clock", "accept")))

@@ -30,7 +30,7 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> Non
             raise TypeError(f"{what} has no option {name!r}: {remedy}")
 
 
-class Unfit(TypeError):
+class OptionTypeError(TypeError):
     """A value of a type that an option cannot take; `named` adds which option."""
 
     def __init__(self, wanted: str, value: object) -> None:
@@ -42,7 +42,7 @@ def named(subject: str, spell: Callable[[Any], T], value: Any) -> T:
     """Spell a value; a refusal begins with the option or the call that the value was given to."""
     try:
         return spell(value)
-    except Unfit as error:
+    except OptionTypeError as error:
         raise TypeError(f"{subject} {error}") from None
     except BadInput as error:
         error.detail = f"{subject}: {error.detail}"
@@ -57,19 +57,19 @@ def option(name: str, call: str) -> str:
 def items_of(value: Any, wanted: str) -> list[Any]:
     """Return the items of a list or another collection; a text and a mapping are refused, not taken apart."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise Unfit(wanted, value)
+        raise OptionTypeError(wanted, value)
     return list(value)
 
 
 def mapping_of(value: Any, wanted: str = "a mapping") -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise Unfit(wanted, value)
+        raise OptionTypeError(wanted, value)
     return value
 
 
 def text_of(value: Any) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise Unfit("a text", value)
+        raise OptionTypeError("a text", value)
     return value
 
 
@@ -121,5 +121,5 @@ def rule(named: str | type[BaseException]) -> str:
     if isinstance(named, str):
         return named
     if not isinstance(named, type):
-        raise Unfit("rules that are texts or classes of exceptions", named)
+        raise OptionTypeError("rules that are texts or classes of exceptions", named)
     return named.__qualname__ if named.__module__ == "builtins" else f"{named.__module__}.{named.__qualname__}"

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from msgspec import Struct
 
 
-class ServerSent(Struct, frozen=True):
+class ServerSentEvent(Struct, frozen=True):
     """One event of a stream."""
 
     event: str
@@ -22,13 +22,13 @@ async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
             yield line.removesuffix(b"\r").decode(errors="replace")
 
 
-async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[ServerSent]:
+async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[ServerSentEvent]:
     """Events with data; comments, which keep a connection alive, are passed over."""
     name, last, data = "", "", list[str]()
     async for line in lines(chunks):
         if not line:
             if data:
-                yield ServerSent(name or "message", "\n".join(data), last)
+                yield ServerSentEvent(name or "message", "\n".join(data), last)
             name, data = "", []
             continue
         field, _, value = line.partition(":")

@@ -11,28 +11,28 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from horae.client.loops import needed_loop
-from horae.client.transport.transport import Opened
+from horae.client.transport.transport import StreamedResponse
 
 
-class Streamed:
+class ResponseStream:
     """An open answer: enter it for its status and headers, iterate over its chunks, leave it at any time."""
 
-    def __init__(self, opening: Callable[[], AbstractAsyncContextManager[Opened]]) -> None:
+    def __init__(self, opening: Callable[[], AbstractAsyncContextManager[StreamedResponse]]) -> None:
         self._opening = opening
         self._chunks: asyncio.Queue[bytes | None] = asyncio.Queue(1)  # None wakes the reader at the end
         self._ended = False
         self._error: BaseException | None = None
 
-    async def __aenter__(self) -> Opened:
+    async def __aenter__(self) -> StreamedResponse:
         loop = needed_loop()
-        self._opened: asyncio.Future[Opened] = loop.create_future()
+        self._opened: asyncio.Future[StreamedResponse] = loop.create_future()
         self._reading = loop.create_task(self._read(), name="horae-stream")
         try:
             opened = await self._opened
         except BaseException:
             await self.__aexit__()
             raise
-        return Opened(status=opened.status, headers=opened.headers, chunks=self)
+        return StreamedResponse(status=opened.status, headers=opened.headers, chunks=self)
 
     async def __aexit__(self, *_: object) -> None:
         self._reading.cancel()

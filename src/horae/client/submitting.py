@@ -11,7 +11,7 @@ from msgspec import NODEFAULT
 from horae.client.options import BulkOptions
 from horae.client.places import caller
 from horae.client.submission import OF_CALLS
-from horae.client.views import Execution, Submitted
+from horae.client.views import ExecutionInfo, SubmittedItem
 from horae.model.definitions.function_signature import Signature
 from horae.model.executions.signals import Span
 
@@ -35,7 +35,7 @@ class NotSubmitted(RuntimeWarning):
     """A call of `submit` whose answer was never awaited: nothing was submitted."""
 
 
-class Pending(Coroutine[Any, Any, T]):
+class PendingSubmission(Coroutine[Any, Any, T]):
     """A submission that begins when it is awaited. Dropped before, it warns with the line that made it."""
 
     def __init__(self, call: str, work: Coroutine[Any, Any, T]) -> None:
@@ -83,16 +83,16 @@ class Pending(Coroutine[Any, Any, T]):
         )
 
 
-class Submitting(Generic[F_co, A_co]):
+class SubmitMethod(Generic[F_co, A_co]):
     """The typed call of `submit`: the function's own params, or any of them beside an option."""
 
     @overload
     def submit(
-        self: "Submitting[Callable[Concatenate[Context, Q], Any], A]", *args: Q.args, **named: Q.kwargs
+        self: "SubmitMethod[Callable[Concatenate[Context, Q], Any], A]", *args: Q.args, **named: Q.kwargs
     ) -> A: ...
 
     @overload
-    def submit(self: "Submitting[Callable[Q, Any], A]", *args: Q.args, **named: Q.kwargs) -> A: ...
+    def submit(self: "SubmitMethod[Callable[Q, Any], A]", *args: Q.args, **named: Q.kwargs) -> A: ...
 
     @overload
     def submit(self, *args: Any, delay: Span, **named: Any) -> A_co: ...
@@ -126,7 +126,7 @@ class Submitting(Generic[F_co, A_co]):
         raise NotImplementedError
 
 
-class Submittable(Submitting[F_co, Pending[Execution]]):
+class Submittable(SubmitMethod[F_co, PendingSubmission[ExecutionInfo]]):
     """A job or a workflow that has its name, its function's signature and an app."""
 
     app: Any
@@ -141,9 +141,9 @@ class Submittable(Submitting[F_co, Pending[Execution]]):
 
     def submit_many(
         self, items: Iterable[Mapping[str, Any]], *, atomic: bool = False, **options: Unpack[BulkOptions]
-    ) -> Pending[list[Submitted]]:
+    ) -> PendingSubmission[list[SubmittedItem]]:
         """Submit one execution per item of params."""
-        return Pending(
+        return PendingSubmission(
             f"{self._said}.submit_many", self.app.client.submit_many(self.name, items, atomic=atomic, **options)
         )
 
@@ -166,15 +166,15 @@ class Submittable(Submitting[F_co, Pending[Execution]]):
         """How the user's code calls it."""
         return str(self.__dict__.get("__name__", self.name))
 
-    def _submit(self, args: tuple[Any, ...], named: dict[str, Any]) -> Pending[Execution]:
+    def _submit(self, args: tuple[Any, ...], named: dict[str, Any]) -> PendingSubmission[ExecutionInfo]:
         params, options = self._call(args, named)
-        return Pending(f"{self._said}.submit", self.app.client.submit(self.name, params, **options))
+        return PendingSubmission(f"{self._said}.submit", self.app.client.submit(self.name, params, **options))
 
     def _call(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        return told_apart(self.name, self.signature, self._document, args, named)
+        return split_arguments(self.name, self.signature, self._document, args, named)
 
 
-class SyncSubmit(Submitting[F_co, Execution]):
+class SyncSubmit(SubmitMethod[F_co, ExecutionInfo]):
     """`job.sync`: the same submissions, blocking. It works in any thread, after a fork, and beside a running loop."""
 
     def __init__(self, job: Submittable[F_co]) -> None:
@@ -182,14 +182,14 @@ class SyncSubmit(Submitting[F_co, Execution]):
 
     def submit_many(
         self, items: Iterable[Mapping[str, Any]], *, atomic: bool = False, **options: Unpack[BulkOptions]
-    ) -> list[Submitted]:
+    ) -> list[SubmittedItem]:
         """Submit one execution per item of params."""
-        done: list[Submitted] = self._client.sync.submit_many(self._job.name, items, atomic=atomic, **options)
+        done: list[SubmittedItem] = self._client.sync.submit_many(self._job.name, items, atomic=atomic, **options)
         return done
 
-    def _submit(self, args: tuple[Any, ...], named: dict[str, Any]) -> Execution:
+    def _submit(self, args: tuple[Any, ...], named: dict[str, Any]) -> ExecutionInfo:
         params, options = self._job._call(args, named)
-        execution: Execution = self._client.sync.submit(self._job.name, params, **options)
+        execution: ExecutionInfo = self._client.sync.submit(self._job.name, params, **options)
         return execution
 
     if not TYPE_CHECKING:  # a type checker would take every name for one that exists
@@ -208,7 +208,7 @@ class SyncSubmit(Submitting[F_co, Execution]):
         return client
 
 
-def told_apart(
+def split_arguments(
     job: str, signature: Signature, document: Mapping[str, Any], args: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tell params from options; what the function cannot take, or needs, is a TypeError as in a plain call."""

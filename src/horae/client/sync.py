@@ -140,7 +140,7 @@ os.register_at_fork(after_in_child=_start_anew)
 AT_THE_END.append(_stop)
 
 
-class SyncFace:
+class SyncProxy:
     """An object whose coroutine methods block and whose asynchronous iterators are plain ones."""
 
     def __init__(self, behind: Any) -> None:
@@ -150,7 +150,7 @@ class SyncFace:
         if name.startswith("_"):
             raise AttributeError(name)
         found = getattr(self._behind, name)
-        face = _blocking(found) if inspect.ismethod(found) else SyncFace(found)
+        face = _blocking(found) if inspect.ismethod(found) else SyncProxy(found)
         self.__dict__[name] = face
         return face
 
@@ -171,7 +171,7 @@ def _blocking(found: Any) -> Any:
     return blocking
 
 
-class SyncClient(SyncFace):
+class SyncClient(SyncProxy):
     """`Client` without await: `SyncClient(url, key)` or `Client(url, key).sync`. Threads and forks may share it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

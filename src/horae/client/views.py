@@ -13,11 +13,11 @@ from msgspec import Struct
 Status = Literal["waiting", "queued", "running", "success", "failed", "cancelled", "skipped"]
 FINAL: frozenset[str] = frozenset({"success", "failed", "cancelled", "skipped"})
 
-V = TypeVar("V", bound="View")
+V = TypeVar("V", bound="ApiDocument")
 MOST_SHOWN = 2_000  # characters of a document in its repr
 
 
-class View(Struct, frozen=True, kw_only=True, rename="camel"):
+class ApiDocument(Struct, frozen=True, kw_only=True, rename="camel"):
     """One document of the API."""
 
     raw: dict[str, Any] = {}
@@ -42,22 +42,22 @@ def _is_nothing(name: str, value: Any) -> bool:
     return value is None or (name != "result" and (value is False or value in ("", {}, [], ())))
 
 
-class Page(list[V]):
+class ResultPage(list[V]):
     """A list that may go on: `next_cursor` asks for more."""
 
     next_cursor: str | None = None
     raw: dict[str, Any]
 
 
-def page_of(kind: type[V], document: dict[str, Any]) -> Page[V]:
+def page_of(kind: type[V], document: dict[str, Any]) -> ResultPage[V]:
     """A list as the API answers it: `{"items": [...], "nextCursor": ...}`."""
-    page = Page(kind.of(item) for item in document["items"])
+    page = ResultPage(kind.of(item) for item in document["items"])
     page.next_cursor = document.get("nextCursor")
     page.raw = document
     return page
 
 
-class ExecutionError(View, frozen=True, kw_only=True):
+class ExecutionError(ApiDocument, frozen=True, kw_only=True):
     """Why an execution or an attempt failed."""
 
     type: str = ""
@@ -65,14 +65,14 @@ class ExecutionError(View, frozen=True, kw_only=True):
     traceback: str = ""
 
 
-class Interval(View, frozen=True, kw_only=True):
+class IntervalInfo(ApiDocument, frozen=True, kw_only=True):
     """The data an execution is about, from `start` up to `end`."""
 
     start: datetime
     end: datetime
 
 
-class Execution(View, frozen=True, kw_only=True):
+class ExecutionInfo(ApiDocument, frozen=True, kw_only=True):
     """One requested run of a job."""
 
     execution_id: str
@@ -109,7 +109,7 @@ class Execution(View, frozen=True, kw_only=True):
     tags: dict[str, str] = {}
     key: str | None = None
     origin: str | None = None  # what asked for it: submit, trigger, fire, dependency, ...
-    interval: Interval | None = None  # the data it is about
+    interval: IntervalInfo | None = None  # the data it is about
     upstream: list[str] = []  # the executions because of which it started
     fire_at: datetime | None = None  # the nominal fire it stands for
     backfill_id: str | None = None
@@ -129,14 +129,14 @@ class Execution(View, frozen=True, kw_only=True):
         return self.status in FINAL
 
 
-class Cancellation(View, frozen=True, kw_only=True):
+class Cancellation(ApiDocument, frozen=True, kw_only=True):
     """What became of a cancellation: `cancelled` at once, or `asked`: the worker has been asked to stop it."""
 
     verdict: str
-    execution: Execution
+    execution: ExecutionInfo
 
 
-class Signalled(View, frozen=True, kw_only=True):
+class SignalReceipt(ApiDocument, frozen=True, kw_only=True):
     """A signal that was taken: `delivered` to a step that waited for it, or kept for one that will."""
 
     execution_id: str
@@ -144,7 +144,7 @@ class Signalled(View, frozen=True, kw_only=True):
     delivered: bool
 
 
-class FailedStep(View, frozen=True, kw_only=True):
+class FailedStep(ApiDocument, frozen=True, kw_only=True):
     """A step that failed, of a workflow that did."""
 
     step: str
@@ -152,13 +152,13 @@ class FailedStep(View, frozen=True, kw_only=True):
     error: ExecutionError | None = None
 
 
-class DeadLetter(View, frozen=True, kw_only=True):
+class DeadLetter(ApiDocument, frozen=True, kw_only=True):
     """An execution that failed for good; open until it is retried (as `retried_as`) or discarded.
 
     A failed workflow is one letter with the `steps` that failed; a retry goes on from these.
     """
 
-    execution: Execution
+    execution: ExecutionInfo
     state: str = "open"
     retried_as: str | None = None
     steps: list[FailedStep] = []
@@ -169,7 +169,7 @@ class DeadLetter(View, frozen=True, kw_only=True):
         return self.execution.execution_id
 
 
-class Bulk(View, frozen=True, kw_only=True):
+class BulkResult(ApiDocument, frozen=True, kw_only=True):
     """What a bulk action did; `more` says that its limit ended it, and `cursor=next_cursor` goes on from there."""
 
     matched: int = 0
@@ -181,7 +181,7 @@ class Bulk(View, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class Replay(View, frozen=True, kw_only=True):
+class ReplayInfo(ApiDocument, frozen=True, kw_only=True):
     """Dead letters that are run again at a pace, and how far that is."""
 
     replay_id: str
@@ -200,7 +200,7 @@ class Replay(View, frozen=True, kw_only=True):
         return self.replay_id
 
 
-class Applied(View, frozen=True, kw_only=True):
+class AppliedDocument(ApiDocument, frozen=True, kw_only=True):
     """What became of one document of an apply."""
 
     kind: str
@@ -212,7 +212,7 @@ class Applied(View, frozen=True, kw_only=True):
     affected: list[str] = []
 
 
-class Job(View, frozen=True, kw_only=True):
+class JobInfo(ApiDocument, frozen=True, kw_only=True):
     """A named, versioned definition; the definition itself is in `raw`."""
 
     job_id: str
@@ -231,7 +231,7 @@ class Job(View, frozen=True, kw_only=True):
         return self.job_id
 
 
-class JobVersion(View, frozen=True, kw_only=True):
+class JobVersionInfo(ApiDocument, frozen=True, kw_only=True):
     """One version of a job's definition, as the API spells it."""
 
     job_id: str
@@ -241,7 +241,7 @@ class JobVersion(View, frozen=True, kw_only=True):
     definition: dict[str, Any] = {}
 
 
-class JobPlan(View, frozen=True, kw_only=True):
+class JobPlan(ApiDocument, frozen=True, kw_only=True):
     """What a job would become; `changes` has the fields that differ from what it is."""
 
     name: str
@@ -252,7 +252,7 @@ class JobPlan(View, frozen=True, kw_only=True):
     notes: list[str] = []
 
 
-class JobStatistics(View, frozen=True, kw_only=True):
+class JobStatisticsInfo(ApiDocument, frozen=True, kw_only=True):
     """What became of a job's executions in a window; times in seconds, `series` is in `raw`."""
 
     executions: int
@@ -272,7 +272,7 @@ class JobStatistics(View, frozen=True, kw_only=True):
     wait_p95: float | None = None
 
 
-class Attempt(View, frozen=True, kw_only=True):
+class AttemptInfo(ApiDocument, frozen=True, kw_only=True):
     """One try of an execution."""
 
     attempt: int
@@ -285,7 +285,7 @@ class Attempt(View, frozen=True, kw_only=True):
     error: ExecutionError | None = None
 
 
-class Artifact(View, frozen=True, kw_only=True):
+class ArtifactInfo(ApiDocument, frozen=True, kw_only=True):
     """A file that an execution left behind."""
 
     name: str
@@ -297,7 +297,7 @@ class Artifact(View, frozen=True, kw_only=True):
     created_at: datetime
 
 
-class LogLine(View, frozen=True, kw_only=True):
+class LogLine(ApiDocument, frozen=True, kw_only=True):
     """One line an attempt wrote."""
 
     at: datetime | None = None
@@ -309,7 +309,7 @@ class LogLine(View, frozen=True, kw_only=True):
     level: str = "info"
 
 
-class Worker(View, frozen=True, kw_only=True):
+class WorkerInfo(ApiDocument, frozen=True, kw_only=True):
     """A process that executes."""
 
     worker_id: str
@@ -326,7 +326,7 @@ class Worker(View, frozen=True, kw_only=True):
     last_heartbeat: datetime | None = None
 
 
-class Signals(View, frozen=True, kw_only=True):
+class AutoscaleSignals(ApiDocument, frozen=True, kw_only=True):
     """How a queue stands: times in seconds, rates in executions per second."""
 
     queue: str
@@ -342,7 +342,7 @@ class Signals(View, frozen=True, kw_only=True):
     desired_workers: int
 
 
-class Change(View, frozen=True, kw_only=True):
+class StateCount(ApiDocument, frozen=True, kw_only=True):
     """How many things of a kind, and of a job, came to be in a state."""
 
     kind: str = ""
@@ -351,7 +351,7 @@ class Change(View, frozen=True, kw_only=True):
     count: int = 1
 
 
-class Event(View, frozen=True, kw_only=True):
+class StreamEvent(ApiDocument, frozen=True, kw_only=True):
     """Something happened to a thing; a hint to look, not a record."""
 
     kind: str = ""
@@ -360,10 +360,10 @@ class Event(View, frozen=True, kw_only=True):
     at: datetime | None = None
     job_id: str | None = None
     count: int = 1
-    changes: list[Change] = []  # of an event `changes`
+    changes: list[StateCount] = []  # of an event `changes`
 
 
-class Health(View, frozen=True, kw_only=True):
+class HealthInfo(ApiDocument, frozen=True, kw_only=True):
     """How a server is; `clock_offset` is how far its clock is ahead of this machine's, in microseconds."""
 
     status: str = ""
@@ -371,7 +371,7 @@ class Health(View, frozen=True, kw_only=True):
     clock_offset: int | None = None
 
 
-class Submitted(Struct, frozen=True, kw_only=True, rename="camel"):
+class SubmittedItem(Struct, frozen=True, kw_only=True, rename="camel"):
     """What became of one item of a bulk submission: an execution, or the reason why there is none."""
 
     execution_id: str | None = None

@@ -22,7 +22,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw, Struct
 
-from horae.client.workflows.workflow import WorkflowFunction
+from horae.client.workflows.workflow import AppWorkflow
 from horae.env import SECOND, Instant, virtual_env
 from horae.model.definitions.retry import GiveUp as Ends
 from horae.model.executions.awaits import TIMED_OUT, Signal, first_for, taken
@@ -41,7 +41,7 @@ MOST_ATTEMPTS = 10_000  # an execution that is suspended this often would wait f
 
 
 if TYPE_CHECKING:
-    from horae.client.views import Execution
+    from horae.client.views import ExecutionInfo
 
 _numbers = itertools.count()
 
@@ -68,7 +68,7 @@ class Inline:
     """
 
     def __new__(cls, job: Any, /, **about: Any) -> Any:
-        if not isinstance(job, WorkflowFunction):
+        if not isinstance(job, AppWorkflow):
             return super().__new__(cls)
         return InlineWorkflow(job, **about)
 
@@ -98,7 +98,7 @@ class Inline:
 
     if TYPE_CHECKING:  # an InlineWorkflow has these; type checkers cannot tell the two apart
         states: dict[str, str]
-        execution: "Execution | None"
+        execution: "ExecutionInfo | None"
 
         def approve(self, step: str, comment: str = "") -> None: ...
 

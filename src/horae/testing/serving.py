@@ -22,8 +22,8 @@ from horae.client.app import App
 from horae.client.client import Client
 from horae.client.embedded import EmbeddedTransport
 from horae.client.loops import at_home
-from horae.client.sync import SyncFace
-from horae.client.views import Execution
+from horae.client.sync import SyncProxy
+from horae.client.views import ExecutionInfo
 from horae.engine.node import Node
 from horae.engine.settings import DAY, EngineSettings
 from horae.env import SECOND, Env, Instant, Micros, SystemClock, VirtualClock, steady_time, system_env
@@ -54,24 +54,24 @@ class Server:
         self._clock = VirtualClock(REAL.now())
         self._began = self._clock.now()
         self._loop = asyncio.new_event_loop()
-        self.sync: Any = SyncFace(self)
+        self.sync: Any = SyncProxy(self)
 
     @property
     def slept(self) -> float:
         """Seconds that have passed on its clock."""
         return (self._clock.now() - self._began) / SECOND
 
-    async def run(self, job: Any, /, **params: Any) -> Execution:
+    async def run(self, job: Any, /, **params: Any) -> ExecutionInfo:
         """Submit a job or a workflow, by its function or its name, and return its execution when it has ended."""
         return await self.finish(await self.client.submit(getattr(job, "name", job), params))
 
-    async def finish(self, execution: Execution | str, meanwhile: "Meanwhile | None" = None) -> Execution:
+    async def finish(self, execution: ExecutionInfo | str, meanwhile: "Meanwhile | None" = None) -> ExecutionInfo:
         """Return an execution when it has ended. Raises Waits when nothing is due that could go on with it.
 
         `meanwhile` is called whenever nothing runs, before the clock jumps, and says whether it has done something.
         """
         id = execution if isinstance(execution, str) else execution.id
-        ended: Execution = await at_home(self._loop, self._finish(id, meanwhile))
+        ended: ExecutionInfo = await at_home(self._loop, self._finish(id, meanwhile))
         return ended
 
     # On its own loop
@@ -112,7 +112,7 @@ class Server:
             self._clock.advance(now - last)
             last = now
 
-    async def _finish(self, id: str, meanwhile: "Meanwhile | None") -> Execution:
+    async def _finish(self, id: str, meanwhile: "Meanwhile | None") -> ExecutionInfo:
         since, patience = self._clock.now(), UNTIMED  # since when nothing ran
         while not (execution := await self.client.executions.get(id)).is_final:
             if not await self._is_idle():
@@ -139,7 +139,7 @@ class Server:
                 return False
         return True
 
-    async def _jump(self, execution: Execution, patience: int) -> int:
+    async def _jump(self, execution: ExecutionInfo, patience: int) -> int:
         """Move the clock to the next instant at which something is due; what is queued may start at any second."""
         queued = any(queue.raw.get("queued") for queue in await self.client.queues.list())
         due = await self._due()
@@ -159,7 +159,7 @@ class Server:
         return min((at for at in found if at is not None), default=None)
 
 
-Meanwhile = Callable[[Execution], Awaitable[bool]]
+Meanwhile = Callable[[ExecutionInfo], Awaitable[bool]]
 
 
 async def settle() -> None:

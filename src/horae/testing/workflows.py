@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from horae.client.views import Execution
+from horae.client.views import ExecutionInfo
 
 if TYPE_CHECKING:
-    from horae.client.workflows.workflow import WorkflowFunction
+    from horae.client.workflows.workflow import AppWorkflow
     from horae.testing.serving import Server
 
 
 class WorkflowFailed(Exception):
     """The workflow did not succeed; `execution` tells how it ended."""
 
-    def __init__(self, execution: Execution) -> None:
+    def __init__(self, execution: ExecutionInfo) -> None:
         super().__init__(execution.error_message or f"The workflow is {execution.status}.")
         self.execution = execution
 
@@ -21,12 +21,12 @@ class WorkflowFailed(Exception):
 class InlineWorkflow:
     """One execution of a workflow. What it waits for is given before it runs, in any order."""
 
-    def __init__(self, flow: "WorkflowFunction", /, *, secrets: Mapping[str, str] | None = None, **params: Any) -> None:
+    def __init__(self, flow: "AppWorkflow", /, *, secrets: Mapping[str, str] | None = None, **params: Any) -> None:
         self._flow, self._params, self._secrets = flow, params, secrets or {}
         self._signals: list[tuple[str, Any]] = []
         self._answers: dict[str, tuple[bool, str]] = {}
         self._events: list[tuple[str, Any]] = []
-        self.execution: Execution | None = None
+        self.execution: ExecutionInfo | None = None
         self.states: dict[str, str] = {}
         self.slept = 0.0
 
@@ -64,7 +64,7 @@ class InlineWorkflow:
         for name, payload in self._signals:
             await horae.client.executions.signal(begun.id, name, payload)
 
-        async def give(execution: Execution) -> bool:
+        async def give(execution: ExecutionInfo) -> bool:
             return await self._give(horae, execution)
 
         try:
@@ -80,7 +80,7 @@ class InlineWorkflow:
         self.states = {node["step"]: node["status"] for node in nodes}
         return nodes
 
-    async def _give(self, horae: "Server", execution: Execution) -> bool:
+    async def _give(self, horae: "Server", execution: ExecutionInfo) -> bool:
         """Answer one approval or send one event that a step waits for; tell whether there was one."""
         for wait in await horae.client.executions.approvals():
             answer = self._answers.pop(wait.raw["step"], None) if wait.raw["executionId"] == execution.id else None

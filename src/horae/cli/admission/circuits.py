@@ -4,12 +4,12 @@ from typing import Any
 
 import click
 
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api
 from horae.cli.request import lists, request, says
 from horae.cli.terminal import echo
-from horae.client.kernel.circuits import Circuit, JobCircuit
+from horae.client.kernel.circuits import CircuitInfo, JobCircuitInfo
 
 OPEN = "horae circuits open report --reason 'the upstream is down' --for 30m"
 COLUMNS: list[Column] = [
@@ -27,12 +27,12 @@ CHANGES: list[Column] = [("CHANGED", Age("at")), ("KEY", "key"), ("STATE", "stat
 NAMES = {"ref": "job", "length": "--for"}
 
 
-@click.group(cls=Group, examples=("horae circuits list", "horae circuits show report", OPEN))
+@click.group(cls=HoraeGroup, examples=("horae circuits list", "horae circuits show report", OPEN))
 def circuits() -> None:
     """Look at circuit breakers of jobs; open, close and reset them."""
 
 
-def _show(api: Api, circuit: JobCircuit, given: dict[str, Any]) -> None:
+def _show(api: Api, circuit: JobCircuitInfo, given: dict[str, Any]) -> None:
     found = circuit.raw
     if not api.out.is_for_people:
         return api.out.document(found)
@@ -43,7 +43,7 @@ def _show(api: Api, circuit: JobCircuit, given: dict[str, Any]) -> None:
     return None
 
 
-def _told(circuit: Circuit, given: dict[str, Any]) -> str:
+def _told(circuit: CircuitInfo, given: dict[str, Any]) -> str:
     of = f" for {circuit.key}" if circuit.key else ""
     hand = " by hand" if circuit.forced else ""
     until = f" until {circuit.raw['until']}" if circuit.until else ""

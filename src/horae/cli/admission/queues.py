@@ -7,14 +7,14 @@ import click
 from horae.cli.admission.queue_policy import definition_of, definition_options
 from horae.cli.asking import confirm
 from horae.cli.executions.waiting import in_time
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, request
 from horae.cli.terminal import echo
 from horae.cli.times import TIME
-from horae.client.kernel.queues import Hold
-from horae.client.views import View
+from horae.client.kernel.queues import HoldInfo
+from horae.client.views import ApiDocument
 from horae.model.admission.queue import QUEUE
 from horae.model.fields.table import Row
 
@@ -35,7 +35,7 @@ COLUMNS: list[Column] = [
 ]
 
 
-@click.group(cls=Group, examples=("horae queues list", FAIR, HOLD, "horae queues release reports"))
+@click.group(cls=HoraeGroup, examples=("horae queues list", FAIR, HOLD, "horae queues release reports"))
 def queues() -> None:
     """List queues and what waits in them; say who is next; pause, drain, purge and hold them."""
 
@@ -53,7 +53,7 @@ def _limit(row: Row, value: Any) -> str:
     return row.name if value is True else f"{row.name} {value:,}" if isinstance(value, int) else f"{row.name} {value}"
 
 
-def _show(api: Api, found: View, given: Given) -> None:
+def _show(api: Api, found: ApiDocument, given: Given) -> None:
     queue = found.raw
     if not api.out.is_for_people:
         return api.out.document(queue)
@@ -197,10 +197,10 @@ async def hold(
     return _tell(api, made, "held")
 
 
-async def _drain(api: Api, made: Hold, timeout: str | None) -> None:
+async def _drain(api: Api, made: HoldInfo, timeout: str | None) -> None:
     """Wait until nothing of what is held runs, and show how far that is."""
 
-    def look(hold: Hold) -> None:
+    def look(hold: HoldInfo) -> None:
         left = f"{hold.running:,} running" if hold.state == "open" else "not begun yet"
         echo(f"{_name(hold)}: {left}", err=True)
 
@@ -211,11 +211,11 @@ async def _drain(api: Api, made: Hold, timeout: str | None) -> None:
     _tell(api, final, "drained and held")
 
 
-def _name(hold: Hold) -> str:
+def _name(hold: HoldInfo) -> str:
     return "all queues" if hold.queue is None else f"queue {hold.queue}"
 
 
-def _tell(api: Api, hold: Hold, verb: str) -> None:
+def _tell(api: Api, hold: HoldInfo, verb: str) -> None:
     if not api.out.is_for_people:
         return api.out.document(hold.raw)
     name = _name(hold).capitalize() + (" are" if hold.queue is None else " is")

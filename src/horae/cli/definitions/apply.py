@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import Api, remote
 from horae.cli.terminal import echo
 from horae.cli.values import read_applied
@@ -18,7 +18,7 @@ MOST_FIELDS = 6
 _NUMBER = re.compile(r"jobs\[(\d+)\]")
 
 
-@click.command(cls=Command, examples=("horae apply -f jobs.yaml --dry-run", "horae apply --app reports.jobs:app"))
+@click.command(cls=HoraeCommand, examples=("horae apply -f jobs.yaml --dry-run", "horae apply --app reports.jobs:app"))
 @click.option(
     "-f",
     "--file",

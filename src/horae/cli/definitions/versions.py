@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.output import Column, as_yaml, one_line
 from horae.cli.remote import Api, remote
 from horae.cli.terminal import echo, style
@@ -14,7 +14,7 @@ from horae.errors import BadInput
 
 
 @click.command(
-    cls=Command,
+    cls=HoraeCommand,
     examples=("horae jobs versions daily-report", "horae jobs versions daily-report --version 3 -o yaml"),
 )
 @click.argument("job")
@@ -41,7 +41,7 @@ def _work_first(definition: dict[str, Any]) -> dict[str, Any]:
 
 
 @click.command(
-    cls=Command,
+    cls=HoraeCommand,
     examples=(
         "horae jobs diff daily-report",
         "horae jobs diff daily-report 3",
@@ -110,7 +110,7 @@ def _field(sign: str, path: str, value: Any) -> Iterator[str]:
 
 
 @click.command(
-    cls=Command,
+    cls=HoraeCommand,
     examples=("horae jobs rollback daily-report --to 3", "horae jobs rollback daily-report --to 3 --if-version 5"),
 )
 @click.argument("job")

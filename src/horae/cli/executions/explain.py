@@ -5,7 +5,7 @@ from uuid import UUID
 
 import click
 
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import Api, remote
 from horae.cli.terminal import echo, style
 from horae.client.kernel.explanation_view import Explanation
@@ -14,7 +14,8 @@ from horae.model.base.controls import visible
 
 
 @click.command(
-    cls=Command, examples=("horae explain EXECUTION", "horae explain daily-report", "horae explain EXECUTION -o json")
+    cls=HoraeCommand,
+    examples=("horae explain EXECUTION", "horae explain daily-report", "horae explain EXECUTION -o json"),
 )
 @click.argument("what", metavar="EXECUTION|JOB")
 @remote

@@ -5,14 +5,14 @@ import os
 import click
 import msgspec
 
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.values import read_json
 from horae.errors import BadInput
 from horae.private import open_file
 
 
 @click.command(
-    cls=Command,
+    cls=HoraeCommand,
     examples=(
         "horae report --progress 50 --message 'half of the files'",
         """horae report --result '{"rows": 1200}'""",

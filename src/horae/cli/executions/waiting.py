@@ -13,7 +13,7 @@ import click
 from horae.cli.output import as_json
 from horae.cli.remote import Api
 from horae.cli.terminal import ERASE_LINE, Terminal, echo
-from horae.client.views import Execution, LogLine
+from horae.client.views import ExecutionInfo, LogLine
 from horae.env import SECOND
 from horae.errors import HoraeError
 from horae.model.base.controls import visible
@@ -29,7 +29,7 @@ timeout_option = click.option(
 )
 
 
-async def finish(api: Api, execution: Execution, *, follow: bool = False, timeout: str | None = None) -> None:
+async def finish(api: Api, execution: ExecutionInfo, *, follow: bool = False, timeout: str | None = None) -> None:
     """Wait until it is final and show it; exit 1 unless it succeeded or was skipped."""
     hinting = asyncio.ensure_future(_hint(api, execution.id))
     try:
@@ -44,7 +44,7 @@ async def finish(api: Api, execution: Execution, *, follow: bool = False, timeou
         click.get_current_context().exit(1)
 
 
-async def _end(api: Api, id: str, follow: bool) -> Execution:
+async def _end(api: Api, id: str, follow: bool) -> ExecutionInfo:
     if follow:
         live = OpenLines(api)
         async for page in api.client.executions.log_pages(id, follow=True, on_open=live.show):
@@ -132,7 +132,7 @@ class OpenLines:
         self._shown = ""
 
 
-def _summarise(api: Api, final: Execution) -> None:
+def _summarise(api: Api, final: ExecutionInfo) -> None:
     took = ""
     if final.started_at and final.completed_at:
         took = f" after {(final.completed_at - final.started_at).total_seconds():.1f} s"

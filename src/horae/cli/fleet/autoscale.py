@@ -16,7 +16,7 @@ SECOND = 1_000_000
 PATIENCE = 60.0  # seconds for a command that changes a fleet
 
 
-class Fleet(Protocol):
+class WorkerPool(Protocol):
     """Workers that can become more and fewer."""
 
     async def size(self, seen: int) -> int:
@@ -32,7 +32,7 @@ class Fleet(Protocol):
         ...
 
 
-class Processes:
+class ProcessPool:
     """Workers on this machine: each is the given command, drained by SIGTERM. One that ends by itself is replaced."""
 
     def __init__(self, command: Sequence[str], say: Callable[[str], None]) -> None:
@@ -74,7 +74,7 @@ def _drain(process: asyncio.subprocess.Process) -> None:
         process.send_signal(signal.SIGTERM)
 
 
-class Commands:
+class CommandPool:
     """Workers elsewhere: a command makes them more, another fewer. HORAE_WORKERS and HORAE_DESIRED say from and to."""
 
     def __init__(self, up: str, down: str) -> None:
@@ -102,7 +102,7 @@ class Commands:
 class Autoscaler:
     """Looks at a queue now and then, and makes its fleet follow."""
 
-    def __init__(self, api: Api, fleet: Fleet, options: dict[str, Any]) -> None:
+    def __init__(self, api: Api, fleet: WorkerPool, options: dict[str, Any]) -> None:
         self._api, self._fleet = api, fleet
         self._queue, self._wait, self._slots = options["queue"], options["target_wait"], options["slots"]
         self._dry = options["dry_run"]
@@ -169,16 +169,16 @@ async def autoscale(api: Api, command: Sequence[str], options: dict[str, Any]) -
         await fleet.close()
 
 
-def _fleet(command: Sequence[str], options: dict[str, Any], say: Callable[[str], None]) -> Fleet:
+def _fleet(command: Sequence[str], options: dict[str, Any], say: Callable[[str], None]) -> WorkerPool:
     if options["min"] > options["max"]:
         raise BadInput(f"--min {options['min']} is more than --max {options['max']}.", "Lower one or raise the other.")
     given = bool(command), bool(options["up"]), bool(options["down"])
     if given == (True, False, False):
-        return Processes(command, say)
+        return ProcessPool(command, say)
     if given == (False, True, True):
-        return Commands(options["up"], options["down"])
+        return CommandPool(options["up"], options["down"])
     if given == (False, False, False) and options["dry_run"]:
-        return Commands("", "")
+        return CommandPool("", "")
     remedy = "Give a worker's command after --, or both --up and --down, or only --dry-run."
     raise BadInput("It is not clear how workers are started and drained.", remedy)
 

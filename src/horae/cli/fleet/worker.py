@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from horae.cli.definitions.offers import offers
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import config_option
 from horae.cli.terminal import echo
 
@@ -35,7 +35,7 @@ class NoFunctions:
 
 
 @click.command(
-    cls=Command,
+    cls=HoraeCommand,
     examples=(
         "horae worker --server https://horae:8420 --enrol he_... --app reports.jobs:app",
         "horae worker --server http://a:8420,http://b:8420 --queue gpu --label gpu=a100 --slots 2",
@@ -133,14 +133,14 @@ async def enrolled(settings: "Settings", urls: list[str]) -> str:
     from horae.cli.firstkey import make_folder, write_private
     from horae.client.client import Client
     from horae.client.local import read_key
-    from horae.client.transport.http import HttpTransport
+    from horae.client.transport.http import HttpClientTransport
     from horae.client.transport.trust import trust
 
     known = "" if settings.key else read_key(settings.worker_key_file)
     if known or settings.key or not settings.enrol:
         return known
     make_folder(settings.data)
-    client = Client(key="", transport=HttpTransport(urls, partial(trust, settings)))
+    client = Client(key="", transport=HttpClientTransport(urls, partial(trust, settings)))
     try:
         made = await client.workers.redeem(str(settings.enrol), name=settings.worker_name or socket.gethostname())
     finally:

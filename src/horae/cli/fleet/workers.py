@@ -4,16 +4,16 @@ from typing import Any
 
 import click
 
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, one, request, says
 from horae.cli.terminal import echo
-from horae.client.views import View
+from horae.client.views import ApiDocument
 
 
 @click.group(
-    cls=Group,
+    cls=HoraeGroup,
     examples=("horae workers list", "horae workers drain WORKER", "horae workers autoscale --max 8 -- horae worker"),
 )
 def workers() -> None:
@@ -39,7 +39,7 @@ COLUMNS: list[Column] = [
 ]
 
 
-def _tell_token(api: Api, made: View, given: Given) -> None:
+def _tell_token(api: Api, made: ApiDocument, given: Given) -> None:
     if not api.out.is_for_people:
         return api.out.document(made.raw)
     echo(made.raw["token"])

@@ -2,7 +2,7 @@
 
 import click
 
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import output_option
 
 ROWS = (
@@ -14,7 +14,7 @@ ROWS = (
 
 
 @click.command(
-    cls=Command,
+    cls=HoraeCommand,
     examples=("horae bench", "horae bench --store postgresql://horae@db/empty --executions 200000 -o json"),
 )
 @click.option("--store", metavar="URL", help="An empty database to measure on.  [default: a SQLite file, for now]")
@@ -35,13 +35,13 @@ def bench(store: str | None, executions: int, samples: int, output: str) -> None
     time from a submission to the first line of its function while nothing else runs.
     """
     from horae.cli.installation.bench_run import measure
-    from horae.cli.output import Output
+    from horae.cli.output import Printer
     from horae.cli.process import run
     from horae.env import system_env
 
     env = system_env()
     found = run(measure(env, store, executions, samples))
-    out = Output(output, env.now)  # type: ignore[arg-type]
+    out = Printer(output, env.now)  # type: ignore[arg-type]
     if out.is_for_people:
         rows = [{"name": name, "value": _figure(found[key]), "unit": unit} for name, key, unit in ROWS]
         out.table(rows, [("FIGURE", "name"), ("VALUE", "value"), ("UNIT", "unit")])

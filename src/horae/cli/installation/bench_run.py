@@ -42,7 +42,7 @@ def stamp() -> float:
     return system_env().clock.monotonic()
 
 
-class Process(Struct, frozen=True):
+class BenchProcess(Struct, frozen=True):
     """A command of Horae that runs beside this one, and the file that it writes to."""
 
     popen: subprocess.Popen[bytes]
@@ -83,7 +83,7 @@ async def _check_empty(env: Env, store: str) -> None:
 
 
 @contextmanager
-def _process(folder: Path, key: str, *arguments: str) -> Iterator[Process]:
+def _process(folder: Path, key: str, *arguments: str) -> Iterator[BenchProcess]:
     log = folder / f"{arguments[0]}.log"
     usual = {name: value for name, value in os.environ.items() if not name.startswith("HORAE_")}
     with os.fdopen(private.create_file(log), "wb") as file:
@@ -93,7 +93,7 @@ def _process(folder: Path, key: str, *arguments: str) -> Iterator[Process]:
             stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     try:
-        yield Process(popen, log)
+        yield BenchProcess(popen, log)
     finally:
         popen.terminate()
         try:
@@ -132,12 +132,12 @@ async def _until(env: Env, check: Callable[[], Awaitable[bool]], what: str, with
         await env.clock.sleep(LOOK)
 
 
-async def _serves(server: Process) -> bool:
+async def _serves(server: BenchProcess) -> bool:
     return SERVING.search(server.check()) is not None
 
 
 async def _figures(
-    env: Env, client: Client, processes: Sequence[Process], executions: int, samples: int
+    env: Env, client: Client, processes: Sequence[BenchProcess], executions: int, samples: int
 ) -> dict[str, float]:
     await client.apply(jobs=app.definitions())
     await _run(env, client, processes, min(WARM_UP, executions))
@@ -151,7 +151,7 @@ async def _figures(
     }
 
 
-async def _run(env: Env, client: Client, processes: Sequence[Process], count: int) -> tuple[float, float]:
+async def _run(env: Env, client: Client, processes: Sequence[BenchProcess], count: int) -> tuple[float, float]:
     """Run so many executions; submissions and executions a second."""
 
     async def has_ended() -> bool:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from horae.cli.lazy import Group
-from horae.cli.output import Column, Output
+from horae.cli.lazy import HoraeGroup
+from horae.cli.output import Column, Printer
 from horae.cli.remote import config_option, output_option
 from horae.config.load import load
 from horae.config.show import rows
@@ -13,7 +13,7 @@ from horae.env import system_env
 from horae.feature import installed, served
 
 
-@click.group(cls=Group, examples=("horae config show --origin", "horae config features"))
+@click.group(cls=HoraeGroup, examples=("horae config show --origin", "horae config features"))
 def config() -> None:
     """Show the settings and where they come from, and the features that are on."""
 
@@ -25,7 +25,7 @@ def config() -> None:
 def show(origin: bool, config: Path | None, output: str) -> None:
     """Show every setting as it stands; secrets are masked."""
     loaded = load(file=config)
-    out = Output(output, system_env().now)  # type: ignore[arg-type]
+    out = Printer(output, system_env().now)  # type: ignore[arg-type]
     shown = rows(loaded)
     columns: list[Column] = [("SETTING", "name"), ("VALUE", "value")]
     if origin:
@@ -52,7 +52,7 @@ def features(config: Path | None, output: str) -> None:
         }
         for feature in sorted(installed(), key=lambda one: one.name)
     ]
-    out = Output(output, system_env().now)  # type: ignore[arg-type]
+    out = Printer(output, system_env().now)  # type: ignore[arg-type]
     if out.is_for_people:
         return out.table(rows, [("FEATURE", "name"), ("STATE", "state"), ("ABOUT", "about")])
     return out.document({"items": rows})

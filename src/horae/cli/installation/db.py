@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from horae.cli.asking import confirm
-from horae.cli.lazy import Group
-from horae.cli.output import Output
-from horae.cli.remote import World, config_option, output_option
+from horae.cli.lazy import HoraeGroup
+from horae.cli.output import Printer
+from horae.cli.remote import CliOverrides, config_option, output_option
 
 if TYPE_CHECKING:
     from horae.client.client import Client
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from horae.store.checkup import Facts
 
 
-@click.group(cls=Group, examples=("horae db version", "horae db backup horae.backup"))
+@click.group(cls=HoraeGroup, examples=("horae db version", "horae db backup horae.backup"))
 def db() -> None:
     """Upgrade, move, back up and restore the store."""
 
@@ -36,10 +36,10 @@ def store_command(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
         from horae.config.load import load
         from horae.env import system_env
 
-        world = click.get_current_context().find_object(World) or World()
+        world = click.get_current_context().find_object(CliOverrides) or CliOverrides()
         env = world.env or system_env()
         settings = load({"store": store, "data": data}, file=config).settings
-        out = Output(output, env.now)  # type: ignore[arg-type]
+        out = Printer(output, env.now)  # type: ignore[arg-type]
         asyncio.run(work(settings, env, out, *args, **more))  # type: ignore[arg-type]
 
     return output_option(_store(_data(config_option(callback))))
@@ -51,7 +51,7 @@ _data = click.option("--data", metavar="DIR", help="The folder for all state.  [
 
 @db.command(examples=("horae db version", "horae db version --store postgresql://horae@db/horae"))
 @store_command
-async def version(settings: "Settings", env: Any, out: Output) -> None:
+async def version(settings: "Settings", env: Any, out: Printer) -> None:
     """Show what the store is, its revision and the newest one this program knows.
 
     The server of a SQLite store in use is asked, with the key in HORAE_KEY or the one in the store's folder.
@@ -70,7 +70,7 @@ async def version(settings: "Settings", env: Any, out: Output) -> None:
 
 @db.command(examples=("horae db upgrade", "horae db upgrade --store postgresql://horae@db/horae"))
 @store_command
-async def upgrade(settings: "Settings", env: Any, out: Output) -> None:
+async def upgrade(settings: "Settings", env: Any, out: Printer) -> None:
     """Bring the store to this program's version; servers do the same at their start."""
     from horae.store.checkup import schema_version
     from horae.store.open import open_store_driver
@@ -100,7 +100,7 @@ async def upgrade(settings: "Settings", env: Any, out: Output) -> None:
 @click.option("--namespace", default="default", show_default=True, metavar="NAME", help="The namespace of the job.")
 @click.option("--reason", default="paused in the store", show_default=True, help="Why, as the job shows it.")
 @store_command
-async def pause_job(settings: "Settings", env: Any, out: Output, name: str, namespace: str, reason: str) -> None:
+async def pause_job(settings: "Settings", env: Any, out: Printer, name: str, namespace: str, reason: str) -> None:
     """Pause a job in a store whose servers are down.
 
     `horae jobs resume` lets it go on, once a server runs. While one runs, use `horae jobs pause`.
@@ -170,7 +170,7 @@ def migrate(source: str, target: str | None, output: str) -> None:
         raise click.UsageError("Name the store to fill with --to or HORAE_STORE.")
     env = system_env()
     sums = asyncio.run(copy(source, target, env))
-    out = Output(output, env.now)  # type: ignore[arg-type]
+    out = Printer(output, env.now)  # type: ignore[arg-type]
     tables = {name: total.rows for name, total in sums.items() if total.rows}
     if not out.is_for_people:
         items = [{"table": n, "rows": s.rows, "checksum": f"{s.checksum:016x}"} for n, s in sums.items()]
@@ -184,7 +184,7 @@ def migrate(source: str, target: str | None, output: str) -> None:
 )
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @store_command
-async def backup(settings: "Settings", env: Any, out: Output, file: Path) -> None:
+async def backup(settings: "Settings", env: Any, out: Printer, file: Path) -> None:
     """Write a copy of the store, as it is at one instant, into a file.
 
     The store may be in use meanwhile: a SQLite store's server is asked for the copy, with the key in HORAE_KEY or the
@@ -240,7 +240,7 @@ async def _ask_owner(owner: "Client", file: Path) -> None:
 @click.option("--replace", is_flag=True, help="Replace a store that is not empty.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @store_command
-async def restore(settings: "Settings", env: Any, out: Output, file: Path, replace: bool, yes: bool) -> None:
+async def restore(settings: "Settings", env: Any, out: Printer, file: Path, replace: bool, yes: bool) -> None:
     """Put a backup in the store's place and begin a new epoch; stop all servers first.
 
     Every worker's session ends, and no token given out before is valid again.
@@ -265,7 +265,7 @@ async def restore(settings: "Settings", env: Any, out: Output, file: Path, repla
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @store_command
-async def new_epoch(settings: "Settings", env: Any, out: Output, yes: bool) -> None:
+async def new_epoch(settings: "Settings", env: Any, out: Printer, yes: bool) -> None:
     """Begin a new epoch in a store that went back in time, or was copied, behind Horae's back.
 
     Horae sees failovers, dumps that were restored, and its own restores. It cannot see that a SQLite file or

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from horae.cli.lazy import Command
-from horae.cli.remote import World, output_option, server_options
+from horae.cli.lazy import HoraeCommand
+from horae.cli.remote import CliOverrides, output_option, server_options
 from horae.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from horae.env import Env
 
 
-@click.command(cls=Command, examples=("horae doctor", "horae doctor --offline --store postgresql://horae@db/horae"))
+@click.command(
+    cls=HoraeCommand, examples=("horae doctor", "horae doctor --offline --store postgresql://horae@db/horae")
+)
 @click.option("--offline", is_flag=True, help="Open the store itself instead of asking its server.")
 @click.option("--accept-clock", is_flag=True, help="Take the present time for true after a jump: schedules go on.")
 @click.option("--store", metavar="URL", help="The store to open with --offline.  [env: HORAE_STORE]")
@@ -41,11 +43,11 @@ def doctor(
     """
     from horae.cli.checks import local_checks, server_checks
     from horae.cli.installation.store_checks import store_checks
-    from horae.cli.output import Output
+    from horae.cli.output import Printer
     from horae.config.load import load
     from horae.env import system_env
 
-    world = click.get_current_context().find_object(World) or World()
+    world = click.get_current_context().find_object(CliOverrides) or CliOverrides()
     env = world.env or system_env()
     given = {"url": server, "key": api_key, "namespace": namespace, "store": store, "data": data}
     settings = load(given, file=config).settings
@@ -53,7 +55,7 @@ def doctor(
         asyncio.run(_accept_clock(settings, env, world))
     found = local_checks(settings)
     found += asyncio.run(store_checks(settings, env) if offline else server_checks(settings, env, world))
-    out = Output(output, env.now)  # type: ignore[arg-type]
+    out = Printer(output, env.now)  # type: ignore[arg-type]
     failed, doubtful = (sum(check.state == state for check in found) for state in ("fail", "warn"))
     if out.is_for_people:
         out.table([check.row for check in found], [("STATE", "state"), ("CHECK", "name"), ("", "detail")])
@@ -73,7 +75,7 @@ def _summary(failed: int, doubtful: int) -> str:
     return f"{', '.join(parts)}." if parts else "Nothing is wrong."
 
 
-async def _accept_clock(settings: "Settings", env: "Env", world: World) -> None:
+async def _accept_clock(settings: "Settings", env: "Env", world: CliOverrides) -> None:
     from horae.cli.remote import connect
 
     client = connect(world, env, ",".join(settings.url), str(settings.key) or None, settings.namespace)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import config_option
 from horae.cli.terminal import echo
 
@@ -13,7 +13,7 @@ PARTS = ("api", "gateway", "scheduler")
 
 
 @click.command(
-    cls=Command,
+    cls=HoraeCommand,
     examples=(
         "horae server --store postgresql://horae@db/horae --host 0.0.0.0",
         "horae server --store postgresql://horae@db/horae --only api --only gateway",

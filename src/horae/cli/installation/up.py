@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from horae.cli.definitions.offers import offers
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import config_option
 from horae.cli.terminal import echo
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    cls=Command,
+    cls=HoraeCommand,
     examples=(
         "horae up",
         "horae up --demo",

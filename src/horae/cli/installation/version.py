@@ -2,18 +2,18 @@
 
 import click
 
-from horae.cli.lazy import Command
-from horae.cli.output import Output
+from horae.cli.lazy import HoraeCommand
+from horae.cli.output import Printer
 from horae.cli.remote import output_option
 from horae.env import system_env
 from horae.version import __version__
 
 
-@click.command(cls=Command, examples=("horae version", "horae version -o json"))
+@click.command(cls=HoraeCommand, examples=("horae version", "horae version -o json"))
 @output_option
 def version(output: str) -> None:
     """Show the versions of Horae and what it stands on."""
-    Output(output, system_env().now).one(versions())  # type: ignore[arg-type]
+    Printer(output, system_env().now).one(versions())  # type: ignore[arg-type]
 
 
 def versions() -> dict[str, str]:

@@ -4,16 +4,16 @@ from typing import Any
 
 import click
 
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, request
 from horae.cli.terminal import echo
-from horae.client.views import View
+from horae.client.views import ApiDocument
 from horae.model.tenancy.principal import PERMISSIONS, ROLES
 
 
-@click.group(cls=Group, examples=("horae keys create ci --role operator", "horae keys rotate 3f2a9c --overlap 1h"))
+@click.group(cls=HoraeGroup, examples=("horae keys create ci --role operator", "horae keys rotate 3f2a9c --overlap 1h"))
 def keys() -> None:
     """Create, list, rotate and revoke keys."""
 
@@ -56,7 +56,7 @@ async def create(api: Api, name: str, role: Any, expires: str | None, **scope: A
     _tell(api, made, f"This is the key of {name!r} ({role}). It is not shown again.")
 
 
-def _replaced(api: Api, made: View, given: Given) -> None:
+def _replaced(api: Api, made: ApiDocument, given: Given) -> None:
     ends = given["overlap"] or "1d"
     _tell(api, made.raw, f"This replaces {given['id']}, which ends after {ends}. It is not shown again.")
 

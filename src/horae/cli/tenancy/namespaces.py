@@ -8,7 +8,7 @@ import click
 
 from horae.cli.asking import prompt
 from horae.cli.fields import NONE, changes_of, option_of, unset_option, with_options
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, request, says
@@ -35,7 +35,7 @@ _said_options = with_options(
 
 
 @click.group(
-    cls=Group,
+    cls=HoraeGroup,
     examples=("horae namespaces create billing --retention success=7d", "horae namespaces list"),
 )
 def namespaces() -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, one, request, says
 
 
-@click.group(cls=Group, examples=("horae secrets set db-password", "horae secrets list"))
+@click.group(cls=HoraeGroup, examples=("horae secrets set db-password", "horae secrets list"))
 def secrets() -> None:
     """Set and remove secrets, which jobs refer to as secret://NAME."""
 

@@ -2,12 +2,12 @@
 
 import click
 
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import Api, remote
 from horae.cli.terminal import echo
 
 
-@click.command("sign-in", cls=Command, examples=("horae sign-in", "horae sign-in --browser"))
+@click.command("sign-in", cls=HoraeCommand, examples=("horae sign-in", "horae sign-in --browser"))
 @click.option("--browser", is_flag=True, help="Open it in this machine's browser too.")
 @remote
 async def sign_in(api: Api, browser: bool) -> None:

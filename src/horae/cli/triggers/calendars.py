@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from horae.cli.fields import option_of, values_of, with_options
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, one, request, says
@@ -35,7 +35,7 @@ _OPTIONS = (
 )
 
 
-@click.group(cls=Group, examples=("horae calendars list", "horae calendars preview work-hours"))
+@click.group(cls=HoraeGroup, examples=("horae calendars list", "horae calendars preview work-hours"))
 def calendars() -> None:
     """Write, list and look into calendars."""
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.times import TIME
@@ -12,7 +12,7 @@ from horae.errors import BadInput
 
 
 @click.group(
-    cls=Group, examples=("horae fires list --next", "horae fires list --job report --disposition skipped-overlap")
+    cls=HoraeGroup, examples=("horae fires list --next", "horae fires list --job report --disposition skipped-overlap")
 )
 def fires() -> None:
     """Look at what fired and what will."""

@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from horae.cli.fields import option_of, unset_option, values_of, with_options
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, one, request, says
 from horae.cli.times import TIME
-from horae.client.kernel.triggers import Trigger
+from horae.client.kernel.triggers import TriggerInfo
 from horae.errors import BadInput
 from horae.model.fields.table import Row
 from horae.model.triggers.decisions.rules import RULES
@@ -32,7 +32,9 @@ def _options(rows: Iterable[Row]) -> Callable[[Callable[..., Any]], Callable[...
     return with_options(_WEBHOOK if row.name == "webhook" else option_of(row, FIELDS) for row in rows)
 
 
-@click.group(cls=Group, examples=("horae triggers list", "horae triggers preview '0 9 * * MON-FRI' --tz Europe/Paris"))
+@click.group(
+    cls=HoraeGroup, examples=("horae triggers list", "horae triggers preview '0 9 * * MON-FRI' --tz Europe/Paris")
+)
 def triggers() -> None:
     """Add, list, change, pause and preview triggers of jobs."""
 
@@ -109,7 +111,7 @@ request(
 )  # fmt: skip
 
 
-def _resumed(trigger: Trigger, given: Given) -> str:
+def _resumed(trigger: TriggerInfo, given: Given) -> str:
     state = " Its job is paused, so it waits for that." if trigger.raw.get("jobState") == "paused" else ""
     return f"Resumed {trigger.name} of {trigger.job}.{state}"
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from horae.cli.executions.waiting import finish, timeout_option
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Show, lists, request, says
@@ -57,7 +57,9 @@ def _awaited(node: Mapping[str, Any]) -> str:
     return f"{node['kind']}{named}{roles}{until}{asked}"
 
 
-@click.command(cls=Command, examples=("horae executions graph EXECUTION", "horae executions graph EXECUTION -o json"))
+@click.command(
+    cls=HoraeCommand, examples=("horae executions graph EXECUTION", "horae executions graph EXECUTION -o json")
+)
 @click.argument("execution")
 @remote
 async def graph(api: Api, execution: str) -> None:
@@ -91,7 +93,7 @@ def _seconds(value: float | None) -> str:
 
 
 @click.command(
-    cls=Command,
+    cls=HoraeCommand,
     examples=(
         "horae executions rerun EXECUTION",
         "horae executions rerun EXECUTION --from failed --wait",

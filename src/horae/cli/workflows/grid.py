@@ -4,14 +4,14 @@ from typing import Any, Literal
 
 import click
 
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.workflows.flows import MARKS
 
 
 @click.command(
-    cls=Command, examples=("horae jobs grid daily", "horae jobs grid daily --by interval --limit 30 -o json")
+    cls=HoraeCommand, examples=("horae jobs grid daily", "horae jobs grid daily --by interval --limit 30 -o json")
 )
 @click.argument("job")
 @click.option(

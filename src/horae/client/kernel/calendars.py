@@ -6,11 +6,11 @@ from typing import Any
 from horae.client.encode import instant
 from horae.client.kernel.jobs import Outcome
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import Page, View, page_of
+from horae.client.views import ApiDocument, ResultPage, page_of
 from horae.errors import NotFound
 
 
-class Calendar(View, frozen=True, kw_only=True):
+class CalendarInfo(ApiDocument, frozen=True, kw_only=True):
     """A calendar: what it says, and how it stands now."""
 
     name: str
@@ -26,10 +26,10 @@ class Calendar(View, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class Calendars(Resource):
+class CalendarsResource(Resource):
     """Write, read and delete calendars, and look into them."""
 
-    async def apply(self, document: dict[str, Any]) -> tuple[Calendar, Outcome]:
+    async def apply(self, document: dict[str, Any]) -> tuple[CalendarInfo, Outcome]:
         """Make the calendar that a document names be as it says; tells what that changed."""
         name = document.get("name", "")
         try:
@@ -41,39 +41,39 @@ class Calendars(Resource):
 
     # `python -m tools.sdk` writes what follows, from the routes of calendars (create: -).
 
-    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Calendar]:
+    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[CalendarInfo]:
         """List calendars by name."""
-        return page_of(Calendar, await self._caller.get(path_of("calendars"), {"limit": limit, "cursor": cursor}))
+        return page_of(CalendarInfo, await self._caller.get(path_of("calendars"), {"limit": limit, "cursor": cursor}))
 
-    async def get(self, name: str, *, at: datetime | str | None = None) -> Calendar:
+    async def get(self, name: str, *, at: datetime | str | None = None) -> CalendarInfo:
         """Read a calendar, as it is or as it was, and who goes by it.
 
         `at`: As it was then.
         """
-        return Calendar.of(await self._caller.get(path_of("calendars", name), {"at": instant(at)}))
+        return CalendarInfo.of(await self._caller.get(path_of("calendars", name), {"at": instant(at)}))
 
-    async def put(self, name: str, definition: dict[str, Any], *, if_match: str | None = None) -> Calendar:
+    async def put(self, name: str, definition: dict[str, Any], *, if_match: str | None = None) -> CalendarInfo:
         """Create a calendar or give it a whole new definition; every real change is a version and takes effect at
         once.
         """
-        return Calendar.of(await self._caller.edit("PUT", path_of("calendars", name), definition, if_match))
+        return CalendarInfo.of(await self._caller.edit("PUT", path_of("calendars", name), definition, if_match))
 
     async def delete(self, name: str) -> None:
         """Delete a calendar that nothing goes by; its versions can be read still."""
         await self._caller.delete(path_of("calendars", name))
 
-    async def versions(self, name: str) -> Page[Calendar]:
+    async def versions(self, name: str) -> ResultPage[CalendarInfo]:
         """List a calendar's versions, newest first, also after its deletion."""
-        return page_of(Calendar, await self._caller.get(path_of("calendars", name, "versions")))
+        return page_of(CalendarInfo, await self._caller.get(path_of("calendars", name, "versions")))
 
     async def openings(
         self, name: str, *, since: datetime | str | None = None, until: datetime | str | None = None,
         at: datetime | str | None = None, limit: int | None = None, cursor: str | None = None,
-    ) -> Page[View]:  # fmt: skip
+    ) -> ResultPage[ApiDocument]:  # fmt: skip
         """List when a calendar is open between two instants.
 
         `since`: From then on; now otherwise. `until`: Up to then; a year on otherwise. `at`: By the version of
         then.
         """
         query = {"from": instant(since), "to": instant(until), "at": instant(at), "limit": limit, "cursor": cursor}
-        return page_of(View, await self._caller.get(path_of("calendars", name, "openings"), query))
+        return page_of(ApiDocument, await self._caller.get(path_of("calendars", name, "openings"), query))

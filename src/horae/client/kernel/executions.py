@@ -11,15 +11,15 @@ from horae.client.encode import given, instant
 from horae.client.kernel.explanation_view import Explanation
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import (
-    Artifact,
-    Attempt,
+    ApiDocument,
+    ArtifactInfo,
+    AttemptInfo,
     Cancellation,
-    Execution,
+    ExecutionInfo,
     LogLine,
-    Page,
-    Signalled,
+    ResultPage,
+    SignalReceipt,
     Status,
-    View,
     page_of,
 )
 from horae.model.executions.output.artifact import RESULT
@@ -29,13 +29,13 @@ LAST_LOOK = 1.0
 LINES = 5_000  # of a log that are asked for together, after the first
 
 
-class Executions(Resource):
+class ExecutionsResource(Resource):
     """Read, wait for, follow and cancel executions by id."""
 
-    async def signal(self, id: str, name: str, payload: Any = None, *, key: str | None = None) -> Signalled:
+    async def signal(self, id: str, name: str, payload: Any = None, *, key: str | None = None) -> SignalReceipt:
         """Tell an execution what it waits for, or will; with the same `key` once, however often it is sent."""
         body = {"name": name, "payload": payload}
-        return Signalled.of(await self._caller.post(path_of("executions", id, "signals"), body, key=key))
+        return SignalReceipt.of(await self._caller.post(path_of("executions", id, "signals"), body, key=key))
 
     async def graph(self, id: str) -> Mapping[str, Any]:
         """The steps of a workflow's execution, as GET /api/v1/executions/{id}/graph tells of them."""
@@ -56,7 +56,7 @@ class Executions(Resource):
             async for chunk in opened.chunks:
                 yield chunk
 
-    async def result(self, execution: Execution) -> Any:
+    async def result(self, execution: ExecutionInfo) -> Any:
         """What an execution returned: the value itself, also where that lies as an artifact."""
         told = execution.result
         name = told.get("$artifact", {}).get("name") if isinstance(told, dict) and len(told) == 1 else None
@@ -65,7 +65,7 @@ class Executions(Resource):
         pieces = [piece async for piece in self.read_artifact(execution.execution_id, name)]
         return msgspec.json.decode(b"".join(pieces))
 
-    async def wait(self, id: str, *, timeout: float | None = None) -> Execution:
+    async def wait(self, id: str, *, timeout: float | None = None) -> ExecutionInfo:
         """The execution once it is final. Raises TimeoutError after `timeout` seconds; the execution goes on."""
         clock = self._caller.env.clock
         ends_at = None if timeout is None else clock.monotonic() + timeout
@@ -77,7 +77,7 @@ class Executions(Resource):
             pause = min(LAST_LOOK, pause * 2)
         return execution
 
-    async def wait_all(self, ids: Sequence[str], *, timeout: float | None = None) -> Sequence[Execution]:
+    async def wait_all(self, ids: Sequence[str], *, timeout: float | None = None) -> Sequence[ExecutionInfo]:
         """All of them once all are final, in the order asked for."""
         return await asyncio.gather(*(self.wait(id, timeout=timeout) for id in ids))
 
@@ -168,20 +168,20 @@ class Executions(Resource):
     # `python -m tools.sdk` writes what follows, from the routes of executions (submit: -, skip-step: skip,
     # complete-step: complete, artifact: read_artifact, log: read_log).
 
-    async def counts(self) -> View:
+    async def counts(self) -> ApiDocument:
         """Count executions by status.
 
         What has not ended is counted as it is. What has ended is counted by statistics: that of other servers is
         at most five seconds behind, and after a server was killed up to two minutes.
         """
-        return View.of(await self._caller.get(path_of("executions", "counts")))
+        return ApiDocument.of(await self._caller.get(path_of("executions", "counts")))
 
     async def list(
         self, *, job: str | None = None, queue: str | None = None, parent: str | None = None,
         status: Status | Literal["pending"] | None = None, tag: str | None = None, worker: str | None = None,
         since: datetime | str | None = None, until: datetime | str | None = None, limit: int | None = None,
         cursor: str | None = None,
-    ) -> Page[Execution]:  # fmt: skip
+    ) -> ResultPage[ExecutionInfo]:  # fmt: skip
         """List executions, newest first; large params and results are left out, and those of sensitive jobs are
         sealed.
 
@@ -194,11 +194,11 @@ class Executions(Resource):
             "job": job, "queue": queue, "parent": parent, "status": status, "tag": tag, "worker": worker,
             "since": instant(since), "until": instant(until), "limit": limit, "cursor": cursor,
         }  # fmt: skip
-        return page_of(Execution, await self._caller.get(path_of("executions"), query))
+        return page_of(ExecutionInfo, await self._caller.get(path_of("executions"), query))
 
-    async def get(self, id: str) -> Execution:
+    async def get(self, id: str) -> ExecutionInfo:
         """Read an execution."""
-        return Execution.of(await self._caller.get(path_of("executions", id)))
+        return ExecutionInfo.of(await self._caller.get(path_of("executions", id)))
 
     async def cancel(self, id: str, *, reason: str | None = None) -> Cancellation:
         """Cancel what has not begun; ask the worker to stop what runs.
@@ -207,20 +207,22 @@ class Executions(Resource):
         """
         return Cancellation.of(await self._caller.post(path_of("executions", id, "cancel"), given(reason=reason)))
 
-    async def attempts(self, id: str) -> Page[Attempt]:
+    async def attempts(self, id: str) -> ResultPage[AttemptInfo]:
         """List the tries of an execution in order, each with its error."""
-        return page_of(Attempt, await self._caller.get(path_of("executions", id, "attempts")))
+        return page_of(AttemptInfo, await self._caller.get(path_of("executions", id, "attempts")))
 
-    async def artifacts(self, id: str, *, limit: int | None = None, cursor: str | None = None) -> Page[Artifact]:
+    async def artifacts(
+        self, id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> ResultPage[ArtifactInfo]:
         """List the files that an execution left behind, by name."""
         query = {"limit": limit, "cursor": cursor}
-        return page_of(Artifact, await self._caller.get(path_of("executions", id, "artifacts"), query))
+        return page_of(ArtifactInfo, await self._caller.get(path_of("executions", id, "artifacts"), query))
 
     async def archived(
         self, *, status: Literal["success", "failed", "cancelled", "skipped"] | None = None, job: str | None = None,
         tag: str | None = None, since: datetime | str | None = None, until: datetime | str | None = None,
         limit: int | None = None, cursor: str | None = None,
-    ) -> Page[Execution]:  # fmt: skip
+    ) -> ResultPage[ExecutionInfo]:  # fmt: skip
         """List executions of the archive, the newest files first; a page may be short, even empty, while there is
         more.
 
@@ -231,51 +233,53 @@ class Executions(Resource):
             "status": status, "job": job, "tag": tag, "since": instant(since), "until": instant(until), "limit": limit,
             "cursor": cursor,
         }  # fmt: skip
-        return page_of(Execution, await self._caller.get(path_of("archive"), query))
+        return page_of(ExecutionInfo, await self._caller.get(path_of("archive"), query))
 
-    async def pause(self, id: str) -> Execution:
+    async def pause(self, id: str) -> ExecutionInfo:
         """Let no step of a workflow start, nor of those below it, until it is resumed; what runs goes on."""
-        return Execution.of(await self._caller.post(path_of("executions", id, "pause")))
+        return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "pause")))
 
-    async def resume(self, id: str) -> Execution:
+    async def resume(self, id: str) -> ExecutionInfo:
         """Let a paused workflow go on, also from a step before which it stopped."""
-        return Execution.of(await self._caller.post(path_of("executions", id, "resume")))
+        return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "resume")))
 
-    async def approvals(self, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+    async def approvals(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
         """List steps of workflows that wait for somebody to agree, the longest wait first."""
-        return page_of(View, await self._caller.get(path_of("approvals"), {"limit": limit, "cursor": cursor}))
+        return page_of(ApiDocument, await self._caller.get(path_of("approvals"), {"limit": limit, "cursor": cursor}))
 
-    async def approve(self, id: str, *, step: str | None = None, comment: str | None = None) -> Execution:
+    async def approve(self, id: str, *, step: str | None = None, comment: str | None = None) -> ExecutionInfo:
         """Agree to a step of a workflow that waits for it.
 
         `step`: Which step; needed when several wait. `comment`: Why; it is kept with the step.
         """
         body = given(step=step, comment=comment)
-        return Execution.of(await self._caller.post(path_of("executions", id, "approve"), body))
+        return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "approve"), body))
 
-    async def reject(self, id: str, *, step: str | None = None, comment: str | None = None) -> Execution:
+    async def reject(self, id: str, *, step: str | None = None, comment: str | None = None) -> ExecutionInfo:
         """Refuse a step of a workflow that waits for it: it fails.
 
         `step`: Which step; needed when several wait. `comment`: Why; it is kept with the step.
         """
         body = given(step=step, comment=comment)
-        return Execution.of(await self._caller.post(path_of("executions", id, "reject"), body))
+        return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "reject"), body))
 
-    async def skip(self, id: str, step: str, *, reason: str | None = None) -> Execution:
+    async def skip(self, id: str, step: str, *, reason: str | None = None) -> ExecutionInfo:
         """Leave a step of a workflow out; what it runs is cancelled.
 
         `reason`: Why; it is kept with the step.
         """
         body = given(reason=reason)
-        return Execution.of(await self._caller.post(path_of("executions", id, "steps", step, "skip"), body))
+        return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "steps", step, "skip"), body))
 
-    async def complete(self, id: str, step: str, *, result: Any | None = None, reason: str | None = None) -> Execution:
+    async def complete(
+        self, id: str, step: str, *, result: Any | None = None, reason: str | None = None
+    ) -> ExecutionInfo:
         """Take a step of a workflow as done, with a result; what it runs is cancelled.
 
         `result`: What later steps get as its result; null unless given. `reason`: Why; it is kept with the step.
         """
         body = given(result=result, reason=reason)
-        return Execution.of(await self._caller.post(path_of("executions", id, "steps", step, "complete"), body))
+        return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "steps", step, "complete"), body))
 
     async def explain(self, id: str) -> Explanation:
         """Say why an execution does not run: what holds it, in order, what opens each, and when it probably starts."""

@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from horae.client.views import View
+from horae.client.views import ApiDocument
 
 
-class Blocker(View, frozen=True, kw_only=True):
+class BlockerInfo(ApiDocument, frozen=True, kw_only=True):
     """A gate that is closed: what it is, what opens it, and until when if that is known."""
 
     gate: str
@@ -16,7 +16,7 @@ class Blocker(View, frozen=True, kw_only=True):
     details: dict[str, Any] = {}
 
 
-class Estimate(View, frozen=True, kw_only=True):
+class StartEstimate(ApiDocument, frozen=True, kw_only=True):
     """When an execution probably starts; None with the reason when nobody can tell."""
 
     starts_at: datetime | None = None
@@ -25,13 +25,13 @@ class Estimate(View, frozen=True, kw_only=True):
     slots: int = 0
 
 
-class Explanation(View, frozen=True, kw_only=True):
+class Explanation(ApiDocument, frozen=True, kw_only=True):
     """Why an execution or a job does not run: what holds it, in order. What runs or has ended is held by nothing."""
 
     execution_id: str | None = None
     job_id: str
     job: str
     summary: str
-    blockers: list[Blocker] = []
-    estimate: Estimate | None = None
+    blockers: list[BlockerInfo] = []
+    estimate: StartEstimate | None = None
     executions: list["Explanation"] = []

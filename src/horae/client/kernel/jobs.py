@@ -9,14 +9,14 @@ from horae.client.options import JobFields, SubmitOptions
 from horae.client.submission import OF_ONE, described
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import (
-    Execution,
-    Job,
+    ApiDocument,
+    ExecutionInfo,
+    JobInfo,
     JobPlan,
-    JobStatistics,
-    JobVersion,
-    Page,
+    JobStatisticsInfo,
+    JobVersionInfo,
+    ResultPage,
     Status,
-    View,
     page_of,
 )
 from horae.errors import NotFound
@@ -25,19 +25,19 @@ Outcome = Literal["created", "changed", "unchanged"]
 DRY = "?dryRun=true"
 
 
-class Jobs(Resource):
+class JobsResource(Resource):
     """Create, read, change and trigger jobs. `ref` is a job's name or id."""
 
-    async def create(self, name: str, **fields: Unpack[JobFields]) -> Job:
-        return Job.of(await self._caller.post(path_of("jobs"), {"name": name, **definition(fields)}))
+    async def create(self, name: str, **fields: Unpack[JobFields]) -> JobInfo:
+        return JobInfo.of(await self._caller.post(path_of("jobs"), {"name": name, **definition(fields)}))
 
-    async def edit(self, ref: str, *, if_match: str | None = None, **fields: Unpack[JobFields]) -> Job:
+    async def edit(self, ref: str, *, if_match: str | None = None, **fields: Unpack[JobFields]) -> JobInfo:
         """Change the given fields and leave the rest; with `if_match`, only if nobody changed the job meanwhile."""
-        return Job.of(await self._caller.edit("PATCH", path_of("jobs", ref), definition(fields), if_match))
+        return JobInfo.of(await self._caller.edit("PATCH", path_of("jobs", ref), definition(fields), if_match))
 
-    async def replace(self, ref: str, document: dict[str, Any], *, if_match: str | None = None) -> Job:
+    async def replace(self, ref: str, document: dict[str, Any], *, if_match: str | None = None) -> JobInfo:
         """Give a job a whole new definition, as the API spells it."""
-        return Job.of(await self._caller.edit("PUT", path_of("jobs", ref), document, if_match))
+        return JobInfo.of(await self._caller.edit("PUT", path_of("jobs", ref), document, if_match))
 
     async def plan(
         self, document: dict[str, Any], ref: str | None = None, *, patch: bool = False, if_match: str | None = None
@@ -51,13 +51,13 @@ class Jobs(Resource):
         method = "PATCH" if patch else "PUT"
         return JobPlan.of(await self._caller.edit(method, path_of("jobs", ref) + DRY, document, if_match))
 
-    async def apply(self, document: dict[str, Any]) -> tuple[Job, Outcome]:
+    async def apply(self, document: dict[str, Any]) -> tuple[JobInfo, Outcome]:
         """Make the job of this name be as the document says, as the API spells it; an equal one makes no version."""
         name = document.get("name", "")
         try:
             before = await self.get(name)
         except NotFound:
-            return Job.of(await self._caller.post(path_of("jobs"), document)), "created"
+            return JobInfo.of(await self._caller.post(path_of("jobs"), document)), "created"
         after = await self.replace(before.job_id, document)
         return after, "unchanged" if after.version == before.version else "changed"
 
@@ -66,28 +66,28 @@ class Jobs(Resource):
         forgotten: int = (await self._caller.delete(path_of("jobs", ref, "cache")))["forgotten"]
         return forgotten
 
-    async def version(self, ref: str, version: int) -> JobVersion:
-        return JobVersion.of(await self._caller.get(path_of("jobs", ref, "versions", str(version))))
+    async def version(self, ref: str, version: int) -> JobVersionInfo:
+        return JobVersionInfo.of(await self._caller.get(path_of("jobs", ref, "versions", str(version))))
 
-    async def diff(self, ref: str, before: int, after: int) -> View:
+    async def diff(self, ref: str, before: int, after: int) -> ApiDocument:
         """What tells two versions apart: `raw["changes"]` has the fields that differ."""
-        return View.of(await self._caller.get(path_of("jobs", ref, "versions", str(before), "diff", str(after))))
+        return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "versions", str(before), "diff", str(after))))
 
-    async def rollback(self, ref: str, version: int, *, if_match: str | None = None) -> Job:
+    async def rollback(self, ref: str, version: int, *, if_match: str | None = None) -> JobInfo:
         """Make an old version's definition the newest one; with `if_match`, only if nobody changed it meanwhile."""
         path, body = path_of("jobs", ref, "rollback"), {"version": version}
         if if_match:
-            return Job.of(await self._caller.edit("POST", path, body, if_match))
-        return Job.of(await self._caller.post(path, body))
+            return JobInfo.of(await self._caller.edit("POST", path, body, if_match))
+        return JobInfo.of(await self._caller.post(path, body))
 
-    async def trigger(self, ref: str, params: Any = None, **options: Unpack[SubmitOptions]) -> Execution:
+    async def trigger(self, ref: str, params: Any = None, **options: Unpack[SubmitOptions]) -> ExecutionInfo:
         """Run a job now, after a delay or at an instant.
 
         It runs whatever the job depends on, unless it is to `wait_for_dependencies`; its end is told to the jobs that
         depend on it unless `propagate` is False. `interval` is the data it is about. The answer's `note` tells of both.
         """
         body = {**described(options, OF_ONE, "trigger(...)"), **({} if params is None else {"params": params})}
-        return Execution.of(await self._caller.post(path_of("jobs", ref, "trigger"), body))
+        return ExecutionInfo.of(await self._caller.post(path_of("jobs", ref, "trigger"), body))
 
     # `python -m tools.sdk` writes what follows, from the routes of jobs.
 
@@ -96,7 +96,7 @@ class Jobs(Resource):
         state: Literal["active", "paused", "deleted"] | None = None, tag: str | None = None,
         queue: str | None = None, owner: str | None = None, owned: bool = False, statistics: bool = False,
         limit: int | None = None, cursor: str | None = None,
-    ) -> Page[Job]:  # fmt: skip
+    ) -> ResultPage[JobInfo]:  # fmt: skip
         """List jobs by name; deleted ones only when `state` asks for them.
 
         A page of large jobs, or of a credential that is for some jobs only, may hold fewer than `limit`, and go
@@ -111,45 +111,45 @@ class Jobs(Resource):
             "search": search, "prefix": prefix, "state": state, "tag": tag, "queue": queue, "owner": owner,
             "owned": owned or None, "statistics": statistics or None, "limit": limit, "cursor": cursor,
         }  # fmt: skip
-        return page_of(Job, await self._caller.get(path_of("jobs"), query))
+        return page_of(JobInfo, await self._caller.get(path_of("jobs"), query))
 
-    async def get(self, ref: str) -> Job:
+    async def get(self, ref: str) -> JobInfo:
         """Read a job; deleted ones by id."""
-        return Job.of(await self._caller.get(path_of("jobs", ref)))
+        return JobInfo.of(await self._caller.get(path_of("jobs", ref)))
 
     async def delete(
         self, ref: str, *, queued: Literal["cancel", "finish"] | None = None,
         running: Literal["cancel", "finish"] | None = None, force: bool = False,
-    ) -> Job:  # fmt: skip
+    ) -> JobInfo:  # fmt: skip
         """Delete a job: its triggers stop at once, its history stays readable, its name is free again.
 
         `queued`: What becomes of queued executions; cancel otherwise. `running`: What becomes of running ones;
         finish otherwise. `force`: Also if workflows run it.
         """
         query = {"queued": queued, "running": running, "force": force or None}
-        return Job.of(await self._caller.delete(path_of("jobs", ref), query))
+        return JobInfo.of(await self._caller.delete(path_of("jobs", ref), query))
 
-    async def pause(self, ref: str) -> Job:
+    async def pause(self, ref: str) -> JobInfo:
         """Start nothing of a job until it is resumed; what runs goes on."""
-        return Job.of(await self._caller.post(path_of("jobs", ref, "pause")))
+        return JobInfo.of(await self._caller.post(path_of("jobs", ref, "pause")))
 
-    async def resume(self, ref: str) -> Job:
+    async def resume(self, ref: str) -> JobInfo:
         """Let a paused job go on."""
-        return Job.of(await self._caller.post(path_of("jobs", ref, "resume")))
+        return JobInfo.of(await self._caller.post(path_of("jobs", ref, "resume")))
 
-    async def restore(self, ref: str) -> Job:
+    async def restore(self, ref: str) -> JobInfo:
         """Undo a deletion; a name means the job of that name deleted last."""
-        return Job.of(await self._caller.post(path_of("jobs", ref, "restore")))
+        return JobInfo.of(await self._caller.post(path_of("jobs", ref, "restore")))
 
-    async def dependencies(self, ref: str) -> View:
+    async def dependencies(self, ref: str) -> ApiDocument:
         """What a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
-        return View.of(await self._caller.get(path_of("jobs", ref, "dependencies")))
+        return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "dependencies")))
 
     async def executions(
         self, ref: str, *, status: Status | Literal["pending"] | None = None, tag: str | None = None,
         worker: str | None = None, since: datetime | str | None = None, until: datetime | str | None = None,
         limit: int | None = None, cursor: str | None = None,
-    ) -> Page[Execution]:  # fmt: skip
+    ) -> ResultPage[ExecutionInfo]:  # fmt: skip
         """List a job's executions, newest first.
 
         `status`: `pending` means waiting or queued. `tag`: Only those with this tag: "name" or "name=value".
@@ -159,21 +159,21 @@ class Jobs(Resource):
             "status": status, "tag": tag, "worker": worker, "since": instant(since), "until": instant(until),
             "limit": limit, "cursor": cursor,
         }  # fmt: skip
-        return page_of(Execution, await self._caller.get(path_of("jobs", ref, "executions"), query))
+        return page_of(ExecutionInfo, await self._caller.get(path_of("jobs", ref, "executions"), query))
 
     async def statistics(
         self, ref: str, *, since: datetime | str | None = None, until: datetime | str | None = None
-    ) -> JobStatistics:
+    ) -> JobStatisticsInfo:
         """What became of a job's executions in a window, by default the last seven days, and how long they took.
 
         `since`: Not before this. `until`: Before this; now unless said.
         """
         query = {"from": instant(since), "to": instant(until)}
-        return JobStatistics.of(await self._caller.get(path_of("jobs", ref, "statistics"), query))
+        return JobStatisticsInfo.of(await self._caller.get(path_of("jobs", ref, "statistics"), query))
 
     async def days(
         self, ref: str, *, since: str | None = None, until: str | None = None, timezone: str | None = None
-    ) -> View:
+    ) -> ApiDocument:
         """How a job's executions ended on each day, and how many fires are to come; by default a year back, two
         weeks on.
 
@@ -183,26 +183,27 @@ class Jobs(Resource):
         IANA name such as "Europe/Paris"; UTC otherwise.
         """
         query = {"from": since, "to": until, "timezone": timezone}
-        return View.of(await self._caller.get(path_of("jobs", ref, "days"), query))
+        return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "days"), query))
 
-    async def versions(self, ref: str) -> Page[JobVersion]:
+    async def versions(self, ref: str) -> ResultPage[JobVersionInfo]:
         """List a job's versions, newest first."""
-        return page_of(JobVersion, await self._caller.get(path_of("jobs", ref, "versions")))
+        return page_of(JobVersionInfo, await self._caller.get(path_of("jobs", ref, "versions")))
 
-    async def limits(self, ref: str, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+    async def limits(self, ref: str, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
         """List the keys of a job's limits and sequence that are held, and who holds them; at most 100 a page."""
-        return page_of(View, await self._caller.get(path_of("jobs", ref, "limits"), {"limit": limit, "cursor": cursor}))
+        query = {"limit": limit, "cursor": cursor}
+        return page_of(ApiDocument, await self._caller.get(path_of("jobs", ref, "limits"), query))
 
     async def grid(
         self, ref: str, *, by: Literal["run", "interval"] | None = None, limit: int | None = None,
         cursor: str | None = None,
-    ) -> View:  # fmt: skip
+    ) -> ApiDocument:  # fmt: skip
         """A job's executions, newest first, and how the steps of each stand if it is a workflow.
 
         `by`: run: the newest first; interval: by the data they are about; run otherwise.
         """
         query = {"by": by, "limit": limit, "cursor": cursor}
-        return View.of(await self._caller.get(path_of("jobs", ref, "grid"), query))
+        return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "grid"), query))
 
     async def explain(self, ref: str) -> Explanation:
         """Say why a job does not run: its triggers, its queue, its workers, and what holds its executions."""

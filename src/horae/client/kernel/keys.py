@@ -6,29 +6,29 @@ from typing import Literal
 
 from horae.client.encode import given, instant, span
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import Page, View, page_of
+from horae.client.views import ApiDocument, ResultPage, page_of
 from horae.model.executions.signals import Span
 
 
-class Keys(Resource):
+class KeysResource(Resource):
     """Credentials; a new key's text is told once, as its `key`."""
 
-    async def sign_in_link(self) -> View:
+    async def sign_in_link(self) -> ApiDocument:
         """A link that signs one browser in, once, for what this client's key may: its `url` and when it ends."""
         made = await self._caller.post(path_of("sign-in", "codes"))
-        return View.of({"url": f"{self._caller.place}/#code={made['code']}", "expiresAt": made["expiresAt"]})
+        return ApiDocument.of({"url": f"{self._caller.place}/#code={made['code']}", "expiresAt": made["expiresAt"]})
 
     # `python -m tools.sdk` writes what follows, from the routes of keys (revoke: delete).
 
-    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
         """List keys, those that were revoked or have expired included; their secrets are not stored."""
-        return page_of(View, await self._caller.get(path_of("keys"), {"limit": limit, "cursor": cursor}))
+        return page_of(ApiDocument, await self._caller.get(path_of("keys"), {"limit": limit, "cursor": cursor}))
 
     async def create(
         self, name: str, role: Literal["viewer", "operator", "editor", "admin", "worker"], *,
         permissions: Sequence[Literal["commands", "sensitive", "installation"]] = (), queues: Sequence[str] = (),
         jobs: Sequence[str] = (), rate: str | None = None, expires_at: datetime | str | None = None,
-    ) -> View:  # fmt: skip
+    ) -> ApiDocument:  # fmt: skip
         """Make a key; the answer holds its text, which is told this once, also when the request is repeated.
 
         `role`: What it may do. `permissions`: Beyond its role, one by one. `queues`: The only queues it is for.
@@ -39,16 +39,16 @@ class Keys(Resource):
             name=name, role=role, permissions=list(permissions) or None, queues=list(queues) or None,
             jobs=list(jobs) or None, rate=rate, expires_at=instant(expires_at),
         )  # fmt: skip
-        return View.of(await self._caller.post(path_of("keys"), body))
+        return ApiDocument.of(await self._caller.post(path_of("keys"), body))
 
-    async def rotate(self, id: str, *, overlap: Span | None = None) -> View:
+    async def rotate(self, id: str, *, overlap: Span | None = None) -> ApiDocument:
         """Make a key that replaces another: what that one may, and as long; both are valid until the overlap ends.
 
         The answer holds its text, which is told this once, also when the request is repeated.
 
         `overlap`: How long the old one stays valid, up to 90d; 0 ends it; 1d otherwise.
         """
-        return View.of(await self._caller.post(path_of("keys", id, "rotate"), given(overlap=span(overlap))))
+        return ApiDocument.of(await self._caller.post(path_of("keys", id, "rotate"), given(overlap=span(overlap))))
 
     async def delete(self, id: str, *, force: bool = False) -> None:
         """Revoke a key: it stops working within five seconds on every server, as do browsers that it signed in.

@@ -7,14 +7,14 @@ from urllib.parse import quote
 from horae.client.encode import definition, given, instant, span
 from horae.client.options import QueueFields
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import Page, View, page_of
+from horae.client.views import ApiDocument, ResultPage, page_of
 from horae.errors import Conflict, NotFound
 from horae.model.executions.signals import Span
 
 LOOK = 0.5  # seconds between looks at a queue that is waited for
 
 
-class Hold(View, frozen=True, kw_only=True):
+class HoldInfo(ApiDocument, frozen=True, kw_only=True):
     """What keeps a queue, or with `queue` None all queues, from starting anything. `raw` has its `from`."""
 
     hold_id: str
@@ -34,22 +34,22 @@ class Hold(View, frozen=True, kw_only=True):
         return self.hold_id
 
 
-class Queues(Resource):
+class QueuesResource(Resource):
     """Queues by name; where a name is None, all queues are meant."""
 
-    async def set(self, name: str, **fields: Unpack[QueueFields]) -> View:
+    async def set(self, name: str, **fields: Unpack[QueueFields]) -> ApiDocument:
         """Define a queue, or change what is said of it; None takes a field back to its default."""
         body = definition(fields)
         try:
-            return View.of(await self._caller.edit("PATCH", path_of("queues", name), body, None))
+            return ApiDocument.of(await self._caller.edit("PATCH", path_of("queues", name), body, None))
         except NotFound:
-            return View.of(await self._caller.edit("PUT", path_of("queues", name), body, None))
+            return ApiDocument.of(await self._caller.edit("PUT", path_of("queues", name), body, None))
 
-    async def purge(self, name: str) -> View:
+    async def purge(self, name: str) -> ApiDocument:
         """Cancel everything of a queue that has not begun; `raw` tells how many were `cancelled`."""
-        return View.of(await self._caller.post(f"{path_of('queues', name, 'purge')}?confirm={quote(name)}", {}))
+        return ApiDocument.of(await self._caller.post(f"{path_of('queues', name, 'purge')}?confirm={quote(name)}", {}))
 
-    async def emptied(self, name: str) -> View:
+    async def emptied(self, name: str) -> ApiDocument:
         """Wait until nothing of a queue is queued or runs."""
         while True:
             queue = await self.get(name)
@@ -66,34 +66,34 @@ class Queues(Resource):
         since: datetime | str | None = None,
         reason: str = "",
         drain: bool = False,
-    ) -> Hold:
+    ) -> HoldInfo:
         """Start nothing of a queue for a time ("30m", seconds or a timedelta) or `until` an instant.
 
         When this returns, no server does; what runs goes on. The same reason again moves the end.
         """
         said = {"for": span(length), "until": instant(until), "from": instant(since), "reason": reason, "drain": drain}
         body = {field: value for field, value in said.items() if value not in (None, "", False)}
-        return Hold.of(await self._caller.post(_hold_of(name), body))
+        return HoldInfo.of(await self._caller.post(_hold_of(name), body))
 
-    async def release(self, name: str | None, *, reason: str | None = None) -> View:
+    async def release(self, name: str | None, *, reason: str | None = None) -> ApiDocument:
         """End what was held by hand, or only what has this reason; `raw` tells what was `released` and what holds."""
-        return View.of(await self._caller.delete(_hold_of(name), {"reason": reason}))
+        return ApiDocument.of(await self._caller.delete(_hold_of(name), {"reason": reason}))
 
-    async def holds(self, name: str | None = None, *, ended: bool = False) -> Page[Hold]:
+    async def holds(self, name: str | None = None, *, ended: bool = False) -> ResultPage[HoldInfo]:
         """Holds and windows, newest first; with `ended`, also those that ended in the last 30 days."""
         query = {"queue": name, "ended": ended or None}
-        return page_of(Hold, await self._caller.get(path_of("holds"), query))
+        return page_of(HoldInfo, await self._caller.get(path_of("holds"), query))
 
-    async def set_window(self, name: str | None, calendar: str, *, reason: str = "", drain: bool = False) -> Hold:
+    async def set_window(self, name: str | None, calendar: str, *, reason: str = "", drain: bool = False) -> HoldInfo:
         """Hold starts while a calendar is open: a maintenance window."""
         body = {"reason": reason, "drain": drain}
-        return Hold.of(await self._caller.edit("PUT", _window_of(name, calendar), body, None))
+        return HoldInfo.of(await self._caller.edit("PUT", _window_of(name, calendar), body, None))
 
     async def remove_window(self, name: str | None, calendar: str) -> None:
         """Let a calendar hold nothing any more."""
         await self._caller.delete(_window_of(name, calendar))
 
-    async def drained(self, hold: Hold, on_look: Any = None) -> Hold:
+    async def drained(self, hold: HoldInfo, on_look: Any = None) -> HoldInfo:
         """Wait until nothing runs of what is held; `on_look` is called with the hold whenever its `running` changed.
 
         Raises Conflict when the hold ends before that: then something may have been started again.
@@ -112,28 +112,28 @@ class Queues(Resource):
 
     # `python -m tools.sdk` writes what follows, from the routes of queues (put: set, patch: set, window: set_window).
 
-    async def list(self) -> Page[View]:
+    async def list(self) -> ResultPage[ApiDocument]:
         """List queues with their lanes, how much is queued and runs in each, and what holds them now."""
-        return page_of(View, await self._caller.get(path_of("queues")))
+        return page_of(ApiDocument, await self._caller.get(path_of("queues")))
 
-    async def get(self, name: str) -> View:
+    async def get(self, name: str) -> ApiDocument:
         """Read a queue: its policy, what is queued and runs, and what holds it."""
-        return View.of(await self._caller.get(path_of("queues", name)))
+        return ApiDocument.of(await self._caller.get(path_of("queues", name)))
 
-    async def pause(self, name: str, *, reason: str | None = None) -> View:
+    async def pause(self, name: str, *, reason: str | None = None) -> ApiDocument:
         """Start nothing of a queue until it is resumed: once this is answered, no server does. What runs goes on.
 
         `reason`: Why; what is held says so.
         """
-        return View.of(await self._caller.post(path_of("queues", name, "pause"), given(reason=reason)))
+        return ApiDocument.of(await self._caller.post(path_of("queues", name, "pause"), given(reason=reason)))
 
-    async def resume(self, name: str) -> View:
+    async def resume(self, name: str) -> ApiDocument:
         """Let a queue that was paused or drained go on; holds with an end, and windows, last as long as they do."""
-        return View.of(await self._caller.post(path_of("queues", name, "resume")))
+        return ApiDocument.of(await self._caller.post(path_of("queues", name, "resume")))
 
-    async def drain(self, name: str) -> View:
+    async def drain(self, name: str) -> ApiDocument:
         """Refuse what is submitted to a queue from now on, and run what it has. Triggers of its jobs go on firing."""
-        return View.of(await self._caller.post(path_of("queues", name, "drain")))
+        return ApiDocument.of(await self._caller.post(path_of("queues", name, "drain")))
 
 
 def _hold_of(name: str | None) -> str:

@@ -2,10 +2,10 @@
 
 from horae.client.encode import given
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import Page, View, page_of
+from horae.client.views import ApiDocument, ResultPage, page_of
 
 
-class SecretInfo(View, frozen=True, kw_only=True):
+class SecretInfo(ApiDocument, frozen=True, kw_only=True):
     """What is known of a secret beside its value; `jobs` refer to it."""
 
     name: str
@@ -15,12 +15,12 @@ class SecretInfo(View, frozen=True, kw_only=True):
     jobs: tuple[str, ...] | None = None
 
 
-class Secrets(Resource):
+class SecretsResource(Resource):
     """Secrets of the namespace."""
 
     # `python -m tools.sdk` writes what follows, from the routes of secrets (put: set).
 
-    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[SecretInfo]:
+    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[SecretInfo]:
         """List secrets by name, without their values."""
         return page_of(SecretInfo, await self._caller.get(path_of("secrets"), {"limit": limit, "cursor": cursor}))
 
@@ -42,6 +42,6 @@ class Secrets(Resource):
         """
         await self._caller.delete(path_of("secrets", name), {"force": force or None})
 
-    async def rotate(self) -> View:
+    async def rotate(self) -> ApiDocument:
         """Seal all secrets of all namespaces with the first master key, so that others can be taken away."""
-        return View.of(await self._caller.post(path_of("master-key", "rotation")))
+        return ApiDocument.of(await self._caller.post(path_of("master-key", "rotation")))

@@ -7,10 +7,10 @@ from typing import Any, Literal, Unpack
 from horae.client.encode import definition, instant
 from horae.client.kernel.trigger_options import TriggerFields, TriggerKind
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import Page, View, page_of
+from horae.client.views import ApiDocument, ResultPage, page_of
 
 
-class Trigger(View, frozen=True, kw_only=True):
+class TriggerInfo(ApiDocument, frozen=True, kw_only=True):
     """One of a job's triggers and how it stands; all that the server told is in `raw`."""
 
     job_id: str
@@ -25,7 +25,7 @@ class Trigger(View, frozen=True, kw_only=True):
     trouble: str | None = None
 
 
-class Preview(View, frozen=True, kw_only=True):
+class Preview(ApiDocument, frozen=True, kw_only=True):
     """When a trigger fires."""
 
     fires: list[datetime]
@@ -33,7 +33,7 @@ class Preview(View, frozen=True, kw_only=True):
     timezone: str = "UTC"
 
 
-class Triggers(Resource):
+class TriggersResource(Resource):
     """Add, read, change, pause and preview triggers. `job` is a job's name or id, `name` that of its trigger."""
 
     async def add(
@@ -43,19 +43,19 @@ class Triggers(Resource):
         *,
         name: str | None = None,
         **fields: Unpack[TriggerFields],
-    ) -> Trigger:
+    ) -> TriggerInfo:
         """Add a trigger: its fields, a cron text, or what `cron(...)`, `every(...)` and `once(...)` make."""
         spelled = {"cron": trigger} if isinstance(trigger, str) else trigger or {}
         named = {} if name is None else {"name": name}
         body = {**spelled, **named, **definition(fields)}
-        return Trigger.of(await self._caller.post(path_of("jobs", job, "triggers"), body))
+        return TriggerInfo.of(await self._caller.post(path_of("jobs", job, "triggers"), body))
 
     async def edit(
         self, ref: str, name: str, *, if_match: str | None = None, **fields: Unpack[TriggerFields]
-    ) -> Trigger:
+    ) -> TriggerInfo:
         """Change parts of a trigger: a new version of its job. It keeps its count of fires and its last execution."""
         path = path_of("jobs", ref, "triggers", name)
-        return Trigger.of(await self._caller.edit("PATCH", path, definition(fields), if_match))
+        return TriggerInfo.of(await self._caller.edit("PATCH", path, definition(fields), if_match))
 
     async def preview(
         self,
@@ -78,37 +78,37 @@ class Triggers(Resource):
         self, *, job: str | None = None, state: Literal["active", "paused", "ended"] | None = None,
         kind: TriggerKind | None = None, search: str | None = None, limit: int | None = None,
         cursor: str | None = None,
-    ) -> Page[Trigger]:  # fmt: skip
+    ) -> ResultPage[TriggerInfo]:  # fmt: skip
         """List triggers across jobs, in the order they were made.
 
         `job`: Only those of this job, by name or id. `state`: Only those in this state. `kind`: Only those of
         this kind. `search`: A part of the trigger's or the job's name.
         """
         query = {"job": job, "state": state, "kind": kind, "search": search, "limit": limit, "cursor": cursor}
-        return page_of(Trigger, await self._caller.get(path_of("triggers"), query))
+        return page_of(TriggerInfo, await self._caller.get(path_of("triggers"), query))
 
-    async def of_job(self, ref: str) -> Page[Trigger]:
+    async def of_job(self, ref: str) -> ResultPage[TriggerInfo]:
         """List a job's triggers by name."""
-        return page_of(Trigger, await self._caller.get(path_of("jobs", ref, "triggers")))
+        return page_of(TriggerInfo, await self._caller.get(path_of("jobs", ref, "triggers")))
 
-    async def get(self, ref: str, name: str) -> Trigger:
+    async def get(self, ref: str, name: str) -> TriggerInfo:
         """Read one trigger; that of a job's `schedule` is named "schedule"."""
-        return Trigger.of(await self._caller.get(path_of("jobs", ref, "triggers", name)))
+        return TriggerInfo.of(await self._caller.get(path_of("jobs", ref, "triggers", name)))
 
-    async def remove(self, ref: str, name: str) -> Trigger:
+    async def remove(self, ref: str, name: str) -> TriggerInfo:
         """Take a trigger away: it fires no more, at once and on all servers."""
-        return Trigger.of(await self._caller.delete(path_of("jobs", ref, "triggers", name)))
+        return TriggerInfo.of(await self._caller.delete(path_of("jobs", ref, "triggers", name)))
 
-    async def pause(self, ref: str, name: str) -> Trigger:
+    async def pause(self, ref: str, name: str) -> TriggerInfo:
         """Let one trigger fire nothing until it is resumed."""
-        return Trigger.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "pause")))
+        return TriggerInfo.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "pause")))
 
-    async def resume(self, ref: str, name: str) -> Trigger:
+    async def resume(self, ref: str, name: str) -> TriggerInfo:
         """Let a paused trigger go on; the ledger says what it left out."""
-        return Trigger.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "resume")))
+        return TriggerInfo.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "resume")))
 
 
-class Fires(Resource):
+class FiresResource(Resource):
     """What fired and what will."""
 
     # `python -m tools.sdk` writes what follows, from the routes of fires (count: counts).
@@ -117,7 +117,7 @@ class Fires(Resource):
         self, *, since: datetime | str | None = None, until: datetime | str | None = None, job: str | None = None,
         trigger: str | None = None, disposition: str | None = None, limit: int | None = None,
         cursor: str | None = None,
-    ) -> Page[View]:  # fmt: skip
+    ) -> ResultPage[ApiDocument]:  # fmt: skip
         """Everything that fired or will fire in a window, across jobs, in the order of time.
 
         `since`: Not before this. `until`: Before this. `job`: A job's name or id. `trigger`: A trigger's name.
@@ -127,12 +127,12 @@ class Fires(Resource):
             "from": instant(since), "to": instant(until), "job": job, "trigger": trigger, "disposition": disposition,
             "limit": limit, "cursor": cursor,
         }  # fmt: skip
-        return page_of(View, await self._caller.get(path_of("fires"), query))
+        return page_of(ApiDocument, await self._caller.get(path_of("fires"), query))
 
     async def counts(
         self, *, since: str | None = None, until: str | None = None,
         by: Literal["minute", "hour", "day"] | None = None, timezone: str | None = None, job: str | None = None,
-    ) -> View:  # fmt: skip
+    ) -> ApiDocument:  # fmt: skip
         """Count what fired, was missed or skipped and what is to come, by minute, hour or day of a time zone.
 
         `since`: The first day, as 2026-11-15, or the day of an instant; today. `until`: The last day; the first
@@ -140,4 +140,4 @@ class Fires(Resource):
         An IANA name such as "Europe/Paris"; UTC otherwise. `job`: A job's name or id.
         """
         query = {"from": since, "to": until, "by": by, "timezone": timezone, "job": job}
-        return View.of(await self._caller.get(path_of("fires", "counts"), query))
+        return ApiDocument.of(await self._caller.get(path_of("fires", "counts"), query))

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from horae.client.encode import camel, encode
 from horae.client.problems import of_all, rebuild, retry_after, unreachable
-from horae.client.streamed import Streamed
+from horae.client.streamed import ResponseStream
 from horae.client.tracing import current_trace
-from horae.client.transport.transport import Call, Opened, Reply, Transport, Unanswered
-from horae.client.views import Health
+from horae.client.transport.transport import ApiRequest, ApiResponse, ClientTransport, StreamedResponse, Unanswered
+from horae.client.views import HealthInfo
 from horae.env import SECOND, Env
 from horae.errors import HoraeError
 
@@ -23,7 +23,7 @@ BASE = "/api/v1"
 T = TypeVar("T")
 
 
-class Patience(Struct, frozen=True, kw_only=True):
+class RequestRetryPolicy(Struct, frozen=True, kw_only=True):
     """How long a request without an answer is asked again, with growing, jittered pauses."""
 
     total: float = 30.0  # seconds from the first try
@@ -43,7 +43,9 @@ def path_of(*parts: str) -> str:
 class Caller:
     """Asks until answered. A POST carries an Idempotency-Key, so asking again never does a thing twice."""
 
-    def __init__(self, transport: Transport, key: str, env: Env, patience: Patience, namespace: str = "") -> None:
+    def __init__(
+        self, transport: ClientTransport, key: str, env: Env, patience: RequestRetryPolicy, namespace: str = ""
+    ) -> None:
         self._transport = transport
         self.env = env
         self._patience = patience
@@ -81,7 +83,7 @@ class Caller:
         query: Mapping[str, Any] | None = None,
         timeout: float = 60.0,
         key: str | None = None,
-    ) -> Reply:
+    ) -> ApiResponse:
         headers = {"idempotency-key": str(self.env.new_id()) if key is None else key}
         trace = current_trace()
         if trace.parent:
@@ -99,14 +101,14 @@ class Caller:
     async def delete(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         return self._json(await self.ask(self._call("DELETE", path, query=query)))
 
-    async def health(self) -> Health:
+    async def health(self) -> HealthInfo:
         reply = await self.ask(self._call("GET", "/healthz"))
         offset = None
         if date := reply.headers.get("date"):
             offset = int(parsedate_to_datetime(date).timestamp() * SECOND) + SECOND // 2 - self.env.now()
-        return Health.of({**self._json(reply), "clockOffset": offset})
+        return HealthInfo.of({**self._json(reply), "clockOffset": offset})
 
-    async def ask(self, call: Call) -> Reply:
+    async def ask(self, call: ApiRequest) -> ApiResponse:
         """Send until there is an answer other than "later", or patience ends; raise what the answer says is wrong.
 
         Patience does not end before each server was asked.
@@ -119,7 +121,7 @@ class Caller:
             tries += 1
             asked[self._transport.place] = None
             problem, patience, pause = await self._try(call, tries)
-            if isinstance(problem, Reply):
+            if isinstance(problem, ApiResponse):
                 return problem
             pause = max(pause, self._patience.wait(tries, self.env.rng.random()))
             over = clock.monotonic() + pause > began + patience and self._transport.place in asked
@@ -127,19 +129,19 @@ class Caller:
                 raise of_all(problem, list(asked))
             await clock.sleep(pause)
 
-    def open(self, path: str, query: Mapping[str, Any] | None, accept: str) -> Streamed:
+    def open(self, path: str, query: Mapping[str, Any] | None, accept: str) -> ResponseStream:
         """Open an answer that goes on and on; the caller decides whether to open it again when it breaks."""
         call = self._call("GET", path, query=query, headers={"accept": accept})
-        return Streamed(lambda: self._open(call))
+        return ResponseStream(lambda: self._open(call))
 
     @asynccontextmanager
-    async def _open(self, call: Call) -> AsyncIterator[Opened]:
+    async def _open(self, call: ApiRequest) -> AsyncIterator[StreamedResponse]:
         place = self._transport.place
         try:
             async with self._transport.open(call) as opened:
                 if opened.status >= 400:
                     body = b"".join([chunk async for chunk in opened.chunks])
-                    raise rebuild(Reply(status=opened.status, headers=opened.headers, body=body))
+                    raise rebuild(ApiResponse(status=opened.status, headers=opened.headers, body=body))
                 yield opened
         except Unanswered as lost:
             raise unreachable(place, lost, "GET") from lost
@@ -147,7 +149,7 @@ class Caller:
     async def close(self) -> None:
         await self._transport.close()
 
-    async def _try(self, call: Call, tries: int) -> tuple[Reply | HoraeError, float, float]:
+    async def _try(self, call: ApiRequest, tries: int) -> tuple[ApiResponse | HoraeError, float, float]:
         """One try: the answer or what is wrong, for how long to ask again, and how long the server asks to wait."""
         place, total = self._transport.place, self._patience.total
         try:
@@ -171,10 +173,10 @@ class Caller:
         *,
         query: Mapping[str, Any] | None = None,
         timeout: float = 60.0,
-    ) -> Call:
+    ) -> ApiRequest:
         own = {"content-type": "application/json"} if body else {}
         given = urlencode({camel(name): _text(value) for name, value in (query or {}).items() if value is not None})
-        return Call(
+        return ApiRequest(
             method=method,
             path=f"{path}?{given}" if given else path,
             headers={**self._headers, **own, **(headers or {})},
@@ -183,7 +185,7 @@ class Caller:
         )
 
     @staticmethod
-    def _json(reply: Reply) -> Any:
+    def _json(reply: ApiResponse) -> Any:
         return msgspec.json.decode(reply.body) if reply.body else None
 
 
@@ -196,7 +198,7 @@ class Resource:
             setattr(self, name, kind(caller))
 
 
-def _is_later(reply: Reply, call: Call, tries: int) -> bool:
+def _is_later(reply: ApiResponse, call: ApiRequest, tries: int) -> bool:
     """Whether the answer means "not now": busy, a proxy without its server, or our own first try still going on."""
     if reply.status in (429, 503):
         return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from horae.client.local import is_loopback
 from horae.client.loops import NO_FORK, PerLoop
-from horae.client.transport.transport import Call, Opened, Reply, Unanswered
+from horae.client.transport.transport import ApiRequest, ApiResponse, StreamedResponse, Unanswered
 from horae.client.transport.trust import trust
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ CONNECT_TIMEOUT = 5.0
 IMPATIENCE = 4  # of several servers, a silent one is given this part of the time before the next one is asked
 
 
-class HttpTransport:
+class HttpClientTransport:
     """Sends to one URL until it fails to answer, then to the next one. Each event loop keeps its own connections."""
 
     def __init__(self, urls: Sequence[str], trusting: Callable[[], ssl.SSLContext] = trust) -> None:
@@ -50,16 +50,16 @@ class HttpTransport:
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
         )
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: ApiRequest) -> ApiResponse:
         http, at = await self._http.here(self._connect), self._at
         try:
             response = await http.send(self._request(http, call))
         except Exception as error:
             raise self._unanswered(error, at) from error
-        return Reply(status=response.status_code, headers=dict(response.headers), body=response.content)
+        return ApiResponse(status=response.status_code, headers=dict(response.headers), body=response.content)
 
     @asynccontextmanager
-    async def open(self, call: Call) -> AsyncIterator[Opened]:
+    async def open(self, call: ApiRequest) -> AsyncIterator[StreamedResponse]:
         http, at = await self._http.here(self._connect), self._at
         try:
             response = await http.send(self._request(http, call), stream=True)
@@ -67,14 +67,14 @@ class HttpTransport:
             raise self._unanswered(error, at) from error
         try:
             headers = dict(response.headers)
-            yield Opened(status=response.status_code, headers=headers, chunks=self._chunks(response, at))
+            yield StreamedResponse(status=response.status_code, headers=headers, chunks=self._chunks(response, at))
         finally:
             await response.aclose()
 
     async def close(self) -> None:
         await self._http.close()
 
-    def _request(self, http: "httpx2.AsyncClient", call: Call) -> "httpx2.Request":
+    def _request(self, http: "httpx2.AsyncClient", call: ApiRequest) -> "httpx2.Request":
         import httpx2
 
         shared = len(self._urls) > 1 and "idempotency-key" in call.headers  # another server may be asked meanwhile

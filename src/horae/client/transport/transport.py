@@ -10,7 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class ApiRequest(Struct, frozen=True, kw_only=True):
     """One request; `path` begins at the server's root and carries its query."""
 
     method: str
@@ -20,7 +20,7 @@ class Call(Struct, frozen=True, kw_only=True):
     timeout: float = 60.0  # seconds of silence after which nobody is expected to answer
 
 
-class Reply(Struct, frozen=True, kw_only=True):
+class ApiResponse(Struct, frozen=True, kw_only=True):
     """An answer, read to its end; header names are in lower case."""
 
     status: int
@@ -28,7 +28,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     body: bytes = b""
 
 
-class Opened(Struct, frozen=True, kw_only=True):
+class StreamedResponse(Struct, frozen=True, kw_only=True):
     """An answer whose body arrives little by little."""
 
     status: int
@@ -45,7 +45,7 @@ class Unanswered(Exception):
         self.sent = sent
 
 
-class Transport(Protocol):
+class ClientTransport(Protocol):
     """Carries calls to a server."""
 
     @property
@@ -53,11 +53,11 @@ class Transport(Protocol):
         """Whom the next call goes to, for people."""
         ...
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: ApiRequest) -> ApiResponse:
         """Carry one call and bring its answer, whatever its status. Raises Unanswered and nothing else."""
         ...
 
-    def open(self, call: Call) -> AbstractAsyncContextManager[Opened]:
+    def open(self, call: ApiRequest) -> AbstractAsyncContextManager[StreamedResponse]:
         """Carry one call and hand out the answer's body as it arrives. Raises Unanswered, at any chunk too."""
         ...
 

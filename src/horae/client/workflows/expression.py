@@ -14,69 +14,69 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORDS = frozenset({"in", "true", "false", "null", "as", "break", "const", "continue", "else", "for", "function", "if"})
 
 
-class Expression:
+class WorkflowExpression:
     """A part of the params, or of what a step returned; what is done with it becomes a part of the expression."""
 
     def __init__(self, source: str) -> None:
         self._source = source
 
-    def __getitem__(self, place: "str | int | Expression") -> "Expression":
+    def __getitem__(self, place: "str | int | WorkflowExpression") -> "WorkflowExpression":
         if isinstance(place, str) and _NAME.fullmatch(place) and place not in _WORDS:
-            return Expression(f"{self._source}.{place}")
-        return Expression(f"{self._source}[{cel(place)}]")
+            return WorkflowExpression(f"{self._source}.{place}")
+        return WorkflowExpression(f"{self._source}[{cel(place)}]")
 
-    def size(self) -> "Expression":
+    def size(self) -> "WorkflowExpression":
         """How many elements or characters it has; Python's `len` must be a number now."""
-        return Expression(f"size({self._source})")
+        return WorkflowExpression(f"size({self._source})")
 
-    def contains(self, part: Any) -> "Expression":
+    def contains(self, part: Any) -> "WorkflowExpression":
         """Whether a text contains a part, or a list an element."""
-        return Expression(f"({cel(part)} in {self._source})")
+        return WorkflowExpression(f"({cel(part)} in {self._source})")
 
-    def __eq__(self, other: object) -> "Expression":  # type: ignore[override]
+    def __eq__(self, other: object) -> "WorkflowExpression":  # type: ignore[override]
         return self._with("==", other)
 
-    def __ne__(self, other: object) -> "Expression":  # type: ignore[override]
+    def __ne__(self, other: object) -> "WorkflowExpression":  # type: ignore[override]
         return self._with("!=", other)
 
-    def __lt__(self, other: object) -> "Expression":
+    def __lt__(self, other: object) -> "WorkflowExpression":
         return self._with("<", other)
 
-    def __le__(self, other: object) -> "Expression":
+    def __le__(self, other: object) -> "WorkflowExpression":
         return self._with("<=", other)
 
-    def __gt__(self, other: object) -> "Expression":
+    def __gt__(self, other: object) -> "WorkflowExpression":
         return self._with(">", other)
 
-    def __ge__(self, other: object) -> "Expression":
+    def __ge__(self, other: object) -> "WorkflowExpression":
         return self._with(">=", other)
 
-    def __add__(self, other: object) -> "Expression":
+    def __add__(self, other: object) -> "WorkflowExpression":
         return self._with("+", other)
 
-    def __radd__(self, other: object) -> "Expression":
-        return Expression(f"({cel(other)} + {self._source})")
+    def __radd__(self, other: object) -> "WorkflowExpression":
+        return WorkflowExpression(f"({cel(other)} + {self._source})")
 
-    def __sub__(self, other: object) -> "Expression":
+    def __sub__(self, other: object) -> "WorkflowExpression":
         return self._with("-", other)
 
-    def __mul__(self, other: object) -> "Expression":
+    def __mul__(self, other: object) -> "WorkflowExpression":
         return self._with("*", other)
 
-    def __truediv__(self, other: object) -> "Expression":
+    def __truediv__(self, other: object) -> "WorkflowExpression":
         return self._with("/", other)
 
-    def __mod__(self, other: object) -> "Expression":
+    def __mod__(self, other: object) -> "WorkflowExpression":
         return self._with("%", other)
 
-    def __and__(self, other: object) -> "Expression":
+    def __and__(self, other: object) -> "WorkflowExpression":
         return self._with("&&", other)
 
-    def __or__(self, other: object) -> "Expression":
+    def __or__(self, other: object) -> "WorkflowExpression":
         return self._with("||", other)
 
-    def __invert__(self) -> "Expression":
-        return Expression(f"!{self._source}")
+    def __invert__(self) -> "WorkflowExpression":
+        return WorkflowExpression(f"!{self._source}")
 
     def __hash__(self) -> int:
         return hash(self._source)
@@ -112,13 +112,13 @@ class Expression:
     def __len__(self) -> NoReturn:
         raise TypeError(f"{self!r} is known when the workflow runs, not now: say .size() instead of len()")
 
-    def _with(self, operator: str, other: object) -> "Expression":
-        return Expression(f"({self._source} {operator} {cel(other)})")
+    def _with(self, operator: str, other: object) -> "WorkflowExpression":
+        return WorkflowExpression(f"({self._source} {operator} {cel(other)})")
 
 
 def cel(value: object) -> str:
     """A value as an expression spells it."""
-    if isinstance(value, Expression):
+    if isinstance(value, WorkflowExpression):
         return value._source
     try:
         return json.dumps(value)
@@ -126,14 +126,14 @@ def cel(value: object) -> str:
         raise TypeError(f"{value!r} cannot be compared in a workflow; use texts, numbers, lists and objects") from None
 
 
-def written(value: Any) -> Any:
+def rendered(value: Any) -> Any:
     """A value as a definition carries it: expressions as texts, wherever they are in it."""
-    if isinstance(value, Expression):
+    if isinstance(value, WorkflowExpression):
         return str(value)
     if isinstance(value, dict):
-        return {str(name): written(part) for name, part in value.items()}
+        return {str(name): rendered(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [written(part) for part in value]
+        return [rendered(part) for part in value]
     return value
 
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Unpack
 
-from horae.client.spelling import Unfit, items_of, mapping_of, named, option, spelled, text_of
-from horae.client.workflows.expression import Expression, written
+from horae.client.spelling import OptionTypeError, items_of, mapping_of, named, option, spelled, text_of
+from horae.client.workflows.expression import WorkflowExpression, rendered
 from horae.client.workflows.options import (
     ApprovalOptions,
     CallbackOptions,
@@ -18,7 +18,7 @@ from horae.client.workflows.options import (
     StepOptions,
     WaitOptions,
 )
-from horae.client.workflows.workflow import INDEX, ITEM, Node, Steps, building, nodes_of
+from horae.client.workflows.workflow import INDEX, ITEM, PhaseSteps, StepNode, building, nodes_of
 from horae.model.executions.signals import Span
 from horae.model.fields.kinds import Custom, Duration
 from horae.model.fields.table import Object, Row
@@ -27,31 +27,34 @@ from horae.model.workflows.waits import APPROVAL, CALLBACK, EVENT, SIGNAL
 # Typed as Any, so that they may be given for whatever parameter a job has.
 item: Any = ITEM  # of a foreach, for params that say more than the item
 index: Any = INDEX
-execution: Any = Expression("execution")  # the workflow's own: its id, scheduledAt and interval
+execution: Any = WorkflowExpression("execution")  # the workflow's own: its id, scheduledAt and interval
 
 
-def job(ref: str, params: Mapping[str, Any] | None = None, /, **options: Unpack[StepOptions]) -> Node:
+def job(ref: str, params: Mapping[str, Any] | None = None, /, **options: Unpack[StepOptions]) -> StepNode:
     """Run a job that another app or a file defines."""
     if not isinstance(ref, str):
-        raise TypeError(f"step.job(...) {Unfit('the name of a job', ref)}")
-    return _make(ref, {"job": ref, **({} if params is None else {"params": written(params)})}, options)
+        raise TypeError(f"step.job(...) {OptionTypeError('the name of a job', ref)}")
+    return _make(ref, {"job": ref, **({} if params is None else {"params": rendered(params)})}, options)
 
 
-def command(line: str | Sequence[str] | Mapping[str, Any], **options: Unpack[StepOptions]) -> Node:
+def command(line: str | Sequence[str] | Mapping[str, Any], **options: Unpack[StepOptions]) -> StepNode:
     """Run a program. A value of the workflow reaches it as a param: `step.command("ls ${params.at}", params={...})`."""
     _fixed(line, f'step.command(["ls", "${{params.path}}"], params={{"path": {_spoken(line)}}})')
     return _make("command", {"command": named("step.command(...)", _line, line)}, options)
 
 
-def http(request: str | Mapping[str, Any], **options: Unpack[StepOptions]) -> Node:
+def http(request: str | Mapping[str, Any], **options: Unpack[StepOptions]) -> StepNode:
     """Send a request. A value of the workflow reaches it as a param: `step.http("${params.url}", params={...})`."""
     _fixed(request, f'step.http({{"url": "${{params.url}}"}}, params={{"url": {_spoken(request)}}})')
     return _make("http", {"http": named("step.http(...)", _request, request)}, options)
 
 
 def sleep(
-    span: Span | None = None, *, until: datetime | str | Expression | None = None, **options: Unpack[WaitOptions]
-) -> Node:
+    span: Span | None = None,
+    *,
+    until: datetime | str | WorkflowExpression | None = None,
+    **options: Unpack[WaitOptions],
+) -> StepNode:
     """Wait for a span, or until an instant."""
     if (span is None) == (until is None):
         raise TypeError("sleep takes a span, or until=")
@@ -59,30 +62,34 @@ def sleep(
     return _make("sleep", {"sleep": named("step.sleep(...)", spelled, span) if at is None else {"until": at}}, options)
 
 
-def event(named: str, /, *, filter: str | Expression | None = None, **options: Unpack[EventOptions]) -> Node:
+def event(
+    named: str, /, *, filter: str | WorkflowExpression | None = None, **options: Unpack[EventOptions]
+) -> StepNode:
     """Wait for an event; the result is the event. `step.event_value` stands for it in the filter."""
     return _wait("event", EVENT, {"name": named, "filter": filter}, options)
 
 
-event_value = Expression("event")
+event_value = WorkflowExpression("event")
 
 
-def signal(named: str, /, **options: Unpack[SignalOptions]) -> Node:
+def signal(named: str, /, **options: Unpack[SignalOptions]) -> StepNode:
     """Wait for a signal to this execution; the result is its payload."""
     return _wait("signal", SIGNAL, {"name": named}, options)
 
 
-def approval(**options: Unpack[ApprovalOptions]) -> Node:
+def approval(**options: Unpack[ApprovalOptions]) -> StepNode:
     """Wait until somebody agrees."""
     return _wait("approval", APPROVAL, {}, options)
 
 
-def callback(**options: Unpack[CallbackOptions]) -> Node:
+def callback(**options: Unpack[CallbackOptions]) -> StepNode:
     """Wait until the step's own URL is called; the result is the body."""
     return _wait("callback", CALLBACK, {}, options)
 
 
-def switch(*branches: tuple[Any, Node | Sequence[Node]], default: Any = (), **options: Unpack[WaitOptions]) -> Node:
+def switch(
+    *branches: tuple[Any, StepNode | Sequence[StepNode]], default: Any = (), **options: Unpack[WaitOptions]
+) -> StepNode:
     """Choose the steps that go on: those of the first (condition, steps) that holds, or the default's."""
     call = "step.switch(...)"
     cases = [named(call, _case, branch) for branch in branches]
@@ -97,7 +104,7 @@ def _names(steps: Any) -> list[str]:
 
 def _case(branch: Any) -> dict[str, Any]:
     if not isinstance(branch, tuple | list) or len(branch) != 2:
-        raise Unfit("pairs of a condition and steps", branch)
+        raise OptionTypeError("pairs of a condition and steps", branch)
     when, steps = branch
     return {"when": when, "then": _names(steps)}
 
@@ -112,7 +119,7 @@ def _request(request: Any) -> Any:
     return request if isinstance(request, str) else dict(mapping_of(request, "a URL or a mapping"))
 
 
-def _wait(name: str, kind: Object, given: dict[str, Any], options: Mapping[str, Any]) -> Node:
+def _wait(name: str, kind: Object, given: dict[str, Any], options: Mapping[str, Any]) -> StepNode:
     """What the options say of the wait is told of it: its timeout is not that of an execution."""
     own = {row.keyword: row for row in kind.table.rows if row.name not in given}
     said = {
@@ -130,8 +137,8 @@ def _spelled(row: Row, value: Any) -> Any:
     return spelled(value) if isinstance(row.kind, Duration) else value
 
 
-def _make(wanted: str, document: dict[str, Any], options: Mapping[str, Any]) -> Node:
-    steps: Steps = building()
+def _make(wanted: str, document: dict[str, Any], options: Mapping[str, Any]) -> StepNode:
+    steps: PhaseSteps = building()
     call = f"step.{wanted}(...)"
     said = dict(options)
     own = named(option("name", call), text_of, said.pop("name", None))
@@ -140,15 +147,15 @@ def _make(wanted: str, document: dict[str, Any], options: Mapping[str, Any]) -> 
 
 def _spoken(part: Any) -> str:
     """Name the first value of the workflow in a task as the user's code might."""
-    if isinstance(part, Expression):
-        return part.name if isinstance(part, Node) else part._source.removeprefix("params.")
+    if isinstance(part, WorkflowExpression):
+        return part.name if isinstance(part, StepNode) else part._source.removeprefix("params.")
     parts = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()
     return next((spoken for each in parts if (spoken := _spoken(each))), "")
 
 
 def _fixed(part: Any, remedy: str) -> None:
     """Refuse a value that only the running workflow knows, in a task that is sent as it stands."""
-    if isinstance(part, Expression):
+    if isinstance(part, WorkflowExpression):
         raise TypeError(f"{part!r} is known when the workflow runs. Hand it to the step as a param: {remedy}")
     for each in part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ():
         _fixed(each, remedy)

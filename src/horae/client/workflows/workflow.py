@@ -22,7 +22,7 @@ import msgspec
 
 from horae.client.encode import encode
 from horae.client.spelling import (
-    Unfit,
+    OptionTypeError,
     camel,
     items_of,
     mapping_of,
@@ -35,7 +35,7 @@ from horae.client.spelling import (
     timeouts,
 )
 from horae.client.submitting import Submittable
-from horae.client.workflows.expression import Expression, written
+from horae.client.workflows.expression import WorkflowExpression, rendered
 from horae.client.workflows.job_options import SPELLED
 from horae.client.workflows.options import StepOptions
 from horae.errors import BadInput
@@ -52,8 +52,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SAID = {row.keyword: row for row in STEP.rows if row.field.sdk}
 STEP_OPTIONS = tuple(_SAID)
 _OF_WORKFLOWS = {row.keyword: row for row in WORKFLOW.rows if row.field.sdk}
-ITEM, INDEX = Expression("item"), Expression("index")
-BUILDING: ContextVar["Steps | None"] = ContextVar("horae_building", default=None)
+ITEM, INDEX = WorkflowExpression("item"), WorkflowExpression("index")
+BUILDING: ContextVar["PhaseSteps | None"] = ContextVar("horae_building", default=None)
 
 
 class Callee(Protocol):
@@ -65,7 +65,7 @@ class Callee(Protocol):
     def _call(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]: ...
 
 
-class Node(Expression):
+class StepNode(WorkflowExpression):
     """A step of the workflow that is being defined; as a value it is what the step returns.
 
     `a >> b` has b follow a, also with lists of steps on either side.
@@ -75,21 +75,21 @@ class Node(Expression):
         place = f"steps.{name}" if _IDENTIFIER.fullmatch(name) else f'steps["{name}"]'
         super().__init__(f"{place}.result")
         self.name, self.document = name, document
-        self.state, self.error = Expression(f"{place}.state"), Expression(f"{place}.error")
+        self.state, self.error = WorkflowExpression(f"{place}.state"), WorkflowExpression(f"{place}.error")
 
-    def __rshift__(self, other: "Node | Sequence[Node]") -> Any:
+    def __rshift__(self, other: "StepNode | Sequence[StepNode]") -> Any:
         for node in named(">>", nodes_of, other):
             node._follow(self)
         return other
 
-    def __rrshift__(self, others: "Sequence[Node]") -> "Node":
+    def __rrshift__(self, others: "Sequence[StepNode]") -> "StepNode":
         for node in named(">>", nodes_of, others):
             self._follow(node)
         return self
 
-    __hash__ = Expression.__hash__
+    __hash__ = WorkflowExpression.__hash__
 
-    def describe(self, options: Mapping[str, Any], call: str) -> "Node":
+    def describe(self, options: Mapping[str, Any], call: str) -> "StepNode":
         """Add what is said about the step beside its call; an unknown option is refused where it stands."""
         refuse_unknown((name for name in options if camel(name) not in _SAID), STEP_OPTIONS, call)
         self.document |= {
@@ -98,30 +98,30 @@ class Node(Expression):
         }
         return self
 
-    def _follow(self, node: "Node") -> None:
+    def _follow(self, node: "StepNode") -> None:
         after = self.document.setdefault("after", [])
         if node.name not in after:
             after.append(node.name)
 
 
-def nodes_of(steps: Any) -> list[Node]:
+def nodes_of(steps: Any) -> list[StepNode]:
     """Return a step, or each of several, as a list."""
     wanted = "a step or a list of steps"
-    nodes = [steps] if isinstance(steps, Node) else items_of(steps, wanted)
+    nodes = [steps] if isinstance(steps, StepNode) else items_of(steps, wanted)
     for node in nodes:
-        if not isinstance(node, Node):
-            raise Unfit(wanted, node)
+        if not isinstance(node, StepNode):
+            raise OptionTypeError(wanted, node)
     return nodes
 
 
-class Steps:
+class PhaseSteps:
     """The steps of one phase, as they are called for."""
 
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken  # names, of all phases
-        self.nodes: list[Node] = []
+        self.nodes: list[StepNode] = []
 
-    def add(self, wanted: str, document: dict[str, Any], own: str | None = None) -> Node:
+    def add(self, wanted: str, document: dict[str, Any], own: str | None = None) -> StepNode:
         """A step; two of one name are told apart by a number, unless the name was given."""
         plain = re.sub(r"[^A-Za-z0-9_-]", "_", wanted)
         name, n = own or plain, 1
@@ -131,17 +131,17 @@ class Steps:
             n += 1
             name = f"{plain}_{n}"
         self._taken.add(name)
-        node = Node(name, {"name": name, **document})
+        node = StepNode(name, {"name": name, **document})
         self.nodes.append(node)
         return node
 
     def documents(self) -> list[dict[str, Any]]:
-        return [written(node.document) for node in self.nodes]
+        return [rendered(node.document) for node in self.nodes]
 
 
-def build(function: Callable[..., Any], arguments: Mapping[str, Any], taken: set[str]) -> tuple[Steps, Any]:
+def build(function: Callable[..., Any], arguments: Mapping[str, Any], taken: set[str]) -> tuple[PhaseSteps, Any]:
     """Run a function so that its calls of jobs become steps; the steps, and what it returned."""
-    steps = Steps(taken)
+    steps = PhaseSteps(taken)
     token = BUILDING.set(steps)
     try:
         returned = function(**arguments)
@@ -159,12 +159,12 @@ class StepCall:
     def __init__(self, callee: Callee, options: Mapping[str, Any]) -> None:
         self._callee, self._options = callee, dict(options)
 
-    def __call__(self, *args: Any, **named: Any) -> Node:
+    def __call__(self, *args: Any, **named: Any) -> StepNode:
         return self._add(self._params(args, named), None)
 
     def map(
         self, items: Any, *args: Any, concurrency: int | None = None, tolerate: int | str | None = None, **named: Any
-    ) -> Node:
+    ) -> StepNode:
         """One execution for each of the items, which only the running workflow knows; what else is given is for all.
 
         The item is the first parameter that nothing else is given for.
@@ -184,10 +184,10 @@ class StepCall:
             raise TypeError(f"{name!r} is no param of {self._callee.name}: say .step({name}=...) before the call")
         return params
 
-    def _add(self, params: dict[str, Any], foreach: dict[str, Any] | None) -> Node:
+    def _add(self, params: dict[str, Any], foreach: dict[str, Any] | None) -> StepNode:
         options = dict(self._options)
         own = named(option("name", ".step(...)"), text_of, options.pop("name", None))
-        document: dict[str, Any] = {"job": self._callee.name, "params": msgspec.json.decode(encode(written(params)))}
+        document: dict[str, Any] = {"job": self._callee.name, "params": msgspec.json.decode(encode(rendered(params)))}
         if foreach is not None:
             document["foreach"] = foreach
         return building().add(self._callee.name, document, own).describe(options, ".step(...)")
@@ -197,7 +197,7 @@ def _others(names: Sequence[str], free: str) -> Iterable[str]:
     return (name for name in names if name != free)
 
 
-def building() -> Steps:
+def building() -> PhaseSteps:
     """The workflow that is being defined here."""
     steps = BUILDING.get()
     if steps is None:
@@ -205,15 +205,15 @@ def building() -> Steps:
     return steps
 
 
-def _option(name: str, value: Any, node: Node) -> Any:
+def _option(name: str, value: Any, node: StepNode) -> Any:
     """What is said about a step, as a definition carries it. Functions get the step's own result."""
     if name == "undo":
         return _undo(value, node)
-    if name in ("until", "while", "while_", "when") and callable(value) and not isinstance(value, Expression):
+    if name in ("until", "while", "while_", "when") and callable(value) and not isinstance(value, WorkflowExpression):
         return value(node)
     if name == "after":
-        steps = [value] if isinstance(value, Node) else items_of(value, "a step or a list of steps")
-        return [one.name if isinstance(one, Node) else one for one in steps]
+        steps = [value] if isinstance(value, StepNode) else items_of(value, "a step or a list of steps")
+        return [one.name if isinstance(one, StepNode) else one for one in steps]
     if isinstance(_SAID[name].kind, Duration):
         return spelled(value)
     if name == "timeouts":
@@ -221,13 +221,13 @@ def _option(name: str, value: Any, node: Node) -> Any:
     return policy(value) if name == "retry" else value
 
 
-def _undo(value: Any, node: Node) -> Any:
+def _undo(value: Any, node: StepNode) -> Any:
     """A job, or a function that calls one with the step's result; of a mapped step, with that of an item."""
     if hasattr(value, "signature"):
         return {"job": value.name}
     if not callable(value):
         return value
-    steps = Steps(set())
+    steps = PhaseSteps(set())
     token = BUILDING.set(steps)
     try:
         value(node[INDEX] if "foreach" in node.document else node)
@@ -259,7 +259,7 @@ def plain(value: Any) -> Any:
     return value.name if hasattr(value, "signature") else value
 
 
-class WorkflowFunction(Submittable[Callable[..., Any]]):
+class AppWorkflow(Submittable[Callable[..., Any]]):
     """A workflow as its function defines it. `submit` has the servers run it; inside another workflow it is a step."""
 
     def __init__(self, app: "App", function: Callable[..., Any], name: str, document: dict[str, Any]) -> None:
@@ -269,8 +269,8 @@ class WorkflowFunction(Submittable[Callable[..., Any]]):
         own = {p.name: p.default for p in self.signature.parameters if p.default is not msgspec.NODEFAULT}
         params = msgspec.json.decode(encode({**own, **document.get("params", {})}))
         self._document = {**document, "params": params} if params else document
-        self._phases: dict[str, Steps] = {}
-        arguments = {p.name: Expression(f"params.{p.name}") for p in self.signature.parameters}
+        self._phases: dict[str, PhaseSteps] = {}
+        arguments = {p.name: WorkflowExpression(f"params.{p.name}") for p in self.signature.parameters}
         self._phases["steps"], self._output = build(function, arguments, self._taken)
         if not self._phases["steps"].nodes:
             remedy = "Call jobs in it, or step.command(...) and its like."
@@ -293,7 +293,7 @@ class WorkflowFunction(Submittable[Callable[..., Any]]):
         """The same as a step of another workflow, with what is said about it there."""
         return StepCall(self, options)
 
-    def map(self, items: Any, *args: Any, **named: Any) -> Node:
+    def map(self, items: Any, *args: Any, **named: Any) -> StepNode:
         """One execution of it for each of the items."""
         return self.step().map(items, *args, **named)
 
@@ -315,13 +315,15 @@ class WorkflowFunction(Submittable[Callable[..., Any]]):
         flow = document.pop("workflow", {})
         flow |= {phase: steps.documents() for phase, steps in self._phases.items()}
         if self._output is not None:
-            flow["output"] = written(self._output)
+            flow["output"] = rendered(self._output)
         return {**document, "workflow": flow, "schema": self.signature.schema}
 
     def _handle(self, phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        known: dict[str, Expression] = {p.name: Expression(f"params.{p.name}") for p in self.signature.parameters}
+        known: dict[str, WorkflowExpression] = {
+            p.name: WorkflowExpression(f"params.{p.name}") for p in self.signature.parameters
+        }
         known |= {node.name: node for node in self._phases["steps"].nodes if _IDENTIFIER.fullmatch(node.name)}
-        known["error"] = Expression("error")
+        known["error"] = WorkflowExpression("error")
         asked = list(inspect.signature(function).parameters)
         if unknown := [name for name in asked if name not in known]:
             raise TypeError(f"{function.__name__} asks for {unknown[0]!r}; it can have {', '.join(sorted(known))}")

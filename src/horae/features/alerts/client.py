@@ -5,11 +5,11 @@ from typing import Any, Literal, Unpack
 
 from horae.client.encode import document
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import Page, View, page_of
+from horae.client.views import ApiDocument, ResultPage, page_of
 from horae.features.alerts.options import AlertChannelFields, AlertRuleFields
 
 
-class AlertDelivery(View, frozen=True, kw_only=True):
+class AlertDelivery(ApiDocument, frozen=True, kw_only=True):
     """How a notice fares: "pending", "delivered" or "failed"."""
 
     channel: str
@@ -20,13 +20,13 @@ class AlertDelivery(View, frozen=True, kw_only=True):
     at: datetime | None = None
 
 
-class AlertTest(View, frozen=True, kw_only=True):
+class AlertTest(ApiDocument, frozen=True, kw_only=True):
     """What became of a test."""
 
     deliveries: list[AlertDelivery]
 
 
-class Alert(View, frozen=True, kw_only=True):
+class AlertInfo(ApiDocument, frozen=True, kw_only=True):
     """Something that a rule found; "firing" until it is "recovered"."""
 
     alert_id: str
@@ -47,7 +47,7 @@ class Alert(View, frozen=True, kw_only=True):
     deliveries: tuple[AlertDelivery, ...] = ()
 
 
-class AlertRule(View, frozen=True, kw_only=True):
+class AlertRule(ApiDocument, frozen=True, kw_only=True):
     """A rule; `definition` is the whole of it."""
 
     name: str
@@ -58,7 +58,7 @@ class AlertRule(View, frozen=True, kw_only=True):
     version: int | None = None
 
 
-class AlertChannel(View, frozen=True, kw_only=True):
+class AlertChannel(ApiDocument, frozen=True, kw_only=True):
     """A channel; `secret` is there once, when one was made for a webhook."""
 
     name: str
@@ -69,7 +69,7 @@ class AlertChannel(View, frozen=True, kw_only=True):
     version: int | None = None
 
 
-class AlertRules(Resource):
+class AlertRulesResource(Resource):
     """Rules, by name."""
 
     async def acknowledge(self, name: str) -> int:
@@ -79,7 +79,7 @@ class AlertRules(Resource):
 
     # `python -m tools.sdk` writes what follows, from the routes of alert-rules (create: -).
 
-    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[AlertRule]:
+    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[AlertRule]:
         """List alert rules by name."""
         return page_of(AlertRule, await self._caller.get(path_of("alert-rules"), {"limit": limit, "cursor": cursor}))
 
@@ -112,12 +112,12 @@ class AlertRules(Resource):
         return AlertTest.of(await self._caller.post(path_of("alert-rules", name, "test")))
 
 
-class AlertChannels(Resource):
+class AlertChannelsResource(Resource):
     """Channels, by name."""
 
     # `python -m tools.sdk` writes what follows, from the routes of alert-channels (create: -).
 
-    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[AlertChannel]:
+    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[AlertChannel]:
         """List channels by name, without what is secret of them."""
         query = {"limit": limit, "cursor": cursor}
         return page_of(AlertChannel, await self._caller.get(path_of("alert-channels"), query))
@@ -143,30 +143,30 @@ class AlertChannels(Resource):
         return AlertTest.of(await self._caller.post(path_of("alert-channels", name, "test")))
 
 
-class Alerts(Resource):
+class AlertsResource(Resource):
     """Alerts, and what makes and tells them."""
 
-    rules: AlertRules
-    channels: AlertChannels
+    rules: AlertRulesResource
+    channels: AlertChannelsResource
 
     # `python -m tools.sdk` writes what follows, from the routes of alerts.
 
     async def list(
         self, *, state: Literal["firing", "recovered"] | None = None, rule: str | None = None,
         job: str | None = None, limit: int | None = None, cursor: str | None = None,
-    ) -> Page[Alert]:  # fmt: skip
+    ) -> ResultPage[AlertInfo]:  # fmt: skip
         """List alerts, newest first, each with how its notices fare.
 
         `state`: Only those that go on, or are over. `rule`: Only those of this rule. `job`: Only those of this
         job, by name or id.
         """
         query = {"state": state, "rule": rule, "job": job, "limit": limit, "cursor": cursor}
-        return page_of(Alert, await self._caller.get(path_of("alerts"), query))
+        return page_of(AlertInfo, await self._caller.get(path_of("alerts"), query))
 
-    async def get(self, id: str) -> Alert:
+    async def get(self, id: str) -> AlertInfo:
         """Read an alert."""
-        return Alert.of(await self._caller.get(path_of("alerts", id)))
+        return AlertInfo.of(await self._caller.get(path_of("alerts", id)))
 
-    async def acknowledge(self, id: str) -> Alert:
+    async def acknowledge(self, id: str) -> AlertInfo:
         """Say that somebody looks after an alert: nobody is reminded of it any more."""
-        return Alert.of(await self._caller.post(path_of("alerts", id, "acknowledge")))
+        return AlertInfo.of(await self._caller.post(path_of("alerts", id, "acknowledge")))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.terminal import echo
@@ -19,7 +19,7 @@ EXAMPLES = (
 )
 
 
-@click.command(cls=Command, examples=EXAMPLES)
+@click.command(cls=HoraeCommand, examples=EXAMPLES)
 @click.argument("execution")
 @click.argument("name", required=False)
 @click.option("--to", metavar="FILE", help="Where to put it; - writes it out. Default: a file of its name, here.")

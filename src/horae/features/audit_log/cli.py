@@ -5,7 +5,7 @@ from typing import Any
 import click
 import msgspec
 
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, request
@@ -33,7 +33,7 @@ COLUMNS: list[Column] = [
 ]
 
 
-@click.group(cls=Group, examples=("horae audit log list", "horae audit log verify"))
+@click.group(cls=HoraeGroup, examples=("horae audit log list", "horae audit log verify"))
 def log() -> None:
     """Tell who did what, when and from where, and prove that the log is whole."""
 

@@ -10,7 +10,7 @@ from horae.engine.batcher import Batcher
 from horae.engine.tenancy.throttle import neighbourhood
 from horae.env import Env
 from horae.errors import StoreUnavailable
-from horae.features.audit_log.model.values import Checker, Head, Link, RowFilter
+from horae.features.audit_log.model.values import ChainHead, Checker, Link, RowFilter
 from horae.features.audit_log.model.view import AuditRow, AuditVerdict, show_row
 from horae.features.audit_log.store import log as moves
 from horae.model.tenancy.audit import Entry
@@ -107,7 +107,7 @@ class AuditLog:
             rows=checker.seq, head=checker.hash.hex(), signed=bool(head.signature), broken=checker.broken
         )
 
-    async def _page(self, after: int) -> tuple[Head, list[Link]]:
+    async def _page(self, after: int) -> tuple[ChainHead, list[Link]]:
         return await self._store.read_at_once(lambda: moves.chain(after, CHECKED_TOGETHER))
 
     async def _write(self, entries: Sequence[Entry]) -> Sequence[int | BaseException]:

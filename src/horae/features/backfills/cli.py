@@ -7,18 +7,18 @@ import click
 
 from horae.cli.executions.waiting import in_time
 from horae.cli.fields import given_by, options_of
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, request, says
 from horae.cli.values import params as read_params
-from horae.features.backfills.client import Backfill
+from horae.features.backfills.client import BackfillInfo
 from horae.features.backfills.model.request import BACKFILL
 
 CREATE = "horae backfills create daily-report --from 2026-11-01T00:00:00Z --to 2026-11-15T00:00:00Z"
 
 
-@click.group(cls=Group, examples=(f"{CREATE} --dry-run", "horae backfills list", "horae backfills show BACKFILL"))
+@click.group(cls=HoraeGroup, examples=(f"{CREATE} --dry-run", "horae backfills list", "horae backfills show BACKFILL"))
 def backfills() -> None:
     """Run fires of the past that did not run."""
 
@@ -69,7 +69,7 @@ def _say_all(api: Api, notes: Sequence[str]) -> None:
         api.out.say(note)
 
 
-async def _finish(api: Api, made: Backfill, timeout: str | None) -> None:
+async def _finish(api: Api, made: BackfillInfo, timeout: str | None) -> None:
     """Wait until it has ended; exit 1 unless all it started succeeded."""
     remedy = f"wait again with `horae backfills show {made.id} --wait`"
     final = await in_time(api, api.client.backfills.wait(made.id), timeout, made.id, what="Backfill", remedy=remedy)
@@ -78,7 +78,7 @@ async def _finish(api: Api, made: Backfill, timeout: str | None) -> None:
         click.get_current_context().exit(1)
 
 
-def _summary(b: Backfill, given: Given) -> str:
+def _summary(b: BackfillInfo, given: Given) -> str:
     parts = [f"{b.succeeded:,} succeeded"]
     counts = (
         (b.failed, "failed"),

@@ -7,13 +7,13 @@ import msgspec
 
 from horae.client.encode import encode, given, instant
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import Page, View, page_of
+from horae.client.views import ApiDocument, ResultPage, page_of
 from horae.features.backfills.options import BackfillOptions
 
 LOOK = 0.5  # seconds between looks at a backfill that is waited for
 
 
-class BackfillPlan(View, frozen=True, kw_only=True):
+class BackfillPlan(ApiDocument, frozen=True, kw_only=True):
     """What a backfill would do."""
 
     fires: int
@@ -26,7 +26,7 @@ class BackfillPlan(View, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class Backfill(View, frozen=True, kw_only=True):
+class BackfillInfo(ApiDocument, frozen=True, kw_only=True):
     """A backfill and how far it is."""
 
     backfill_id: str
@@ -57,17 +57,17 @@ class Backfill(View, frozen=True, kw_only=True):
         return self.completed_at is not None
 
 
-class Backfills(Resource):
+class BackfillsResource(Resource):
     """Backfills, by id."""
 
     async def create(
         self, job: str, since: datetime | str, until: datetime | str, **options: Unpack[BackfillOptions]
-    ) -> Backfill:
+    ) -> BackfillInfo:
         """Run what did not run of a job's fires in [since, until).
 
         Its options are those of `BackfillOptions`.
         """
-        return Backfill.of(await self._caller.post(path_of("backfills"), _body(job, since, until, options)))
+        return BackfillInfo.of(await self._caller.post(path_of("backfills"), _body(job, since, until, options)))
 
     async def plan(
         self, job: str, since: datetime | str, until: datetime | str, **options: Unpack[BackfillOptions]
@@ -76,12 +76,12 @@ class Backfills(Resource):
         body = {**_body(job, since, until, options), "dryRun": True}
         return BackfillPlan.of(await self._caller.post(path_of("backfills"), body))
 
-    async def cancel(self, id: str, *, executions: bool = False) -> Backfill:
+    async def cancel(self, id: str, *, executions: bool = False) -> BackfillInfo:
         """Start nothing more, for good; with `executions`, what it started and has not ended is cancelled too."""
         body = {"executions": "cancel" if executions else "finish"}
-        return Backfill.of(await self._caller.post(path_of("backfills", id, "cancel"), body))
+        return BackfillInfo.of(await self._caller.post(path_of("backfills", id, "cancel"), body))
 
-    async def wait(self, id: str) -> Backfill:
+    async def wait(self, id: str) -> BackfillInfo:
         """Wait until nothing more starts and all that was started has ended."""
         while not (found := await self.get(id)).is_final:
             await self._caller.env.clock.sleep(LOOK)
@@ -92,30 +92,30 @@ class Backfills(Resource):
     async def list(
         self, *, job: str | None = None, state: Literal["running", "paused", "cancelled", "done"] | None = None,
         limit: int | None = None, cursor: str | None = None,
-    ) -> Page[Backfill]:  # fmt: skip
+    ) -> ResultPage[BackfillInfo]:  # fmt: skip
         """List backfills, newest first.
 
         `job`: Only those of this job, by name or id. `state`: Only those in this state.
         """
         query = {"job": job, "state": state, "limit": limit, "cursor": cursor}
-        return page_of(Backfill, await self._caller.get(path_of("backfills"), query))
+        return page_of(BackfillInfo, await self._caller.get(path_of("backfills"), query))
 
-    async def get(self, id: str) -> Backfill:
+    async def get(self, id: str) -> BackfillInfo:
         """Read a backfill and how far it is."""
-        return Backfill.of(await self._caller.get(path_of("backfills", id)))
+        return BackfillInfo.of(await self._caller.get(path_of("backfills", id)))
 
-    async def runs(self, id: str, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+    async def runs(self, id: str, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
         """List the fires that a backfill ran, with their executions, in the order of the fires."""
         query = {"limit": limit, "cursor": cursor}
-        return page_of(View, await self._caller.get(path_of("backfills", id, "runs"), query))
+        return page_of(ApiDocument, await self._caller.get(path_of("backfills", id, "runs"), query))
 
-    async def pause(self, id: str) -> Backfill:
+    async def pause(self, id: str) -> BackfillInfo:
         """Start nothing more until resumed; what was started goes on."""
-        return Backfill.of(await self._caller.post(path_of("backfills", id, "pause")))
+        return BackfillInfo.of(await self._caller.post(path_of("backfills", id, "pause")))
 
-    async def resume(self, id: str) -> Backfill:
+    async def resume(self, id: str) -> BackfillInfo:
         """Go on where it stopped."""
-        return Backfill.of(await self._caller.post(path_of("backfills", id, "resume")))
+        return BackfillInfo.of(await self._caller.post(path_of("backfills", id, "resume")))
 
 
 def _body(job: str, since: datetime | str, until: datetime | str, options: BackfillOptions) -> dict[str, Any]:

@@ -6,13 +6,13 @@ import click
 
 from horae.cli.asking import confirm
 from horae.cli.fields import given_by, options_of
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import Api, remote
 from horae.features.erasure.model import WHICH
 
 
 @click.command(
-    cls=Command,
+    cls=HoraeCommand,
     examples=("horae executions erase --tag customer=c-17", "horae executions erase --param customer=c-17 --yes"),
 )
 @options_of(WHICH)

@@ -4,14 +4,14 @@ from typing import Unpack
 
 from horae.client.encode import given
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import View
+from horae.client.views import ApiDocument
 from horae.features.erasure.options import ErasureOptions
 
 
-class Erasures(Resource):
+class ErasuresResource(Resource):
     """Erases what executions were given, said, returned and left behind."""
 
-    async def create(self, **which: Unpack[ErasureOptions]) -> View:
+    async def create(self, **which: Unpack[ErasureOptions]) -> ApiDocument:
         """Erase all that is meant, part by part: how many were looked at and erased, and what was left.
 
         `live` have not ended yet; what `unread` were given is sealed with a key that the server does not have;
@@ -27,4 +27,4 @@ class Erasures(Resource):
             left = {why: ids + done[why] for why, ids in left.items()}
             cursor = done["nextCursor"]
             if cursor is None:
-                return View.of({"lookedAt": looked_at, "erased": erased, **left})
+                return ApiDocument.of({"lookedAt": looked_at, "erased": erased, **left})

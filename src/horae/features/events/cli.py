@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from horae.cli.fields import given_by, options_of
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, request
@@ -18,7 +18,8 @@ from horae.features.events.model.hook import HOOK
 
 
 @click.group(
-    cls=Group, examples=('horae events send upload --payload \'{"key": "a.csv"}\'', "horae events list --name upload")
+    cls=HoraeGroup,
+    examples=('horae events send upload --payload \'{"key": "a.csv"}\'', "horae events list --name upload"),
 )
 def events() -> None:
     """Send and list events; make webhooks."""

@@ -6,11 +6,11 @@ from typing import Any
 
 from horae.client.encode import given, span
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import Page, View, page_of
+from horae.client.views import ApiDocument, ResultPage, page_of
 from horae.model.executions.signals import Span
 
 
-class SentEvent(View, frozen=True, kw_only=True):
+class SentEvent(ApiDocument, frozen=True, kw_only=True):
     """An event and what became of it: executions it started, triggers that did not fire and why."""
 
     event_id: str
@@ -25,7 +25,7 @@ class SentEvent(View, frozen=True, kw_only=True):
     payload: Any = None
 
 
-class Events(Resource):
+class EventsResource(Resource):
     """What happens elsewhere, and the triggers that listen to it."""
 
     async def send(self, name: str, payload: Any = None, *, id: str | None = None) -> SentEvent:
@@ -36,10 +36,10 @@ class Events(Resource):
         body = {"name": name, "payload": payload, **given(id=id)}
         return SentEvent.of(await self._caller.post(path_of("events"), body))
 
-    async def plan(self, name: str, payload: Any = None, *, id: str | None = None) -> View:
+    async def plan(self, name: str, payload: Any = None, *, id: str | None = None) -> ApiDocument:
         """What an event would come to if it came now, in `fires`, `skipped` and `note`; nothing is kept."""
         body = {"name": name, "payload": payload, **given(id=id)}
-        return View.of(await self._caller.post(path_of("events") + "?dryRun=true", body))
+        return ApiDocument.of(await self._caller.post(path_of("events") + "?dryRun=true", body))
 
     async def send_many(self, events: Iterable[dict[str, Any]]) -> list[SentEvent]:
         """Send up to a thousand events, each `{"name": ..., "payload": ..., "id": ...}`, in one transaction."""
@@ -51,7 +51,7 @@ class Events(Resource):
 
     async def list(
         self, *, name: str | None = None, limit: int | None = None, cursor: str | None = None
-    ) -> Page[SentEvent]:
+    ) -> ResultPage[SentEvent]:
         """List events, newest first, each with what it fired and why others did not; large payloads are left out.
 
         `name`: Only events of this name.
@@ -59,13 +59,13 @@ class Events(Resource):
         query = {"name": name, "limit": limit, "cursor": cursor}
         return page_of(SentEvent, await self._caller.get(path_of("events"), query))
 
-    async def webhook(self, ref: str, name: str) -> View:
+    async def webhook(self, ref: str, name: str) -> ApiDocument:
         """Read a trigger's webhook; its URL and its secret were told when they were made."""
-        return View.of(await self._caller.get(path_of("jobs", ref, "triggers", name, "webhook")))
+        return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "triggers", name, "webhook")))
 
     async def make_webhook(
         self, ref: str, name: str, *, secret: str | None = None, new_url: bool = False, old_for: Span | None = None
-    ) -> View:
+    ) -> ApiDocument:
         """Make a trigger's webhook, or give it a new secret; the old one stays valid for `old_for`.
 
         URL and secret are told this once. `new_url` makes a new URL too; where nothing is verified the URL is the
@@ -75,7 +75,7 @@ class Events(Resource):
         How long the old secret or URL stays valid. "5m", "1h30m", ISO 8601 or seconds; 1d otherwise.
         """
         body = given(secret=secret, new_url=new_url or None, old_for=span(old_for))
-        return View.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "webhook"), body))
+        return ApiDocument.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "webhook"), body))
 
     async def end_webhook(self, ref: str, name: str) -> None:
         """End a trigger's webhook at once."""

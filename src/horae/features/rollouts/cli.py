@@ -6,18 +6,18 @@ import click
 
 from horae.cli.definitions.definition import definition_options, read_definition, speaking_flags
 from horae.cli.fields import given_by, options_of
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, request, says
 from horae.errors import BadInput, NotFound
-from horae.features.rollouts.client import Rollout
+from horae.features.rollouts.client import RolloutInfo
 from horae.features.rollouts.model.read import ROLLOUT
 
 
 @click.group(
     "rollout",
-    cls=Group,
+    cls=HoraeGroup,
     examples=(
         "horae jobs rollout start report --command 'python report2.py' --share 10%",
         "horae jobs rollout show report",
@@ -74,7 +74,7 @@ COLUMNS: list[Column] = [
 JOB = {"ref": "job"}
 
 
-def _show(api: Api, found: Rollout, given: Given) -> None:
+def _show(api: Api, found: RolloutInfo, given: Given) -> None:
     if not api.out.is_for_people:
         return api.out.document(found.raw)
     api.out.list({"items": found.versions}, COLUMNS, "")
@@ -82,7 +82,7 @@ def _show(api: Api, found: Rollout, given: Given) -> None:
     return api.out.say(f"It is {found.state}, since {api.out.age(found.raw['changedAt'])}.{cause}")
 
 
-def _promoted(done: Rollout, given: Given) -> str:
+def _promoted(done: RolloutInfo, given: Given) -> str:
     now = next((one["version"] for one in done.versions if one["current"]), None)
     return f"{done.job} is at the version that was tried{'' if now is None else f', {now}'}."
 
@@ -116,11 +116,11 @@ async def show_job(api: Api, job: str) -> None:
         api.out.say(f"A rollout is on: {_shares(found)}. `horae jobs rollout show {found.job}` compares them.")
 
 
-def _shares(begun: Rollout) -> str:
+def _shares(begun: RolloutInfo) -> str:
     return ", ".join(f"version {one['version']} {one['share']:g} %" for one in begun.versions)
 
 
-def _told(api: Api, found: Rollout, sentence: str) -> None:
+def _told(api: Api, found: RolloutInfo, sentence: str) -> None:
     if api.out.is_for_people:
         api.out.say(sentence)
     else:

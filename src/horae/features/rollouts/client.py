@@ -5,11 +5,11 @@ from typing import Any, Unpack
 
 from horae.client.encode import given
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import View
+from horae.client.views import ApiDocument
 from horae.features.rollouts.options import RolloutOptions
 
 
-class Rollout(View, frozen=True, kw_only=True):
+class RolloutInfo(ApiDocument, frozen=True, kw_only=True):
     """A job's newest rollout; `versions` are documents with each one's share and what was counted of it."""
 
     job_id: str
@@ -20,10 +20,10 @@ class Rollout(View, frozen=True, kw_only=True):
     versions: list[dict[str, Any]]
 
 
-class Rollouts(Resource):
+class RolloutsResource(Resource):
     """Begin, compare, promote and abort rollouts. `ref` is a job's name or id."""
 
-    async def start(self, ref: str, *, if_match: str | None = None, **options: Unpack[RolloutOptions]) -> Rollout:
+    async def start(self, ref: str, *, if_match: str | None = None, **options: Unpack[RolloutOptions]) -> RolloutInfo:
         """Send a `share` of new executions to a `version`, or to one that a `change` makes; or weights to `versions`.
 
         A rollout that is on gets other shares.
@@ -31,24 +31,25 @@ class Rollouts(Resource):
         body = given(**options)
         if options.get("versions"):
             body["versions"] = {str(version): weight for version, weight in (options["versions"] or {}).items()}
-        return Rollout.of(await self._caller.edit("PUT", path_of("jobs", ref, "rollout"), body, if_match))
+        return RolloutInfo.of(await self._caller.edit("PUT", path_of("jobs", ref, "rollout"), body, if_match))
 
     # `python -m tools.sdk` writes what follows, from the routes of rollouts (put: start).
 
-    async def get(self, ref: str) -> Rollout:
+    async def get(self, ref: str) -> RolloutInfo:
         """Read a job's newest rollout: shares, failure rates and durations of its versions."""
-        return Rollout.of(await self._caller.get(path_of("jobs", ref, "rollout")))
+        return RolloutInfo.of(await self._caller.get(path_of("jobs", ref, "rollout")))
 
-    async def promote(self, ref: str, *, version: int | None = None) -> Rollout:
+    async def promote(self, ref: str, *, version: int | None = None) -> RolloutInfo:
         """Make a version of the rollout the present one, and end the rollout.
 
         `version`: Which, if several are tried.
         """
-        return Rollout.of(await self._caller.post(path_of("jobs", ref, "rollout", "promote"), given(version=version)))
+        body = given(version=version)
+        return RolloutInfo.of(await self._caller.post(path_of("jobs", ref, "rollout", "promote"), body))
 
-    async def abort(self, ref: str, *, reason: str | None = None) -> Rollout:
+    async def abort(self, ref: str, *, reason: str | None = None) -> RolloutInfo:
         """End a rollout: all new executions run the present version.
 
         `reason`: Why; it is kept with the rollout.
         """
-        return Rollout.of(await self._caller.post(path_of("jobs", ref, "rollout", "abort"), given(reason=reason)))
+        return RolloutInfo.of(await self._caller.post(path_of("jobs", ref, "rollout", "abort"), given(reason=reason)))

@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Any
 
 from horae.client.encode import instant
-from horae.client.views import View
+from horae.client.views import ApiDocument
 
 
-class Overview(View, frozen=True, kw_only=True):
+class OverviewInfo(ApiDocument, frozen=True, kw_only=True):
     """A namespace at a glance; the series and the dial are in `raw`."""
 
     counts: dict[str, int]

@@ -3,17 +3,17 @@
 import click
 
 from horae.cli.definitions.versions import diff_lines
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, request, says
 from horae.cli.terminal import echo, style
 from horae.cli.values import read_template
-from horae.features.templates.client import Template
+from horae.features.templates.client import TemplateInfo
 
 
 @click.group(
-    cls=Group,
+    cls=HoraeGroup,
     examples=("horae templates put backup -f backup.yaml", "horae templates put backup -f backup.yaml --dry-run"),
 )
 def templates() -> None:
@@ -41,7 +41,7 @@ async def put(api: Api, name: str | None, file: str, dry_run: bool, if_version: 
     return _tell(api, done, dry_run=dry_run)
 
 
-def _tell(api: Api, done: Template, *, dry_run: bool) -> None:
+def _tell(api: Api, done: TemplateInfo, *, dry_run: bool) -> None:
     for one in done.affected:
         api.out.say(f"{one['job']}: {one['error']}" if one.get("error") else f"{one['job']}:")
         for line in diff_lines(one["changes"]):
@@ -63,7 +63,7 @@ VERSIONS: list[Column] = [
 COLUMNS: list[Column] = [("NAME", "name"), VERSIONS[0], *VERSIONS[2:], ("UPDATED", Age("updatedAt"))]
 
 
-def _show(api: Api, template: Template, given: Given) -> None:
+def _show(api: Api, template: TemplateInfo, given: Given) -> None:
     api.out.one(template.raw, leave_out=("affected", "dryRun"))
 
 

@@ -5,12 +5,12 @@ from typing import Any, Unpack
 from horae.client.encode import document
 from horae.client.kernel.jobs import Outcome
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import Page, View, page_of
+from horae.client.views import ApiDocument, ResultPage, page_of
 from horae.errors import NotFound
 from horae.features.templates.options import TemplateFields
 
 
-class Template(View, frozen=True, kw_only=True):
+class TemplateInfo(ApiDocument, frozen=True, kw_only=True):
     """A template; `affected` tells what a change of it changed, or would change."""
 
     template_id: str
@@ -23,10 +23,10 @@ class Template(View, frozen=True, kw_only=True):
     affected: tuple[dict[str, Any], ...] = ()
 
 
-class Templates(Resource):
+class TemplatesResource(Resource):
     """Write, read and delete templates."""
 
-    async def apply(self, document: dict[str, Any]) -> tuple[Template, Outcome]:
+    async def apply(self, document: dict[str, Any]) -> tuple[TemplateInfo, Outcome]:
         """Make the template that a document names be as it says; tells what that changed."""
         name = document.get("name", "")
         try:
@@ -38,24 +38,24 @@ class Templates(Resource):
 
     # `python -m tools.sdk` writes what follows, from the routes of templates (create: -).
 
-    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Template]:
+    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[TemplateInfo]:
         """List templates by name."""
-        return page_of(Template, await self._caller.get(path_of("templates"), {"limit": limit, "cursor": cursor}))
+        return page_of(TemplateInfo, await self._caller.get(path_of("templates"), {"limit": limit, "cursor": cursor}))
 
-    async def get(self, name: str) -> Template:
+    async def get(self, name: str) -> TemplateInfo:
         """Read a template, and which jobs were made from it."""
-        return Template.of(await self._caller.get(path_of("templates", name)))
+        return TemplateInfo.of(await self._caller.get(path_of("templates", name)))
 
     async def put(
         self, name: str, definition: dict[str, Any] | None = None, *, dry_run: bool = False,
         if_match: str | None = None, **fields: Unpack[TemplateFields],
-    ) -> Template:  # fmt: skip
+    ) -> TemplateInfo:  # fmt: skip
         """Create a template, or change it with all jobs that were made from it, all or none; `affected` tells which.
 
         `dry_run`: Change nothing; tell what would change.
         """
         query = document(definition, fields)
-        return Template.of(
+        return TemplateInfo.of(
             await self._caller.edit(
                 "PUT", path_of("templates", name), query, if_match, query={"dry_run": dry_run or None}
             )
@@ -65,6 +65,6 @@ class Templates(Resource):
         """Delete a template that no job is made from."""
         await self._caller.delete(path_of("templates", name))
 
-    async def versions(self, name: str) -> Page[Template]:
+    async def versions(self, name: str) -> ResultPage[TemplateInfo]:
         """List a template's versions, newest first."""
-        return page_of(Template, await self._caller.get(path_of("templates", name, "versions")))
+        return page_of(TemplateInfo, await self._caller.get(path_of("templates", name, "versions")))

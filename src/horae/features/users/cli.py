@@ -6,14 +6,14 @@ from typing import Any
 import click
 
 from horae.cli.asking import prompt
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, one, request, says
 from horae.model.tenancy.principal import NESTED, PERMISSIONS
 
 
-@click.group(cls=Group, examples=("horae users create ada --role editor", "horae users grant ada --role viewer"))
+@click.group(cls=HoraeGroup, examples=("horae users create ada --role editor", "horae users grant ada --role viewer"))
 def users() -> None:
     """Let people sign in, and say what they may do."""
 

@@ -4,46 +4,46 @@ from collections.abc import Sequence
 
 from horae.client.encode import given
 from horae.client.transport.calls import Resource, path_of
-from horae.client.views import Page, View, page_of
+from horae.client.views import ApiDocument, ResultPage, page_of
 
 
-class Users(Resource):
+class UsersResource(Resource):
     """People; a password is sent, and never told."""
 
     # `python -m tools.sdk` writes what follows, from the routes of users.
 
-    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
         """List people in the order of their names; who administers one namespace sees those of it."""
-        return page_of(View, await self._caller.get(path_of("users"), {"limit": limit, "cursor": cursor}))
+        return page_of(ApiDocument, await self._caller.get(path_of("users"), {"limit": limit, "cursor": cursor}))
 
-    async def create(self, name: str, password: str, role: str, *, permissions: Sequence[str] = ()) -> View:
+    async def create(self, name: str, password: str, role: str, *, permissions: Sequence[str] = ()) -> ApiDocument:
         """Let somebody in, with a password, and make them something in this namespace.
 
         `role`: viewer, operator, editor or admin. `permissions`: Beyond the role, one by one.
         """
         body = given(name=name, password=password, role=role, permissions=list(permissions) or None)
-        return View.of(await self._caller.post(path_of("users"), body))
+        return ApiDocument.of(await self._caller.post(path_of("users"), body))
 
-    async def get(self, name: str) -> View:
+    async def get(self, name: str) -> ApiDocument:
         """Read a person."""
-        return View.of(await self._caller.get(path_of("users", name)))
+        return ApiDocument.of(await self._caller.get(path_of("users", name)))
 
-    async def edit(self, name: str, *, password: str | None = None, active: bool | None = None) -> View:
+    async def edit(self, name: str, *, password: str | None = None, active: bool | None = None) -> ApiDocument:
         """Give somebody another password, or let them in or not; both end their sessions."""
         body = given(password=password, active=active)
-        return View.of(await self._caller.edit("PATCH", path_of("users", name), body))
+        return ApiDocument.of(await self._caller.edit("PATCH", path_of("users", name), body))
 
     async def delete(self, name: str) -> None:
         """Forget a person; what they did stays in the audit log."""
         await self._caller.delete(path_of("users", name))
 
-    async def grant(self, name: str, role: str, *, permissions: Sequence[str] = ()) -> View:
+    async def grant(self, name: str, role: str, *, permissions: Sequence[str] = ()) -> ApiDocument:
         """Make somebody something in this namespace.
 
         `role`: viewer, operator, editor or admin. `permissions`: Beyond the role, one by one.
         """
         body = given(role=role, permissions=list(permissions) or None)
-        return View.of(await self._caller.edit("PUT", path_of("users", name, "member"), body))
+        return ApiDocument.of(await self._caller.edit("PUT", path_of("users", name, "member"), body))
 
     async def revoke(self, name: str) -> None:
         """Take somebody out of this namespace."""

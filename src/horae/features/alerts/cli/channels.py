@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from horae.cli.fields import given_by, options_of
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, one, request, says
@@ -20,7 +20,7 @@ EMAIL = (
 )
 
 
-@click.group("channels", cls=Group, examples=(WEBHOOK, "horae alerts channels test ops"))
+@click.group("channels", cls=HoraeGroup, examples=(WEBHOOK, "horae alerts channels test ops"))
 def channels() -> None:
     """Write, list, try and remove channels that alerts are told to."""
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, one, request
@@ -13,7 +13,7 @@ from horae.features.alerts.cli.rules import rules, tell_test
 
 
 @click.group(
-    cls=Group,
+    cls=HoraeGroup,
     examples=(
         "horae alerts list --state firing",
         "horae alerts rules put nightly --kind failures-in-a-row --job report --channel ops",

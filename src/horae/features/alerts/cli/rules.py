@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from horae.cli.fields import given_by, options_of
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, one, request, says
@@ -17,7 +17,7 @@ PUT = "horae alerts rules put nightly --kind failures-in-a-row --job report --co
 SWITCH = "horae alerts rules put backups --kind missing-success --job 'backup-*' --since 26h --channel ops"
 
 
-@click.group("rules", cls=Group, examples=(PUT, "horae alerts rules list"))
+@click.group("rules", cls=HoraeGroup, examples=(PUT, "horae alerts rules list"))
 def rules() -> None:
     """Write, list, pause and remove rules of alerts."""
 

@@ -24,7 +24,7 @@ class Link(Struct, frozen=True):
     hash: bytes
 
 
-class Head(Struct, frozen=True):
+class ChainHead(Struct, frozen=True):
     """The chain's end: how many links there are, the last one's hash, and a signature of both if somebody can sign."""
 
     seq: int = 0
@@ -44,7 +44,7 @@ class Broken(Struct, frozen=True, kw_only=True, rename="camel"):
     why: str
 
 
-def link(entry: Entry, before: Head) -> Link:
+def link(entry: Entry, before: ChainHead) -> Link:
     """Put an entry at the chain's end."""
     seq = before.seq + 1
     return Link(seq, entry, hash_of(seq, entry, before.hash))
@@ -73,7 +73,7 @@ class Checker:
                 return
             self._look(one)
 
-    def end(self, head: Head, is_signed: Callable[[bytes, bytes], bool]) -> None:
+    def end(self, head: ChainHead, is_signed: Callable[[bytes, bytes], bool]) -> None:
         """Compare the end with the head that was kept; nothing signs that of an empty log."""
         if self.broken is not None:
             return

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from horae.features.audit_log.model.values import Head, Link, RowFilter, link
+from horae.features.audit_log.model.values import ChainHead, Link, RowFilter, link
 from horae.model.tenancy.audit import Entry
 from horae.store.script import ColumnType, Fetch, Insert, Lock, Row, Script, Statement
 from horae.store.tenancy.holdings import Holdings
@@ -58,19 +58,19 @@ def append(entries: Sequence[Entry], sign: Sign) -> Script[list[int]]:
     links: list[Link] = []
     for entry in entries:
         links.append(link(entry, end))
-        end = Head(links[-1].seq, links[-1].hash)
+        end = ChainHead(links[-1].seq, links[-1].hash)
     yield Insert("audit_log", COLUMNS, [_row(one) for one in links])
     yield Fetch(KEEP_HEAD, (end.seq, end.hash, sign(end.said)))
     return [one.seq for one in links]
 
 
-def head() -> Script[Head]:
+def head() -> Script[ChainHead]:
     """Where the log ends."""
     rows = yield Fetch(HEAD)
-    return Head(*rows[0]) if rows else Head()
+    return ChainHead(*rows[0]) if rows else ChainHead()
 
 
-def chain(after: int, limit: int) -> Script[tuple[Head, list[Link]]]:
+def chain(after: int, limit: int) -> Script[tuple[ChainHead, list[Link]]]:
     """The next links, and where the log ends."""
     end = yield from head()
     return end, [_link(row) for row in (yield Fetch(CHAIN, (after, limit)))]

@@ -7,13 +7,13 @@ import click
 
 from horae.cli.asking import confirm
 from horae.cli.fields import options_of
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, request
 from horae.cli.terminal import echo
 from horae.cli.values import params as read_params
-from horae.client.views import Bulk, View
+from horae.client.views import ApiDocument, BulkResult
 from horae.errors import BadInput
 from horae.features.dead_letters.cli.replays import replays, tell
 from horae.features.dead_letters.model.replay import LETTERS
@@ -30,7 +30,9 @@ def param_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.group(cls=Group, examples=("horae dlq list", "horae dlq groups", "horae dlq retry --job daily-report --yes"))
+@click.group(
+    cls=HoraeGroup, examples=("horae dlq list", "horae dlq groups", "horae dlq retry --job daily-report --yes")
+)
 def dlq() -> None:
     """Look at dead letters; retry, replay or discard them."""
 
@@ -62,7 +64,7 @@ request(
 )  # fmt: skip
 
 
-def _show_groups(api: Api, found: View, given: Given) -> None:
+def _show_groups(api: Api, found: ApiDocument, given: Given) -> None:
     api.out.list(found.raw, GROUPS, "There are no dead letters.")
     if not found.raw["complete"]:
         echo("There are more than were counted: narrow them down with --job or --since.", err=True)
@@ -181,7 +183,7 @@ async def _count(api: Api, filters: dict[str, Any]) -> tuple[int, bool]:
     return len(page), page.next_cursor is not None
 
 
-def _tell(api: Api, verb: str, done: list[Bulk]) -> None:
+def _tell(api: Api, verb: str, done: list[BulkResult]) -> None:
     made = [id for bulk in done for id in bulk.execution_ids]
     summary = {
         "matched": sum(bulk.matched for bulk in done),

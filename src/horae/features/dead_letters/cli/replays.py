@@ -2,19 +2,19 @@
 
 import click
 
-from horae.cli.lazy import Group
+from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api
 from horae.cli.request import Given, lists, one, request
-from horae.client.views import Replay
+from horae.client.views import ReplayInfo
 
 
-@click.group("replays", cls=Group, examples=("horae dlq replays list", "horae dlq replays pause REPLAY"))
+@click.group("replays", cls=HoraeGroup, examples=("horae dlq replays list", "horae dlq replays pause REPLAY"))
 def replays() -> None:
     """Look at replays of dead letters; pause, resume or cancel them."""
 
 
-def tell(api: Api, replay: Replay, given: Given) -> None:
+def tell(api: Api, replay: ReplayInfo, given: Given) -> None:
     """A replay in a line, or as it is."""
     if not api.out.is_for_people:
         return api.out.document(replay.raw)

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.times import TIME
@@ -12,7 +12,8 @@ from horae.features.statistics.cli.statistics import seconds
 
 
 @click.command(
-    cls=Command, examples=("horae overview", "horae overview --from 2026-11-15T00:00:00Z", "horae overview -o json")
+    cls=HoraeCommand,
+    examples=("horae overview", "horae overview --from 2026-11-15T00:00:00Z", "horae overview -o json"),
 )
 @click.option("--from", "since", type=TIME, help="What ended not before this; an hour ago otherwise.")
 @click.option("--to", "until", type=TIME, help="What ended before this; now otherwise.")

@@ -2,7 +2,7 @@
 
 import click
 
-from horae.cli.lazy import Command
+from horae.cli.lazy import HoraeCommand
 from horae.cli.output import rough
 from horae.cli.remote import Api, remote
 from horae.cli.times import TIME
@@ -12,7 +12,7 @@ SHOWN = ("executions", "success", "failed", "cancelled", "skipped", "retried", "
 
 
 @click.command(
-    cls=Command,
+    cls=HoraeCommand,
     examples=("horae jobs stats daily-report", "horae jobs stats daily-report --from 2026-11-01T00:00:00Z -o json"),
 )
 @click.argument("job")
