@@ -12,8 +12,8 @@ from bench.kit.stage import until
 from horae.env import Env
 from horae.model.fleet.protocol import Answer, Exchange, Register, Registered
 from horae.worker.http_transport import HttpTransport
-from horae.worker.settings import Settings
-from horae.worker.worker import Worker
+from horae.worker.settings import WorkerSettings
+from horae.worker.worker import WorkerProcess
 
 AT_ONCE = 50  # workers that register at the same time
 
@@ -75,9 +75,9 @@ class Fleet:
     def _begin(self, number: int) -> None:
         turn = number % len(self._urls)
         line = Line([*self._urls[turn:], *self._urls[:turn]], self._key, self._env.rng)
-        settings = Settings(name=f"bench-{number}", concurrency=1, kinds=(), replace=False)
+        settings = WorkerSettings(name=f"bench-{number}", concurrency=1, kinds=(), replace=False)
         self._lines.append(line)
-        self._tasks.append(asyncio.create_task(Worker(self._env, settings, line, app).run()))
+        self._tasks.append(asyncio.create_task(WorkerProcess(self._env, settings, line, app).run()))
 
     @property
     def lost(self) -> int:

@@ -25,13 +25,13 @@ from horae.server.routes.executions import submission_body
 from horae.store.definitions.jobs import StoredJob
 from horae.store.executions.entering.placing import place
 from horae.store.fleet.exchange import Head, Reply
-from horae.worker.code.tracing import Attempts
+from horae.worker.code.tracing import AttemptTracer
 from horae.worker.plan import plan_for
 from horae.worker.processes.spawner import Spawner
-from horae.worker.runners.base import Run
+from horae.worker.runners.base import ChunkRun
 from horae.worker.runners.threads import ThreadRunner
-from horae.worker.session import Session
-from horae.worker.settings import Settings
+from horae.worker.session import WorkerSession
+from horae.worker.settings import WorkerSettings
 
 JOB = "bench-noop"
 LAST_CHANNEL = 7  # not used by the session: heartbeats of the bench's own go there
@@ -54,15 +54,15 @@ class Host:
     """As much of a worker as its runner needs."""
 
     def __init__(self, env: Env) -> None:
-        self.env, self.settings, self.spawner = env, Settings(), Spawner()
-        self.tracing: Attempts | None = None
+        self.env, self.settings, self.spawner = env, WorkerSettings(), Spawner()
+        self.tracing: AttemptTracer | None = None
         self._loop = asyncio.get_running_loop()
         self.idle = asyncio.Event()
 
     def post(self, call: Callable[..., object], *args: Any) -> None:
         self._loop.call_soon_threadsafe(call, *args)
 
-    def over(self, run: Run) -> None:
+    def over(self, run: ChunkRun) -> None:
         run.is_over = True
         run.session.finish(run.chunk)
         self.idle.set()
@@ -70,22 +70,22 @@ class Host:
     def after(self, seconds: float, call: Callable[..., object], *args: Any) -> Any:
         raise NotImplementedError("the bench's job has no timeout")
 
-    def wedged(self, run: Run) -> None:
+    def wedged(self, run: ChunkRun) -> None:
         raise NotImplementedError("nothing is stopped")
 
-    def ask(self, session: Session, item: Any, ask: Any) -> Any:
+    def ask(self, session: WorkerSession, item: Any, ask: Any) -> Any:
         raise NotImplementedError("the bench's job asks nothing")
 
 
 class Life:
     """One session's executions, from request to history, again and again."""
 
-    def __init__(self, node: Node, stored: StoredJob, session: Session, shape: Shape) -> None:
+    def __init__(self, node: Node, stored: StoredJob, session: WorkerSession, shape: Shape) -> None:
         self._node, self._store, self._stored, self._session, self._shape = node, node.store, stored, session, shape
         self._took: dict[str, list[float]] = {}
         self._runner = ThreadRunner(Host(node.env))
         self._params = Params()
-        self._submission = msgspec.json.Decoder(submission_body.Submission)
+        self._submission = msgspec.json.Decoder(submission_body.SubmissionBody)
         self._exchange, self._answer = msgspec.json.Decoder(Exchange), msgspec.json.Decoder(Answer)
         self._lots = list(self._make_lots())
         self._bodies = [self._body(lot.items) for lot in self._lots]
@@ -213,6 +213,6 @@ async def living(env: Env, url: str, shape: Shape) -> AsyncIterator[Life]:
             protocol=PROTOCOL, worker="bench", concurrency=shape.size, functions=[Function(name=JOB)]
         )  # fmt: skip
         registered = await node.gateway.register(DEFAULT_NAMESPACE, presence)
-        yield Life(node, stored, Session(env.clock, registered, shape.size), shape)
+        yield Life(node, stored, WorkerSession(env.clock, registered, shape.size), shape)
     finally:
         await node.stop()

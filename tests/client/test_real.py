@@ -11,9 +11,9 @@ from horae.env import system_env
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.server.app import Application
 from horae.server.run import serve
-from horae.worker.inside import InsideTransport
-from horae.worker.settings import Settings
-from horae.worker.worker import Worker
+from horae.worker.inside import GatewayTransport
+from horae.worker.settings import WorkerSettings
+from horae.worker.worker import WorkerProcess
 
 KEY = "k" * 40
 
@@ -39,7 +39,7 @@ async def working(node: Node):
     app = jobs_of()
     for document in app.definitions():
         await node.definitions.jobs.put(1, document)
-    worker = Worker(node.env, Settings(name="w"), InsideTransport(node), app)
+    worker = WorkerProcess(node.env, WorkerSettings(name="w"), GatewayTransport(node), app)
     running = asyncio.ensure_future(worker.run())
     yield
     worker.abort()

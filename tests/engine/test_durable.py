@@ -13,9 +13,9 @@ from horae.model.fleet.protocol import Await, Awaited, Remember, Remembered
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.server.app import Application
 from horae.worker.code import durable
-from horae.worker.inside import InsideTransport
-from horae.worker.settings import Settings
-from horae.worker.worker import Worker
+from horae.worker.inside import GatewayTransport
+from horae.worker.settings import WorkerSettings
+from horae.worker.worker import WorkerProcess
 from tests.waiting import eventually
 
 KEY = "k" * 40
@@ -43,7 +43,7 @@ class Cut:
     """A way to the server that is cut after so many things were remembered: they are kept, and nobody hears of it."""
 
     def __init__(self, node: Node, after: int) -> None:
-        self._inner, self._left = InsideTransport(node), after
+        self._inner, self._left = GatewayTransport(node), after
         self.is_cut = asyncio.Event()
 
     def __getattr__(self, name: str):
@@ -79,8 +79,8 @@ async def served(url: str) -> AsyncIterator[tuple[Node, Client]]:
 
 
 @asynccontextmanager
-async def working(node: Node, transport) -> AsyncIterator[Worker]:
-    worker = Worker(node.env, Settings(name="w"), transport, app)
+async def working(node: Node, transport) -> AsyncIterator[WorkerProcess]:
+    worker = WorkerProcess(node.env, WorkerSettings(name="w"), transport, app)
     runs = asyncio.ensure_future(worker.run())
     await eventually(lambda: worker.session is not None)
     try:
@@ -105,7 +105,7 @@ async def test_an_execution_that_moves_after_anything_it_remembered_does_everyth
                 await asyncio.wait_for(cut.is_cut.wait(), 30)
             await node.gateway.close(DEFAULT_NAMESPACE, session)
             await node.fleet.rescuer.step()
-            async with working(node, InsideTransport(node)):
+            async with working(node, GatewayTransport(node)):
                 done = await client.executions.wait(one.id, timeout=30)
             assert (done.status, done.result) == ("success", [after, "a", "b", "c"])
             assert DONE[str(after)] == ["a", "b", "c"]

@@ -12,8 +12,8 @@ from horae.env import SECOND, virtual_env
 from horae.model.fleet.protocol import Answer, Exchange, Outcome, Register
 from horae.store.contract import Store
 from horae.store.sqlite.memory import MemoryDriver
-from horae.worker.pace import AHEAD_SECONDS, Pace
-from horae.worker.session import Session
+from horae.worker.pace import AHEAD_SECONDS, DurationEstimates
+from horae.worker.session import WorkerSession
 from tests.store_contract.world import NAMESPACE, World
 
 STEP = 0.005  # seconds of virtual time
@@ -35,7 +35,7 @@ class Hand:
     """A worker whose every execution takes the same time, with the bundled worker's own side of the protocol."""
 
     def __init__(self, node, registered, slots):
-        self.node, self.session = node, Session(node.env.clock, registered, slots, Pace())
+        self.node, self.session = node, WorkerSession(node.env.clock, registered, slots, DurationEstimates())
         self.calls, self.ends, self.begun, self.count = [], {}, {}, 0
 
     @property

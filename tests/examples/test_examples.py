@@ -21,9 +21,9 @@ from horae.engine.node import Node
 from horae.env import system_env
 from horae.server.app import Application
 from horae.testing import Inline
-from horae.worker.inside import InsideTransport
-from horae.worker.settings import Settings
-from horae.worker.worker import Worker
+from horae.worker.inside import GatewayTransport
+from horae.worker.settings import WorkerSettings
+from horae.worker.worker import WorkerProcess
 from tests.waiting import eventually
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -48,7 +48,7 @@ async def running(app: App) -> AsyncIterator[Client]:
     client = Client(key=KEY, transport=EmbeddedTransport(Application(node)))
     for document in app.definitions():
         await client.jobs.apply(document)
-    worker = Worker(node.env, Settings(name="w"), InsideTransport(node), app)
+    worker = WorkerProcess(node.env, WorkerSettings(name="w"), GatewayTransport(node), app)
     working = asyncio.ensure_future(worker.run())
     try:
         yield client

@@ -10,8 +10,8 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet
 
 from horae.env import system_env
-from horae.server.http.listener import Listener
-from horae.server.reply import Reply, ok
+from horae.server.http.listener import HttpListener
+from horae.server.reply import Response, ok
 
 
 class Provider:
@@ -26,7 +26,7 @@ class Provider:
         self.claims: dict[str, Any] = {"sub": "1", "preferred_username": "ada", "groups": ["platform"]}
         self.asked: list[dict[str, str]] = []
         self.codes: dict[str, dict[str, str]] = {}
-        self.listener = Listener(system_env(), self.answer)
+        self.listener = HttpListener(system_env(), self.answer)
 
     def authorise(self, url: str) -> str:
         """What a person's browser does there: agree, and come back with a code."""
@@ -34,7 +34,7 @@ class Provider:
         self.codes["code-1"] = asked
         return "code-1"
 
-    async def answer(self, scope: dict[str, Any], receive: Any) -> Reply:
+    async def answer(self, scope: dict[str, Any], receive: Any) -> Response:
         path = scope["path"]
         if path == "/.well-known/openid-configuration":
             here = {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
@@ -47,12 +47,12 @@ class Provider:
             body, more = body + message["body"], message["more_body"]
         return self._exchange({name: values[0] for name, values in parse_qs(body.decode()).items()})
 
-    def _exchange(self, form: dict[str, str]) -> Reply:
+    def _exchange(self, form: dict[str, str]) -> Response:
         self.asked.append(form)
         begun = self.codes.pop(form["code"], None)
         challenge = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).rstrip(b"=")
         if begun is None or begun["code_challenge"] != challenge.decode():
-            return Reply(400, msgspec.json.encode({"error": "invalid_grant"}))
+            return Response(400, msgspec.json.encode({"error": "invalid_grant"}))
         said = {"iss": self.url, "aud": "horae", "iat": self.now, "exp": self.now + 300, "nonce": begun["nonce"]}
         token = jwt.encode({"alg": self.algorithm, "kid": "one"}, {**said, **self.claims}, self.key)
         return ok({"id_token": token, "access_token": "at", "token_type": "Bearer"})

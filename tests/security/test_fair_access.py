@@ -12,7 +12,7 @@ from horae.env import SECOND, VirtualClock
 from horae.model.admission.rate import Rate
 from horae.server.app import Application
 from horae.server.routes.system.stream import Topics, wanted
-from horae.server.streaming.gathering import Wanted
+from horae.server.streaming.gathering import StreamFilter
 from tests.security.people import Api, both
 from tests.security.tenants import Tenant, found
 
@@ -99,7 +99,10 @@ async def test_requests_beside_others_have_a_rate(tenants, clock: VirtualClock):
 async def test_streams_of_a_namespace_are_bounded(node: Node, tenants):
     alpha, beta = tenants
     app = Application(node)
-    with app.streams.follow(alpha.id, Wanted(frozenset({"job"}))), app.streams.follow(alpha.id, Wanted(frozenset())):
+    with (
+        app.streams.follow(alpha.id, StreamFilter(frozenset({"job"}))),
+        app.streams.follow(alpha.id, StreamFilter(frozenset())),
+    ):
         headers = {"authorization": alpha.api.headers["authorization"]}
         async with Api(
             transport=httpx2.ASGITransport(app=app), base_url="http://horae.test", headers=headers

@@ -28,9 +28,9 @@ from horae.store.driver import one
 from horae.store.schema import whole as schema
 from horae.store.script import Statement
 from horae.store.tenancy import namespaces
-from horae.worker.inside import InsideTransport
-from horae.worker.settings import Settings
-from horae.worker.worker import Worker
+from horae.worker.inside import GatewayTransport
+from horae.worker.settings import WorkerSettings
+from horae.worker.worker import WorkerProcess
 from tests.security import leaks
 from tests.security.leaks import CANARY, found_in
 from tests.waiting import eventually
@@ -60,7 +60,9 @@ async def installed(url: str, tmp_path: Any, keys: str = OLD) -> AsyncIterator[t
 async def working(node: Node, **settings: Any) -> AsyncIterator[None]:
     """A worker beside the node, with jobs that leak."""
     allowed = Allowed.read(["127.0.0.1"])
-    worker = Worker(node.env, Settings(name="w", outbound=allowed, **settings), InsideTransport(node), leaks.app)
+    worker = WorkerProcess(
+        node.env, WorkerSettings(name="w", outbound=allowed, **settings), GatewayTransport(node), leaks.app
+    )
     running = asyncio.ensure_future(worker.run())
     yield
     worker.abort()

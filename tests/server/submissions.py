@@ -10,7 +10,7 @@ from horae.errors import BadInput, HoraeError
 from horae.model.base.trace import Carried
 from horae.server.reading.bodies import decode
 from horae.server.routes.executions.submission import requests_of, submit_of, terms_of
-from horae.server.routes.executions.submission_body import Submission, Trigger
+from horae.server.routes.executions.submission_body import SubmissionBody, Trigger
 
 MIXTURES = 300
 TRACE = Carried("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "a=b")
@@ -73,7 +73,7 @@ def _mixtures() -> Iterator[Any]:
         yield rng.choice((one, {"items": items}, {**one, "items": [{"n": 1}]}))
 
 
-_TRIGGER, _SUBMISSION = msgspec.json.Decoder(Trigger), msgspec.json.Decoder(Submission)
+_TRIGGER, _SUBMISSION = msgspec.json.Decoder(Trigger), msgspec.json.Decoder(SubmissionBody)
 
 
 def answer(body: Any) -> list[Any]:

@@ -8,7 +8,7 @@ import pytest
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.server.app import Application
-from horae.server.body_room import SMALL, BodyRoom, room_of
+from horae.server.body_room import SMALL, BodyBudget, room_of
 from horae.server.routes.table import ROUTES
 
 ALPHA, BETA = 7, 8
@@ -21,7 +21,7 @@ async def settle() -> None:
 
 
 async def test_bodies_of_a_namespace_wait_for_room_in_their_order():
-    room, entered = BodyRoom(100), []
+    room, entered = BodyBudget(100), []
 
     async def enter(size: int, namespace: int = ALPHA) -> None:
         await room.enter(namespace, size)
@@ -46,7 +46,7 @@ async def test_bodies_of_a_namespace_wait_for_room_in_their_order():
 
 
 async def test_a_body_larger_than_all_room_is_read_alone():
-    room = BodyRoom(100)
+    room = BodyBudget(100)
     await room.enter(ALPHA, 500)
     second = asyncio.create_task(room.enter(ALPHA, 1))
     await settle()
@@ -57,7 +57,7 @@ async def test_a_body_larger_than_all_room_is_read_alone():
 
 @pytest.mark.parametrize("freed", [False, True])
 async def test_a_request_that_ends_while_it_waits_takes_no_room(freed: bool):
-    room = BodyRoom(100)
+    room = BodyBudget(100)
     await room.enter(ALPHA, 100)
     gone, next_one = (asyncio.create_task(room.enter(ALPHA, size)) for size in (80, 90))
     await settle()
@@ -94,7 +94,7 @@ async def test_a_body_is_not_read_before_there_is_room_for_it():
     key = await node.tenancy.keys.ensure_admin_key()
     assert key is not None
     application = Application(node)
-    application.body_room = BodyRoom(300_000)
+    application.body_room = BodyBudget(300_000)
     read: list[int] = []
     gate = asyncio.Event()
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, LogLines
-from horae.server.streaming.download import Text
+from horae.server.streaming.download import StreamedText
 from tests.server.conftest import Api
 from tests.server.test_executions import EXECUTIONS
 from tests.server.test_jobs import create
@@ -29,7 +29,7 @@ async def test_a_download_ends_with_its_connection_and_lets_others_have_their_tu
     async def send(message: Any) -> None:
         """It does not wait: what is written to a lost connection is dropped."""
 
-    await Text(pieces(), b"text/plain")({}, receive, send)
+    await StreamedText(pieces(), b"text/plain")({}, receive, send)
     assert made < 5
 
 

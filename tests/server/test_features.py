@@ -26,9 +26,9 @@ from horae.server.run import serve
 from horae.store.copying import backup
 from horae.store.driver import one
 from horae.store.script import Statement
-from horae.worker.inside import InsideTransport
-from horae.worker.settings import Settings
-from horae.worker.worker import Worker
+from horae.worker.inside import GatewayTransport
+from horae.worker.settings import WorkerSettings
+from horae.worker.worker import WorkerProcess
 from tests.waiting import eventually
 
 KEY = "a-preset-key-of-features-" + "0" * 32
@@ -60,7 +60,7 @@ async def running(store: str, folder: Path, *features: str) -> AsyncIterator[Run
     node = await Node.open(system_env(), store, settings)
     await node.tenancy.keys.ensure_admin_key(KEY)
     serving = await serve(node, "127.0.0.1", 0)
-    worker = Worker(node.env, Settings(name="beside"), InsideTransport(node), NoFunctions())
+    worker = WorkerProcess(node.env, WorkerSettings(name="beside"), GatewayTransport(node), NoFunctions())
     working = asyncio.ensure_future(worker.run())
     try:
         headers = {"authorization": f"Bearer {KEY}"}

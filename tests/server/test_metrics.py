@@ -9,13 +9,13 @@ from horae.env import SECOND, VirtualClock
 from horae.features.alerts.part import AlertsPart
 from horae.model.fleet.protocol import Failure
 from horae.server.metrics.families import bounded, named
-from horae.server.metrics.traffic import Answers
+from horae.server.metrics.traffic import RequestMetrics
 from tests.server.conftest import Api, Connect
 from tests.server.working import HandWorker, outcome
 
 
 def test_answers_are_counted_by_route_and_status_and_timed_by_route():
-    answers, registry = Answers(), CollectorRegistry()
+    answers, registry = RequestMetrics(), CollectorRegistry()
     registry.register(answers)
     for status, seconds in ((200, 0.001), (200, 0.0015), (404, 30.0)):
         answers.add("jobs.get", status, seconds)

@@ -17,7 +17,7 @@ from horae.model.fleet.submit import Submit
 from horae.server.app import Application
 from horae.server.streaming import gathering
 from horae.server.streaming.gathering import HEARTBEAT, MISSED, MOST_PENDING, PACE
-from horae.server.streaming.gathering import Reader as Reading
+from horae.server.streaming.gathering import StreamReader as Reading
 from tests.waiting import eventually
 
 PARCEL = UUID("0198c5a0-0000-7000-8000-000000000000")

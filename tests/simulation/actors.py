@@ -15,9 +15,9 @@ from horae.model.base.ids import execution_id
 from horae.model.executions.submission import Idempotency, Receipt
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Function, Register
 from horae.model.fleet.submit import Submit
-from horae.worker.holding import Begun, Chunk, Fate
+from horae.worker.holding import Chunk, ItemOutcome, StartedItem
 from horae.worker.interrupts import Interrupt
-from horae.worker.session import Session
+from horae.worker.session import WorkerSession
 from tests.simulation.durable import SIGNAL, Course, Kept
 from tests.simulation.world import Actor, Lost, World
 
@@ -61,7 +61,7 @@ class Worker(Actor):
         self.world, self.observer, self.slots = world, observer, slots
         self.queues, self.resources, self.pulse = queues, resources or {}, pulse  # looks around once a pulse
         self.rng = Random(world.rng.random())
-        self.session: Session | None = None
+        self.session: WorkerSession | None = None
         self.frozen_until = 0.0
         self.draining = False
         self.gone = False
@@ -76,7 +76,7 @@ class Worker(Actor):
             if session is not None:
                 await self._serve(session)
 
-    async def _register(self) -> Session | None:
+    async def _register(self) -> WorkerSession | None:
         presence = Register(
             protocol=PROTOCOL, worker=self.name, concurrency=self.slots, functions=[Function(name="work")], kinds=(),
             queues=self.queues, resources=self.resources,
@@ -86,10 +86,10 @@ class Worker(Actor):
         except (Lost, Busy):
             await self.world.clock.sleep(0.3)
             return None
-        self.session = Session(self.world.clock, registered, self.slots, resources=self.resources)
+        self.session = WorkerSession(self.world.clock, registered, self.slots, resources=self.resources)
         return self.session
 
-    async def _serve(self, session: Session) -> None:
+    async def _serve(self, session: WorkerSession) -> None:
         """Send what the session wants to say, and run what it holds, until it ends."""
         while not session.ended:
             await self._thaw()
@@ -106,17 +106,17 @@ class Worker(Actor):
                 return
             await self.world.clock.sleep(self.pulse)
 
-    def _fill_slots(self, session: Session) -> None:
+    def _fill_slots(self, session: WorkerSession) -> None:
         while (chunk := session.take()) is not None:
             self.spawn(self._run(session, chunk))
 
-    async def _close(self, session: Session) -> None:
+    async def _close(self, session: WorkerSession) -> None:
         try:
             await self.world.call(lambda node: node.gateway.close(1, session.id))
         except (Lost, HoraeError):
             return
 
-    async def _deliver(self, session: Session, exchange: Exchange) -> None:
+    async def _deliver(self, session: WorkerSession, exchange: Exchange) -> None:
         """Repeat an exchange until it is answered."""
         while not session.ended:
             await self._thaw()
@@ -135,7 +135,7 @@ class Worker(Actor):
                 self._interrupt(session, interrupt)
             return
 
-    async def _run(self, session: Session, chunk: Chunk) -> None:
+    async def _run(self, session: WorkerSession, chunk: Chunk) -> None:
         """Run a chunk item after item; what was decided meanwhile is left alone."""
         while (begun := chunk.begin(self.world.clock.monotonic())) is not None:
             lot, index, _ = begun
@@ -152,7 +152,7 @@ class Worker(Actor):
             chunk.end(begun, self.world.clock.monotonic(), stopped or _fate(params, lot.grant.failures, attempt))
         session.finish(chunk)
 
-    async def ask(self, session: Session, act: Callable[[Node], Awaitable[T]]) -> T:
+    async def ask(self, session: WorkerSession, act: Callable[[Node], Awaitable[T]]) -> T:
         """Put a question to the servers until one answers."""
         while not session.ended:
             await self._thaw()
@@ -162,14 +162,14 @@ class Worker(Actor):
                 await self.world.clock.sleep(self.rng.uniform(0.05, 0.3))
         raise SessionEnded("The session has ended.")
 
-    def _interrupt(self, session: Session, interrupt: Interrupt) -> None:
+    def _interrupt(self, session: WorkerSession, interrupt: Interrupt) -> None:
         kinds = {"cancel": "cancelled", "preempt": "released", "drain": "released"}
         outcome = kinds.get(interrupt.kind)
         if outcome is not None:
             self.observer.ended[self._key(interrupt.begun)] = self.world.clock.now()
-            session.decide(interrupt.chunk, interrupt.begun, Fate(outcome=outcome))  # type: ignore[arg-type]
+            session.decide(interrupt.chunk, interrupt.begun, ItemOutcome(outcome=outcome))  # type: ignore[arg-type]
 
-    def _key(self, begun: Begun) -> tuple[UUID, int]:
+    def _key(self, begun: StartedItem) -> tuple[UUID, int]:
         return execution_id(begun[0].grant.parcel, begun[1]), begun[0].grant.attempt
 
     def freeze(self, seconds: float) -> None:
@@ -182,10 +182,10 @@ class Worker(Actor):
             await self.world.clock.sleep(self.frozen_until - self.world.clock.monotonic())
 
 
-def _fate(params: dict[str, int], failures: int, attempt: int) -> bytes | Fate:
+def _fate(params: dict[str, int], failures: int, attempt: int) -> bytes | ItemOutcome:
     """Fails the first `fail` times; the result names the attempt that made it."""
     if failures < params["fail"]:
-        return Fate(outcome="failed", error=Failure(type="Planned", message="as the params say"))
+        return ItemOutcome(outcome="failed", error=Failure(type="Planned", message="as the params say"))
     return msgspec.json.encode({"i": params["i"], "attempt": attempt})
 
 

@@ -12,8 +12,8 @@ from horae.env import SECOND
 from horae.errors import Conflict, NotFound, SessionEnded
 from horae.model.base.ids import execution_id
 from horae.model.fleet.protocol import Await, KnownSteps, Remember, Step
-from horae.worker.holding import RELEASED, Begun, Fate
-from horae.worker.session import Session
+from horae.worker.holding import RELEASED, ItemOutcome, StartedItem
+from horae.worker.session import WorkerSession
 
 if TYPE_CHECKING:
     from tests.simulation.actors import Worker
@@ -32,13 +32,13 @@ class Kept(Struct, frozen=True):
 class Course:
     """One attempt of a durable execution: it recalls what was done, does what was not, and sleeps in between."""
 
-    def __init__(self, worker: "Worker", session: Session, begun: Begun, began_at: int) -> None:
+    def __init__(self, worker: "Worker", session: WorkerSession, begun: StartedItem, began_at: int) -> None:
         self.worker, self.session, self.began_at = worker, session, began_at
         self.parcel, self.item, self.attempt = begun[0].grant.parcel, begun[1], begun[0].grant.attempt
         self.execution: UUID = execution_id(self.parcel, self.item)
         self.known: dict[str, bytes] = {}
 
-    async def run(self, count: int) -> Fate | None:
+    async def run(self, count: int) -> ItemOutcome | None:
         """None when all steps are done; else why it stops here."""
         try:
             await self._recall()
@@ -91,12 +91,12 @@ class Course:
             await self.worker.world.clock.sleep(0.02)
             await self._keep(name, [name, self.attempt])
 
-    async def _nap(self, name: str) -> Fate | None:
+    async def _nap(self, name: str) -> ItemOutcome | None:
         clock = self.worker.world.clock
         until = int(await self._keep(name, clock.now() + self.worker.rng.choice([0, SECOND, 3 * SECOND])))
-        return Fate(outcome="suspended", wake_at=until) if clock.now() < until else None
+        return ItemOutcome(outcome="suspended", wake_at=until) if clock.now() < until else None
 
-    async def _signal(self, name: str) -> Fate | None:
+    async def _signal(self, name: str) -> ItemOutcome | None:
         if name in self.known:
             return None
         body = Await(
@@ -106,4 +106,4 @@ class Course:
         if told.result:
             self._learn(name, bytes(told.result))
             return None
-        return Fate(outcome="suspended", wake_at=told.deadline, waits=(name,))
+        return ItemOutcome(outcome="suspended", wake_at=told.deadline, waits=(name,))

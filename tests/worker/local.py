@@ -30,9 +30,9 @@ from horae.model.fleet.protocol import (
     StepRemembered,
 )
 from horae.model.fleet.submit import ChildSubmit
-from horae.worker.code.asks import Bring, Kept, Submitted
-from horae.worker.settings import Settings
-from horae.worker.worker import Worker
+from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, UploadArtifact
+from horae.worker.settings import WorkerSettings
+from horae.worker.worker import WorkerProcess
 from tests.waiting import eventually
 from tests.worker.gateway import Gateway
 
@@ -57,7 +57,7 @@ class LocalTransport:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self.registered: list[Register] = []
-        self.children: dict[tuple[UUID, int, str], list[Submitted]] = {}
+        self.children: dict[tuple[UUID, int, str], list[ChildReceipt]] = {}
         self.submitted: list[ChildSubmit] = []
         self.steps: dict[tuple[UUID, int], dict[str, Raw]] = {}
         self.signals: dict[str, list[object]] = {}
@@ -84,14 +84,14 @@ class LocalTransport:
             waits -= 1
             await self.gateway.env.clock.sleep(0.02)
 
-    async def submit_children(self, session: UUID, body: ChildSubmit) -> list[Submitted]:
+    async def submit_children(self, session: UUID, body: ChildSubmit) -> list[ChildReceipt]:
         self._reach()
         self.submitted.append(body)
         key = (body.parcel, body.item, body.call)
         known = self.children.get(key)
         if known is not None:
-            return [Submitted(execution_id=child.execution_id, deduplicated=True) for child in known]
-        self.children[key] = [Submitted(execution_id=self.gateway.env.new_id()) for _ in body.submissions]
+            return [ChildReceipt(execution_id=child.execution_id, deduplicated=True) for child in known]
+        self.children[key] = [ChildReceipt(execution_id=self.gateway.env.new_id()) for _ in body.submissions]
         return self.children[key]
 
     async def remember(self, session: UUID, body: Remember) -> Remembered:
@@ -120,13 +120,15 @@ class LocalTransport:
             steps[body.step] = Raw(msgspec.json.encode({"payload": self.signals[body.signal].pop(0)}))
         return Awaited(result=steps.get(body.step, ABSENT))
 
-    async def bring(self, session: UUID, parcel: UUID, item: int, attempt: int, file: Bring) -> Kept:
+    async def bring(
+        self, session: UUID, parcel: UUID, item: int, attempt: int, file: UploadArtifact
+    ) -> ArtifactReceipt:
         self._reach()
         content = Path(file.path).read_bytes()
         if len(content) > self.most:
             raise TooLarge("The artifact is larger than 1000000 bytes.", "Raise `artifact_limit`.")
         self.artifacts[file.name] = (file.media, content)
-        return Kept(name=file.name, url=f"/{file.name}", size=len(content), type=file.media, sha256="")
+        return ArtifactReceipt(name=file.name, url=f"/{file.name}", size=len(content), type=file.media, sha256="")
 
     async def close_session(self, session: UUID) -> None:
         self._reach()
@@ -146,10 +148,10 @@ class LocalTransport:
 class Shop:
     """A worker at work, and how to give it something to do."""
 
-    def __init__(self, jobs: Any, settings: Settings, env: Env, timeout: float, heartbeat: float) -> None:
+    def __init__(self, jobs: Any, settings: WorkerSettings, env: Env, timeout: float, heartbeat: float) -> None:
         self.gateway = Gateway(env, timeout=timeout, heartbeat=heartbeat)
         self.transport = LocalTransport(self.gateway)
-        self.worker = Worker(env, settings, self.transport, jobs)
+        self.worker = WorkerProcess(env, settings, self.transport, jobs)
         self.end: asyncio.Task[str] | None = None
 
     def submit(self, task: Any, *items: Any, **how: Any) -> UUID:
@@ -187,7 +189,7 @@ async def shop(
     """Run a worker for as long as the block lasts."""
     settings.setdefault("concurrency", 4)
     settings.setdefault("grace", 2 * SECOND)
-    made = Shop(jobs or Jobs(), Settings(**settings), env or system_env(), timeout, heartbeat)
+    made = Shop(jobs or Jobs(), WorkerSettings(**settings), env or system_env(), timeout, heartbeat)
     made.end = asyncio.create_task(made.worker.run())
     try:
         yield made

@@ -11,10 +11,10 @@ from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.tasks import Python
 from horae.model.fleet.protocol import Answer, Exchange, Failure
-from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Fate
+from horae.worker.holding import CANCELLED, RELEASED, Chunk, ItemOutcome, StartedItem
 from horae.worker.interrupts import Interrupt
-from horae.worker.pace import Pace
-from horae.worker.session import Session
+from horae.worker.pace import DurationEstimates
+from horae.worker.session import WorkerSession
 from tests.worker.gateway import Gateway, parameters
 
 SPECS = [
@@ -22,14 +22,14 @@ SPECS = [
     Spec(name="long", task=Python(function="f"), timeout=60 * SECOND),
     Spec(name="once", task=Python(function="f"), delivery="at-most-once"),
 ]
-FAILED = Fate(outcome="failed", error=Failure(type="Oops"))
-FATES: dict[str, Fate] = {"cancel": CANCELLED, "preempt": RELEASED, "drain": RELEASED, "timeout": FAILED}
+FAILED = ItemOutcome(outcome="failed", error=Failure(type="Oops"))
+FATES: dict[str, ItemOutcome] = {"cancel": CANCELLED, "preempt": RELEASED, "drain": RELEASED, "timeout": FAILED}
 
 
 class Sent(Struct, eq=False):
     """A request under way, or lying at the server."""
 
-    session: Session
+    session: WorkerSession
     exchange: Exchange
     at: float
 
@@ -42,13 +42,13 @@ class Network:
         self.clock = VirtualClock()
         self.gateway = Gateway(virtual_env(seed, self.clock))
         self.slots = slots
-        self.pace = Pace()
+        self.pace = DurationEstimates()
         self.requests: list[Sent] = []
         self.answers: list[tuple[Sent, Answer]] = []
         self.begun: dict[tuple[UUID, int, int], int] = {}
-        self.working: list[tuple[Chunk, Begun | None]] = []
+        self.working: list[tuple[Chunk, StartedItem | None]] = []
         self.asked: dict[Chunk, Interrupt] = {}
-        self.acted: list[tuple[Begun, str]] = []
+        self.acted: list[tuple[StartedItem, str]] = []
         self.submitted = 0
         self._register()
 
@@ -131,13 +131,13 @@ class Network:
             if begun is None:
                 self.working.pop(place)
                 owner = chunk.fence
-                assert isinstance(owner, Session)
+                assert isinstance(owner, WorkerSession)
                 owner.finish(chunk)
                 return
             self.note(begun)
         self.working[place] = (chunk, begun)
 
-    def outcome(self, chunk: Chunk) -> bytes | Fate:
+    def outcome(self, chunk: Chunk) -> bytes | ItemOutcome:
         interrupt = self.asked.pop(chunk, None)
         if interrupt is not None and interrupt.kind != "lost":
             return FATES[interrupt.kind]
@@ -166,7 +166,7 @@ class Network:
 
     # What must always hold
 
-    def note(self, begun: Begun) -> None:
+    def note(self, begun: StartedItem) -> None:
         grant = begun[0].grant
         key = (grant.parcel, begun[1], grant.attempt)
         assert key not in self.begun, "an attempt was begun twice"
@@ -210,4 +210,4 @@ class Network:
     def _register(self) -> None:
         self.working = [(chunk, begun) for chunk, begun in self.working if begun is not None]
         stuck = len(self.working)
-        self.session = Session(self.clock, self.gateway.register(), max(1, self.slots - stuck), self.pace)
+        self.session = WorkerSession(self.clock, self.gateway.register(), max(1, self.slots - stuck), self.pace)

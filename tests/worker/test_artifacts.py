@@ -10,7 +10,7 @@ import pytest
 from horae.errors import NotFound, TooLarge
 from horae.model.definitions.tasks import Command, Python
 from horae.worker.code.artifacts import found_in, pieces_of
-from horae.worker.code.asks import Bring, Kept
+from horae.worker.code.asks import ArtifactReceipt, UploadArtifact
 from horae.worker.http_transport import HttpTransport
 from tests.worker import functions
 from tests.worker.local import result, shop
@@ -80,8 +80,8 @@ async def test_a_file_travels_in_pieces_and_a_refusal_comes_through(tmp_path: Pa
 
     async with web(answer) as site:
         transport = HttpTransport([site.url], "k", rng=Random(1))
-        file = Bring("a b", str(path), "x/y")
-        assert await transport.bring(ID, ID, 3, 1, file) == Kept(
+        file = UploadArtifact("a b", str(path), "x/y")
+        assert await transport.bring(ID, ID, 3, 1, file) == ArtifactReceipt(
             name="a b", url="/u", size=len(content), type="x/y", sha256="s"
         )
         asked = site.asked[0]

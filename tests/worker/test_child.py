@@ -7,12 +7,12 @@ from uuid import uuid4
 import pytest
 
 from horae.model.definitions.function_signature import signature_of
-from horae.worker.code.context import Facts
+from horae.worker.code.context import AttemptFacts
 from horae.worker.processes import child
-from horae.worker.processes.child import Child
-from horae.worker.processes.frames import Ended, Order, Stop
+from horae.worker.processes.child import ChildRuntime
+from horae.worker.processes.frames import EndFrame, OrderFrame, StopFrame
 
-FACTS = Facts(execution_id=uuid4(), job="j", attempt=1, token=1, failures=0, scheduled_at=0)
+FACTS = AttemptFacts(execution_id=uuid4(), job="j", attempt=1, token=1, failures=0, scheduled_at=0)
 
 
 class Entry:
@@ -38,19 +38,19 @@ class Entry:
 def test_a_function_does_not_begin_after_a_stop_that_came_while_its_module_was_loaded(is_async, way, monkeypatch):
     ours, its = socket.socketpair()
     with ours, its:
-        kid, entry = Child(its), Entry(is_async)
+        kid, entry = ChildRuntime(its), Entry(is_async)
 
         def find(*_: str) -> Entry:
             if way == "message":
-                kid._hear(Stop("timeout"))
+                kid._hear(StopFrame("timeout"))
             else:
                 kid._on_term()
             return entry
 
         monkeypatch.setattr(child, "find", find)
-        ended = kid._execute(Order("module", "function", FACTS, {}))
+        ended = kid._execute(OrderFrame("module", "function", FACTS, {}))
 
         assert not entry.began
-        assert isinstance(ended, Ended)
+        assert isinstance(ended, EndFrame)
         assert ended.fate is not None
         assert ended.fate.outcome == "cancelled"

@@ -14,8 +14,8 @@ from horae.model.admission.placement.placement import Cost
 from horae.model.definitions.job import Spec
 from horae.model.definitions.tasks import Command
 from horae.model.fleet.protocol import Answer, Exchange, Grant, Registered
-from horae.worker.pace import Pace
-from horae.worker.session import Session
+from horae.worker.pace import DurationEstimates
+from horae.worker.session import WorkerSession
 
 SLOTS, RESOURCES = 6, {"gpu": 2, "memory": 8}
 JOBS = {
@@ -33,7 +33,7 @@ class Worker:
         self.clock = VirtualClock()
         registered = Registered(session_id=UUID(int=9), namespace="d", session_timeout=15_000_000, heartbeat=5_000_000,
                                 now=self.clock.now())  # fmt: skip
-        self.session = Session(self.clock, registered, SLOTS, Pace(), RESOURCES)
+        self.session = WorkerSession(self.clock, registered, SLOTS, DurationEstimates(), RESOURCES)
         self.queue: list[UUID] = []
         self.parcels = count(100)
         self.chunks: list = []
@@ -119,7 +119,7 @@ def test_what_waits_for_room_on_the_worker_is_not_passed_by_others():
 
 
 def test_what_is_placed_with_care_is_not_fetched_ahead():
-    pace = Pace()
+    pace = DurationEstimates()
     pace.note(UUID(int=2), 10, 0.0001)
     session = Worker().session
 
@@ -130,6 +130,6 @@ def test_what_is_placed_with_care_is_not_fetched_ahead():
 
 
 def _pile(session, spec):
-    from horae.worker.holding import Pile
+    from horae.worker.holding import JobBacklog
 
-    return Pile(UUID(int=1), 1, spec)
+    return JobBacklog(UUID(int=1), 1, spec)

@@ -11,9 +11,9 @@ from horae.engine.node import Node
 from horae.env import system_env
 from horae.server.app import Application
 from horae.testing import Crash, Inline
-from horae.worker.inside import InsideTransport
-from horae.worker.settings import Settings
-from horae.worker.worker import Worker
+from horae.worker.inside import GatewayTransport
+from horae.worker.settings import WorkerSettings
+from horae.worker.worker import WorkerProcess
 
 KEY = "k" * 40
 MINUTE, HOUR = 60, 3600
@@ -143,7 +143,7 @@ async def really(app: App) -> Any:
     await node.tenancy.keys.ensure_admin_key(KEY)
     client = Client(key=KEY, transport=EmbeddedTransport(Application(node)))
     await client.jobs.apply(app.definitions()[0])
-    worker = Worker(node.env, Settings(name="w", replace=False), InsideTransport(node), app)
+    worker = WorkerProcess(node.env, WorkerSettings(name="w", replace=False), GatewayTransport(node), app)
     working = asyncio.ensure_future(worker.run())
     try:
         return await client.executions.wait((await client.submit("ruled")).id, timeout=60)

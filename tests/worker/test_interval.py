@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from uuid import UUID
 
-from horae.worker.code.context import Context, Facts
+from horae.worker.code.context import AttemptFacts, Context
 
 HOUR = 3_600_000_000
 
@@ -13,7 +13,9 @@ class NoPort:
 
 
 def context(**facts) -> Context:
-    known = Facts(execution_id=UUID(int=1), job="report", attempt=1, token=1, failures=0, scheduled_at=0, **facts)
+    known = AttemptFacts(
+        execution_id=UUID(int=1), job="report", attempt=1, token=1, failures=0, scheduled_at=0, **facts
+    )
     return Context(known, NoPort())
 
 

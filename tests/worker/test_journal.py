@@ -7,7 +7,7 @@ from typing import Any
 
 from horae.model.definitions.tasks import Python
 from horae.worker.code.context import current
-from horae.worker.journal import Journal
+from horae.worker.journal import AttemptLog
 from tests.waiting import eventually
 from tests.worker.local import Jobs, shop
 
@@ -55,9 +55,9 @@ async def test_a_text_of_several_lines_that_crosses_the_bound_is_cut_between_the
 
 async def test_threads_of_one_execution_write_one_log(monkeypatch):
     ready = threading.Barrier(2)
-    made = Journal.__init__
+    made = AttemptLog.__init__
 
-    def slowly(self: Journal, *given: Any) -> None:
+    def slowly(self: AttemptLog, *given: Any) -> None:
         with suppress(threading.BrokenBarrierError):
             ready.wait(0.2)  # both at once, if both are let in
         made(self, *given)
@@ -72,7 +72,7 @@ async def test_threads_of_one_execution_write_one_log(monkeypatch):
         say("a")
         other.join()
 
-    monkeypatch.setattr(Journal, "__init__", slowly)
+    monkeypatch.setattr(AttemptLog, "__init__", slowly)
     async with shop(Jobs(pair)) as it:
         parcel = it.submit(Python(function="pair", isolation="thread"))
         assert (await it.outcome(parcel)).outcome == "success"
@@ -83,14 +83,14 @@ async def test_threads_of_one_execution_write_one_log(monkeypatch):
 
 async def test_what_is_logged_in_the_midst_of_a_line_stops_nobody(monkeypatch):
     """As by a finaliser, which runs in whatever thread made garbage."""
-    add, within = Journal._add, iter(["within"])
+    add, within = AttemptLog._add, iter(["within"])
 
-    def interrupted(self: Journal, *given: Any) -> None:
+    def interrupted(self: AttemptLog, *given: Any) -> None:
         for text in within:
             current().log(text)
         add(self, *given)
 
-    monkeypatch.setattr(Journal, "_add", interrupted)
+    monkeypatch.setattr(AttemptLog, "_add", interrupted)
     async with shop(Jobs(chatter)) as it:
         parcel = it.submit(Python(function="chatter", isolation="thread"))
         assert (await it.outcome(parcel)).outcome == "success"

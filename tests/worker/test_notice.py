@@ -6,7 +6,7 @@ from horae.env import SECOND, VirtualClock, system_env
 from horae.errors import BadInput
 from horae.model.base.instant import parse_instant
 from horae.worker.notices import notice_watch
-from horae.worker.notices.notice import Notice, read_notice, time_left
+from horae.worker.notices.notice import TerminationNotice, read_notice, time_left
 from horae.worker.notices.notice_watch import watch_for_notice
 from tests.waiting import eventually
 from tests.worker.local import shop
@@ -23,19 +23,19 @@ AZURE = (
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('{"action": "terminate", "time": "2026-11-15T08:22:00Z"}', Notice(AT)),
-        ('{"action": "hibernate"}', Notice()),
-        ('{"noticeTime": "2026-11-15T08:20:00Z"}', Notice()),
-        ("2026-11-15T08:22:00Z\n", Notice(AT)),
-        ("TRUE", Notice()),
+        ('{"action": "terminate", "time": "2026-11-15T08:22:00Z"}', TerminationNotice(AT)),
+        ('{"action": "hibernate"}', TerminationNotice()),
+        ('{"noticeTime": "2026-11-15T08:20:00Z"}', TerminationNotice()),
+        ("2026-11-15T08:22:00Z\n", TerminationNotice(AT)),
+        ("TRUE", TerminationNotice()),
         ("FALSE", None),
         ("NONE", None),
-        ("TERMINATE_ON_HOST_MAINTENANCE", Notice()),
+        ("TERMINATE_ON_HOST_MAINTENANCE", TerminationNotice()),
         ("MIGRATE_ON_HOST_MAINTENANCE", None),
         ("", None),
         ('{"DocumentIncarnation": 1, "Events": []}', None),
-        (AZURE % ("Preempt", "Sun, 15 Nov 2026 08:22:00 GMT"), Notice(AT)),
-        (AZURE % ("Preempt", ""), Notice()),
+        (AZURE % ("Preempt", "Sun, 15 Nov 2026 08:22:00 GMT"), TerminationNotice(AT)),
+        (AZURE % ("Preempt", ""), TerminationNotice()),
         (AZURE % ("Freeze", "Sun, 15 Nov 2026 08:22:00 GMT"), None),
     ],
 )
@@ -54,13 +54,14 @@ def test_what_is_no_notice_is_refused(text):
 
 
 def test_some_of_the_notice_is_kept_for_the_last_words():
-    assert time_left(Notice(AT), AT - 30 * SECOND) == 29 * SECOND
-    assert time_left(Notice(AT), AT) == 0
-    assert time_left(Notice(), AT) is None
+    assert time_left(TerminationNotice(AT), AT - 30 * SECOND) == 29 * SECOND
+    assert time_left(TerminationNotice(AT), AT) == 0
+    assert time_left(TerminationNotice(), AT) is None
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("", Notice()), ("spare me", Notice()), ("2026-11-15T08:22:00Z", Notice(AT))]
+    ("text", "expected"),
+    [("", TerminationNotice()), ("spare me", TerminationNotice()), ("2026-11-15T08:22:00Z", TerminationNotice(AT))],
 )
 async def test_a_file_that_is_there_is_a_notice(tmp_path, text, expected):
     (tmp_path / "notice").write_text(text)
@@ -86,7 +87,7 @@ async def test_a_url_is_asked_until_it_says_that_the_machine_goes(monkeypatch):
     async with web(ec2) as site:
         notice = await watch_for_notice(system_env().clock, url=f"{site.url}/latest/meta-data/spot/instance-action")
 
-        assert notice == Notice(AT)
+        assert notice == TerminationNotice(AT)
         assert [asked.method for asked in site.asked] == ["GET", "PUT", "GET", "GET", "GET"]
 
 
@@ -97,7 +98,10 @@ async def test_azure_is_asked_for_this_machines_name():
         return 200, {}, (AZURE % ("Preempt", "")).encode()
 
     async with web(azure) as site:
-        assert await watch_for_notice(system_env().clock, url=f"{site.url}/metadata/scheduledevents") == Notice()
+        assert (
+            await watch_for_notice(system_env().clock, url=f"{site.url}/metadata/scheduledevents")
+            == TerminationNotice()
+        )
         assert {asked.headers["metadata"] for asked in site.asked} == {"true"}
 
 
@@ -108,7 +112,7 @@ async def test_under_a_notice_preemptible_work_goes_back_at_once_and_the_rest_en
         stays = it.submit(shell(wait), name="stays")
         await eventually(lambda: len(list(tmp_path.iterdir())) == 2)
 
-        it.worker.leave_by(Notice(it.worker.env.clock.wall() + 60 * SECOND))
+        it.worker.leave_by(TerminationNotice(it.worker.env.clock.wall() + 60 * SECOND))
 
         released = await eventually(lambda: [o for o in it.gateway.outcomes if o.parcel == moves])
         assert [o.outcome for o in released] == ["released"]
@@ -123,7 +127,7 @@ async def test_what_does_not_end_within_the_notice_is_handed_back_before_it_is_o
         it.submit(shell(f"echo $$ > {tmp_path}/a.pid; exec sleep 600"), grace=0)
         await pids_in(tmp_path, 1)
 
-        it.worker.leave_by(Notice(it.worker.env.clock.wall() + SECOND))
+        it.worker.leave_by(TerminationNotice(it.worker.env.clock.wall() + SECOND))
 
         assert await it.end == "drained"
         assert [o.outcome for o in it.gateway.outcomes] == ["released"]

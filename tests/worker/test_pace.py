@@ -5,12 +5,12 @@ from uuid import UUID
 import pytest
 
 from horae.worker import pace
-from horae.worker.pace import Pace
+from horae.worker.pace import DurationEstimates
 
 
 def test_the_durations_of_so_many_jobs_are_remembered(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pace, "MOST_JOBS", 2)
-    known, (a, b, c) = Pace(), [UUID(int=n) for n in range(3)]
+    known, (a, b, c) = DurationEstimates(), [UUID(int=n) for n in range(3)]
     known.note(a, 1, 1.0)
     known.note_running(b, 1.0)
     known.note(c, 1, 1.0)

@@ -15,11 +15,11 @@ from horae.model.definitions.tasks import Python
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.fleet.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, LogLines, Outcome, Range, Request
 from horae.worker.code.refusal import REFUSED, halve, lighten
-from horae.worker.holding import RELEASED, Chunk, Fate
+from horae.worker.holding import RELEASED, Chunk, ItemOutcome
 from horae.worker.logs.log_queue import MAX_LOG_BYTES
-from horae.worker.outbox import Load
-from horae.worker.pace import Pace
-from horae.worker.session import Session
+from horae.worker.outbox import ExchangeLoad
+from horae.worker.pace import DurationEstimates
+from horae.worker.session import WorkerSession
 from horae.worker.stock import OVERDUE
 from tests.worker.gateway import Gateway, parameters
 from tests.worker.network import Network
@@ -33,7 +33,7 @@ class Bench:
     def __init__(self, slots: int = 4, timeout: float = 15.0) -> None:
         self.clock = VirtualClock()
         self.gateway = Gateway(virtual_env(1, self.clock), timeout=timeout, heartbeat=timeout / 3)
-        self.session = Session(self.clock, self.gateway.register(), slots, Pace())
+        self.session = WorkerSession(self.clock, self.gateway.register(), slots, DurationEstimates())
 
     def up(self) -> Exchange:
         exchange = self.session.next_exchange()
@@ -56,7 +56,7 @@ class Bench:
             self.trade(exchange, patient=True)
         return spoken
 
-    def run(self, chunk: Chunk, seconds: float = 0.01, outcome: bytes | Fate = b"1") -> None:
+    def run(self, chunk: Chunk, seconds: float = 0.01, outcome: bytes | ItemOutcome = b"1") -> None:
         while begun := chunk.begin(self.clock.monotonic()):
             self.clock.advance(int(seconds * SECOND))
             chunk.end(begun, self.clock.monotonic(), outcome)
@@ -495,7 +495,11 @@ def test_an_exchange_is_cut_at_its_limit_and_nothing_is_lost():
 RESULTS = {
     "small ones of one parcel": (1, 3000, b"null"),
     "small ones of many parcels": (3000, 1, b"null"),
-    "failures": (1, 300, Fate(outcome="failed", error=Failure(type="E", message="m" * 900, traceback="t" * 4000))),
+    "failures": (
+        1,
+        300,
+        ItemOutcome(outcome="failed", error=Failure(type="E", message="m" * 900, traceback="t" * 4000)),
+    ),
     "large ones": (1, 5, b'"' + b"x" * 1_000_000 + b'"'),
 }
 
@@ -613,7 +617,7 @@ def test_the_outcome_that_a_server_names_is_mended_and_nothing_else_waits():
     ]
     log = LogLines(parcel=parcel, item=0, attempt=1, seq=0, lines=[(0, "log", "a")])
 
-    keep, back = lighten(Load(outcomes=outcomes, logs=[log]), "too deep", 1)
+    keep, back = lighten(ExchangeLoad(outcomes=outcomes, logs=[log]), "too deep", 1)
 
     assert [(o.lo, o.outcome) for o in keep.outcomes] == [(0, "success"), (1, "failed"), (2, "success")]
     assert (keep.logs, back.outcomes, back.logs) == ([log], [], [])
@@ -685,7 +689,7 @@ def test_failures_keep_their_error_and_break_the_range():
     bench.gateway.submit(JOB, parameters(3))
     bench.trade(bench.up())
     chunk = bench.session.take()
-    oops = Fate(outcome="failed", error=Failure(type="Oops"), exit_code=3)
+    oops = ItemOutcome(outcome="failed", error=Failure(type="Oops"), exit_code=3)
     for outcome in (b"null", oops, b"null"):
         chunk.end(chunk.begin(bench.clock.monotonic()), bench.clock.monotonic(), outcome)
     bench.session.finish(chunk)
@@ -758,8 +762,8 @@ def test_an_outcome_that_was_decided_is_not_decided_again():
     chunk = bench.session.take()
     begun = chunk.begin(bench.clock.monotonic())
 
-    assert bench.session.decide(chunk, begun, Fate(outcome="failed", error=Failure(type="RunTimeout")))
-    assert not bench.session.decide(chunk, begun, Fate(outcome="cancelled"))
+    assert bench.session.decide(chunk, begun, ItemOutcome(outcome="failed", error=Failure(type="RunTimeout")))
+    assert not bench.session.decide(chunk, begun, ItemOutcome(outcome="cancelled"))
     assert not chunk.end(begun, bench.clock.monotonic(), b"1")
     bench.session.finish(chunk)
 

@@ -6,7 +6,7 @@ from horae.client.tracing import current_trace
 from horae.model.base.ids import execution_id
 from horae.model.base.trace import UNTRACED, Carried, TraceContext, root_of, span_of
 from horae.model.definitions.tasks import Command, Python
-from horae.worker.code.tracing import Attempts
+from horae.worker.code.tracing import AttemptTracer
 from tests.spans import Spans
 from tests.waiting import eventually
 from tests.worker.functions import app
@@ -19,7 +19,7 @@ KINDS = [Python(function="traced"), Python(function="traced_async"), Python(func
 async def test_a_function_and_what_it_submits_is_in_the_span_of_its_attempt(task: Python):
     spans = Spans()
     async with shop(app) as it:
-        it.worker.tracing = Attempts(spans, "w")
+        it.worker.tracing = AttemptTracer(spans, "w")
         parcel = it.submit(task)
         seen = result(await it.outcome(parcel))
         await eventually(lambda: spans.all)
@@ -36,7 +36,7 @@ async def test_a_function_and_what_it_submits_is_in_the_span_of_its_attempt(task
 async def test_a_failed_attempt_is_an_error_and_one_that_is_not_sampled_is_not_told():
     spans = Spans()
     async with shop() as it:
-        it.worker.tracing = Attempts(spans, "w")
+        it.worker.tracing = AttemptTracer(spans, "w")
         await it.run(Command(shell="exit 3"))
         (span,) = await eventually(lambda: spans.all)
         spans.quiet = True

@@ -13,7 +13,7 @@ from horae.env import SECOND, virtual_env
 from horae.errors import BadInput, Busy, Forbidden, HoraeError, ProtocolMismatch, SessionEnded, Unauthorized
 from horae.model.definitions.tasks import Command, Python
 from horae.worker import session
-from horae.worker.session import Session
+from horae.worker.session import WorkerSession
 from tests.waiting import eventually
 from tests.worker.functions import app
 from tests.worker.local import Jobs, result, shop
@@ -311,4 +311,4 @@ async def test_no_child_outlives_a_killed_worker(tmp_path, number):
 async def test_a_shop_without_functions_runs_commands():
     async with shop(Jobs()) as it:
         assert (await it.run(shell("true"))).outcome == "success"
-        assert isinstance(it.worker.session, Session)
+        assert isinstance(it.worker.session, WorkerSession)

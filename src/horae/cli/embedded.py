@@ -15,8 +15,8 @@ from horae.engine.node import Node
 from horae.errors import HoraeError
 from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
-from horae.worker.inside import InsideTransport
-from horae.worker.worker import Worker
+from horae.worker.inside import GatewayTransport
+from horae.worker.worker import WorkerProcess
 
 
 class CombinedApps:
@@ -80,14 +80,14 @@ def _naming_a_way() -> Iterator[None]:
         raise
 
 
-async def embedded_worker(node: Node, settings: Settings, registry: CombinedApps) -> Worker:
+async def embedded_worker(node: Node, settings: Settings, registry: CombinedApps) -> WorkerProcess:
     """A worker that calls the node beside it. A stuck thread keeps its slot: the process is the server's too."""
     is_alone = not node.store.driver.is_shared
     name = settings.worker_name or (f"embedded@{platform.node()}" if is_alone else "")
     if is_alone:
         await _end_former(node, name)
     chosen = worker_settings(settings, name=name, replace=False)
-    worker = Worker(node.env, chosen, InsideTransport(node), registry)
+    worker = WorkerProcess(node.env, chosen, GatewayTransport(node), registry)
     if node.tracer is not None:
         trace_attempts(worker, node.tracer.sink)
     return worker

@@ -8,19 +8,19 @@ from urllib.parse import unquote
 from horae.engine.node import Node
 from horae.engine.parts.part import ROLES
 from horae.errors import BadInput, Forbidden
-from horae.server.body_room import BodyRoom
+from horae.server.body_room import BodyBudget
 from horae.server.cors import Cors
 from horae.server.door import answer, unmatched
 from horae.server.http.proxies import Proxies
 from horae.server.metrics.exposition import Metrics
 from horae.server.problems import PROPER_ID, REQUEST_ID, problem
-from horae.server.recording import Recorder
-from horae.server.reply import Receive, Reply, Send, encode
+from horae.server.recording import AuditRecorder
+from horae.server.reply import Receive, Response, Send, encode
 from horae.server.route import Route
 from horae.server.router import Found, Router
 from horae.server.routes.table import ROUTES, answered
 from horae.server.shaping import shaped
-from horae.server.streaming.stream import Streams
+from horae.server.streaming.stream import EventStreams
 
 
 class Application:
@@ -39,7 +39,7 @@ class Application:
         self.node, self._parts, self._certified = node, parts, certified
         self.proxies, self._cors = proxies or Proxies(), cors or Cors()
         self.metrics = Metrics(node)
-        self.streams, self.body_room, self.recorder = Streams(node), BodyRoom(), Recorder(ROUTES)
+        self.streams, self.body_room, self.recorder = EventStreams(node), BodyBudget(), AuditRecorder(ROUTES)
         self._served, refusing = answered(node.features)
         routes = (route for route in (*self._served, *refusing) if serves(parts, route))
         self._router = Router((route.method, route.path, route) for route in routes)
@@ -72,7 +72,7 @@ class Application:
         finally:
             REQUEST_ID.reset(before)
 
-    async def answer(self, scope: dict[str, Any], receive: Receive) -> Reply:
+    async def answer(self, scope: dict[str, Any], receive: Receive) -> Response:
         """Answer a request, and let pages of other sites read the answer where a setting says so."""
         headers = scope["fields"] = dict(scope["headers"])
         origin = self._cors.allowed(headers)
@@ -82,7 +82,7 @@ class Application:
             return self._cors.preflight(origin)
         return self._cors.open(await self._answer(scope, headers, receive), origin)
 
-    async def _answer(self, scope: dict[str, Any], headers: dict[bytes, bytes], receive: Receive) -> Reply:
+    async def _answer(self, scope: dict[str, Any], headers: dict[bytes, bytes], receive: Receive) -> Response:
         found = self._router.find(scope["path"]) if b"%2" not in scope.get("raw_path", b"") else self._quoted(scope)
         method = scope["method"]
         route = None if found is None else found[0].get("GET" if method == "HEAD" else method)

@@ -14,7 +14,7 @@ SMALL = 64 * 1024  # bytes of a body that takes no room
 MOST = 256 * 1024 * 1024  # bytes of the large bodies of a namespace
 
 
-class BodyRoom:
+class BodyBudget:
     """Counts the bytes of large bodies, by namespace."""
 
     def __init__(self, most: int = MOST) -> None:

@@ -17,7 +17,7 @@ NOBODY = Principal(namespace=0, role="nobody", key="", name="")
 MOST_IDEMPOTENCY_KEY = 256
 
 
-class Call:
+class ApiCall:
     """What a route may know of its request."""
 
     __slots__ = ("_receive", "body", "headers", "node", "route", "scope", "who")
@@ -39,9 +39,9 @@ class Call:
         """The body piece by piece, on a route that streams."""
         return read_pieces(self._receive)
 
-    def of(self, route: Route) -> "Call":
+    def of(self, route: Route) -> "ApiCall":
         """The same caller at another route, which reads what this one changes."""
-        return Call(self.node, route, self.scope, self.headers, self.who, b"", self._receive)
+        return ApiCall(self.node, route, self.scope, self.headers, self.who, b"", self._receive)
 
     @property
     def namespace(self) -> int:

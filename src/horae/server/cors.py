@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from horae.server.reply import Header, Reply
+from horae.server.reply import Header, Response
 
 ALLOWED = (
     b"authorization, content-type, horae-namespace, idempotency-key, if-match, if-none-match, traceparent, tracestate,"
@@ -29,16 +29,16 @@ class Cors:
             return b"*"
         return origin if origin.lower() in self._origins else None
 
-    def preflight(self, origin: bytes) -> Reply:
+    def preflight(self, origin: bytes) -> Response:
         """Answer a browser that asks before it lets a page send a request."""
         own = (
             (b"access-control-allow-methods", METHODS),
             (b"access-control-allow-headers", ALLOWED),
             (b"access-control-max-age", b"600"),
         )
-        return self.open(Reply(204, headers=own), origin)
+        return self.open(Response(204, headers=own), origin)
 
-    def open(self, reply: Reply, origin: bytes) -> Reply:
+    def open(self, reply: Response, origin: bytes) -> Response:
         """Let a page of this origin read an answer."""
         own = ((b"access-control-allow-origin", origin), (b"access-control-expose-headers", EXPOSED), VARY)
         reply.headers = (*reply.headers, *own)

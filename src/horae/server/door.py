@@ -15,30 +15,30 @@ from horae.engine.parts.part import ROLES
 from horae.errors import BadInput, Forbidden, HoraeError, Misdirected, NotFound
 from horae.model.tenancy.principal import Principal
 from horae.server.auth import authenticate, authenticate_watcher, authorise
-from horae.server.body_room import BodyRoom, room_of
-from horae.server.call import NOBODY, Call
+from horae.server.body_room import BodyBudget, room_of
+from horae.server.call import NOBODY, ApiCall
 from horae.server.once import once
 from horae.server.problems import MethodNotAllowed, broken, problem
-from horae.server.reading.bodies import Gone, check_media, decode, read_body, refuse_nul
+from horae.server.reading.bodies import ClientGone, check_media, decode, read_body, refuse_nul
 from horae.server.reading.queries import decode_query
 from horae.server.reading.told import INSTALLATION, STRICT, decode_told
-from horae.server.recording import Recorder
-from horae.server.reply import Receive, Reply, Scope
+from horae.server.recording import AuditRecorder
+from horae.server.reply import Receive, Response, Scope
 from horae.server.route import Route
 
 BODIED = frozenset({"POST", "PUT", "PATCH"})
 
 
-async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Reply:
+async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Response:
     """The answer to a request that a route matched."""
     try:
         headers = scope["fields"]
         public = route.is_public
         who = NOBODY if public else await _admit(node, route, scope, headers, receive)
         if route.method not in BODIED or route.streams:
-            return await _acting(Call(node, route, scope, headers, who, b"", receive))
+            return await _acting(ApiCall(node, route, scope, headers, who, b"", receive))
         size = 0 if public else room_of(route, headers)
-        room: BodyRoom = scope["app"].body_room
+        room: BodyBudget = scope["app"].body_room
         if size:
             await room.enter(who.namespace, size)
         try:
@@ -46,14 +46,14 @@ async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Re
             if size and route.name == "sessions.exchange":  # it may wait for work, long after its body was decoded
                 room.leave(who.namespace, size)
                 size = 0
-            return await _acting(Call(node, route, scope, headers, who, body, receive))
+            return await _acting(ApiCall(node, route, scope, headers, who, body, receive))
         finally:
             if size:
                 room.leave(who.namespace, size)
     except HoraeError as error:
         return problem(error, scope["path"])
-    except Gone:
-        return Reply(499)  # nobody is there to read it
+    except ClientGone:
+        return Response(499)  # nobody is there to read it
     except Exception as error:
         if isinstance(error, OverflowError) or isinstance(error.__cause__, OverflowError):
             return problem(
@@ -69,7 +69,7 @@ async def _read(route: Route, headers: Mapping[bytes, bytes], receive: Receive) 
     return body
 
 
-async def _acting(call: Call) -> Reply:
+async def _acting(call: ApiCall) -> Response:
     before = ACTING.set(call.who)
     try:
         return await _in_turn(call)
@@ -77,11 +77,11 @@ async def _acting(call: Call) -> Reply:
         ACTING.reset(before)
 
 
-async def unmatched(node: Node, scope: Scope, there: Mapping[str, Route], parts: Collection[str] = ROLES) -> Reply:
+async def unmatched(node: Node, scope: Scope, there: Mapping[str, Route], parts: Collection[str] = ROLES) -> Response:
     """Answer a request that no route matched, of those at its path. Without a credential nobody learns what exists."""
     try:
         if scope["path"] == "*":  # a question about the server as a whole; nothing else has this path
-            return Reply(204, headers=((b"allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),))
+            return Response(204, headers=((b"allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),))
         if not there or not all(route.is_public for route in there.values()):
             node.tenancy.request_rates.take(await authenticate(node.tenancy.keys, "GET", scope["fields"]))
         if there:
@@ -96,10 +96,10 @@ async def unmatched(node: Node, scope: Scope, there: Mapping[str, Route], parts:
         return broken(error, "unmatched", scope["path"])
 
 
-def _not_allowed(scope: Scope, allow: str) -> Reply:
+def _not_allowed(scope: Scope, allow: str) -> Response:
     """Answer a question for the methods of a path, or refuse a method that it does not have."""
     if scope["method"] == "OPTIONS":
-        return Reply(204, headers=((b"allow", allow.encode()),))
+        return Response(204, headers=((b"allow", allow.encode()),))
     raise MethodNotAllowed(f"{scope['path'][:200]} has no {scope['method'][:20]}.", f"It has: {allow}.", allow=allow)
 
 
@@ -113,18 +113,18 @@ async def _admit(node: Node, route: Route, scope: Scope, headers: Mapping[bytes,
     try:
         authorise(who, route)
     except Forbidden as error:
-        await _recorder(scope).denied(Call(node, route, scope, headers, who, b"", receive), error)
+        await _recorder(scope).denied(ApiCall(node, route, scope, headers, who, b"", receive), error)
         raise
     return who
 
 
-def _body(call: Call, decoder: msgspec.json.Decoder[Any]) -> Any:
+def _body(call: ApiCall, decoder: msgspec.json.Decoder[Any]) -> Any:
     if call.route.tag == "sessions":
         return decode_told(call.body, decoder, strict=call.headers.get(STRICT, b"0") != b"0")
     return decode(call.body, decoder)
 
 
-async def _keep_within(call: Call, arguments: Mapping[str, Any]) -> None:
+async def _keep_within(call: ApiCall, arguments: Mapping[str, Any]) -> None:
     try:
         await call.route.scope(call, arguments)
     except Forbidden as error:
@@ -132,7 +132,7 @@ async def _keep_within(call: Call, arguments: Mapping[str, Any]) -> None:
         raise
 
 
-def _refuse_strangers(call: Call) -> None:
+def _refuse_strangers(call: ApiCall) -> None:
     """Refuse a worker that registered with another installation: it was sent here by a copy of this one."""
     named, known = call.headers.get(INSTALLATION, b"").decode("latin-1"), call.node.base.epochs.installation
     if named and known is not None and not known.accepts(named):
@@ -141,12 +141,12 @@ def _refuse_strangers(call: Call) -> None:
         raise Misdirected(detail, remedy, installation=str(known.id))
 
 
-def _recorder(scope: Scope) -> Recorder:
-    recorder: Recorder = scope["app"].recorder
+def _recorder(scope: Scope) -> AuditRecorder:
+    recorder: AuditRecorder = scope["app"].recorder
     return recorder
 
 
-async def _in_turn(call: Call) -> Reply:
+async def _in_turn(call: ApiCall) -> Response:
     """Perform a call when it is its namespace's turn."""
     if call.route.tag == "sessions":
         _refuse_strangers(call)
@@ -159,7 +159,7 @@ async def _in_turn(call: Call) -> Reply:
         call.node.base.fair_access.leave(call.who.namespace)
 
 
-async def _perform(call: Call) -> Reply:
+async def _perform(call: ApiCall) -> Response:
     """Decode what the route takes, then run it, once when asked so."""
     route, arguments = call.route, dict[str, Any]()
     if "\0" in call.scope["path"]:
@@ -173,10 +173,10 @@ async def _perform(call: Call) -> Reply:
     if call.who.scoped:
         await _keep_within(call, arguments)
 
-    async def run() -> Reply:
+    async def run() -> Response:
         return await route.run(call, **arguments)
 
-    async def act() -> Reply:
+    async def act() -> Response:
         return await run() if route.audit is None else await _recorder(call.scope).recorded(call, run)
 
     if getattr(arguments.get("query"), "dry_run", False):  # nothing changes: nothing is told of it, nor remembered

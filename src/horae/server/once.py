@@ -9,38 +9,38 @@ from horae.engine.tenancy.repeats import Kept
 from horae.env import SECOND, Micros
 from horae.model.base.duration import DAY
 from horae.model.executions.submission import Idempotency
-from horae.server.call import Call
-from horae.server.reply import Reply
+from horae.server.call import ApiCall
+from horae.server.reply import Response
 
 KEPT_FOR: Micros = DAY
 SUBMISSIONS_KEPT_FOR: Micros = 7200 * SECOND
 
 
-class Content(Struct, frozen=True):
+class StoredResponse(Struct, frozen=True):
     """The headers and the body of an answer as they are kept."""
 
     headers: list[tuple[bytes, bytes]]
     body: bytes
 
 
-async def once(call: Call, key: str, run: Callable[[], Awaitable[Reply]]) -> Reply:
+async def once(call: ApiCall, key: str, run: Callable[[], Awaitable[Response]]) -> Response:
     """Run a request, or return the answer of its first run."""
     done = await call.node.tenancy.repeats.once(_asked(call, key, KEPT_FOR), run, _kept)
-    if isinstance(done, Reply):
+    if isinstance(done, Response):
         return done
-    content = msgspec.msgpack.decode(done.content, type=Content)
-    return Reply(done.status, content.body, headers=content.headers)
+    content = msgspec.msgpack.decode(done.content, type=StoredResponse)
+    return Response(done.status, content.body, headers=content.headers)
 
 
-def submission_key(call: Call) -> Idempotency | None:
+def submission_key(call: ApiCall) -> Idempotency | None:
     """Return the idempotency of a submission, which the submitter keeps in its own transaction."""
     key = call.idempotency_key()
     return None if key is None else _asked(call, key, SUBMISSIONS_KEPT_FOR)
 
 
-def _asked(call: Call, key: str, keep: Micros) -> Idempotency:
+def _asked(call: ApiCall, key: str, keep: Micros) -> Idempotency:
     return Idempotency(call.namespace, call.route.name, key, call.fingerprint(), call.node.env.now() + keep)
 
 
-def _kept(reply: Reply) -> Kept:
-    return Kept(reply.status, msgspec.msgpack.encode(Content(list(reply.headers), reply.kept or reply.body)))
+def _kept(reply: Response) -> Kept:
+    return Kept(reply.status, msgspec.msgpack.encode(StoredResponse(list(reply.headers), reply.kept or reply.body)))

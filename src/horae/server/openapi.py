@@ -13,7 +13,7 @@ import msgspec
 from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, KeyReused, TooLarge, TooOften, Unauthorized
 from horae.model.base.view import Versioned
 from horae.model.definitions.job import JOB
-from horae.server.problems import Broken, Problem, UnsupportedMedia
+from horae.server.problems import InternalError, ProblemDocument, UnsupportedMedia
 from horae.server.reading.schemas import BEHIND, Document, schemas_of
 from horae.server.route import Route
 from horae.server.shaping import is_tagged
@@ -41,7 +41,7 @@ def build(routes: Iterable[Route]) -> Document:
     """The document of these routes."""
     routes = list(routes)
     schemas, components = _schemas(routes)
-    refusals = Refusals(schemas[Problem])
+    refusals = Refusals(schemas[ProblemDocument])
     paths: dict[str, Document] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, refusals)
@@ -87,7 +87,7 @@ class Schemas(dict[Any, Document]):
 
 
 def _schemas(routes: list[Route]) -> tuple[Schemas, Document]:
-    types = list(dict.fromkeys([Problem, *(one for route in routes for one in _types(route))]))
+    types = list(dict.fromkeys([ProblemDocument, *(one for route in routes for one in _types(route))]))
     schemas, components = schemas_of([*types, *BEHIND], PREFIX)
     if "JobBody" in components:
         _typed(components)
@@ -107,7 +107,7 @@ def _typed(components: Document) -> None:
 
 def _all_errors(root: type[HoraeError]) -> Iterator[type[HoraeError]]:
     for kind in root.__subclasses__():
-        if kind.__module__ in (root.__module__, Broken.__module__):
+        if kind.__module__ in (root.__module__, InternalError.__module__):
             yield kind
         yield from _all_errors(kind)
 
@@ -209,6 +209,7 @@ def _header(meaning: str, **schema: Any) -> Document:
     return {"schema": {"type": "string", **schema}, "description": meaning}
 
 
+RESPONSE_NAMES: dict[type[HoraeError], str] = {InternalError: "Broken"}  # where they differ from the class names
 RETRY_AFTER = {"Retry-After": _header("Seconds after which to try again.", pattern="^[0-9]+$")}
 REFUSED_WITH: dict[int, Document] = {
     401: {"WWW-Authenticate": _header("How to present a credential.")},
@@ -232,7 +233,7 @@ class Refusals:
         return {str(status): self._reference(status, kinds[status]) for status in sorted(kinds)}
 
     def _reference(self, status: int, errors: list[type[HoraeError]]) -> Document:
-        names = sorted({error.__name__ for error in errors})
+        names = sorted({RESPONSE_NAMES.get(error, error.__name__) for error in errors})
         name = "Or".join(names)
         titles = "; ".join(sorted({error.title for error in errors}))
         answer: Document = {"description": f"{titles}.", "content": self._content}
@@ -255,4 +256,4 @@ def _errors(route: Route) -> Iterator[type[HoraeError]]:
     if route.repeats in ("kept", "submission"):
         yield from (Conflict, KeyReused)
     if route.name != "health.live":
-        yield from (Busy, Broken)
+        yield from (Busy, InternalError)

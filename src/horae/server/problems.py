@@ -9,7 +9,7 @@ import structlog
 from msgspec import UNSET, Struct, UnsetType
 
 from horae.errors import Busy, HoraeError, TooLarge, Unauthorized
-from horae.server.reply import PROBLEM, UNCACHED, Reply, encode
+from horae.server.reply import PROBLEM, UNCACHED, Response, encode
 
 PROPER_ID = re.compile(rb"[0-9A-Za-z._:/+=@-]{1,128}")  # of a request, that its client chose
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")  # of the request that this task answers
@@ -17,7 +17,7 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")  # of the req
 log = structlog.get_logger("horae.server")
 
 
-class Problem(Struct, frozen=True, kw_only=True):
+class ProblemDocument(Struct, frozen=True, kw_only=True):
     """What went wrong and what to do; an error's own members stand beside these."""
 
     type: str
@@ -50,7 +50,7 @@ class HeadTooLong(HoraeError):
     status, slug, title, exit_code = 431, "head-too-long", "The request's headers are too long", 2
 
 
-class Broken(HoraeError):
+class InternalError(HoraeError):
     """Something nobody foresaw; the log has it, the answer does not."""
 
     slug = "internal"
@@ -69,7 +69,7 @@ def problem_document(error: HoraeError, instance: str = "") -> dict[str, Any]:
     }
 
 
-def problem(error: HoraeError, instance: str) -> Reply:
+def problem(error: HoraeError, instance: str) -> Response:
     """An error's answer."""
     headers = [UNCACHED]
     if isinstance(error, Unauthorized):
@@ -85,11 +85,11 @@ def problem(error: HoraeError, instance: str) -> Reply:
     document = problem_document(error, instance)
     if request_id := REQUEST_ID.get():
         document["requestId"] = request_id
-    return Reply(error.status, encode(document), PROBLEM, headers)
+    return Response(error.status, encode(document), PROBLEM, headers)
 
 
-def broken(error: Exception, route: str, instance: str) -> Reply:
+def broken(error: Exception, route: str, instance: str) -> Response:
     """The answer to an exception nobody foresaw."""
     log.error("request failed", route=route, request_id=REQUEST_ID.get(), exc_info=error)
     remedy = "Try again; if it happens again, the server's log says why."
-    return problem(Broken("The server could not finish this request.", remedy), instance)
+    return problem(InternalError("The server could not finish this request.", remedy), instance)

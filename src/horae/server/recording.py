@@ -18,8 +18,8 @@ from horae.errors import HoraeError, StoreUnavailable
 from horae.model.definitions.applied_view import AppliedListView
 from horae.model.tenancy.audit import Entry, Outcome, outcome_of
 from horae.model.tenancy.users import NAME
-from horae.server.call import Call
-from horae.server.reply import Reply
+from horae.server.call import ApiCall
+from horae.server.reply import Response
 from horae.server.route import API, Route
 
 MOST_DETAIL = 16 * 1024  # bytes
@@ -37,14 +37,14 @@ _UP_TO_THE_LAST_NAME = re.compile(r".*\}")
 log = structlog.get_logger("horae.server")
 
 
-class Recorder:
+class AuditRecorder:
     """Tells the audit log of requests to these routes."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._readers = _readers(routes)
         self._paths = frozenset(route.path for route in routes)
 
-    async def recorded(self, call: Call, run: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def recorded(self, call: ApiCall, run: Callable[[], Awaitable[Response]]) -> Response:
         """Run a request and record it. A request that cannot be recorded is not begun."""
         reader = self._readers.get(call.route.name)
         before = await _read(call, reader)
@@ -71,7 +71,7 @@ class Recorder:
             await _record_each(call, reply, begun)
         return reply
 
-    async def denied(self, call: Call, error: HoraeError) -> None:
+    async def denied(self, call: ApiCall, error: HoraeError) -> None:
         """Record a change that was refused for want of a permission; repetitions only now and then."""
         if call.route.audit is not None:
             said = {"path": _path(call), "status": 403, "said": error.detail[:500]}
@@ -87,7 +87,7 @@ class Recorder:
             return "name"
         return "id" if f"{route.path}/{{id}}" in self._paths else None
 
-    async def target_of(self, call: Call, asked: Any) -> str:
+    async def target_of(self, call: ApiCall, asked: Any) -> str:
         """Return the thing that a request is about: its path up to the last name, as in `jobs/etl/triggers/nightly`.
 
         So a thing's rows are found by its target, and below it those of what it holds, whatever was done (`/pause`). A
@@ -103,7 +103,7 @@ class Recorder:
             target = f"{target}/{name}"
         return target.replace("\0", "\N{REPLACEMENT CHARACTER}")[:MOST_TARGET]
 
-    def made_by(self, call: Call, target: str, reply: Reply) -> tuple[str, str | None]:
+    def made_by(self, call: ApiCall, target: str, reply: Response) -> tuple[str, str | None]:
         """Return the target as the answer tells it, and the id of what the request made."""
         place = dict(reply.headers).get(b"location")
         made = None if place is None else place.decode("latin-1").rpartition("/")[2]
@@ -114,7 +114,7 @@ class Recorder:
         return target if target.endswith(f"/{name}") else f"{target}/{name}"[:MOST_TARGET], made
 
 
-async def failed(call: Call, error: HoraeError, name: str = "") -> None:
+async def failed(call: ApiCall, error: HoraeError, name: str = "") -> None:
     """Record a failed sign-in, unless the server itself could not look.
 
     What cannot be a name is left out: it may be a password in the wrong place.
@@ -139,7 +139,7 @@ def _readers(routes: Sequence[Route]) -> Mapping[str, Route]:
     return found
 
 
-async def _record_each(call: Call, reply: Reply, begun: int) -> None:
+async def _record_each(call: ApiCall, reply: Response, begun: int) -> None:
     """Tell of each definition that an apply has changed, as its own route would."""
     applied = msgspec.json.decode(reply.body, type=AppliedListView)
     for one in () if applied.dry_run else applied.items:
@@ -158,7 +158,7 @@ def _known(value: Any) -> Any:
     return None if value is msgspec.UNSET else value
 
 
-async def _end(call: Call, entry: Entry) -> None:
+async def _end(call: ApiCall, entry: Entry) -> None:
     """What is done is done: if this cannot be told, the log says that it was begun."""
     try:
         await call.node.tenancy.audit.append(entry)
@@ -166,7 +166,7 @@ async def _end(call: Call, entry: Entry) -> None:
         log.warning("the audit log does not say how this ended", action=entry.action, target=entry.target)
 
 
-async def _read(call: Call, reader: Route | None) -> dict[str, Any] | None:
+async def _read(call: ApiCall, reader: Route | None) -> dict[str, Any] | None:
     """A definition as its own route shows it; None when there is none."""
     if reader is None:
         return None
@@ -187,14 +187,14 @@ def _changed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dic
     return {name: [_public({name: each.get(name)})[name] for each in (old, new)] for name in changed}
 
 
-def _body(call: Call) -> Any:
+def _body(call: ApiCall) -> Any:
     """What was sent, if it can be read."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         return msgspec.json.decode(call.body) if call.body else None
     return None
 
 
-def _request(call: Call, body: Any) -> dict[str, Any]:
+def _request(call: ApiCall, body: Any) -> dict[str, Any]:
     """What was asked, without what is somebody's own."""
     said: dict[str, Any] = {"path": _path(call)}
     if call.scope["query_string"]:
@@ -204,7 +204,7 @@ def _request(call: Call, body: Any) -> dict[str, Any]:
     return said
 
 
-def _path(call: Call) -> str:
+def _path(call: ApiCall) -> str:
     path: str = call.scope["path"]
     return path[:MOST_TARGET]
 
@@ -220,7 +220,7 @@ def _public(asked: Any, deep: int = 0) -> Any:
     return {name: UNTOLD if name in PERSONAL and value else _public(value, deep + 1) for name, value in asked.items()}
 
 
-def _entry(call: Call, outcome: Outcome, target: str, said: dict[str, Any], begun: int | None = None) -> Entry:
+def _entry(call: ApiCall, outcome: Outcome, target: str, said: dict[str, Any], begun: int | None = None) -> Entry:
     return Entry(
         at=call.node.env.now(), namespace=call.namespace, actor=call.caller, actor_name=call.who.name[:200],
         address=call.address, action=call.route.name, target=target, outcome=outcome, detail=_encoded(said),
@@ -237,7 +237,7 @@ def _encoded(said: dict[str, Any]) -> str:
     return (encoded if len(encoded) <= MOST_DETAIL else b'{"tooLong":true}').decode()
 
 
-async def _names(call: Call) -> dict[str, str]:
+async def _names(call: ApiCall) -> dict[str, str]:
     """The parts of the path; a job's id is its name."""
     parts: dict[str, str] = dict(call.scope["path_params"])
     ref = parts.get("ref")

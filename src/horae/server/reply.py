@@ -26,7 +26,7 @@ UNCACHED: Header = (b"cache-control", b"no-store")
 encode = msgspec.json.Encoder().encode
 
 
-class Reply:
+class Response:
     """One answer with its body."""
 
     __slots__ = ("body", "headers", "kept", "kind", "status")
@@ -48,7 +48,7 @@ class Reply:
         await send({"type": "http.response.start", "status": self.status, "headers": [*own, *self.headers, *SAFETY]})
 
 
-def ok(value: object, status: int = 200, *, location: str | None = None, version: int | None = None) -> Reply:
+def ok(value: object, status: int = 200, *, location: str | None = None, version: int | None = None) -> Response:
     """Return a JSON document.
 
     The ETag of something with versions is the version, which If-Match goes by, and a digest of everything that is
@@ -61,9 +61,9 @@ def ok(value: object, status: int = 200, *, location: str | None = None, version
     if version is not None:
         digest = blake2b(body, digest_size=6).hexdigest()
         headers.append((b"etag", f'W/"{version}.{digest}"'.encode()))
-    return Reply(status, body, headers=headers)
+    return Response(status, body, headers=headers)
 
 
-def nothing() -> Reply:
+def nothing() -> Response:
     """Done, and there is nothing to say."""
-    return Reply(204)
+    return Response(204)

@@ -14,12 +14,12 @@ from msgspec import Struct
 from horae.errors import HoraeError
 from horae.server.access import EVERYBODY, Access
 from horae.server.reading.bodies import LIMIT
-from horae.server.reply import Reply
+from horae.server.reply import Response
 
 API = "/api/v1"
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-Run = Callable[..., Awaitable[Reply]]
+Run = Callable[..., Awaitable[Response]]
 # How a repeated POST is recognised: by its kept answer, in the submission's own transaction, or by what it says.
 Repeats = Literal["kept", "submission", "by itself"]
 # Refuses a request that names anything outside of the scope of its credential. Its docstring's first sentence stands in
@@ -27,7 +27,7 @@ Repeats = Literal["kept", "submission", "by itself"]
 Scope = Callable[[Any, Mapping[str, Any]], Awaitable[None]]
 
 
-class Audit(Struct, frozen=True):
+class AuditPolicy(Struct, frozen=True):
     """What the audit log holds of a request besides its caller, its target and how it ended."""
 
     body: bool = True  # without personal values
@@ -35,10 +35,10 @@ class Audit(Struct, frozen=True):
 
 
 UNRECORDED = None  # submissions and reports: the executions and events themselves tell of them
-ACTION = Audit(body=False)  # the body holds secrets
-ACTION_AND_CHANGES = Audit(body=False, changes=True)
-REQUEST = Audit()
-CHANGES = Audit(changes=True)
+ACTION = AuditPolicy(body=False)  # the body holds secrets
+ACTION_AND_CHANGES = AuditPolicy(body=False, changes=True)
+REQUEST = AuditPolicy()
+CHANGES = AuditPolicy(changes=True)
 
 
 class Route(Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class Route(Struct, frozen=True, kw_only=True):
     gives: Mapping[int, Any]  # status -> the answer's type; None is an empty answer
     access: Access
     scope: Scope  # asked of credentials for some queues or jobs only
-    audit: Audit | None
+    audit: AuditPolicy | None
     refuses: tuple[type[HoraeError], ...] = ()
     repeats: Repeats | None = None
     takes: Any = None  # what the document says the body is, when its Python type says too little
@@ -98,7 +98,7 @@ class Route(Struct, frozen=True, kw_only=True):
         return not (self.is_public or self.is_watching or self.streams or self.name == "sessions.exchange")
 
 
-class Details(TypedDict, total=False):
+class RouteOptions(TypedDict, total=False):
     """The fields of a route that have a default."""
 
     refuses: tuple[type[HoraeError], ...]
@@ -111,13 +111,13 @@ class Details(TypedDict, total=False):
     headers: Mapping[str, str]
 
 
-Declare = Callable[[Run], Route]
+RouteDecorator = Callable[[Run], Route]
 
 
 def _declare(
     method: Method, path: str, name: str, gives: Any, status: int, *, access: Access, scope: Scope,
-    audit: Audit | None, repeats: Repeats | None = None, **details: Unpack[Details],
-) -> Declare:  # fmt: skip
+    audit: AuditPolicy | None, repeats: Repeats | None = None, **details: Unpack[RouteOptions],
+) -> RouteDecorator:  # fmt: skip
     def declare(run: Run) -> Route:
         types = get_type_hints(run)
         body = types.get("body")
@@ -141,17 +141,17 @@ def _declare(
 
 
 def get(
-    path: str, name: str, gives: Any = None, *, access: Access, scope: Scope, audit: Audit | None = UNRECORDED,
-    **details: Unpack[Details],
-) -> Declare:  # fmt: skip
+    path: str, name: str, gives: Any = None, *, access: Access, scope: Scope, audit: AuditPolicy | None = UNRECORDED,
+    **details: Unpack[RouteOptions],
+) -> RouteDecorator:  # fmt: skip
     """Declare a read."""
     return _declare("GET", path, name, gives, 200, access=access, scope=scope, audit=audit, **details)
 
 
 def post(
-    path: str, name: str, gives: Any = None, *, access: Access, scope: Scope, audit: Audit | None, status: int = 200,
-    repeats: Repeats = "kept", **details: Unpack[Details],
-) -> Declare:  # fmt: skip
+    path: str, name: str, gives: Any = None, *, access: Access, scope: Scope, audit: AuditPolicy | None,
+    status: int = 200, repeats: Repeats = "kept", **details: Unpack[RouteOptions],
+) -> RouteDecorator:  # fmt: skip
     """Declare an action; a repetition with the same Idempotency-Key is answered alike."""
     return _declare(
         "POST", path, name, gives, status, access=access, scope=scope, audit=audit, repeats=repeats, **details
@@ -159,24 +159,24 @@ def post(
 
 
 def put(
-    path: str, name: str, gives: Any = None, *, access: Access, scope: Scope, audit: Audit | None,
-    **details: Unpack[Details],
-) -> Declare:  # fmt: skip
+    path: str, name: str, gives: Any = None, *, access: Access, scope: Scope, audit: AuditPolicy | None,
+    **details: Unpack[RouteOptions],
+) -> RouteDecorator:  # fmt: skip
     """Declare a replacement."""
     return _declare("PUT", path, name, gives, 200, access=access, scope=scope, audit=audit, **details)
 
 
 def patch(
-    path: str, name: str, gives: Any = None, *, access: Access, scope: Scope, audit: Audit | None,
-    **details: Unpack[Details],
-) -> Declare:  # fmt: skip
+    path: str, name: str, gives: Any = None, *, access: Access, scope: Scope, audit: AuditPolicy | None,
+    **details: Unpack[RouteOptions],
+) -> RouteDecorator:  # fmt: skip
     """Declare a change."""
     return _declare("PATCH", path, name, gives, 200, access=access, scope=scope, audit=audit, **details)
 
 
 def delete(
-    path: str, name: str, gives: Any = None, *, access: Access, scope: Scope, audit: Audit | None, status: int = 204,
-    **details: Unpack[Details],
-) -> Declare:  # fmt: skip
+    path: str, name: str, gives: Any = None, *, access: Access, scope: Scope, audit: AuditPolicy | None,
+    status: int = 204, **details: Unpack[RouteOptions],
+) -> RouteDecorator:  # fmt: skip
     """Declare a removal."""
     return _declare("DELETE", path, name, gives, status, access=access, scope=scope, audit=audit, **details)

@@ -11,8 +11,8 @@ from horae.engine.parts.part import ROLES
 from horae.errors import BadInput
 from horae.server.app import Application
 from horae.server.cors import Cors
-from horae.server.http.crowd import Crowd
-from horae.server.http.listener import Listener
+from horae.server.http.crowd import ConnectionLimits
+from horae.server.http.listener import HttpListener
 from horae.server.http.proxies import Proxies
 from horae.server.http.tls import Tls
 
@@ -24,7 +24,7 @@ class Serving:
     """A server that listens; it runs on the event loop that made it."""
 
     def __init__(
-        self, node: Node, listener: Listener, host: str, port: int, grace: float, *, is_private: bool = False
+        self, node: Node, listener: HttpListener, host: str, port: int, grace: float, *, is_private: bool = False
     ) -> None:
         self._node, self._listener, self._grace = node, listener, grace
         self.host, self.port, self.is_private = host, port, is_private
@@ -49,7 +49,7 @@ async def serve(
     allow_remote: bool = False,
     grace: int = GRACE,
     tls: Tls | None = None,
-    crowd: Crowd | None = None,
+    crowd: ConnectionLimits | None = None,
     proxies: Proxies | None = None,
     cors: Cors | None = None,
 ) -> Serving:
@@ -63,7 +63,7 @@ async def serve(
     try:
         port = bound.getsockname()[1]
         application = Application(node, parts, certified=_asks(tls), proxies=proxies, cors=cors)
-        listener = Listener(node.env, application.answer, tls, crowd)
+        listener = HttpListener(node.env, application.answer, tls, crowd)
         serving = Serving(node, listener, host, port, grace, is_private=tls is not None)
         await node.start(parts, serving.remote or serving.url)
         await listener.start(bound)

@@ -10,12 +10,12 @@ from typing import Any
 from horae.engine.definitions.permits import check_job, outside, scope_in_words
 from horae.errors import Forbidden, NotFound
 from horae.model.workflows.decisions.naming import owner_of
-from horae.server.call import Call
+from horae.server.call import ApiCall
 
 Arguments = Mapping[str, Any]
 
 
-async def closed(call: Call, arguments: Arguments) -> None:
+async def closed(call: ApiCall, arguments: Arguments) -> None:
     """Closed."""
     raise Forbidden(
         f"{call.route.method} {call.route.path} is closed to a credential that is for {scope_in_words(call.who)} only.",
@@ -23,24 +23,24 @@ async def closed(call: Call, arguments: Arguments) -> None:
     )
 
 
-async def unscoped(call: Call, arguments: Arguments) -> None:
+async def unscoped(call: ApiCall, arguments: Arguments) -> None:
     """Open. The request names no queue and no job."""
 
 
-async def by_definition(call: Call, arguments: Arguments) -> None:
+async def by_definition(call: ApiCall, arguments: Arguments) -> None:
     """Check what it defines. The engine does, wherever a definition is written."""
 
 
-async def by_leaving_out(call: Call, arguments: Arguments) -> None:
+async def by_leaving_out(call: ApiCall, arguments: Arguments) -> None:
     """Leave out what is outside. The route itself does."""
 
 
-async def by_job(call: Call, arguments: Arguments) -> None:
+async def by_job(call: ApiCall, arguments: Arguments) -> None:
     """Check the job in the path."""
     await check_jobs(call, [call.path("ref")])
 
 
-async def by_job_filter(call: Call, arguments: Arguments) -> None:
+async def by_job_filter(call: ApiCall, arguments: Arguments) -> None:
     """Check `?job=`, or `?queue=` of a key for whole queues."""
     query = arguments["query"]
     queue = getattr(query, "queue", None)
@@ -51,12 +51,12 @@ async def by_job_filter(call: Call, arguments: Arguments) -> None:
         raise Forbidden("A list of everything is more than this credential is for.", remedy)
 
 
-async def by_execution(call: Call, arguments: Arguments) -> None:
+async def by_execution(call: ApiCall, arguments: Arguments) -> None:
     """Check the job of the execution in the path."""
     await check_executions(call, [call.path("id")])
 
 
-async def by_queue(call: Call, arguments: Arguments) -> None:
+async def by_queue(call: ApiCall, arguments: Arguments) -> None:
     """Check the queue in the path, for a key for whole queues."""
     parameters = call.scope["path_params"]
     name = parameters.get("name") or parameters["queue"]
@@ -64,20 +64,20 @@ async def by_queue(call: Call, arguments: Arguments) -> None:
         raise outside(call.who, f'the whole of queue "{name[:128]}"')
 
 
-async def by_session(call: Call, arguments: Arguments) -> None:
+async def by_session(call: ApiCall, arguments: Arguments) -> None:
     """Check the queues of the session. Other sessions do not exist for the key."""
     known = await call.node.fleet.sessions.get(call.namespace, call.id())
     if call.who.jobs or not {*known.session.queues} <= {*call.who.queues}:
         raise NotFound("There is no such session for this key.", "Register with POST /api/v1/sessions.")
 
 
-async def check_jobs(call: Call, refs: Iterable[str]) -> None:
+async def check_jobs(call: ApiCall, refs: Iterable[str]) -> None:
     """Refuse jobs outside of the credential's scope."""
     for ref in refs:
         check_job(await call.node.definitions.jobs.find(call.namespace, ref), ref)
 
 
-async def check_executions(call: Call, ids: Iterable[str]) -> None:
+async def check_executions(call: ApiCall, ids: Iterable[str]) -> None:
     """Refuse executions of jobs outside of the credential's scope."""
     for id in ids:
         found = await call.node.work.executions.find(call.namespace, id)

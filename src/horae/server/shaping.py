@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from msgspec import Struct
 
-from horae.server.reply import Header, Reply
+from horae.server.reply import Header, Response
 from horae.server.route import Route
 
 LEAST = 1024  # bytes: a smaller answer fits a packet
@@ -22,17 +22,17 @@ PACKED: Header = (b"content-encoding", b"gzip")
 _GZIP = re.compile(rb"(?:^|,)\s*(?:gzip|x-gzip|\*)\s*(?:;\s*q=(?P<q>[01](?:\.[0-9]{0,3})?)\s*)?(?=,|$)", re.IGNORECASE)
 
 
-async def shaped(reply: Reply, route: Route, headers: Mapping[bytes, bytes]) -> Reply:
+async def shaped(reply: Response, route: Route, headers: Mapping[bytes, bytes]) -> Response:
     """Return the answer to a read in the shape that its client takes."""
     reply, tags = tagged(reply, route), headers.get(b"if-none-match")
     if tags is not None and reply.status == 200 and is_known(reply, tags):
-        return Reply(304, b"", reply.kind, reply.headers)
+        return Response(304, b"", reply.kind, reply.headers)
     return await packed(reply) if may_be_packed(reply, route, headers) else reply
 
 
-def tagged(reply: Reply, route: Route) -> Reply:
+def tagged(reply: Response, route: Route) -> Response:
     """Return the answer with an ETag, where it is one that nobody edits with If-Match."""
-    if type(reply) is Reply and reply.status == 200 and is_tagged(route):
+    if type(reply) is Response and reply.status == 200 and is_tagged(route):
         digest = blake2b(reply.body, digest_size=12).hexdigest()
         reply.headers = (*reply.headers, (b"etag", f'W/"{digest}"'.encode()))
     return reply
@@ -48,7 +48,7 @@ def _is_listed(query: type[Struct] | None) -> bool:
     return query is not None and "cursor" in query.__struct_fields__
 
 
-def is_known(reply: Reply, asked: bytes) -> bool:
+def is_known(reply: Response, asked: bytes) -> bool:
     """Whether a client has this answer: one of the tags that it names is the answer's (RFC 9110, 13.1.2)."""
     tag = next((value for name, value in reply.headers if name == b"etag"), None)
     if tag is None:
@@ -57,13 +57,13 @@ def is_known(reply: Reply, asked: bytes) -> bool:
     return asked == b"*" or bare in [text.strip().removeprefix(b"W/") for text in asked.split(b",")]
 
 
-def may_be_packed(reply: Reply, route: Route, headers: Mapping[bytes, bytes]) -> bool:
+def may_be_packed(reply: Response, route: Route, headers: Mapping[bytes, bytes]) -> bool:
     """Whether an answer is worth packing, and safe.
 
     A packed answer's length tells how much of it repeats. So an answer that holds a secret is never packed, for it may
     also hold text that an attacker chose (BREACH); nor is an answer that comes with a cookie.
     """
-    if type(reply) is not Reply or len(reply.body) < LEAST:
+    if type(reply) is not Response or len(reply.body) < LEAST:
         return False
     if reply.status != 200 or not reply.kind.startswith(TEXTS) or not takes_gzip(headers):
         return False
@@ -78,10 +78,10 @@ def takes_gzip(headers: Mapping[bytes, bytes]) -> bool:
     return found is not None and (found["q"] is None or float(found["q"]) > 0)
 
 
-async def packed(reply: Reply) -> Reply:
+async def packed(reply: Response) -> Response:
     """Pack an answer; a long one in a thread, so that others are answered meanwhile."""
     pack = _pack(reply.body) if len(reply.body) <= MOST_INLINE else await asyncio.to_thread(_pack, reply.body)
-    return Reply(reply.status, pack, reply.kind, (*reply.headers, PACKED, VARY))
+    return Response(reply.status, pack, reply.kind, (*reply.headers, PACKED, VARY))
 
 
 def _pack(body: bytes) -> bytes:

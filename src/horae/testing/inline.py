@@ -31,10 +31,21 @@ from horae.model.fleet.protocol import Awaited
 from horae.model.fleet.submit import Submit
 from horae.testing.judge import Judge, TimedOut
 from horae.testing.workflows import InlineWorkflow
-from horae.worker.code.asks import Ask, Bring, Keep, Kept, Nap, Now, Recall, Submissions, Submitted, WaitFor
-from horae.worker.code.context import CURRENT, Context, Facts
+from horae.worker.code.asks import (
+    ArtifactReceipt,
+    ChildReceipt,
+    ExecutionRequest,
+    ReadServerTime,
+    RecallSteps,
+    RememberStep,
+    ShortSleep,
+    SubmitExecutions,
+    UploadArtifact,
+    WaitForSignal,
+)
+from horae.worker.code.context import CURRENT, AttemptFacts, Context
 from horae.worker.code.durable import CHECKPOINT
-from horae.worker.holding import Fate
+from horae.worker.holding import ItemOutcome
 from horae.worker.runners.outcome import encoded
 
 MOST_ATTEMPTS = 10_000  # an execution that is suspended this often would wait for ever
@@ -85,7 +96,7 @@ class Inline:
         self._judge = Judge(job, self._began)
         self._signals: list[Signal] = []
         self._deadlines: dict[str, Instant | None] = {}
-        self._calls: dict[str, list[Submitted]] = {}
+        self._calls: dict[str, list[ChildReceipt]] = {}
         self.id: UUID = self._env.new_id()
         self.kept: dict[str, Raw] = {}
         self.submitted: list[Submit] = []
@@ -212,9 +223,9 @@ class Inline:
             raise port.time_out() from None
         return _through_json(result)
 
-    def _facts(self) -> Facts:
+    def _facts(self) -> AttemptFacts:
         definition: Mapping[str, Any] = self._job.definition()
-        return Facts(
+        return AttemptFacts(
             execution_id=self.id,
             job=self._job.name,
             attempt=len(self.attempts) + 1,
@@ -240,27 +251,27 @@ class Inline:
 
     # What its port answers
 
-    def answer(self, ask: Ask) -> Any:
+    def answer(self, ask: ExecutionRequest) -> Any:
         """Return a server's answer to a request."""
-        if isinstance(ask, Keep):
+        if isinstance(ask, RememberStep):
             return self._keep(ask)
-        if isinstance(ask, Recall):
+        if isinstance(ask, RecallSteps):
             return dict(self.kept)
-        if isinstance(ask, Now):
+        if isinstance(ask, ReadServerTime):
             return self._now
-        if isinstance(ask, Nap):
+        if isinstance(ask, ShortSleep):
             self._now += ask.span
             return None
-        if isinstance(ask, WaitFor):
+        if isinstance(ask, WaitForSignal):
             return self._wait(ask)
-        if isinstance(ask, Bring):
+        if isinstance(ask, UploadArtifact):
             content = Path(ask.path).read_bytes()
             self.artifacts[ask.name] = content
             digest = hashlib.sha256(content).hexdigest()
-            return Kept(name=ask.name, url="", size=len(content), type=ask.media, sha256=digest)
+            return ArtifactReceipt(name=ask.name, url="", size=len(content), type=ask.media, sha256=digest)
         return self._submit(ask)
 
-    def _keep(self, ask: Keep) -> Raw:
+    def _keep(self, ask: RememberStep) -> Raw:
         if ask.name not in self.kept or ask.name == CHECKPOINT:
             self.kept[ask.name] = Raw(bytes(ask.result))
             self._count()
@@ -275,7 +286,7 @@ class Inline:
             self._crash_after = None
             raise Crash
 
-    def _wait(self, ask: WaitFor) -> Awaited:
+    def _wait(self, ask: WaitForSignal) -> Awaited:
         named = [signal for signal in self._signals if signal.name == ask.signal]
         found = first_for(ask.filter, named)
         begun = None if ask.timeout is None else self._now + ask.timeout
@@ -289,12 +300,12 @@ class Inline:
         self._count()
         return Awaited(result=self.kept[ask.step])
 
-    def _submit(self, ask: Submissions) -> list[Submitted]:
+    def _submit(self, ask: SubmitExecutions) -> list[ChildReceipt]:
         known = self._calls.get(ask.call)
         if known is not None:
-            return [Submitted(execution_id=one.execution_id, deduplicated=True) for one in known]
+            return [ChildReceipt(execution_id=one.execution_id, deduplicated=True) for one in known]
         self.submitted += ask.submissions
-        self._calls[ask.call] = [Submitted(execution_id=self._env.new_id()) for _ in ask.submissions]
+        self._calls[ask.call] = [ChildReceipt(execution_id=self._env.new_id()) for _ in ask.submissions]
         return self._calls[ask.call]
 
 
@@ -307,9 +318,9 @@ def _is_stopped() -> bool:
 def _through_json(value: Any) -> Any:
     """Return a result as a reader of the execution gets it."""
     told = encoded(value)
-    if isinstance(told, Fate) and told.error is not None:
+    if isinstance(told, ItemOutcome) and told.error is not None:
         raise {"ResultTooLarge": ResultTooLarge}.get(told.error.type, BadResult)(told.error.message)
-    return msgspec.json.decode(told.result if isinstance(told, Fate) else told)
+    return msgspec.json.decode(told.result if isinstance(told, ItemOutcome) else told)
 
 
 class _Stop(BaseException):
@@ -348,7 +359,7 @@ class _InlinePort:
     def hide(self, text: str) -> str:
         return text
 
-    def ask(self, ask: Ask) -> "Future[Any]":
+    def ask(self, ask: ExecutionRequest) -> "Future[Any]":
         answer: Future[Any] = Future()
         if self._crashed or self.ended:
             raise Crash

@@ -33,9 +33,9 @@ from horae.store.executions.leaving import timeouts
 from horae.store.sqlite.memory import MemoryDriver
 from horae.store.workflows import due as flow_due
 from horae.testing.inline import Waits
-from horae.worker.inside import InsideTransport
-from horae.worker.settings import Settings
-from horae.worker.worker import Worker
+from horae.worker.inside import GatewayTransport
+from horae.worker.settings import WorkerSettings
+from horae.worker.worker import WorkerProcess
 
 REAL = SystemClock()
 KEY = "horae-testing-" + "0" * 32
@@ -92,8 +92,8 @@ class Server:
             timed = {} if self._schedules else {"schedule": None, "triggers": None}
             await self.client.jobs.apply({**document, **timed})
         queues = {document.get("queue", "default"): None for document in self._app.definitions()}
-        about = Settings(name="test", queues=("default", *(queue for queue in queues if queue != "default")))
-        self._worker = Worker(env, about, InsideTransport(self._node), self._app)
+        about = WorkerSettings(name="test", queues=("default", *(queue for queue in queues if queue != "default")))
+        self._worker = WorkerProcess(env, about, GatewayTransport(self._node), self._app)
         self._working = asyncio.ensure_future(self._worker.run())
 
     async def stop(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from horae.model.fleet.protocol import Exchange
-from horae.worker.holding import Pile
+from horae.worker.holding import JobBacklog
 from horae.worker.pace import MAX_AHEAD
 from horae.worker.stock import Stock
 
@@ -55,11 +55,11 @@ def _held(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
     return held
 
 
-def _is_short(stock: Stock, pile: Pile) -> bool:
+def _is_short(stock: Stock, pile: JobBacklog) -> bool:
     return pile.may_fetch_ahead and stock.pace.ahead(pile.job, 1) > 0
 
 
-def _slots_for(stock: Stock, pile: Pile) -> int:
+def _slots_for(stock: Stock, pile: JobBacklog) -> int:
     if not pile.ready:
         return 0
     if pile.cost:

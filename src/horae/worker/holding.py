@@ -19,10 +19,10 @@ from horae.model.definitions.job import Spec
 from horae.model.executions.execution import Extra
 from horae.model.fleet.protocol import Grant, OutcomeKind, ToldFailure
 from horae.worker.pace import may_fetch_ahead
-from horae.worker.secrets import Given, Held, NoParams, Providers, held
+from horae.worker.secrets import GrantedSecrets, HeldSecrets, ParamsUnavailable, SecretProviders, held
 
 
-class Fate(Struct, frozen=True, kw_only=True):
+class ItemOutcome(Struct, frozen=True, kw_only=True):
     """How an item ended, when it is more than a result."""
 
     outcome: OutcomeKind
@@ -33,11 +33,11 @@ class Fate(Struct, frozen=True, kw_only=True):
     waits: tuple[str, ...] = ()  # of one that is suspended: the steps that wait for a signal
 
 
-RELEASED = Fate(outcome="released")
-CANCELLED = Fate(outcome="cancelled")
+RELEASED = ItemOutcome(outcome="released")
+CANCELLED = ItemOutcome(outcome="cancelled")
 
 
-class Fence(Protocol):
+class StartFence(Protocol):
     """Says until when items may be begun, by the monotonic clock."""
 
     fence: float
@@ -46,12 +46,12 @@ class Fence(Protocol):
 _NO_EXTRA = Extra()
 
 
-class Lot:
+class HeldSlice:
     """A granted slice, held until an answered exchange has carried the last of its outcomes."""
 
     __slots__ = ("_extras", "acted", "given", "grant", "held_at", "open", "order", "pile", "secrets", "traced")
 
-    def __init__(self, grant: Grant, pile: "Pile", number: int = 0, held_at: float = 0.0) -> None:
+    def __init__(self, grant: Grant, pile: "JobBacklog", number: int = 0, held_at: float = 0.0) -> None:
         self.grant = grant
         self.held_at = held_at  # by the monotonic clock
         self.pile = pile
@@ -60,13 +60,13 @@ class Lot:
         self.acted: set[tuple[int, str]] = set()  # requests (item, kind) that were acted on
         self._extras: list[Extra] | None = None
         self.traced = b'"trace":' in bytes(grant.extras)  # some of it belongs to a trace, most likely
-        self.given: Given | None = None  # what the server sent of the secrets that its job refers to
-        self.secrets: Held | None = None  # all of them, from when its first chunk is taken up
+        self.given: GrantedSecrets | None = None  # what the server sent of the secrets that its job refers to
+        self.secrets: HeldSecrets | None = None  # all of them, from when its first chunk is taken up
 
-    def provide(self, providers: Providers) -> None:
+    def provide(self, providers: SecretProviders) -> None:
         """Look up the job's secrets once. Raises Unavailable when params or a secret are missing."""
         if self.grant.problem:
-            raise NoParams(f"the params cannot be given: {self.grant.problem}")
+            raise ParamsUnavailable(f"the params cannot be given: {self.grant.problem}")
         if self.secrets is None and self.given is not None:
             values = providers.hold(self.pile.references, self.given)
             self.pile.secrets = self.secrets = held(values, self.pile.secrets)
@@ -88,13 +88,13 @@ class Lot:
         return self._extras[index - self.grant.lo]
 
 
-Item = tuple[Lot, int]
-Begun = tuple[Lot, int, float]  # with the monotonic time of its start
+Item = tuple[HeldSlice, int]
+StartedItem = tuple[HeldSlice, int, float]  # with the monotonic time of its start
 # An item that ended: its lot and index, monotonic start and end (None: never started), and its result or fate.
-Ending = tuple[Lot, int, float | None, float | None, bytes | Fate]
+EndedItem = tuple[HeldSlice, int, float | None, float | None, bytes | ItemOutcome]
 
 
-class Pile:
+class JobBacklog:
     """Unstarted items of one version of a job."""
 
     __slots__ = (
@@ -110,7 +110,7 @@ class Pile:
         self.problem = problem  # why there is no spec
         self.references = spec.references if spec is not None else ()  # to secrets
         self.is_sensitive = spec is not None and spec.sensitive
-        self.secrets: Held | None = None  # as they were last
+        self.secrets: HeldSecrets | None = None  # as they were last
         self.ready: deque[Item] = deque()
         self.chunks: dict[Chunk, None] = {}  # at work, in the order they were taken
         self.spread: dict[Chunk, None] = {}  # those of more than one item
@@ -137,16 +137,16 @@ class Chunk:
 
     __slots__ = ("at", "done", "fence", "left", "pile", "run", "size")
 
-    def __init__(self, fence: Fence, pile: Pile, items: deque[Item]) -> None:
+    def __init__(self, fence: StartFence, pile: JobBacklog, items: deque[Item]) -> None:
         self.fence = fence
         self.pile = pile
         self.size = len(items)
         self.left = items  # unstarted: taken in front by the slot, anywhere by the loop
-        self.at: deque[Begun] = deque()  # the one being run; whoever removes it decides its outcome
-        self.done: deque[Ending] = deque()  # ended and not yet collected
+        self.at: deque[StartedItem] = deque()  # the one being run; whoever removes it decides its outcome
+        self.done: deque[EndedItem] = deque()  # ended and not yet collected
         self.run: Any = None  # the runner's own
 
-    def begin(self, now: float) -> Begun | None:
+    def begin(self, now: float) -> StartedItem | None:
         """Start the next item; None when none is left or the session may have expired."""
         if now >= self.fence.fence:
             return None
@@ -158,7 +158,7 @@ class Chunk:
         self.at.append(begun)
         return begun
 
-    def end(self, begun: Begun, now: float, outcome: bytes | Fate) -> bool:
+    def end(self, begun: StartedItem, now: float, outcome: bytes | ItemOutcome) -> bool:
         """End an item that was begun; False when somebody else has decided its outcome already."""
         try:
             self.at.remove(begun)
@@ -167,7 +167,7 @@ class Chunk:
         self.done.append((begun[0], begun[1], begun[2], now, outcome))
         return True
 
-    def running(self) -> Begun | None:
+    def running(self) -> StartedItem | None:
         """The item that runs now, if any."""
         try:
             return self.at[0]
@@ -182,9 +182,9 @@ class Chunk:
             except IndexError:
                 return
 
-    def collect(self) -> list[Ending]:
+    def collect(self) -> list[EndedItem]:
         """Take out what has ended so far."""
-        endings: list[Ending] = []
+        endings: list[EndedItem] = []
         while True:
             try:
                 endings.append(self.done.popleft())

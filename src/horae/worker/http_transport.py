@@ -36,8 +36,8 @@ from horae.model.fleet.protocol import (
 )
 from horae.model.fleet.submit import ChildSubmit
 from horae.worker.code.artifacts import pieces_of
-from horae.worker.code.asks import Bring, Kept, Submitted
-from horae.worker.wire import Line, Reply
+from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, UploadArtifact
+from horae.worker.wire import ClientResponse, ServerConnections
 
 SLACK = 3.0  # seconds beyond what the server was allowed to wait
 CALL_TIMEOUT = 15.0
@@ -59,7 +59,7 @@ _BY_STATUS: dict[int, type[HoraeError]] = {
 
 
 class _Page(Struct):
-    items: list[Submitted]
+    items: list[ChildReceipt]
 
 
 class HttpTransport:
@@ -84,9 +84,9 @@ class HttpTransport:
         self._rng, self._clock = rng, clock or SystemClock()
         self._installation = ""
         self._home_at: float | None = None  # when the servers that it was started with are tried again
-        self._failed: set[Line] = set()  # since one answered
+        self._failed: set[ServerConnections] = set()  # since one answered
         self._key = key
-        self._lines: list[Line] = []
+        self._lines: list[ServerConnections] = []
         self._at = 0
         self._answer = msgspec.json.Decoder(Answer)
         self.learn(servers)
@@ -115,7 +115,7 @@ class HttpTransport:
         except msgspec.MsgspecError as error:
             raise Busy(f"The server's answer cannot be read: {error}.") from None
 
-    async def submit_children(self, session: UUID, body: ChildSubmit) -> list[Submitted]:
+    async def submit_children(self, session: UUID, body: ChildSubmit) -> list[ChildReceipt]:
         reply = await self._call("POST", f"{_ROOT}/{session}/executions", msgspec.json.encode(body))
         return _read(reply, _Page).items
 
@@ -131,16 +131,18 @@ class HttpTransport:
         reply = await self._call("POST", f"{_ROOT}/{session}/awaits", msgspec.json.encode(body))
         return _read(reply, Awaited)
 
-    async def bring(self, session: UUID, parcel: UUID, item: int, attempt: int, file: Bring) -> Kept:
+    async def bring(
+        self, session: UUID, parcel: UUID, item: int, attempt: int, file: UploadArtifact
+    ) -> ArtifactReceipt:
         query = f"parcel={parcel}&item={item}&attempt={attempt}"
         path = f"{_ROOT}/{session}/artifacts/{quote(file.name)}?{query}"
         size = os.stat(file.path).st_size
         timeout = CALL_TIMEOUT + size / SLOWEST
 
-        async def upload(line: Line) -> Reply:
+        async def upload(line: ServerConnections) -> ClientResponse:
             return await line.upload(path, pieces_of(file), size, file.media, self._key, timeout)
 
-        return _read(await self._send(upload), Kept)
+        return _read(await self._send(upload), ArtifactReceipt)
 
     async def close_session(self, session: UUID) -> None:
         await self._call("DELETE", f"{_ROOT}/{session}", b"")
@@ -151,7 +153,7 @@ class HttpTransport:
             url = url.rstrip("/")
             if url not in known and url.startswith(("http://", "https://")):
                 known.add(url)
-                line = Line(url, self._tls, self._namespace)
+                line = ServerConnections(url, self._tls, self._namespace)
                 line.installation = self._installation
                 self._lines.append(line)
 
@@ -159,10 +161,10 @@ class HttpTransport:
         for line in self._lines:
             line.close()
 
-    async def _call(self, method: str, path: str, body: bytes, timeout: float = CALL_TIMEOUT) -> Reply:
+    async def _call(self, method: str, path: str, body: bytes, timeout: float = CALL_TIMEOUT) -> ClientResponse:
         return await self._send(lambda line: line.request(method, path, body, self._key, timeout))
 
-    async def _send(self, request: Callable[[Line], Awaitable[Reply]]) -> Reply:
+    async def _send(self, request: Callable[[ServerConnections], Awaitable[ClientResponse]]) -> ClientResponse:
         self._go_home()
         line = self._lines[self._at]
         try:
@@ -180,7 +182,7 @@ class HttpTransport:
             raise Busy(f"{line.url} is no server of this worker's: {refusal}")
         raise refusal
 
-    def _turn_from(self, line: Line) -> None:
+    def _turn_from(self, line: ServerConnections) -> None:
         """Another call may have turned already."""
         self._failed.add(line)
         if self._lines[self._at] is not line:
@@ -201,7 +203,7 @@ class HttpTransport:
             self._at = self._rng.choice([i for i, line in enumerate(self._lines) if line in self._named])
 
 
-def rebuilt(reply: Reply) -> HoraeError:
+def rebuilt(reply: ClientResponse) -> HoraeError:
     """The error that a server's answer stands for."""
     problem = _problem(reply)
     slug = str(problem.get("type", "")).rpartition(":")[2]
@@ -216,7 +218,7 @@ def rebuilt(reply: Reply) -> HoraeError:
     return kind(detail, remedy, index=index) if isinstance(index, int) else kind(detail, remedy)
 
 
-def _problem(reply: Reply) -> dict[str, Any]:
+def _problem(reply: ClientResponse) -> dict[str, Any]:
     try:
         problem = msgspec.json.decode(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -233,7 +235,7 @@ def _kinds(root: type[HoraeError]) -> Iterator[type[HoraeError]]:
 T = TypeVar("T")
 
 
-def _read(reply: Reply, kind: type[T]) -> T:
+def _read(reply: ClientResponse, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(reply.body, type=kind)
     except msgspec.MsgspecError as error:

@@ -23,12 +23,12 @@ from horae.model.fleet.protocol import (
 from horae.model.fleet.submit import ChildSubmit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.worker.code.artifacts import pieces_of
-from horae.worker.code.asks import Bring, Kept, Submitted
+from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, UploadArtifact
 
 _ANSWER = msgspec.json.Decoder(Answer)
 
 
-class InsideTransport:
+class GatewayTransport:
     """A worker's transport that calls the gateway."""
 
     def __init__(self, node: Node) -> None:
@@ -41,9 +41,11 @@ class InsideTransport:
     async def exchange(self, session: UUID, body: Exchange) -> Answer:
         return _ANSWER.decode(await self._gateway.exchange(DEFAULT_NAMESPACE, session, body))
 
-    async def submit_children(self, session: UUID, body: ChildSubmit) -> list[Submitted]:
+    async def submit_children(self, session: UUID, body: ChildSubmit) -> list[ChildReceipt]:
         receipts = await self._gateway.submit_children(DEFAULT_NAMESPACE, session, body)
-        return [Submitted(execution_id=receipt.execution_id, deduplicated=receipt.deduplicated) for receipt in receipts]
+        return [
+            ChildReceipt(execution_id=receipt.execution_id, deduplicated=receipt.deduplicated) for receipt in receipts
+        ]
 
     async def remember(self, session: UUID, body: Remember) -> Remembered:
         return await self._memory.remember(DEFAULT_NAMESPACE, session, body)
@@ -54,11 +56,13 @@ class InsideTransport:
     async def wait_for_signal(self, session: UUID, body: Await) -> Awaited:
         return await self._memory.wait(DEFAULT_NAMESPACE, session, body)
 
-    async def bring(self, session: UUID, parcel: UUID, item: int, attempt: int, file: Bring) -> Kept:
+    async def bring(
+        self, session: UUID, parcel: UUID, item: int, attempt: int, file: UploadArtifact
+    ) -> ArtifactReceipt:
         told = Upload(session=session, parcel=parcel, item=item, attempt=attempt, name=file.name, type=file.media)
         kept = await self._node.require(KeepsArtifacts).put(DEFAULT_NAMESPACE, told, pieces_of(file))
         url = url_of(execution_id(parcel, item), kept.name)
-        return Kept(name=kept.name, url=url, size=kept.size, type=kept.type, sha256=kept.sha256)
+        return ArtifactReceipt(name=kept.name, url=url, size=kept.size, type=kept.type, sha256=kept.sha256)
 
     async def close_session(self, session: UUID) -> None:
         await self._gateway.close(DEFAULT_NAMESPACE, session)

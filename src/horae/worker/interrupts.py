@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from horae.model.fleet.protocol import Request
 from horae.worker.code.failure import TIMED_OUT
-from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Fate
+from horae.worker.holding import CANCELLED, RELEASED, Chunk, ItemOutcome, StartedItem
 from horae.worker.outbox import Outbox
 from horae.worker.stock import Stock
 
@@ -17,11 +17,11 @@ class Interrupt(Struct, frozen=True, eq=False):
     """Something a runner must do to an item that a chunk runs."""
 
     chunk: Chunk
-    begun: Begun
+    begun: StartedItem
     kind: InterruptKind
 
 
-_UNSTARTED: dict[str, Fate] = {
+_UNSTARTED: dict[str, ItemOutcome] = {
     "cancel": CANCELLED,
     "preempt": RELEASED,
     "timeout": TIMED_OUT["start"],

@@ -10,12 +10,12 @@ from horae.env import Instant
 from horae.model.executions.output.log_chunk import LINE
 from horae.model.fleet.protocol import LogStream
 from horae.worker.code.failure import clean
-from horae.worker.holding import Begun
+from horae.worker.holding import StartedItem
 from horae.worker.logs.log_queue import Key, Line
 from horae.worker.outbox import key_of
 
 if TYPE_CHECKING:
-    from horae.worker.runners.base import Run
+    from horae.worker.runners.base import ChunkRun
 
 MAX_LINE = 16 * 1024
 TAIL = 256 * 1024  # bytes of the last lines of a log that is too long
@@ -34,14 +34,14 @@ class Block(Struct, frozen=True):
     size: int
 
 
-class Journal:
+class AttemptLog:
     """Takes in what an attempt writes. Secrets are covered before it.
 
     `write` may be called from any thread; what it takes in reaches the session on the loop's. A thread that writes
     more than servers take has to wait here. Beyond the bound the last lines are kept back until the attempt ends.
     """
 
-    def __init__(self, run: "Run", begun: Begun) -> None:
+    def __init__(self, run: "ChunkRun", begun: StartedItem) -> None:
         self._run = run
         self._item = begun[:2]
         self._session = run.session

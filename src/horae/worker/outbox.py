@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.fleet.protocol import MAX_EXCHANGE, LogLines, Outcome, Progress, Started, ToldFailure
-from horae.worker.holding import Ending, Fate, Item
+from horae.worker.holding import EndedItem, Item, ItemOutcome
 from horae.worker.logs.log_queue import Key, LogQueue
 
 OUTCOME_BYTES = 260  # of JSON around an outcome
@@ -24,7 +24,7 @@ def key_of(item: Item) -> Key:
     return grant.parcel, item[1], grant.attempt
 
 
-class Load(Struct):
+class ExchangeLoad(Struct):
     """What one exchange carries up."""
 
     outcomes: list[Outcome] = []
@@ -41,7 +41,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self.offset: Micros = 0
-        self._endings: deque[Ending] = deque()
+        self._endings: deque[EndedItem] = deque()
         self._outcomes: deque[Outcome] = deque()  # came back from an exchange that was too much at once
         self._started: list[Started] = []
         self._progress: dict[Key, Progress] = {}
@@ -65,7 +65,7 @@ class Outbox:
     def __bool__(self) -> bool:
         return bool(self._endings or self._outcomes or self.logs or self._progress or self._started)
 
-    def end(self, endings: Iterable[Ending]) -> None:
+    def end(self, endings: Iterable[EndedItem]) -> None:
         first = len(self._endings)
         self._endings.extend(endings)
         if self.logs.tails:
@@ -80,7 +80,7 @@ class Outbox:
         if progress.percent is not None or key not in self._progress:
             self._progress[key] = progress
 
-    def give_back(self, sent: Load, keep: Load, back: Load) -> None:
+    def give_back(self, sent: ExchangeLoad, keep: ExchangeLoad, back: ExchangeLoad) -> None:
         """An exchange that carried `sent` was refused without being read: `keep` goes instead, `back` later."""
         self._outcomes.extendleft(reversed(back.outcomes))
         self._started[:0] = back.started
@@ -92,12 +92,12 @@ class Outbox:
         self.logs.heard([log for log in sent.logs if (log.parcel, log.item, log.attempt) not in kept])
         self.logs.give_back(back.logs)
 
-    def load(self) -> Load:
+    def load(self) -> ExchangeLoad:
         """Take out what fits into one exchange: log lines, and outcomes whose last lines they are, but at least one."""
         logs, size = self.logs.take()
         riding = {key for told in logs if not self.logs.has_more(key := (told.parcel, told.item, told.attempt))}
         outcomes = list(self._take_outcomes(MAX_EXCHANGE - size, riding))
-        load = Load(outcomes, self._started, list(self._progress.values()), logs)
+        load = ExchangeLoad(outcomes, self._started, list(self._progress.values()), logs)
         self._started, self._progress = [], {}
         return load
 
@@ -125,11 +125,11 @@ class Outbox:
             yield from pack(self._take_endings(room, first, riding), self.offset)
         self._outcomes.extend(later)
 
-    def _take_endings(self, room: int, first: bool, riding: Container[Key]) -> list[Ending]:
+    def _take_endings(self, room: int, first: bool, riding: Container[Key]) -> list[EndedItem]:
         """What has ended and fits, in order; what has log lines left to tell, or to be heard, comes later."""
-        taken: list[Ending] = []
-        later: list[Ending] = []
-        last: Ending | None = None
+        taken: list[EndedItem] = []
+        later: list[EndedItem] = []
+        last: EndedItem | None = None
         while self._endings:
             ending = self._endings.popleft()
             if self.logs and self.logs.waits(key := key_of(ending[:2])) and key not in riding:
@@ -148,7 +148,7 @@ class Outbox:
         return taken
 
 
-def pack(endings: list[Ending], offset: Micros) -> Iterator[Outcome]:
+def pack(endings: list[EndedItem], offset: Micros) -> Iterator[Outcome]:
     """Put endings, sorted by place, into as few outcomes as possible: neighbours of equal fate share one."""
     first = 0
     for i in range(1, len(endings) + 1):
@@ -157,15 +157,15 @@ def pack(endings: list[Ending], offset: Micros) -> Iterator[Outcome]:
             first = i
 
 
-def _neighbours(a: Ending, b: Ending) -> bool:
+def _neighbours(a: EndedItem, b: EndedItem) -> bool:
     if a[0] is not b[0] or b[1] != a[1] + 1 or (a[2] is None) != (b[2] is None):
         return False
     return a[4] is b[4] or (type(a[4]) is bytes and type(b[4]) is bytes)
 
 
-def _outcome(run: list[Ending], offset: Micros) -> Outcome:
+def _outcome(run: list[EndedItem], offset: Micros) -> Outcome:
     lot, lo, started, _, result = run[0]
-    fate = result if isinstance(result, Fate) else _SUCCESS
+    fate = result if isinstance(result, ItemOutcome) else _SUCCESS
     times: dict[str, list[Instant]] = {}
     if started is not None:
         times["started_at"] = [int((ending[2] or 0.0) * SECOND) + offset for ending in run]
@@ -186,10 +186,10 @@ def _outcome(run: list[Ending], offset: Micros) -> Outcome:
     )
 
 
-_SUCCESS = Fate(outcome="success")
+_SUCCESS = ItemOutcome(outcome="success")
 
 
-def _results(run: list[Ending], fate: Fate) -> list[Raw]:
+def _results(run: list[EndedItem], fate: ItemOutcome) -> list[Raw]:
     if fate.outcome != "success":
         return []
     results = [ending[4] if isinstance(ending[4], bytes) else ending[4].result for ending in run]
@@ -207,7 +207,7 @@ def _weight(outcome: Outcome) -> int:
     return OUTCOME_BYTES + (outcome.hi - outcome.lo) * ITEM_BYTES + results + _text(outcome.error)
 
 
-def _size(result: bytes | Fate) -> int:
+def _size(result: bytes | ItemOutcome) -> int:
     """Bytes of an ended item; a range of them shares what is around it."""
     if isinstance(result, bytes):
         return len(result) + ITEM_BYTES
@@ -218,5 +218,5 @@ def _text(error: ToldFailure | None) -> int:
     return len(error.message) + len(error.traceback) if error else 0
 
 
-def _place(ending: Ending) -> int:
+def _place(ending: EndedItem) -> int:
     return ending[0].order + ending[1]

@@ -15,7 +15,7 @@ MOST_JOBS = 10_000  # whose durations are remembered
 LONG_TIMEOUT: Micros = 10 * SECOND
 
 
-class Pace:
+class DurationEstimates:
     """Measured durations per job. It belongs to the process and outlives its sessions."""
 
     def __init__(self) -> None:

@@ -17,9 +17,9 @@ from horae.model.definitions.job import Spec
 from horae.model.definitions.tasks import Command, Http, Python
 from horae.model.expressions.template import compile_template, compile_tree
 from horae.model.tenancy.secret_refs import Values, filled, filled_tree, filled_url
-from horae.worker.code.context import Facts
+from horae.worker.code.context import AttemptFacts
 from horae.worker.code.failure import failed
-from horae.worker.holding import Fate, Lot, Pile
+from horae.worker.holding import HeldSlice, ItemOutcome, JobBacklog
 from horae.worker.settings import JobFunction, Registry
 
 Kind = Literal["thread", "async", "process", "command", "http", "broken"]
@@ -28,7 +28,7 @@ SOON = 0.25  # seconds
 _params = msgspec.json.Decoder(dict[str, Any] | None)
 
 
-class Plan:
+class PreparedJob:
     """A job's spec and everything that can be prepared before an item comes."""
 
     def __init__(self, spec: Spec) -> None:
@@ -39,7 +39,7 @@ class Plan:
         spans = [span / SECOND for span in (spec.timeout, spec.timeouts.heartbeat) if span is not None]
         self.look_after = min([SOON, *spans])  # seconds after which to look at a slot between two items
         self.defaults = Raw(msgspec.json.encode(spec.params))
-        self.problem: Fate | None = None  # why nothing of it can run
+        self.problem: ItemOutcome | None = None  # why nothing of it can run
         self.function: Callable[..., Any] = lambda: None
         self.bind: Bind = lambda item, ctx: ((), {})
         self.wants_context = False
@@ -52,7 +52,7 @@ class Plan:
         self.headers: dict[str, Any] = {}
         self.body: Any = None
 
-    def filled(self, values: Values) -> "Plan":
+    def filled(self, values: Values) -> "PreparedJob":
         """The same with secrets instead of references, for the executions that were given them."""
         plan = copy(self)
         plan.env = {name: filled(text, values) for name, text in self.env.items()}
@@ -62,12 +62,12 @@ class Plan:
             plan.body = filled_tree(self.spec.task.body, "http.body", values)
         return plan
 
-    def facts(self, lot: Lot, index: int, deadline: int | None) -> Facts:
+    def facts(self, lot: HeldSlice, index: int, deadline: int | None) -> AttemptFacts:
         """What an execution of this job knows of itself."""
         grant = lot.grant
         extra = lot.extra(index)
         ends = [end for end in (deadline, grant.deadline) if end is not None]
-        return Facts(
+        return AttemptFacts(
             execution_id=lot.execution(index),
             job=self.spec.name,
             attempt=grant.attempt,
@@ -95,14 +95,14 @@ class Plan:
             raise BadParams(str(error)) from None
 
 
-def plan_for(pile: Pile, registry: Registry) -> Plan:
+def plan_for(pile: JobBacklog, registry: Registry) -> PreparedJob:
     """Prepare a job; whatever stands against it is kept as the fate of its items."""
     if pile.spec is None:
-        plan = Plan(Spec(name="", task=Python(function="")))
+        plan = PreparedJob(Spec(name="", task=Python(function="")))
         said = f"{pile.problem}. Upgrade this worker, or send the job elsewhere."
         plan.problem = failed("BadDefinition", said, kind="platform")
         return plan
-    plan = Plan(pile.spec)
+    plan = PreparedJob(pile.spec)
     try:
         _prepare(plan, pile.spec, registry)
     except BadParams as error:
@@ -114,7 +114,7 @@ def plan_for(pile: Pile, registry: Registry) -> Plan:
     return plan
 
 
-def _prepare(plan: Plan, spec: Spec, registry: Registry) -> None:
+def _prepare(plan: PreparedJob, spec: Spec, registry: Registry) -> None:
     task = spec.task
     if isinstance(task, Python):
         _prepare_function(plan, task, registry)
@@ -130,7 +130,7 @@ def _prepare(plan: Plan, spec: Spec, registry: Registry) -> None:
         plan.body = compile_tree(task.body, "http.body")
 
 
-def _prepare_function(plan: Plan, task: Python, registry: Registry) -> None:
+def _prepare_function(plan: PreparedJob, task: Python, registry: Registry) -> None:
     entry = registry.jobs.get(task.function)
     if entry is None:
         known = ", ".join(sorted(registry.jobs)[:5]) or "none"

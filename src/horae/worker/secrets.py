@@ -17,7 +17,7 @@ from horae.errors import BadInput
 from horae.model.base.redaction import LEAST, MASK, Redactor
 from horae.model.fleet.protocol import Answer, ToldFailure
 from horae.model.tenancy.secret_refs import MOST_VALUE
-from horae.worker.code.asks import Ask, Bring, Keep, Submissions, WaitFor
+from horae.worker.code.asks import ExecutionRequest, RememberStep, SubmitExecutions, UploadArtifact, WaitForSignal
 
 _LEFT_OUT = re.compile(r"(\n\.\.\. \d+ characters left out \.\.\.\n)")  # as `failure.shorten` writes it
 _STORED = (
@@ -26,34 +26,34 @@ _STORED = (
 )
 
 
-class Unavailable(Exception):
+class SecretUnavailable(Exception):
     """A secret that cannot be given, and why: what needs it does not start."""
 
     failure = "SecretUnavailable"
 
 
-class NoParams(Unavailable):
+class ParamsUnavailable(SecretUnavailable):
     """Params that the server could not open, and why."""
 
     failure = "ParamsUnavailable"
 
 
-class Given(Struct, frozen=True):
+class GrantedSecrets(Struct, frozen=True):
     """What a server sent with a grant."""
 
     values: Mapping[str, str]
     problems: Mapping[str, str]
 
 
-def given_by(answer: Answer, references: tuple[str, ...]) -> Given:
+def given_by(answer: Answer, references: tuple[str, ...]) -> GrantedSecrets:
     """What an answer says of the secrets that one job refers to."""
-    return Given(
+    return GrantedSecrets(
         {name: answer.secrets[name] for name in references if name in answer.secrets},
         {name: answer.secret_problems[name] for name in references if name in answer.secret_problems},
     )
 
 
-class Held:
+class HeldSecrets:
     """The secrets that executions of one slice use."""
 
     __slots__ = ("plan", "redactor", "values")
@@ -99,39 +99,43 @@ class Held:
         )
         return error if covered == error else covered
 
-    def ask(self, ask: Ask) -> tuple[Ask, str]:
+    def ask(self, ask: ExecutionRequest) -> tuple[ExecutionRequest, str]:
         """What may be asked instead, and what of it was covered. Raises BadInput for what would mean something else."""
-        if isinstance(ask, Keep):
+        if isinstance(ask, RememberStep):
             before = bytes(ask.result)
             result = self.redactor.json(before)
-            return (ask, "") if result is before else (Keep(ask.name, msgspec.Raw(result)), f"what {ask.name!r} keeps")
-        if isinstance(ask, Bring):
+            return (
+                (ask, "")
+                if result is before
+                else (RememberStep(ask.name, msgspec.Raw(result)), f"what {ask.name!r} keeps")
+            )
+        if isinstance(ask, UploadArtifact):
             name = self.redactor.text(ask.name)
             return structs.replace(ask, name=name), "" if name == ask.name else f"the name of the artifact {name!r}"
-        if isinstance(ask, Submissions | WaitFor):
+        if isinstance(ask, SubmitExecutions | WaitForSignal):
             said = msgspec.json.encode(ask)
             if self.redactor.json(said) is not said:
                 raise BadInput("This holds the value of a secret.", _STORED)
         return ask, ""
 
 
-def held(values: Mapping[str, str], last: Held | None) -> Held:
+def held(values: Mapping[str, str], last: HeldSecrets | None) -> HeldSecrets:
     """These values; those of the slice before if they are the same, for much is made from them."""
-    return last if last is not None and last.values == values else Held(values)
+    return last if last is not None and last.values == values else HeldSecrets(values)
 
 
-class Providers:
+class SecretProviders:
     """Where a worker finds secrets, as its owner allows: variables by name, files of one folder."""
 
     def __init__(self, names: tuple[str, ...] = (), folder: str = "") -> None:
         self._names = frozenset(names)
         self._folder = folder
 
-    def hold(self, references: tuple[str, ...], given: Given) -> dict[str, str]:
+    def hold(self, references: tuple[str, ...], given: GrantedSecrets) -> dict[str, str]:
         """Every secret that a job refers to. Raises Unavailable when one is missing."""
         return {name: self._one(name, given) for name in references}
 
-    def _one(self, reference: str, given: Given) -> str:
+    def _one(self, reference: str, given: GrantedSecrets) -> str:
         provider, _, name = reference.rpartition("/")
         if provider == "env":
             return _checked(reference, self._variable(name))
@@ -140,34 +144,36 @@ class Providers:
         if name in given.values:
             return given.values[name]
         why = given.problems.get(name, "The server sent no value; upgrade it.")
-        raise Unavailable(f'the secret "{name}" cannot be given: {why}')
+        raise SecretUnavailable(f'the secret "{name}" cannot be given: {why}')
 
     def _variable(self, name: str) -> str:
         if name not in self._names:
-            raise Unavailable(f"this worker gives no secret://env/{name}; allow it with HORAE_SECRET_ENV={name}")
+            raise SecretUnavailable(f"this worker gives no secret://env/{name}; allow it with HORAE_SECRET_ENV={name}")
         value = os.environ.get(name)
         if value is None:
-            raise Unavailable(f"this worker has no variable {name} in its environment; set it where it is started")
+            raise SecretUnavailable(
+                f"this worker has no variable {name} in its environment; set it where it is started"
+            )
         return value
 
     def _file(self, name: str) -> str:
         if not self._folder:
             said = f"this worker gives no secret://file/{name}; name the folder with HORAE_SECRET_FILES"
-            raise Unavailable(said)
+            raise SecretUnavailable(said)
         try:
             with (Path(self._folder) / name).open("rb") as file:
                 return file.read(4 * MOST_VALUE + 1).decode().removesuffix("\n")
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise Unavailable(f"secret://file/{name} cannot be read from {self._folder}: {why}") from None
+            raise SecretUnavailable(f"secret://file/{name} cannot be read from {self._folder}: {why}") from None
 
 
 def _checked(reference: str, value: str) -> str:
     if len(value.strip()) < LEAST:
         said = f"secret://{reference} has fewer than {LEAST} characters, too few to be kept out of logs"
-        raise Unavailable(f"{said}; use a longer one")
+        raise SecretUnavailable(f"{said}; use a longer one")
     if len(value) > MOST_VALUE or "\0" in value:
-        raise Unavailable(f"secret://{reference} is longer than {MOST_VALUE} characters, or is not text")
+        raise SecretUnavailable(f"secret://{reference} is longer than {MOST_VALUE} characters, or is not text")
     return value
 
 

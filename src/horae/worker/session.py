@@ -21,11 +21,11 @@ from horae.model.fleet.protocol import Answer, Exchange, Progress, Range, Regist
 from horae.worker.appetite import BREATH, fetch_ahead, free_room, free_slots
 from horae.worker.code.failure import TIMED_OUT
 from horae.worker.code.refusal import lighten
-from horae.worker.holding import RELEASED, Begun, Chunk, Ending, Fate, Item
+from horae.worker.holding import RELEASED, Chunk, EndedItem, Item, ItemOutcome, StartedItem
 from horae.worker.interrupts import Interrupt, InterruptKind, do
 from horae.worker.logs.log_queue import Key, Line
-from horae.worker.outbox import Load, Outbox, key_of
-from horae.worker.pace import Pace
+from horae.worker.outbox import ExchangeLoad, Outbox, key_of
+from horae.worker.pace import DurationEstimates
 from horae.worker.stock import Stock
 from horae.worker.telling import OnEnded
 
@@ -35,7 +35,7 @@ FLUSH = 0.2  # seconds that log lines, progress and starts wait for company
 POLLS, CARRIERS = 2, 2  # exchanges that wait for work, and that do not, in flight at once
 
 
-class Channel:
+class ExchangeChannel:
     """One numbered line to the servers, with its unanswered exchange."""
 
     def __init__(self, number: int) -> None:
@@ -44,7 +44,7 @@ class Channel:
         self.exchange: Exchange | None = None
 
 
-class Session:
+class WorkerSession:
     """The worker's side of one registered session."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Session:
         clock: Clock,
         registered: Registered,
         slots: int,
-        pace: Pace | None = None,
+        pace: DurationEstimates | None = None,
         resources: Mapping[str, int] | None = None,
     ) -> None:
         self.id: UUID = registered.session_id
@@ -61,7 +61,7 @@ class Session:
         self.draining = False
         self.ended = False
         self.on_ended: OnEnded | None = None  # told of what ran
-        self.pace = pace or Pace()
+        self.pace = pace or DurationEstimates()
         self.stock = Stock(clock, self.pace, slots, resources)
         self.outbox = Outbox()
         self._clock = clock
@@ -69,7 +69,7 @@ class Session:
         self._trust = timeout - min(MARGIN, timeout / 5)
         # Short enough that every second poll renews the trust in time.
         self.patience = min(registered.heartbeat, int(self._trust * 0.45 * SECOND))
-        self._channels = [Channel(number) for number in range(POLLS + CARRIERS)]
+        self._channels = [ExchangeChannel(number) for number in range(POLLS + CARRIERS)]
         self._offsets: deque[int] = deque(maxlen=16)
         self._told: set[Key] = set()  # starts that the server was told of
         self._told_draining = False
@@ -126,7 +126,7 @@ class Session:
         channel = self._channels[exchange.channel]
         if self.ended or channel.exchange is not exchange:
             return None
-        load = Load(exchange.outcomes, exchange.started, exchange.progress, exchange.logs)
+        load = ExchangeLoad(exchange.outcomes, exchange.started, exchange.progress, exchange.logs)
         if not load:
             return None
         keep, back = lighten(load, reason, index)
@@ -176,11 +176,11 @@ class Session:
         self.collect(chunk)
         self.stock.finish(chunk)
 
-    def refuse(self, item: Item, fate: Fate) -> None:
+    def refuse(self, item: Item, fate: ItemOutcome) -> None:
         """End an item that was taken and cannot begin."""
         self.outbox.end([(*item, None, None, fate)])
 
-    def decide(self, chunk: Chunk, begun: Begun, fate: Fate) -> bool:
+    def decide(self, chunk: Chunk, begun: StartedItem, fate: ItemOutcome) -> bool:
         """End an item without waiting for its runner; False when it has just ended by itself."""
         decided = chunk.end(begun, self._clock.monotonic(), fate)
         self.collect(chunk)
@@ -279,7 +279,7 @@ class Session:
         starved = not free and self._clock.monotonic() - self._asked_free_at > BREATH
         return free, {} if starved else fetch_ahead(self.stock, inflight)
 
-    def _poll(self, channel: Channel, inflight: list[Exchange], polls: list[Exchange]) -> Exchange | None:
+    def _poll(self, channel: ExchangeChannel, inflight: list[Exchange], polls: list[Exchange]) -> Exchange | None:
         """One exchange waits for work or news at any time; a second one when the first asks for no work.
 
         One that asks only for more of short jobs says nothing of idle slots: these are asked for beside it.
@@ -296,10 +296,10 @@ class Session:
             return True
         return self.outbox.has_news and (self.outbox.logs.presses or self._clock.monotonic() >= self._flush_at)
 
-    def _open(self, channel: Channel, wait: int, free: int, prefetch: dict[UUID, int]) -> Exchange:
+    def _open(self, channel: ExchangeChannel, wait: int, free: int, prefetch: dict[UUID, int]) -> Exchange:
         """Number an exchange. One that waits carries nothing, so that what is told is soon heard."""
         room = free_room(self.stock, self.unanswered()) if free and self.stock.room else {}
-        load = Load() if wait else self.outbox.load()
+        load = ExchangeLoad() if wait else self.outbox.load()
         now = self._clock.monotonic()
         channel.n += 1
         self._told_draining = self.draining
@@ -361,7 +361,7 @@ class Session:
         self._asked_free_at = -inf
 
 
-def _covered(ending: Ending) -> Ending:
+def _covered(ending: EndedItem) -> EndedItem:
     """What is told of an item, without the secrets that it was given."""
     lot, index, started, ended, outcome = ending
     return ending if lot.secrets is None else (lot, index, started, ended, lot.secrets.outcome(outcome))

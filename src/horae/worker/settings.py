@@ -16,7 +16,7 @@ from horae.outbound.allow import Allowed
 from horae.version import __version__
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class WorkerSettings(Struct, frozen=True, kw_only=True):
     """Everything that can be chosen about a worker."""
 
     name: str = ""  # shown as workerId; the host's name and the process id otherwise
@@ -64,7 +64,7 @@ class Registry(Protocol):
     def jobs(self) -> Mapping[str, Any]: ...
 
 
-def presence(name: str, settings: Settings, registry: Registry) -> Register:
+def presence(name: str, settings: WorkerSettings, registry: Registry) -> Register:
     """Return what a worker tells of itself when it registers."""
     functions = [
         Function(name=name, params=Raw(msgspec.json.encode(job.signature.schema)))

@@ -11,8 +11,8 @@ from horae.errors import HoraeError
 from horae.model.admission.placement.placement import Cost
 from horae.model.definitions.job import Spec
 from horae.model.fleet.protocol import Answer, Grant
-from horae.worker.holding import Begun, Chunk, Fence, Item, Lot, Pile
-from horae.worker.pace import Pace
+from horae.worker.holding import Chunk, HeldSlice, Item, JobBacklog, StartedItem, StartFence
+from horae.worker.pace import DurationEstimates
 from horae.worker.secrets import given_by
 
 STALL = 0.02  # seconds after which an item counts as holding up its chunk
@@ -23,18 +23,20 @@ KEEP = 2.0  # seconds that an empty pile is remembered
 class Stock:
     """Lots, piles and chunks. Everything iterates in the order it came, so that a simulation repeats itself."""
 
-    def __init__(self, clock: Clock, pace: Pace, slots: int, resources: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, clock: Clock, pace: DurationEstimates, slots: int, resources: Mapping[str, int] | None = None
+    ) -> None:
         self.slots = slots
         self.busy = 0  # slots that chunks take, and threads of an ended session that cannot be killed
         self.room = dict(resources or {})  # what they leave of other resources
         self.pace = pace
-        self.piles: dict[tuple[UUID, int], Pile] = {}
+        self.piles: dict[tuple[UUID, int], JobBacklog] = {}
         self.chunks: dict[Chunk, None] = {}
         self._clock = clock
         self._spread: dict[Chunk, None] = {}  # chunks of more than one item
-        self._waiting: deque[Pile] = deque()  # piles with ready items, in turn
-        self._lots: dict[tuple[UUID, int], list[Lot]] = {}
-        self._pressed: dict[Pile, None] = {}  # piles whose items must begin in time
+        self._waiting: deque[JobBacklog] = deque()  # piles with ready items, in turn
+        self._lots: dict[tuple[UUID, int], list[HeldSlice]] = {}
+        self._pressed: dict[JobBacklog, None] = {}  # piles whose items must begin in time
         self._count = 0
 
     @property
@@ -51,7 +53,7 @@ class Stock:
         if any(lot.grant.lo < grant.hi and grant.lo < lot.grant.hi for lot in lots):
             return
         self._count += 1
-        lot = Lot(grant, pile, self._count, self._clock.monotonic())
+        lot = HeldSlice(grant, pile, self._count, self._clock.monotonic())
         if pile.references:
             lot.given = given_by(answer, pile.references)
         if pile.start_within is not None:
@@ -60,7 +62,7 @@ class Stock:
         self._offer(pile)
         pile.ready.extend([(lot, index) for index in range(grant.lo, grant.hi)])
 
-    def lot(self, parcel: UUID, item: int, attempt: int) -> Lot | None:
+    def lot(self, parcel: UUID, item: int, attempt: int) -> HeldSlice | None:
         """The lot that holds an item."""
         lots = self._lots.get((parcel, attempt), ())
         return next((lot for lot in lots if lot.grant.lo <= item < lot.grant.hi), None)
@@ -77,7 +79,7 @@ class Stock:
             if not lots:
                 del self._lots[parcel, attempt]
 
-    def take(self, fence: Fence) -> Chunk | None:
+    def take(self, fence: StartFence) -> Chunk | None:
         """Work for an idle slot: a chunk of the next pile in turn. One that has no room yet keeps its turn."""
         if self.busy >= self.slots:
             return None
@@ -109,14 +111,14 @@ class Stock:
             self._offer(chunk.pile)
             chunk.pile.ready.extendleft(items)
 
-    def empty(self, pile: Pile) -> Iterator[Item]:
+    def empty(self, pile: JobBacklog) -> Iterator[Item]:
         """Take every unstarted item out of a pile, also those that slots were about to begin."""
         for chunk in pile.chunks:
             self.put_back(chunk)
         while pile.ready:
             yield pile.ready.popleft()
 
-    def take_out(self, pile: Pile, wanted: Callable[[Item], bool]) -> list[Item]:
+    def take_out(self, pile: JobBacklog, wanted: Callable[[Item], bool]) -> list[Item]:
         """Take some of the unstarted items out of a pile, also those that slots were about to begin."""
         unstarted = list(self.empty(pile))
         taken = [item for item in unstarted if wanted(item)]
@@ -159,7 +161,7 @@ class Stock:
         )
         return min(firsts, default=None) if self._pressed else None
 
-    def running(self) -> Iterator[tuple[Chunk, Begun]]:
+    def running(self) -> Iterator[tuple[Chunk, StartedItem]]:
         """Every item that runs now."""
         for chunk in list(self.chunks):
             begun = chunk.running()
@@ -171,7 +173,7 @@ class Stock:
         now = self._clock.monotonic()
         return [c for c in self._spread if (c.left or c.done) and (b := c.running()) and now - b[2] >= STALL]
 
-    def overdue(self) -> dict[Pile, list[Item]]:
+    def overdue(self) -> dict[JobBacklog, list[Item]]:
         """Take out the items that have waited too long for a slot: another worker may have an idle one.
 
         It does not matter which job keeps the slots busy. Idle slots come first: call `take` before.
@@ -192,7 +194,7 @@ class Stock:
         if is_late:
             self.put_back(chunk)
 
-    def oldest(self, pile: Pile) -> float:
+    def oldest(self, pile: JobBacklog) -> float:
         """When the pile's longest running item began; now, if none runs."""
         begun = (b[2] for chunk in pile.chunks if (b := chunk.running()))
         return min(begun, default=self._clock.monotonic())
@@ -223,7 +225,7 @@ class Stock:
         self._pressed.clear()
         self._lots.clear()
 
-    def _offer(self, pile: Pile) -> None:
+    def _offer(self, pile: JobBacklog) -> None:
         """Call before items join a pile: an empty one queues up."""
         pile.used_at = self._clock.monotonic()
         if not pile.ready and pile not in self._waiting:
@@ -241,20 +243,20 @@ class Stock:
         if cost:
             self.room = cost.left_of(self.room, -1)
 
-    def _has_room(self, pile: Pile) -> bool:
+    def _has_room(self, pile: JobBacklog) -> bool:
         """Whether its next chunk can run beside what runs; a worker with nothing else to do tries in any case."""
         if not pile.cost or not pile.ready or not self.chunks:
             return True
         return pile.cost.times(self.slots - self.busy, self.room) > 0
 
-    def _is_saturated(self, pile: Pile) -> bool:
+    def _is_saturated(self, pile: JobBacklog) -> bool:
         """Executions this short are run by one thread at a time, unless one of them holds the others up."""
         if not pile.chunks or not self.pace.is_tiny(pile.job):
             return False
         now = self._clock.monotonic()
         return not all((b := chunk.running()) and now - b[2] >= STALL for chunk in pile.chunks)
 
-    def _chunk(self, fence: Fence, pile: Pile) -> Chunk:
+    def _chunk(self, fence: StartFence, pile: JobBacklog) -> Chunk:
         size = self.pace.chunk(pile.job)
         if not self.pace.is_tiny(pile.job):
             size = min(size, -(-len(pile.ready) // (self.slots - self.busy)))
@@ -277,11 +279,13 @@ def _split(ready: deque[Item], since: float) -> list[Item]:
     return [item for item in items if item[0].held_at <= since]
 
 
-def _pile(grant: Grant, answer: Answer) -> Pile:
+def _pile(grant: Grant, answer: Answer) -> JobBacklog:
     definition = answer.jobs.get(f"{grant.job}:{grant.version}")
     if definition is None:
-        return Pile(grant.job, grant.version, None, "the server sent no definition of the job")
+        return JobBacklog(grant.job, grant.version, None, "the server sent no definition of the job")
     try:
-        return Pile(grant.job, grant.version, msgspec.json.decode(definition, type=Spec))
+        return JobBacklog(grant.job, grant.version, msgspec.json.decode(definition, type=Spec))
     except (msgspec.MsgspecError, HoraeError) as error:
-        return Pile(grant.job, grant.version, None, f"this worker does not understand the job's definition: {error}")
+        return JobBacklog(
+            grant.job, grant.version, None, f"this worker does not understand the job's definition: {error}"
+        )

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from horae.model.base.trace import trace_id_of
-from horae.worker.code.tracing import Attempts
-from horae.worker.holding import Ending, Fate, Pile
+from horae.worker.code.tracing import AttemptTracer
+from horae.worker.holding import EndedItem, ItemOutcome, JobBacklog
 
 if TYPE_CHECKING:
-    from horae.worker.session import Session
+    from horae.worker.session import WorkerSession
 
-OnEnded = Callable[["Session", Pile, Sequence[Ending]], object]
+OnEnded = Callable[["WorkerSession", JobBacklog, Sequence[EndedItem]], object]
 log = structlog.get_logger("horae.worker")
 
 
-def teller(tracing: Attempts | None, *, verbose: bool) -> OnEnded | None:
+def teller(tracing: AttemptTracer | None, *, verbose: bool) -> OnEnded | None:
     """What a session calls with what ran; None when nobody wants to know, which costs nothing."""
     if tracing is None and not verbose:
         return None
 
-    def tell(session: "Session", pile: Pile, endings: Sequence[Ending]) -> None:
+    def tell(session: "WorkerSession", pile: JobBacklog, endings: Sequence[EndedItem]) -> None:
         job = pile.spec.name if pile.spec is not None else ""
         if tracing is not None:
             tracing.ended(session, job, endings)
@@ -32,12 +32,12 @@ def teller(tracing: Attempts | None, *, verbose: bool) -> OnEnded | None:
     return tell
 
 
-def _about(ending: Ending) -> dict[str, Any]:
+def _about(ending: EndedItem) -> dict[str, Any]:
     lot, index, started, ended, outcome = ending
     told: dict[str, Any] = {
         "execution": str(lot.execution(index)),
         "attempt": lot.grant.attempt,
-        "outcome": outcome.outcome if isinstance(outcome, Fate) else "success",
+        "outcome": outcome.outcome if isinstance(outcome, ItemOutcome) else "success",
     }
     if started is not None and ended is not None:
         told["seconds"] = round(ended - started, 6)

@@ -9,7 +9,7 @@ from typing import Any
 from horae.env import Clock
 
 
-class Timer:
+class ScheduledCall:
     """A call that is still to be made."""
 
     __slots__ = ("_timers", "args", "call")
@@ -31,7 +31,7 @@ class Timers:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._heap: list[tuple[float, int, Timer]] = []
+        self._heap: list[tuple[float, int, ScheduledCall]] = []
         self._order = itertools.count()
         self._sleeper: asyncio.Task[None] | None = None
         self._sleeps_until = 0.0
@@ -40,15 +40,15 @@ class Timers:
     def __len__(self) -> int:
         return len(self._heap)
 
-    def at(self, when: float, call: Callable[..., object], *args: Any) -> Timer:
+    def at(self, when: float, call: Callable[..., object], *args: Any) -> ScheduledCall:
         """Call at a monotonic time, or as soon as possible after it."""
-        timer = Timer(self, call, args)
+        timer = ScheduledCall(self, call, args)
         heapq.heappush(self._heap, (when, next(self._order), timer))
         if self._sleeper is None or when < self._sleeps_until:
             self._sleep()
         return timer
 
-    def after(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer:
+    def after(self, seconds: float, call: Callable[..., object], *args: Any) -> ScheduledCall:
         """Call in so many seconds."""
         return self.at(self._clock.monotonic() + seconds, call, *args)
 

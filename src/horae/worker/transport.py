@@ -16,7 +16,7 @@ from horae.model.fleet.protocol import (
     Remembered,
 )
 from horae.model.fleet.submit import ChildSubmit
-from horae.worker.code.asks import Bring, Kept, Submitted
+from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, UploadArtifact
 
 
 class Transport(Protocol):
@@ -32,7 +32,7 @@ class Transport(Protocol):
         """Wait for the answer as long as the exchange itself may, and 3 s more."""
         ...
 
-    async def submit_children(self, session: UUID, body: ChildSubmit) -> list[Submitted]: ...
+    async def submit_children(self, session: UUID, body: ChildSubmit) -> list[ChildReceipt]: ...
 
     async def remember(self, session: UUID, body: Remember) -> Remembered: ...
 
@@ -40,7 +40,9 @@ class Transport(Protocol):
 
     async def wait_for_signal(self, session: UUID, body: Await) -> Awaited: ...
 
-    async def bring(self, session: UUID, parcel: UUID, item: int, attempt: int, file: Bring) -> Kept:
+    async def bring(
+        self, session: UUID, parcel: UUID, item: int, attempt: int, file: UploadArtifact
+    ) -> ArtifactReceipt:
         """Have a file of a running item kept; a repetition replaces it by the same."""
         ...
 

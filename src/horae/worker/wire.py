@@ -19,7 +19,7 @@ CONNECT_TIMEOUT = 5.0
 Pieces = AsyncIterable[bytes]
 
 
-class Reply(Struct, frozen=True):
+class ClientResponse(Struct, frozen=True):
     """An answer, read to its end; header names are in lower case."""
 
     status: int
@@ -27,16 +27,16 @@ class Reply(Struct, frozen=True):
     body: bytes
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """One connection that carries one request at a time."""
 
     def __init__(self) -> None:
-        self._answer: asyncio.Future[Reply] | None = None
+        self._answer: asyncio.Future[ClientResponse] | None = None
         self._transport: asyncio.Transport | None = None
         self.is_usable = False  # for another request
         self._drained: asyncio.Future[None] | None = None  # while the server does not read what is written
 
-    async def request(self, request: bytes, more: Pieces | None = None) -> Reply:
+    async def request(self, request: bytes, more: Pieces | None = None) -> ClientResponse:
         """Send a request and read its answer; the rest of a long body follows piece by piece.
 
         A server that refuses such a body answers before it has read it.
@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._answer = None
 
-    async def _follow(self, more: Pieces, answer: "asyncio.Future[Reply]") -> None:
+    async def _follow(self, more: Pieces, answer: "asyncio.Future[ClientResponse]") -> None:
         assert self._transport is not None
         async for piece in more:
             if answer.done():
@@ -115,7 +115,7 @@ class Connection(asyncio.Protocol):
         if status < 200 or self._answer is None or self._answer.done():
             return
         self.is_usable = bool(self._parser.should_keep_alive())
-        self._answer.set_result(Reply(status, self._headers, b"".join(self._body)))
+        self._answer.set_result(ClientResponse(status, self._headers, b"".join(self._body)))
 
     def _fail(self, error: Exception) -> None:
         self.close()
@@ -123,19 +123,19 @@ class Connection(asyncio.Protocol):
             self._answer.set_exception(error)
 
 
-class Line:
+class ServerConnections:
     """The connections to one server."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None, namespace: str = "") -> None:
         self.url = url
         self._at: SplitResult = urlsplit(url)
         self._tls = tls
-        self._idle: list[Connection] = []
+        self._idle: list[ClientConnection] = []
         self._host = self._at.netloc.rpartition("@")[2]
         self._more = f"Horae-Namespace: {namespace}\r\n" if namespace else ""
         self.installation = ""  # which one the worker registered with, once it has
 
-    async def request(self, method: str, path: str, body: bytes, key: str, timeout: float) -> Reply:
+    async def request(self, method: str, path: str, body: bytes, key: str, timeout: float) -> ClientResponse:
         """Carry one request. Raises OSError or TimeoutError when no answer comes.
 
         A kept connection may have been closed by the other side meanwhile: then a fresh one is tried.
@@ -151,7 +151,7 @@ class Line:
                         continue
             return await self._over(await self._connect(), request)
 
-    async def upload(self, path: str, pieces: Pieces, size: int, kind: str, key: str, timeout: float) -> Reply:
+    async def upload(self, path: str, pieces: Pieces, size: int, kind: str, key: str, timeout: float) -> ClientResponse:
         """Carry a request with a long body, over a connection of its own: it cannot be sent twice."""
         head = self._head("PUT", path, key, kind, size)
         async with asyncio.timeout(timeout):
@@ -165,7 +165,7 @@ class Line:
         while self._idle:
             self._idle.pop().close()
 
-    async def _over(self, connection: Connection, request: bytes) -> Reply:
+    async def _over(self, connection: ClientConnection, request: bytes) -> ClientResponse:
         try:
             reply = await connection.request(request)
         except BaseException:
@@ -175,13 +175,13 @@ class Line:
             self._idle.append(connection)
         return reply
 
-    async def _connect(self) -> Connection:
+    async def _connect(self) -> ClientConnection:
         secure = self._at.scheme == "https"
         port = self._at.port or (443 if secure else 80)
         tls = (self._tls or ssl.create_default_context()) if secure else None
         async with asyncio.timeout(CONNECT_TIMEOUT):
             loop = asyncio.get_running_loop()
-            return (await loop.create_connection(Connection, self._at.hostname or "", port, ssl=tls))[1]
+            return (await loop.create_connection(ClientConnection, self._at.hostname or "", port, ssl=tls))[1]
 
     def _told(self) -> str:
         return f"Horae-Installation: {self.installation}\r\n" if self.installation else ""

@@ -24,24 +24,24 @@ from horae.errors import (
 )
 from horae.model.admission.placement.placement import Cost
 from horae.model.fleet.protocol import Exchange
-from horae.worker.code.asks import Ask
-from horae.worker.code.errands import Errands
+from horae.worker.code.asks import ExecutionRequest
+from horae.worker.code.errands import RequestSender
 from horae.worker.code.failure import failed, trace
-from horae.worker.code.tracing import Attempts
+from horae.worker.code.tracing import AttemptTracer
 from horae.worker.holding import Chunk, Item
 from horae.worker.interrupts import Interrupt
 from horae.worker.logs import capture
-from horae.worker.notices.notice import Notice, shown, time_left
-from horae.worker.pace import Pace
-from horae.worker.plan import Plan, plan_for
+from horae.worker.notices.notice import TerminationNotice, shown, time_left
+from horae.worker.pace import DurationEstimates
+from horae.worker.plan import PreparedJob, plan_for
 from horae.worker.processes.spawner import Spawner
-from horae.worker.runners.base import Run, Runner
+from horae.worker.runners.base import BaseRunner, ChunkRun
 from horae.worker.runners.table import runners_for
-from horae.worker.secrets import Providers, Unavailable
-from horae.worker.session import Session
-from horae.worker.settings import Registry, Settings, presence
+from horae.worker.secrets import SecretProviders, SecretUnavailable
+from horae.worker.session import WorkerSession
+from horae.worker.settings import Registry, WorkerSettings, presence
 from horae.worker.telling import teller
-from horae.worker.timers import Timer, Timers
+from horae.worker.timers import ScheduledCall, Timers
 from horae.worker.transport import Transport
 
 log = structlog.get_logger("horae.worker")
@@ -54,23 +54,23 @@ PARTING = 10.0  # seconds beyond all grace after which a drain ends even if no s
 End = Literal["drained", "aborted", "replace"]
 
 
-class Worker:
+class WorkerProcess:
     """One worker process: `run()` until it is drained, aborted or refused."""
 
-    def __init__(self, env: Env, settings: Settings, transport: Transport, registry: Registry) -> None:
+    def __init__(self, env: Env, settings: WorkerSettings, transport: Transport, registry: Registry) -> None:
         self.env = env
         self.settings = settings
-        self.session: Session | None = None
+        self.session: WorkerSession | None = None
         self.name = settings.name or f"{platform.node()}-{os.getpid()}"
         self._transport = transport
-        self._errands = Errands(env, transport, self._back_off)
+        self._errands = RequestSender(env, transport, self._back_off)
         self._registry = registry
-        self.tracing: Attempts | None = None  # who tells of attempts
+        self.tracing: AttemptTracer | None = None  # who tells of attempts
         self.spawner = Spawner()
-        self._secrets = Providers(settings.secret_env, settings.secret_files)
-        self._pace = Pace()
+        self._secrets = SecretProviders(settings.secret_env, settings.secret_files)
+        self._pace = DurationEstimates()
         self._timers = Timers(env.clock)
-        self._runners: dict[str, Runner] = {}
+        self._runners: dict[str, BaseRunner] = {}
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._posted = False
         self._turning = False
@@ -115,7 +115,7 @@ class Worker:
             self._interrupt(self.session.interrupt_preemptible("drain"))
         return self._stir()
 
-    def leave_by(self, notice: Notice) -> None:
+    def leave_by(self, notice: TerminationNotice) -> None:
         """This machine goes away: leave before it does."""
         log.warning("this machine goes away", at=shown(notice))
         self.drain(time_left(notice, self.env.clock.wall()))
@@ -140,7 +140,7 @@ class Worker:
             except RuntimeError:
                 self._inbox.clear()  # the loop is closed; nobody listens any more
 
-    def after(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer:
+    def after(self, seconds: float, call: Callable[..., object], *args: Any) -> ScheduledCall:
         """Make a call later, and look what it has changed."""
         return self._timers.after(seconds, self._ring, call, args)
 
@@ -148,7 +148,7 @@ class Worker:
         call(*args)
         self._stir()
 
-    def over(self, run: Run) -> None:
+    def over(self, run: ChunkRun) -> None:
         """A slot is done with its chunk."""
         run.is_over = True
         if run.watch is not None:
@@ -160,7 +160,7 @@ class Worker:
                 self.session.stock.give_back(run.chunk.pile.cost)
         self._stir()
 
-    def wedged(self, run: Run) -> None:
+    def wedged(self, run: ChunkRun) -> None:
         """Something will not stop: leave in good order, so that whoever started this worker starts a fresh one."""
         begun = run.chunk.running()
         about = {"job": run.plan.spec.name} if begun is None else run.logged(begun)
@@ -169,7 +169,7 @@ class Worker:
             self._replacing = True
             self.drain()
 
-    def ask(self, session: Session, item: Item, ask: Ask) -> "Future[Any]":
+    def ask(self, session: WorkerSession, item: Item, ask: ExecutionRequest) -> "Future[Any]":
         return asyncio.run_coroutine_threadsafe(self._errands.run(session, item, ask), self._loop)
 
     # Registering
@@ -190,7 +190,7 @@ class Worker:
                 wait = await self._back_off(wait)
                 continue
             self._transport.learn(registered.servers)
-            self.session = Session(
+            self.session = WorkerSession(
                 self.env.clock, registered, self.settings.concurrency, self._pace, self.settings.resources
             )
             self.session.on_ended = teller(self.tracing, verbose=self.settings.verbose)
@@ -202,7 +202,7 @@ class Worker:
             self._stir()
             return
 
-    def _lose(self, session: Session) -> None:
+    def _lose(self, session: WorkerSession) -> None:
         """The session has ended: stop everything, forget it, register anew."""
         if session is not self.session or self._is_leaving:
             return
@@ -250,12 +250,12 @@ class Worker:
             self.session.tick()
         self._stir()
 
-    def _fill_slots(self, session: Session) -> None:
+    def _fill_slots(self, session: WorkerSession) -> None:
         while chunk := session.take():
             self._launch(session, chunk)
 
-    def _launch(self, session: Session, chunk: Chunk) -> None:
-        plan: Plan = chunk.pile.plan or plan_for(chunk.pile, self._registry)
+    def _launch(self, session: WorkerSession, chunk: Chunk) -> None:
+        plan: PreparedJob = chunk.pile.plan or plan_for(chunk.pile, self._registry)
         chunk.pile.plan = plan
         if (chunk.pile.references or chunk.pile.is_sensitive) and not self._has_secrets(session, chunk):
             return session.finish(chunk)
@@ -269,12 +269,12 @@ class Worker:
                 chunk.end(begun, self.env.clock.monotonic(), fate)
             session.finish(chunk)
 
-    def _has_secrets(self, session: Session, chunk: Chunk) -> bool:
+    def _has_secrets(self, session: WorkerSession, chunk: Chunk) -> bool:
         """Have every item's secrets at hand; what lacks one ends here. False when nothing is left to begin."""
         for item in list(chunk.left):
             try:
                 item[0].provide(self._secrets)
-            except Unavailable as error:
+            except SecretUnavailable as error:
                 chunk.left.remove(item)
                 session.refuse(item, failed(error.failure, str(error), kind="platform"))
         return bool(chunk.left)
@@ -306,7 +306,7 @@ class Worker:
 
     # Exchanging
 
-    async def _send(self, session: Session, exchange: Exchange) -> None:
+    async def _send(self, session: WorkerSession, exchange: Exchange) -> None:
         """Repeat an exchange until it is answered or its session has ended."""
         wait, broken = FIRST_WAIT, 0
         while not session.ended:
@@ -341,7 +341,7 @@ class Worker:
 
     # Leaving
 
-    async def _part(self, session: Session) -> None:
+    async def _part(self, session: WorkerSession) -> None:
         """Everything is told: end the session."""
         try:
             await self._transport.close_session(session.id)

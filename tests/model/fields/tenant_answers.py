@@ -14,7 +14,7 @@ from horae.model.admission.queue import QueueSpec, merge_queue, parse_queue, sho
 from horae.model.admission.quota import QUOTA, read_quota
 from horae.model.tenancy.namespace import Namespace, merge_namespace, parse_namespace, show_namespace
 from horae.server.reading.bodies import decode
-from horae.server.routes.admission.circuits import Opening
+from horae.server.routes.admission.circuits import CircuitOpenBody
 from horae.server.routes.admission.holds import HoldBody, WindowBody
 from horae.server.routes.admission.queues import PauseBody
 from horae.server.routes.tenancy.keys import KeyBody, Rotation
@@ -96,7 +96,7 @@ ANSWERS: Mapping[str, Callable[[Any], list[Any]]] = {
     "hold": _decoded(HoldBody),
     "window": _decoded(WindowBody),
     "pause": _decoded(PauseBody),
-    "circuit": _decoded(Opening),
+    "circuit": _decoded(CircuitOpenBody),
     "secret": _decoded(SecretBody),
     "setting": _setting,
 }

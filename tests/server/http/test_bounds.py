@@ -9,7 +9,7 @@ import pytest
 from horae.env import system_env
 from horae.server.door import BODIED
 from horae.server.http.connection import AT_ONCE, MOST_AFTER, MOST_HELD, MOST_LINED_UP, PATIENCE
-from horae.server.http.listener import Listener
+from horae.server.http.listener import HttpListener
 from horae.server.reading.bodies import LIMIT, SMALL_LIMIT
 from horae.server.routes.table import ROUTES
 from tests.server.http.test_connection import Answers, Client, answer_of, ask, bound, get, is_closed
@@ -19,7 +19,7 @@ CHUNKED = b"GET /refuses HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r
 PIECE = 65536
 FLOOD = 24 * MOST_AFTER
 
-Talk = Callable[[Client, Answers, Listener], Awaitable[None]]
+Talk = Callable[[Client, Answers, HttpListener], Awaitable[None]]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def answers() -> Answers:
 
 
 async def talk(answers: Answers, then: Talk) -> None:
-    listener = Listener(system_env(), answers.answer)
+    listener = HttpListener(system_env(), answers.answer)
     try:
         async with bound(listener) as connect:
             await then(await connect(), answers, listener)
@@ -59,7 +59,7 @@ async def talk(answers: Answers, then: Talk) -> None:
     ],
 )  # fmt: skip
 async def test_bytes_without_an_end_end_the_connection(answers: Answers, begun: bytes, more: bytes):
-    async def pour(client: Client, _: Answers, __: Listener) -> None:
+    async def pour(client: Client, _: Answers, __: HttpListener) -> None:
         client[1].write(begun)
         for _ in range(FLOOD // len(more)):
             client[1].write(more)
@@ -70,7 +70,7 @@ async def test_bytes_without_an_end_end_the_connection(answers: Answers, begun: 
 
 
 async def test_small_chunks_after_an_answer_end_the_connection_soon(answers: Answers):
-    async def pour(client: Client, _: Answers, listener: Listener) -> None:
+    async def pour(client: Client, _: Answers, listener: HttpListener) -> None:
         client[1].write(CHUNKED)
         assert (await answer_of(client[0]))[0] == 401
         (connection,) = listener._connections
@@ -83,7 +83,7 @@ async def test_small_chunks_after_an_answer_end_the_connection_soon(answers: Ans
 
 @pytest.mark.parametrize("apart", [False, True])
 async def test_trailers_are_dropped(answers: Answers, apart: bool):
-    async def ask_with_trailers(client: Client, answers: Answers, _: Listener) -> None:
+    async def ask_with_trailers(client: Client, answers: Answers, _: HttpListener) -> None:
         client[1].write(b"POST /p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n")
         if apart:
             await eventually(lambda: answers.read == 2)
@@ -96,7 +96,7 @@ async def test_trailers_are_dropped(answers: Answers, apart: bool):
 
 
 async def test_requests_sent_ahead_are_read_only_as_far_as_there_is_room(answers: Answers):
-    async def send_ahead(client: Client, answers: Answers, listener: Listener) -> None:
+    async def send_ahead(client: Client, answers: Answers, listener: HttpListener) -> None:
         client[1].write(get("/waits") * 4000)
         await eventually(lambda: len(answers.scopes) == 1)
         (connection,) = listener._connections
@@ -116,7 +116,7 @@ async def test_requests_sent_ahead_hold_few_bytes_however_large_they_are(answers
             return b"GET /a HTTP/1.1\r\nHost: h\r\nX-Number: %d\r\nX: %b\r\n\r\n" % (number, b"y" * 60_000)
         return b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000
 
-    async def send_ahead(client: Client, answers: Answers, listener: Listener) -> None:
+    async def send_ahead(client: Client, answers: Answers, listener: HttpListener) -> None:
         client[1].write(get("/waits") + b"".join(map(request, range(15))))
         await eventually(lambda: len(answers.scopes) == 1)
         (connection,) = listener._connections
@@ -139,7 +139,7 @@ async def test_requests_sent_ahead_hold_few_bytes_however_large_they_are(answers
     ],
 )
 async def test_bytes_that_drip_after_the_last_answer_hold_no_connection(answers: Answers, refused: bytes):
-    async def drip(client: Client, _: Answers, listener: Listener) -> None:
+    async def drip(client: Client, _: Answers, listener: HttpListener) -> None:
         assert (await ask(client, refused))[0] in (200, 400)
         (connection,) = listener._connections
         begun = listener.now
@@ -153,7 +153,7 @@ async def test_bytes_that_drip_after_the_last_answer_hold_no_connection(answers:
 
 
 async def test_a_head_in_one_read_is_bounded_too(answers: Answers):
-    async def send(client: Client, answers: Answers, _: Listener) -> None:
+    async def send(client: Client, answers: Answers, _: HttpListener) -> None:
         head = b"GET /a HTTP/1.1\r\nHost: h\r\n" + b"X: %b\r\n" % (b"y" * 7000) * 10 + b"\r\n"
         assert len(head) > 70_000
         assert (await ask(client, head))[0] == 431
@@ -164,7 +164,7 @@ async def test_a_head_in_one_read_is_bounded_too(answers: Answers):
 
 
 async def test_a_request_after_a_long_body_is_answered_however_they_are_read(answers: Answers):
-    async def send(client: Client, answers: Answers, _: Listener) -> None:
+    async def send(client: Client, answers: Answers, _: HttpListener) -> None:
         for size in range(60_000, 260_000, 5_000):
             client[1].write(b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b" % (size, b"x" * size))
             client[1].write(b"GET /a HTTP/1.1\r\nHo")
@@ -175,7 +175,7 @@ async def test_a_request_after_a_long_body_is_answered_however_they_are_read(ans
 
 
 async def test_a_request_that_says_close_is_the_last_one(answers: Answers):
-    async def send(client: Client, answers: Answers, _: Listener) -> None:
+    async def send(client: Client, answers: Answers, _: HttpListener) -> None:
         client[1].write(b"GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n" + get("/b") * 100)
         assert (await answer_of(client[0]))[2] == b"/a"
         assert await is_closed(client)
@@ -185,7 +185,7 @@ async def test_a_request_that_says_close_is_the_last_one(answers: Answers):
 
 
 async def test_a_body_that_waits_for_100_continue_is_not_taken_for_the_next_request(answers: Answers):
-    async def send(client: Client, answers: Answers, _: Listener) -> None:
+    async def send(client: Client, answers: Answers, _: HttpListener) -> None:
         head = b"POST /refuses HTTP/1.1\r\nHost: h\r\nContent-Length: 40\r\nExpect: 100-continue\r\n\r\n"
         status, headers, _ = await ask(client, head)
         assert (status, headers["connection"]) == (401, "close")
@@ -198,7 +198,7 @@ async def test_a_body_that_waits_for_100_continue_is_not_taken_for_the_next_requ
 
 @pytest.mark.parametrize("protocol", [b"h2c", b"websocket", b"TLS/1.2"])
 async def test_an_offer_to_upgrade_is_ignored_and_the_body_read(answers: Answers, protocol: bytes):
-    async def offer(client: Client, answers: Answers, _: Listener) -> None:
+    async def offer(client: Client, answers: Answers, _: HttpListener) -> None:
         head = b"POST /p HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: %b\r\n" % protocol
         assert (await ask(client, head + b"HTTP2-Settings: AAMAAABk\r\nContent-Length: 5\r\n\r\n12345"))[2] == b"12345"
         chunked = b"Transfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n0\r\n\r\n"
@@ -217,7 +217,7 @@ async def test_an_offer_to_upgrade_is_ignored_and_the_body_read(answers: Answers
     ],
 )  # fmt: skip
 async def test_a_target_that_is_no_path_of_this_server_is_a_bad_request(answers: Answers, line: bytes):
-    async def send(client: Client, answers: Answers, _: Listener) -> None:
+    async def send(client: Client, answers: Answers, _: HttpListener) -> None:
         assert (await ask(client, line + b" HTTP/1.1\r\nHost: h\r\n\r\n"))[0] == 400
         assert await is_closed(client)
         assert answers.scopes == []
@@ -226,7 +226,7 @@ async def test_a_target_that_is_no_path_of_this_server_is_a_bad_request(answers:
 
 
 async def test_a_target_may_name_the_server_as_host_does(answers: Answers):
-    async def send(client: Client, answers: Answers, _: Listener) -> None:
+    async def send(client: Client, answers: Answers, _: HttpListener) -> None:
         for target, path in ((b"http://H:80/a?b", "/a"), (b"https://h:80", "/"), (b"HTTP://h:80?x=1", "/")):
             assert (await ask(client, b"GET %b HTTP/1.1\r\nHost: h:80\r\n\r\n" % target))[0] == 200
             assert answers.scopes[-1]["path"] == path
@@ -236,7 +236,7 @@ async def test_a_target_may_name_the_server_as_host_does(answers: Answers):
 
 
 async def test_a_client_is_not_blamed_while_the_server_does_not_read(answers: Answers):
-    async def send(client: Client, answers: Answers, listener: Listener) -> None:
+    async def send(client: Client, answers: Answers, listener: HttpListener) -> None:
         client[1].write(b"POST /slow HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 999_999)
         await eventually(lambda: answers.read > 0)
         (connection,) = listener._connections
@@ -253,7 +253,7 @@ async def test_a_client_is_not_blamed_while_the_server_does_not_read(answers: An
 
 
 async def test_many_small_chunks_let_others_have_their_turn(answers: Answers):
-    listener = Listener(system_env(), answers.answer)
+    listener = HttpListener(system_env(), answers.answer)
     async with bound(listener) as connect:
         busy, size = await connect(), 200_000
         busy[1].write(b"POST /p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -272,7 +272,7 @@ async def test_many_small_chunks_let_others_have_their_turn(answers: Answers):
 
 
 async def test_a_flood_of_trailers_keeps_no_other_client_waiting(answers: Answers):
-    listener = Listener(system_env(), answers.answer)
+    listener = HttpListener(system_env(), answers.answer)
     async with bound(listener) as connect:
         hostile, other = await connect(), await connect()
         hostile[1].write(CHUNKED + b"0\r\nx: ")

@@ -13,15 +13,15 @@ from horae.server.http import connection as speaking
 from horae.server.http import listener as listening
 from horae.server.http.connection import MOST_AFTER, MOST_HELD
 from horae.server.http.framing import MOST_HEAD
-from horae.server.http.listener import Listener
-from horae.server.reply import Reply
+from horae.server.http.listener import HttpListener
+from horae.server.reply import Response
 from tests.waiting import eventually
 
 Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Connect = Callable[[], Awaitable[Client]]
 
 
-class Stream(Reply):
+class Stream(Response):
     """An answer in parts that ends when it is told to, or with the client."""
 
     def __init__(self, parts: list[bytes], length: int | None = None) -> None:
@@ -47,7 +47,7 @@ class Answers:
         self.gone = 0
         self.read = 0
 
-    async def answer(self, scope: dict[str, Any], receive: Any) -> Reply:
+    async def answer(self, scope: dict[str, Any], receive: Any) -> Response:
         self.scopes.append(scope)
         path = scope["path"]
         if path == "/fails":
@@ -56,13 +56,13 @@ class Answers:
             await self.gate.wait()
         return READY[path]() if path in READY else await self._echo(scope, receive)
 
-    async def _echo(self, scope: dict[str, Any], receive: Any) -> Reply:
+    async def _echo(self, scope: dict[str, Any], receive: Any) -> Response:
         body, more = b"", scope["method"] == "POST"
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 self.gone += 1
-                return Reply(499)
+                return Response(499)
             self.read += len(message["body"])
             body += message["body"]
             more = message["more_body"]
@@ -71,12 +71,12 @@ class Answers:
         if scope["path"] == "/leaves":
             assert (await receive())["type"] == "http.disconnect"
             self.gone += 1
-        return Reply(200, body or scope["path"].encode(), b"text/plain")
+        return Response(200, body or scope["path"].encode(), b"text/plain")
 
 
-READY: dict[str, Callable[[], Reply]] = {
-    "/refuses": lambda: Reply(401, b"no", b"text/plain"),
-    "/nothing": lambda: Reply(204),
+READY: dict[str, Callable[[], Response]] = {
+    "/refuses": lambda: Response(401, b"no", b"text/plain"),
+    "/nothing": lambda: Response(204),
     "/stream": lambda: Stream([b"a", b"bc"]),
     "/breaks": lambda: Stream([b"a", b"fails"]),
     "/measured": lambda: Stream([b"ab", b"c"], 3),
@@ -91,14 +91,14 @@ def answers() -> Answers:
 
 
 @pytest.fixture
-async def listener(answers: Answers) -> AsyncIterator[Listener]:
-    made = Listener(system_env(), answers.answer)
+async def listener(answers: Answers) -> AsyncIterator[HttpListener]:
+    made = HttpListener(system_env(), answers.answer)
     yield made
     await made.stop(0.1)
 
 
 @asynccontextmanager
-async def bound(listener: Listener) -> AsyncIterator[Connect]:
+async def bound(listener: HttpListener) -> AsyncIterator[Connect]:
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     await listener.start(sock)
@@ -115,7 +115,7 @@ async def bound(listener: Listener) -> AsyncIterator[Connect]:
 
 
 @pytest.fixture
-async def connect(listener: Listener) -> AsyncIterator[Connect]:
+async def connect(listener: HttpListener) -> AsyncIterator[Connect]:
     async with bound(listener) as connect:
         yield connect
 
@@ -311,7 +311,7 @@ async def test_a_stream_that_breaks_is_cut_off(connect: Connect, path: str):
 
 @pytest.mark.parametrize("value", [b"a\nb", b"a\rb", b"a\r\nb"])
 async def test_a_header_of_an_answer_is_one_line(connect: Connect, value: bytes, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(READY, "/a", lambda: Reply(200, headers=((b"x", value),)))
+    monkeypatch.setitem(READY, "/a", lambda: Response(200, headers=((b"x", value),)))
     client = await connect()
     status, headers, _ = await ask(client, get("/a"))
     assert (status, "x" in headers) == (500, False)
@@ -363,7 +363,7 @@ async def test_a_client_that_leaves_is_noticed(connect: Connect, answers: Answer
 
 
 async def test_stopping_answers_requests_under_way_and_closes_idle_connections(answers: Answers):
-    listener = Listener(system_env(), answers.answer)
+    listener = HttpListener(system_env(), answers.answer)
     async with bound(listener) as connect:
         idle, busy = await connect(), await connect()
         await ask(idle, b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -379,7 +379,7 @@ async def test_stopping_answers_requests_under_way_and_closes_idle_connections(a
 
 
 async def test_a_request_that_outlasts_the_grace_is_cut_off(answers: Answers):
-    listener = Listener(system_env(), answers.answer)
+    listener = HttpListener(system_env(), answers.answer)
     async with bound(listener) as connect:
         busy = await connect()
         busy[1].write(b"GET /waits HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -392,7 +392,7 @@ async def test_silent_connections_are_ended(answers: Answers, monkeypatch: pytes
     monkeypatch.setattr(listening, "TICK", 0.01)
     monkeypatch.setattr(listening, "KEEP_ALIVE", 0.05)
     monkeypatch.setattr(speaking, "PATIENCE", 0.05)
-    listener = Listener(system_env(), answers.answer)
+    listener = HttpListener(system_env(), answers.answer)
     async with bound(listener) as connect:
         idle, half, waiting = await connect(), await connect(), await connect()
         await ask(idle, b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n")

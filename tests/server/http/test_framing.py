@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from horae.errors import HoraeError
 from horae.server.http.fields import MOST_FIELDS
-from horae.server.http.framing import MOST_HEAD, MOST_TRAILERS, Framing
-from horae.server.http.request import Request
+from horae.server.http.framing import MOST_HEAD, MOST_TRAILERS, RequestFraming
+from horae.server.http.request import HttpRequest
 
 Read = tuple[bytes, bytes, list[tuple[bytes, bytes]], bytes]  # method, target, headers, body
 
 
-def take_all(framing: Framing, into: list[Request]) -> None:
+def take_all(framing: RequestFraming, into: list[HttpRequest]) -> None:
     while (part := framing.take()) is not None:
-        if isinstance(part, Request):
+        if isinstance(part, HttpRequest):
             into.append(part)
         else:
             into[-1].add(part)
@@ -27,7 +27,7 @@ def take_all(framing: Framing, into: list[Request]) -> None:
 
 def requests(data: bytes, cuts: list[int] | None = None) -> tuple[list[Read], bool, bool]:
     """Feed bytes in pieces; return the whole requests, whether more is to come, and whether the bytes were refused."""
-    framing, found = Framing(), list[Request]()
+    framing, found = RequestFraming(), list[HttpRequest]()
     edges = [0, *sorted(cuts or []), len(data)]
     refused = False
     try:
@@ -227,7 +227,7 @@ def test_h11_reads_the_same_first_request(data: bytes):
 
 
 def test_a_silent_client_keeps_no_bytes():
-    framing, found = Framing(), list[Request]()
+    framing, found = RequestFraming(), list[HttpRequest]()
     framing.feed(one(f"POST /a HTTP/1.1\nHost: h\nX: {'y' * 60_000}\nContent-Length: 100000\n\n", b"x" * 100_000))
     take_all(framing, found)
     assert found[0].whole

@@ -9,22 +9,22 @@ from horae.engine.node import Node
 from horae.env import system_env
 from horae.errors import BadInput
 from horae.server.app import Application
-from horae.server.call import NOBODY, Call
-from horae.server.http.crowd import Crowd
+from horae.server.call import NOBODY, ApiCall
+from horae.server.http.crowd import ConnectionLimits
 from horae.server.http.proxies import Proxies
 from horae.server.routes.table import ROUTES
 
 INGRESS = ("10.0.0.0/8",)
 
 
-def call(peer: str, proxies: Proxies, *headers: tuple[bytes, bytes], scheme: str = "http") -> Call:
+def call(peer: str, proxies: Proxies, *headers: tuple[bytes, bytes], scheme: str = "http") -> ApiCall:
     class App:
         pass
 
     app: Any = App()
     app.proxies = proxies
     scope = {"app": app, "client": (peer, 1), "headers": list(headers), "scheme": scheme}
-    return Call(None, ROUTES[0], scope, dict(headers), NOBODY, b"", None)  # type: ignore[arg-type]
+    return ApiCall(None, ROUTES[0], scope, dict(headers), NOBODY, b"", None)  # type: ignore[arg-type]
 
 
 def spoken_for(*entries: bytes) -> list[tuple[bytes, bytes]]:
@@ -84,7 +84,7 @@ def test_networks_that_are_none_are_refused(text: str):
 
 
 def test_connections_of_trusted_proxies_are_bounded_by_their_sum():
-    crowd = Crowd(most=10, most_of_one=2, proxies=Proxies(INGRESS))
+    crowd = ConnectionLimits(most=10, most_of_one=2, proxies=Proxies(INGRESS))
     assert [crowd.enter("10.0.0.1") for _ in range(5)] == [True] * 5
     assert [crowd.enter("127.0.0.1") for _ in range(3)] == [True, True, False]
 

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from horae.env import SECOND, VirtualClock, virtual_env
-from horae.server.http.connection import PATIENCE, Answer, Connection
-from horae.server.http.crowd import Crowd
-from horae.server.http.listener import KEEP_ALIVE, Listener
-from horae.server.reply import Reply
+from horae.server.http.connection import PATIENCE, Answer, HttpConnection
+from horae.server.http.crowd import ConnectionLimits
+from horae.server.http.listener import KEEP_ALIVE, HttpListener
+from horae.server.reply import Response
 from tests.waiting import eventually
 
 
-async def answers(scope: Any, receive: Any) -> Reply:
+async def answers(scope: Any, receive: Any) -> Response:
     while (await receive())["more_body"]:
         pass
-    return Reply(200, b"x" * 10_000_000)
+    return Response(200, b"x" * 10_000_000)
 
 
 class Host:
@@ -30,26 +30,26 @@ class Host:
     def new_id(self) -> bytes:
         return b"1"
 
-    def opened(self, connection: Connection) -> bool:
+    def opened(self, connection: HttpConnection) -> bool:
         self.connection = connection
         return True
 
-    def closed(self, connection: Connection) -> None: ...
+    def closed(self, connection: HttpConnection) -> None: ...
 
 
-async def some(scope: Any, receive: Any) -> Reply:
-    return Reply(200, b"x" * 200_000)
+async def some(scope: Any, receive: Any) -> Response:
+    return Response(200, b"x" * 200_000)
 
 
-async def refuses(scope: Any, receive: Any) -> Reply:
-    return Reply(401)
+async def refuses(scope: Any, receive: Any) -> Response:
+    return Response(401)
 
 
 async def connected(answer: Answer = answers) -> tuple[Host, socket.socket]:
     host, (near, far) = Host(), socket.socketpair()
     host.answer = answer
     far.setblocking(False)
-    await asyncio.get_running_loop().connect_accepted_socket(lambda: Connection(host), near)
+    await asyncio.get_running_loop().connect_accepted_socket(lambda: HttpConnection(host), near)
     return host, far
 
 
@@ -131,7 +131,7 @@ async def test_a_large_answer_may_take_long_while_the_client_reads_it():
 @pytest.mark.parametrize("ending", [b"", b"Connection: close\r\n"], ids=["idle", "last"])
 async def test_a_client_that_stops_reading_loses_its_connection(ending: bytes):
     clock = VirtualClock()
-    listener, sock = Listener(virtual_env(clock=clock), some), socket.socket()
+    listener, sock = HttpListener(virtual_env(clock=clock), some), socket.socket()
     sock.bind(("127.0.0.1", 0))
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # little of an answer is on its way
     await listener.start(sock)
@@ -155,7 +155,7 @@ async def test_a_client_that_stops_reading_loses_its_connection(ending: bytes):
 
 
 def test_one_address_does_not_take_all_connections():
-    crowd = Crowd(most=10, most_of_one=3)
+    crowd = ConnectionLimits(most=10, most_of_one=3)
     assert [crowd.enter("10.0.0.1") for _ in range(4)] == [True, True, True, False]
     assert crowd.enter("10.0.0.2")
     crowd.leave("10.0.0.1")
@@ -164,7 +164,7 @@ def test_one_address_does_not_take_all_connections():
 
 
 async def test_a_connection_beyond_the_bound_is_answered_503():
-    listener = Listener(virtual_env(clock=VirtualClock()), answers, crowd=Crowd(most=1))
+    listener = HttpListener(virtual_env(clock=VirtualClock()), answers, crowd=ConnectionLimits(most=1))
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     await listener.start(sock)

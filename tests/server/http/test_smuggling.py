@@ -24,9 +24,9 @@ from horae.engine.node import Node
 from horae.env import system_env
 from horae.server.app import Application
 from horae.server.http import tls
-from horae.server.http.listener import Listener
+from horae.server.http.listener import HttpListener
 from horae.server.http.tls import Tls
-from horae.server.reply import Receive, Reply
+from horae.server.reply import Receive, Response
 from tests.acceptance.fleet import free_port
 from tests.server.http.certificates import Authority
 from tests.server.http.smuggling import CASES, ONE, TARGET, Case
@@ -94,7 +94,7 @@ class Target:
         await node.start()
         application = Application(node)
 
-        async def answer(scope: dict[str, Any], receive: Receive) -> Reply:
+        async def answer(scope: dict[str, Any], receive: Receive) -> Response:
             readable = True
 
             async def receive_noted() -> Any:
@@ -113,7 +113,7 @@ class Target:
                     self.unseen.append(self.acted[-1])
             return reply
 
-        listeners = [Listener(node.env, answer), Listener(node.env, answer, Tls(*self._certificate))]
+        listeners = [HttpListener(node.env, answer), HttpListener(node.env, answer, Tls(*self._certificate))]
         for listener, port in zip(listeners, (self.plain, self.private), strict=True):
             sock = socket.socket()
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

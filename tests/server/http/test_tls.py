@@ -21,10 +21,10 @@ from horae.engine.node import Node
 from horae.env import VirtualClock, system_env, virtual_env
 from horae.errors import BadInput, Busy, Forbidden
 from horae.model.fleet.protocol import PROTOCOL, Register
-from horae.server.http.crowd import Crowd
-from horae.server.http.listener import Listener
+from horae.server.http.crowd import ConnectionLimits
+from horae.server.http.listener import HttpListener
 from horae.server.http.tls import LOOK, Tls
-from horae.server.reply import Reply
+from horae.server.reply import Response
 from horae.server.run import Serving, serve
 from horae.worker.http_transport import HttpClientTransport
 from tests.server.http.certificates import Authority
@@ -174,7 +174,9 @@ def test_files_without_a_certificate_are_refused_with_a_remedy(wrong: str, autho
 
 
 async def test_a_connection_counts_before_its_tls_handshake(authority: Authority):
-    listener = Listener(virtual_env(clock=VirtualClock()), answers, Tls(*authority.sign("server")), Crowd(most=2))
+    listener = HttpListener(
+        virtual_env(clock=VirtualClock()), answers, Tls(*authority.sign("server")), ConnectionLimits(most=2)
+    )
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     await listener.start(sock)
@@ -197,8 +199,8 @@ async def test_a_connection_counts_before_its_tls_handshake(authority: Authority
         writer.close()
 
 
-async def answers(scope: Any, receive: Any) -> Reply:
-    return Reply(200)
+async def answers(scope: Any, receive: Any) -> Response:
+    return Response(200)
 
 
 def test_only_modern_tls_is_spoken(authority: Authority):

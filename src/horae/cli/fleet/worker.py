@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from horae.config.settings import Settings
     from horae.env import Clock
     from horae.model.executions.tracer import Sink
-    from horae.worker.settings import Settings as WorkerSettings
-    from horae.worker.worker import Worker
+    from horae.worker.settings import WorkerSettings
+    from horae.worker.worker import WorkerProcess
 
 
 class NoFunctions:
@@ -83,7 +83,7 @@ async def _work(settings: "Settings") -> str:
     from horae.env import system_env
     from horae.errors import HoraeError
     from horae.worker.http_transport import HttpTransport
-    from horae.worker.worker import Worker
+    from horae.worker.worker import WorkerProcess
 
     urls = where(None, settings)
     key = await enrolled(settings, urls) or find_key(urls, settings)
@@ -94,7 +94,7 @@ async def _work(settings: "Settings") -> str:
     env = system_env()
     tls = trust(settings) if any(url.startswith("https:") for url in urls) else None
     transport = HttpTransport(urls, key, tls, namespace=settings.namespace, rng=env.rng, clock=env.clock)
-    made = Worker(env, worker_settings(settings), transport, registry)
+    made = WorkerProcess(env, worker_settings(settings), transport, registry)
     sink = open_sink(settings)
     if sink is not None:
         trace_attempts(made, sink)
@@ -120,11 +120,11 @@ def open_sink(settings: "Settings") -> "Sink | None":
     return None
 
 
-def trace_attempts(worker: "Worker", sink: "Sink") -> None:
+def trace_attempts(worker: "WorkerProcess", sink: "Sink") -> None:
     """Have a worker tell of its attempts, and its functions of what they do."""
-    from horae.worker.code.tracing import Attempts
+    from horae.worker.code.tracing import AttemptTracer
 
-    worker.tracing = Attempts(sink, worker.name)
+    worker.tracing = AttemptTracer(sink, worker.name)
     sink.serve_users()
 
 
@@ -151,7 +151,7 @@ async def enrolled(settings: "Settings", urls: list[str]) -> str:
 
 
 @contextmanager
-def noticing(made: "Worker", clock: "Clock", settings: "Settings") -> Iterator[None]:
+def noticing(made: "WorkerProcess", clock: "Clock", settings: "Settings") -> Iterator[None]:
     """Watch for a termination notice, if there is a place to look at."""
     from horae.worker.notices.notice_watch import drain_on_notice
 
@@ -171,7 +171,7 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
     from horae.model.admission.queue import read_served
     from horae.model.admission.reading.placement import read_resources
     from horae.outbound.allow import Allowed
-    from horae.worker.settings import Settings as WorkerSettings
+    from horae.worker.settings import WorkerSettings
 
     served = read_served(settings.queues)
     chosen = {

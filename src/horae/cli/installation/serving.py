@@ -20,7 +20,7 @@ from horae.feature import load as load_target
 from horae.feature import served
 from horae.model.executions.tracer import Tracer
 from horae.server.cors import Cors
-from horae.server.http.crowd import Crowd
+from horae.server.http.crowd import ConnectionLimits
 from horae.server.http.proxies import Proxies
 from horae.server.http.tls import Tls
 from horae.server.run import Serving, is_loopback, remote_url, serve
@@ -87,7 +87,7 @@ async def listen(node: Node, settings: Settings, parts: Collection[str], command
     raise_open_files()  # each connection is one, and a usual soft limit is less than one address may open
     remote = not is_loopback(settings.host)
     proxies = Proxies(settings.trusted_proxies, settings.proxy_hops, settings.allowed_hosts)
-    crowd = Crowd(settings.max_connections, settings.max_connections_per_address, proxies)
+    crowd = ConnectionLimits(settings.max_connections, settings.max_connections_per_address, proxies)
     serving = await serve(
         node, settings.host, settings.port, parts=parts, allow_remote=remote, tls=tls_of(settings), crowd=crowd,
         proxies=proxies, cors=Cors(settings.cors_origins),

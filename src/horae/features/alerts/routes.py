@@ -12,10 +12,10 @@ from horae.features.alerts.part import AlertsPart
 from horae.model.base.view import Page
 from horae.model.fields.derived import body
 from horae.server.access import EDIT, OPERATE, VIEW
-from horae.server.call import Call
-from horae.server.reading.bodies import Body
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import JobRef, Paged, Text
-from horae.server.reply import Reply, nothing, ok
+from horae.server.reply import Response, nothing, ok
 from horae.server.route import ACTION, ACTION_AND_CHANGES, API, CHANGES, REQUEST, delete, get, post, put
 from horae.server.scopes import closed
 
@@ -24,18 +24,20 @@ AlertRuleBody = body(
     RULE,
     "AlertRuleBody",
     "A rule: its kind, what it is about, and whom to tell. Each kind has fields of its own.",
-    Body,
+    RequestBody,
     needed=("kind",),
 )
-NewAlertRule = body(RULE, "NewAlertRule", "A rule that is to be made.", Body, needed=("name", "kind"))
+NewAlertRule = body(RULE, "NewAlertRule", "A rule that is to be made.", RequestBody, needed=("name", "kind"))
 AlertChannelBody = body(
     CHANNEL,
     "AlertChannelBody",
     "A channel: a webhook, e-mail, or what apprise reaches. What is secret and left out stays as it was.",
-    Body,
+    RequestBody,
     needed=("kind",),
 )
-NewAlertChannel = body(CHANNEL, "NewAlertChannel", "A channel that is to be made.", Body, needed=("name", "kind"))
+NewAlertChannel = body(
+    CHANNEL, "NewAlertChannel", "A channel that is to be made.", RequestBody, needed=("name", "kind")
+)
 
 
 class AlertList(Paged, frozen=True, kw_only=True):
@@ -47,7 +49,7 @@ class AlertList(Paged, frozen=True, kw_only=True):
 
 
 @get(f"{API}/alerts", "alerts.list", Page[AlertView], access=VIEW, scope=closed, refuses=(NotFound,))
-async def list_alerts(call: Call, query: AlertList) -> Reply:
+async def list_alerts(call: ApiCall, query: AlertList) -> Response:
     """List alerts, newest first, each with how its notices fare."""
     page = await call.node.part(AlertsPart).alerts.list(
         call.namespace, state=query.state, rule=query.rule, job=query.job, limit=query.limit, cursor=query.cursor
@@ -56,7 +58,7 @@ async def list_alerts(call: Call, query: AlertList) -> Reply:
 
 
 @get(f"{API}/alerts/{{id}}", "alerts.get", AlertView, access=VIEW, scope=closed, refuses=(NotFound,))
-async def get_alert(call: Call) -> Reply:
+async def get_alert(call: ApiCall) -> Response:
     """Read an alert."""
     return ok(await call.node.part(AlertsPart).alerts.get(call.namespace, call.id()))
 
@@ -65,12 +67,12 @@ async def get_alert(call: Call) -> Reply:
     f"{API}/alerts/{{id}}/acknowledge", "alerts.acknowledge", AlertView,
     access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def acknowledge(call: Call) -> Reply:
+async def acknowledge(call: ApiCall) -> Response:
     """Say that somebody looks after an alert: nobody is reminded of it any more."""
     return ok(await call.node.part(AlertsPart).alerts.acknowledge(call.namespace, call.id(), call.caller))
 
 
-def _rule(view: RuleView, status: int = 200) -> Reply:
+def _rule(view: RuleView, status: int = 200) -> Response:
     location = f"{API}/alert-rules/{view.name}" if status == 201 else None
     return ok(view, status, location=location, version=view.version)
 
@@ -79,19 +81,19 @@ def _rule(view: RuleView, status: int = 200) -> Reply:
     f"{API}/alert-rules", "alert-rules.create", RuleView,
     access=EDIT, scope=closed, audit=REQUEST, status=201, takes=NewAlertRule, refuses=(Conflict,),
 )  # fmt: skip
-async def create_rule(call: Call, body: dict[str, Any]) -> Reply:
+async def create_rule(call: ApiCall, body: dict[str, Any]) -> Response:
     """Create an alert rule."""
     return _rule(await call.node.part(AlertsPart).rules.create(call.namespace, body), 201)
 
 
 @get(f"{API}/alert-rules", "alert-rules.list", Page[RuleView], access=VIEW, scope=closed)
-async def list_rules(call: Call, query: Paged) -> Reply:
+async def list_rules(call: ApiCall, query: Paged) -> Response:
     """List alert rules by name."""
     return ok(await call.node.part(AlertsPart).rules.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
 @get(f"{API}/alert-rules/{{name}}", "alert-rules.get", RuleView, access=VIEW, scope=closed, refuses=(NotFound,))
-async def get_rule(call: Call) -> Reply:
+async def get_rule(call: ApiCall) -> Response:
     """Read an alert rule."""
     return _rule(await call.node.part(AlertsPart).rules.get(call.namespace, call.path("name")))
 
@@ -100,7 +102,7 @@ async def get_rule(call: Call) -> Reply:
     f"{API}/alert-rules/{{name}}", "alert-rules.put", {200: RuleView, 201: RuleView},
     access=EDIT, scope=closed, audit=CHANGES, takes=AlertRuleBody, headers=IF_MATCH, refuses=(Stale, Conflict),
 )  # fmt: skip
-async def put_rule(call: Call, body: dict[str, Any]) -> Reply:
+async def put_rule(call: ApiCall, body: dict[str, Any]) -> Response:
     """Create an alert rule, or give it a whole new definition."""
     view, is_new = await call.node.part(AlertsPart).rules.put(
         call.namespace, call.path("name"), body, if_match=call.if_match()
@@ -111,7 +113,7 @@ async def put_rule(call: Call, body: dict[str, Any]) -> Reply:
 @delete(
     f"{API}/alert-rules/{{name}}", "alert-rules.delete", access=EDIT, scope=closed, audit=CHANGES, refuses=(NotFound,)
 )
-async def delete_rule(call: Call) -> Reply:
+async def delete_rule(call: ApiCall) -> Response:
     """Delete an alert rule; its alerts are over, and nobody is told."""
     await call.node.part(AlertsPart).rules.delete(call.namespace, call.path("name"))
     return nothing()
@@ -121,7 +123,7 @@ async def delete_rule(call: Call) -> Reply:
     f"{API}/alert-rules/{{name}}/pause", "alert-rules.pause", RuleView,
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
-async def pause_rule(call: Call) -> Reply:
+async def pause_rule(call: ApiCall) -> Response:
     """Pause an alert rule; its alerts are over, and nobody is told."""
     return _rule(await call.node.part(AlertsPart).rules.set_state(call.namespace, call.path("name"), "paused"))
 
@@ -130,7 +132,7 @@ async def pause_rule(call: Call) -> Reply:
     f"{API}/alert-rules/{{name}}/resume", "alert-rules.resume", RuleView,
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
-async def resume_rule(call: Call) -> Reply:
+async def resume_rule(call: ApiCall) -> Response:
     """Resume an alert rule."""
     return _rule(await call.node.part(AlertsPart).rules.set_state(call.namespace, call.path("name"), "active"))
 
@@ -139,7 +141,7 @@ async def resume_rule(call: Call) -> Reply:
     f"{API}/alert-rules/{{name}}/acknowledge", "alert-rules.acknowledge", AcknowledgedView,
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
-async def acknowledge_rule(call: Call) -> Reply:
+async def acknowledge_rule(call: ApiCall) -> Response:
     """Say that somebody looks after all alerts of a rule that go on: nobody is reminded of them any more."""
     return ok(await call.node.part(AlertsPart).alerts.acknowledge_rule(call.namespace, call.path("name"), call.caller))
 
@@ -148,12 +150,12 @@ async def acknowledge_rule(call: Call) -> Reply:
     f"{API}/alert-rules/{{name}}/test", "alert-rules.test", TestView,
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def test_rule(call: Call) -> Reply:
+async def test_rule(call: ApiCall) -> Response:
     """Tell all channels of a rule that this is a test, once, and answer what became of it."""
     return ok(await call.node.part(AlertsPart).alerts.test_rule(call.namespace, call.path("name")))
 
 
-def _channel(view: ChannelView, status: int = 200) -> Reply:
+def _channel(view: ChannelView, status: int = 200) -> Response:
     location = f"{API}/alert-channels/{view.name}" if status == 201 else None
     return ok(view, status, location=location, version=view.version)
 
@@ -163,13 +165,13 @@ def _channel(view: ChannelView, status: int = 200) -> Reply:
     access=EDIT, scope=closed, audit=ACTION, status=201, takes=NewAlertChannel, repeats="by itself",
     refuses=(Conflict, MasterKeyMissing),
 )  # fmt: skip
-async def create_channel(call: Call, body: dict[str, Any]) -> Reply:
+async def create_channel(call: ApiCall, body: dict[str, Any]) -> Response:
     """Create a channel that alerts are told to. The secret of a webhook, if one was made, is shown this once."""
     return _channel(await call.node.part(AlertsPart).channels.create(call.namespace, body), 201)
 
 
 @get(f"{API}/alert-channels", "alert-channels.list", Page[ChannelView], access=VIEW, scope=closed)
-async def list_channels(call: Call, query: Paged) -> Reply:
+async def list_channels(call: ApiCall, query: Paged) -> Response:
     """List channels by name, without what is secret of them."""
     return ok(await call.node.part(AlertsPart).channels.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
@@ -177,7 +179,7 @@ async def list_channels(call: Call, query: Paged) -> Reply:
 @get(
     f"{API}/alert-channels/{{name}}", "alert-channels.get", ChannelView, access=VIEW, scope=closed, refuses=(NotFound,)
 )
-async def get_channel(call: Call) -> Reply:
+async def get_channel(call: ApiCall) -> Response:
     """Read a channel, without what is secret of it."""
     return _channel(await call.node.part(AlertsPart).channels.get(call.namespace, call.path("name")))
 
@@ -187,7 +189,7 @@ async def get_channel(call: Call) -> Reply:
     access=EDIT, scope=closed, audit=ACTION_AND_CHANGES, takes=AlertChannelBody, headers=IF_MATCH,
     refuses=(Stale, Conflict, MasterKeyMissing),
 )  # fmt: skip
-async def put_channel(call: Call, body: dict[str, Any]) -> Reply:
+async def put_channel(call: ApiCall, body: dict[str, Any]) -> Response:
     """Create a channel, or give it a whole new definition; what is secret and left out stays as it was."""
     view, is_new = await call.node.part(AlertsPart).channels.put(
         call.namespace, call.path("name"), body, if_match=call.if_match()
@@ -199,7 +201,7 @@ async def put_channel(call: Call, body: dict[str, Any]) -> Reply:
     f"{API}/alert-channels/{{name}}", "alert-channels.delete",
     access=EDIT, scope=closed, audit=ACTION_AND_CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def delete_channel(call: Call) -> Reply:
+async def delete_channel(call: ApiCall) -> Response:
     """Delete a channel that no rule tells."""
     await call.node.part(AlertsPart).channels.delete(call.namespace, call.path("name"))
     return nothing()
@@ -209,6 +211,6 @@ async def delete_channel(call: Call) -> Reply:
     f"{API}/alert-channels/{{name}}/test", "alert-channels.test", TestView,
     access=OPERATE, scope=closed, audit=ACTION_AND_CHANGES, refuses=(NotFound,),
 )  # fmt: skip
-async def test_channel(call: Call) -> Reply:
+async def test_channel(call: ApiCall) -> Response:
     """Tell a channel that this is a test, once, and answer what became of it."""
     return ok(await call.node.part(AlertsPart).alerts.test_channel(call.namespace, call.path("name")))

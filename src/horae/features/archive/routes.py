@@ -8,9 +8,9 @@ from horae.errors import Busy
 from horae.features.archive.model import ArchivePage
 from horae.features.archive.part import ArchivePart
 from horae.server.access import VIEW
-from horae.server.call import Call
+from horae.server.call import ApiCall
 from horae.server.reading.queries import Paged, Since, Text, Until
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, get
 from horae.server.routes.executions.execution_queries import Tag
 from horae.server.scopes import closed
@@ -27,7 +27,7 @@ class ArchiveList(Paged, frozen=True, kw_only=True):
 
 
 @get(f"{API}/archive", "executions.archived", ArchivePage, access=VIEW, scope=closed, refuses=(Busy,))
-async def archived(call: Call, query: ArchiveList) -> Reply:
+async def archived(call: ApiCall, query: ArchiveList) -> Response:
     """List executions of the archive, the newest files first; a page may be short, even empty, while there is more."""
     page = await call.node.part(ArchivePart).reader.list(
         call.namespace, status=query.status, job=query.job, tag=query.tag, since=query.since, until=query.until,

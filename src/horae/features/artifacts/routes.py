@@ -14,12 +14,12 @@ from horae.model.base.ids import execution_id
 from horae.model.base.view import Page
 from horae.model.executions.output.artifact import DEFAULT_TYPE, Artifact
 from horae.server.access import VIEW, WORKER
-from horae.server.call import Call
+from horae.server.call import ApiCall
 from horae.server.reading.queries import Limit, Paged, Query
-from horae.server.reply import Header, Reply, ok
+from horae.server.reply import Header, Response, ok
 from horae.server.route import API, UNRECORDED, get, put
 from horae.server.scopes import by_execution, by_session
-from horae.server.streaming.download import Stream
+from horae.server.streaming.download import StreamedFile
 
 
 class HeldItem(Query, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ _SCRIPTS = ("javascript", "ecmascript", "jscript", "livescript")  # as browsers 
     access=WORKER, scope=by_session, audit=UNRECORDED, streams=True, refuses=(NotFound, Conflict, TooLarge, Busy),
     headers={"Content-Type": "The artifact's own media type."},
 )  # fmt: skip
-async def upload(call: Call, query: HeldItem) -> Reply:
+async def upload(call: ApiCall, query: HeldItem) -> Response:
     """Keep a file of a running item under its name, instead of an earlier one; the body is its content."""
     told = Upload(
         session=call.id(), parcel=query.parcel, item=query.item, attempt=query.attempt, name=call.path("file"),
@@ -58,7 +58,7 @@ async def upload(call: Call, query: HeldItem) -> Reply:
     f"{API}/executions/{{id}}/artifacts", "executions.artifacts", Page[ArtifactView],
     access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
 )  # fmt: skip
-async def list_artifacts(call: Call, query: ArtifactList) -> Reply:
+async def list_artifacts(call: ApiCall, query: ArtifactList) -> Response:
     """List the files that an execution left behind, by name."""
     id, limit = call.id(), query.limit
     found = await call.node.part(ArtifactsPart).artifacts.list(call.namespace, id, query.cursor or "", limit + 1)
@@ -70,10 +70,10 @@ async def list_artifacts(call: Call, query: ArtifactList) -> Reply:
     f"{API}/executions/{{id}}/artifacts/{{file}}", "executions.artifact", bytes,
     access=VIEW, scope=by_execution, media=DEFAULT_TYPE, refuses=(NotFound, Gone),
 )  # fmt: skip
-async def read(call: Call) -> Reply:
+async def read(call: ApiCall) -> Response:
     """Read a file that an execution left behind."""
     artifact, pieces = await call.node.part(ArtifactsPart).artifacts.get(call.namespace, call.id(), call.path("file"))
-    return Stream(pieces, artifact.size, _kind(artifact.type), _headers(artifact))
+    return StreamedFile(pieces, artifact.size, _kind(artifact.type), _headers(artifact))
 
 
 def _kind(type: str) -> bytes:

@@ -13,10 +13,10 @@ from horae.features.audit_log.part import AuditLogPart
 from horae.model.base.instant import EARLIEST, LATEST, parse_instant
 from horae.model.base.view import Page
 from horae.server.access import ADMIN, INSTALLATION, OVERSEE, VIEW
-from horae.server.call import Call
+from horae.server.call import ApiCall
 from horae.server.reading.bodies import When
 from horae.server.reading.queries import Paged, Query, Text
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, get, post
 from horae.server.scopes import by_job_filter, closed
 
@@ -45,7 +45,7 @@ class LogRows(Paged, frozen=True, kw_only=True):
 
 
 @get(f"{API}/audit/log", "audit.log", Page[AuditRow], access=ADMIN, scope=closed)
-async def read_log(call: Call, query: LogRows) -> Reply:
+async def read_log(call: ApiCall, query: LogRows) -> Response:
     """Tell who did what, newest first: what was changed by people and programs, before and after."""
     asked = RowFilter(
         before=_place(query.cursor), limit=query.limit + 1, namespace=call.namespace,
@@ -68,25 +68,25 @@ def _place(cursor: str | None) -> int:
 
 
 @get(f"{API}/audit/log/verdict", "audit.verify", AuditVerdict, access=OVERSEE, scope=closed)
-async def verify_log(call: Call) -> Reply:
+async def verify_log(call: ApiCall) -> Response:
     """Check that no row of the audit log was edited, removed, put elsewhere or cut off; names the first that was."""
     return ok(await call.node.part(AuditLogPart).audit_log.verify())
 
 
 @get(f"{API}/audit/executions", "audit.executions", ExecutionsAudit, access=OVERSEE, scope=closed)
-async def check(call: Call) -> Reply:
+async def check(call: ApiCall) -> Response:
     """Check that each execution lies on one shelf, in one slice, with an owner."""
     return ok(await call.node.work.audit.executions())
 
 
 @post(f"{API}/audit/executions", "audit.repair", ExecutionsAudit, access=INSTALLATION, scope=closed, audit=REQUEST)
-async def repair(call: Call) -> Reply:
+async def repair(call: ApiCall) -> Response:
     """Check, and queue again what has no owner."""
     return ok(await call.node.work.audit.executions(repair=True))
 
 
 @get(f"{API}/audit/fires", "audit.fires", FiresAudit, access=VIEW, scope=by_job_filter, refuses=(NotFound,))
-async def check_fires(call: Call, query: FiresOf) -> Reply:
+async def check_fires(call: ApiCall, query: FiresOf) -> Response:
     """Check that each nominal fire of a job's triggers is covered by exactly one row of the ledger."""
     audits = call.node.firing.fire_audits
     return ok(await audits.job(call.namespace, query.job, query.since, query.until, query.trigger))

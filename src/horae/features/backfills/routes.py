@@ -12,14 +12,16 @@ from horae.features.backfills.part import BackfillsPart
 from horae.model.base.view import Page
 from horae.model.fields.derived import body
 from horae.server.access import OPERATE, VIEW
-from horae.server.call import Call
-from horae.server.reading.bodies import Body
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import JobRef, Paged
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, REQUEST, get, post
 from horae.server.scopes import closed
 
-BackfillBody = body(BACKFILL, "BackfillBody", "Which fires are to run, and how.", Body, needed=("job", "from", "to"))
+BackfillBody = body(
+    BACKFILL, "BackfillBody", "Which fires are to run, and how.", RequestBody, needed=("job", "from", "to")
+)
 
 
 class BackfillList(Paged, frozen=True, kw_only=True):
@@ -29,7 +31,7 @@ class BackfillList(Paged, frozen=True, kw_only=True):
     state: Annotated[BackfillState, Meta(description="Only those in this state.")] | None = None
 
 
-class CancelBackfill(Body, frozen=True, kw_only=True):
+class CancelBackfill(RequestBody, frozen=True, kw_only=True):
     """What becomes of the executions that a cancelled backfill started."""
 
     executions: Annotated[
@@ -42,7 +44,7 @@ class CancelBackfill(Body, frozen=True, kw_only=True):
     access=OPERATE, scope=closed, audit=REQUEST, status=201, takes=BackfillBody,
     refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def create(call: Call, body: dict[str, Any]) -> Reply:
+async def create(call: ApiCall, body: dict[str, Any]) -> Response:
     """Run what did not run of a job's fires in [from, to); with `dryRun`, say what that would be (200)."""
     asked = read_request(body)
     if asked.dry_run:
@@ -52,7 +54,7 @@ async def create(call: Call, body: dict[str, Any]) -> Reply:
 
 
 @get(f"{API}/backfills", "backfills.list", Page[BackfillView], access=VIEW, scope=closed, refuses=(NotFound,))
-async def list_backfills(call: Call, query: BackfillList) -> Reply:
+async def list_backfills(call: ApiCall, query: BackfillList) -> Response:
     """List backfills, newest first."""
     page = await call.node.part(BackfillsPart).backfills.list(
         call.namespace, job=query.job, state=query.state, limit=query.limit, cursor=query.cursor
@@ -61,7 +63,7 @@ async def list_backfills(call: Call, query: BackfillList) -> Reply:
 
 
 @get(f"{API}/backfills/{{id}}", "backfills.get", BackfillView, access=VIEW, scope=closed, refuses=(NotFound,))
-async def get_backfill(call: Call) -> Reply:
+async def get_backfill(call: ApiCall) -> Response:
     """Read a backfill and how far it is."""
     return ok(await call.node.part(BackfillsPart).backfills.get(call.namespace, call.id()))
 
@@ -70,7 +72,7 @@ async def get_backfill(call: Call) -> Reply:
     f"{API}/backfills/{{id}}/runs", "backfills.runs", Page[BackfillRunView],
     access=VIEW, scope=closed, refuses=(NotFound,),
 )  # fmt: skip
-async def list_runs(call: Call, query: Paged) -> Reply:
+async def list_runs(call: ApiCall, query: Paged) -> Response:
     """List the fires that a backfill ran, with their executions, in the order of the fires."""
     page = await call.node.part(BackfillsPart).backfills.runs(
         call.namespace, call.id(), limit=query.limit, cursor=query.cursor
@@ -82,7 +84,7 @@ async def list_runs(call: Call, query: Paged) -> Reply:
     f"{API}/backfills/{{id}}/pause", "backfills.pause", BackfillView,
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def pause(call: Call) -> Reply:
+async def pause(call: ApiCall) -> Response:
     """Start nothing more until resumed; what was started goes on."""
     return ok(await call.node.part(BackfillsPart).backfills.pause(call.namespace, call.id()))
 
@@ -91,7 +93,7 @@ async def pause(call: Call) -> Reply:
     f"{API}/backfills/{{id}}/resume", "backfills.resume", BackfillView,
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def resume(call: Call) -> Reply:
+async def resume(call: ApiCall) -> Response:
     """Go on where it stopped."""
     return ok(await call.node.part(BackfillsPart).backfills.resume(call.namespace, call.id()))
 
@@ -100,7 +102,7 @@ async def resume(call: Call) -> Reply:
     f"{API}/backfills/{{id}}/cancel", "backfills.cancel", BackfillView,
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def cancel(call: Call, body: CancelBackfill) -> Reply:
+async def cancel(call: ApiCall, body: CancelBackfill) -> Response:
     """Start nothing more, for good; what was started finishes, or is cancelled too."""
     view = await call.node.part(BackfillsPart).backfills.cancel(
         call.namespace, call.id(), executions=body.executions == "cancel"

@@ -6,18 +6,18 @@ from msgspec import Meta
 
 from horae.features.dead_letters.model.replay import LETTERS
 from horae.model.fields.derived import decoded
-from horae.server.reading.bodies import Body
+from horae.server.reading.bodies import RequestBody
 
 if TYPE_CHECKING:  # what Python reads of the fields that are made of the table
 
-    class DeadLetterWhich(Body, frozen=True, kw_only=True):
+    class DeadLetterWhich(RequestBody, frozen=True, kw_only=True):
         job: str | None = None
 else:
     DeadLetterWhich = decoded(
         LETTERS.rows,
         "DeadLetterWhich",
         "Which dead letters, by what they are; an empty one means all that are open.",
-        Body,
+        RequestBody,
     )
 
 
@@ -28,7 +28,7 @@ class DeadLetterFilter(DeadLetterWhich, frozen=True, kw_only=True):
     cursor: Annotated[str, Meta(max_length=512, description="`nextCursor` of the answer before.")] | None = None
 
 
-class DeadLetterChoice(Body, frozen=True, kw_only=True):
+class DeadLetterChoice(RequestBody, frozen=True, kw_only=True):
     """Dead letters by id, or all that match a filter."""
 
     ids: Annotated[list[str], Meta(max_length=1000)] | None = None
@@ -43,7 +43,7 @@ class DeadLetterRetry(DeadLetterChoice, frozen=True, kw_only=True):
     ] = None
 
 
-class ReplayBody(Body, frozen=True, kw_only=True):
+class ReplayBody(RequestBody, frozen=True, kw_only=True):
     """Dead letters to run again at a pace."""
 
     filter: DeadLetterWhich

@@ -22,9 +22,9 @@ from horae.features.dead_letters.part import DeadLettersPart
 from horae.model.base.view import Page
 from horae.model.fields.derived import decoded
 from horae.server.access import OPERATE, VIEW
-from horae.server.call import Call
+from horae.server.call import ApiCall
 from horae.server.reading.queries import Cursor, Limit, Paged, Query
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, get, post
 from horae.server.scopes import Arguments, by_execution, by_job_filter, check_executions, check_jobs, closed
 
@@ -56,7 +56,7 @@ class ReplayList(Paged, frozen=True, kw_only=True):
     state: Annotated[ReplayState, Meta(description="Only those in this state.")] | None = None
 
 
-async def by_choice(call: Call, arguments: Arguments) -> None:
+async def by_choice(call: ApiCall, arguments: Arguments) -> None:
     """Check the jobs of all `ids`, or the `job` of the filter."""
     body: DeadLetterChoice = arguments["body"]
     if body.ids is not None:
@@ -69,7 +69,7 @@ async def by_choice(call: Call, arguments: Arguments) -> None:
 
 
 @get(f"{API}/dlq", "dlq.list", Page[DeadLetterView], access=VIEW, scope=by_job_filter, refuses=(NotFound,))
-async def list_dead_letters(call: Call, query: DeadLetterList) -> Reply:
+async def list_dead_letters(call: ApiCall, query: DeadLetterList) -> Response:
     """List dead letters, newest first."""
     page = await call.node.part(DeadLettersPart).dead_letters.list(
         call.namespace, state=query.state, limit=query.limit, cursor=query.cursor, **which(query)
@@ -79,7 +79,7 @@ async def list_dead_letters(call: Call, query: DeadLetterList) -> Reply:
 
 
 @get(f"{API}/dlq/groups", "dlq.groups", DeadLetterGroups, access=VIEW, scope=by_job_filter, refuses=(NotFound,))
-async def list_groups(call: Call, query: DeadLetterQuery) -> Reply:
+async def list_groups(call: ApiCall, query: DeadLetterQuery) -> Response:
     """Count dead letters by job and error, the largest group first; the newest of each speaks for it."""
     return ok(
         await call.node.part(DeadLettersPart).dead_letters.groups(call.namespace, state=query.state, **which(query))
@@ -87,7 +87,7 @@ async def list_groups(call: Call, query: DeadLetterQuery) -> Reply:
 
 
 @get(f"{API}/dlq/{{id}}", "dlq.get", DeadLetterView, access=VIEW, scope=by_execution, refuses=(NotFound, Gone))
-async def get_dead_letter(call: Call) -> Reply:
+async def get_dead_letter(call: ApiCall) -> Response:
     """Read a dead letter."""
     letter = await call.node.part(DeadLettersPart).dead_letters.get(call.namespace, call.id())
     return ok(structs.replace(letter, execution=call.node.base.seals.shown(call.who, letter.execution)))
@@ -97,7 +97,7 @@ async def get_dead_letter(call: Call) -> Reply:
     f"{API}/dlq/retry", "dlq.retry", BulkView,
     access=OPERATE, scope=by_choice, audit=REQUEST, refuses=(NotFound, OverQuota),
 )  # fmt: skip
-async def retry(call: Call, body: DeadLetterRetry) -> Reply:
+async def retry(call: ApiCall, body: DeadLetterRetry) -> Response:
     """Run dead letters again, by id or by filter: each as a new execution with `retryOf`, its `params` over theirs."""
     letters = call.node.part(DeadLettersPart).dead_letters
     if body.ids is not None:
@@ -116,7 +116,7 @@ async def retry(call: Call, body: DeadLetterRetry) -> Reply:
 @post(
     f"{API}/dlq/discard", "dlq.discard", BulkView, access=OPERATE, scope=by_choice, audit=REQUEST, refuses=(NotFound,)
 )
-async def discard(call: Call, body: DeadLetterChoice) -> Reply:
+async def discard(call: ApiCall, body: DeadLetterChoice) -> Response:
     """Take dead letters off the list, by id or by filter; their history stays."""
     letters = call.node.part(DeadLettersPart).dead_letters
     if body.ids is not None:
@@ -131,7 +131,7 @@ async def discard(call: Call, body: DeadLetterChoice) -> Reply:
     f"{API}/dlq/replays", "dlq.replay", ReplayView,
     access=OPERATE, scope=closed, audit=REQUEST, status=201, refuses=(NotFound,),
 )  # fmt: skip
-async def create_replay(call: Call, body: ReplayBody) -> Reply:
+async def create_replay(call: ApiCall, body: ReplayBody) -> Response:
     """Run all dead letters again that match now, at a pace; it goes on by itself, whichever server dies."""
     made = await call.node.part(DeadLettersPart).replays.create(
         call.namespace, rate=body.rate, params=body.params, caller=call.caller, **which(body.filter)
@@ -140,7 +140,7 @@ async def create_replay(call: Call, body: ReplayBody) -> Reply:
 
 
 @get(f"{API}/dlq/replays", "dlq.replays", Page[ReplayView], access=VIEW, scope=closed)
-async def list_replays(call: Call, query: ReplayList) -> Reply:
+async def list_replays(call: ApiCall, query: ReplayList) -> Response:
     """List replays, newest first."""
     return ok(
         await call.node.part(DeadLettersPart).replays.list(
@@ -150,7 +150,7 @@ async def list_replays(call: Call, query: ReplayList) -> Reply:
 
 
 @get(f"{API}/dlq/replays/{{id}}", "dlq.get-replay", ReplayView, access=VIEW, scope=closed, refuses=(NotFound,))
-async def get_replay(call: Call) -> Reply:
+async def get_replay(call: ApiCall) -> Response:
     """Read a replay and how far it is."""
     return ok(await call.node.part(DeadLettersPart).replays.get(call.namespace, call.id()))
 
@@ -159,7 +159,7 @@ async def get_replay(call: Call) -> Reply:
     f"{API}/dlq/replays/{{id}}/pause", "dlq.pause-replay", ReplayView,
     access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def pause_replay(call: Call) -> Reply:
+async def pause_replay(call: ApiCall) -> Response:
     """Run nothing more of a replay until it is resumed."""
     return ok(await call.node.part(DeadLettersPart).replays.pause(call.namespace, call.id()))
 
@@ -168,7 +168,7 @@ async def pause_replay(call: Call) -> Reply:
     f"{API}/dlq/replays/{{id}}/resume", "dlq.resume-replay", ReplayView,
     access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def resume_replay(call: Call) -> Reply:
+async def resume_replay(call: ApiCall) -> Response:
     """Go on with a replay where it stopped."""
     return ok(await call.node.part(DeadLettersPart).replays.resume(call.namespace, call.id()))
 
@@ -177,7 +177,7 @@ async def resume_replay(call: Call) -> Reply:
     f"{API}/dlq/replays/{{id}}/cancel", "dlq.cancel-replay", ReplayView,
     access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def cancel_replay(call: Call) -> Reply:
+async def cancel_replay(call: ApiCall) -> Response:
     """Run nothing more of a replay, for good; what was retried stays so."""
     return ok(await call.node.part(DeadLettersPart).replays.cancel(call.namespace, call.id()))
 

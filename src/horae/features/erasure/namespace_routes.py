@@ -10,14 +10,14 @@ from horae.features.erasure.model import EraseNamespace, NamespaceErasureView
 from horae.features.erasure.part import ErasurePart
 from horae.model.base.instant import parse_instant
 from horae.server.access import ADMIN
-from horae.server.call import Call
-from horae.server.reading.bodies import Body
-from horae.server.reply import Reply, ok
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
+from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, post
 from horae.server.scopes import closed
 
 
-class NamespaceErasure(Body, frozen=True, kw_only=True):
+class NamespaceErasure(RequestBody, frozen=True, kw_only=True):
     """What of a namespace is to be erased."""
 
     confirm: Annotated[str, Meta(max_length=128, description="The name of the namespace once more.")]
@@ -38,7 +38,7 @@ class NamespaceErasure(Body, frozen=True, kw_only=True):
     f"{API}/namespaces/{{name}}/erasure", "namespaces.erase", NamespaceErasureView,
     access=ADMIN, scope=closed, audit=CHANGES, repeats="by itself", refuses=(NotFound, Conflict, Forbidden),
 )  # fmt: skip
-async def erase(call: Call, body: NamespaceErasure) -> Reply:
+async def erase(call: ApiCall, body: NamespaceErasure) -> Response:
     """Erase all data of a namespace, for some seconds; repeat it, with the same `before`, until `done`.
 
     Executions go with their params, results, errors, logs, files, steps and signals, dead letters among them; events,

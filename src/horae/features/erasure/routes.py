@@ -11,24 +11,24 @@ from horae.features.erasure.model import WHICH, ErasureView, Which
 from horae.features.erasure.part import ErasurePart
 from horae.model.fields.derived import decoded
 from horae.server.access import ADMIN
-from horae.server.call import Call
-from horae.server.reading.bodies import Body
-from horae.server.reply import Reply, ok
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
+from horae.server.reply import Response, ok
 from horae.server.route import ACTION, API, post
 from horae.server.scopes import closed
 
 if TYPE_CHECKING:
-    ErasureWhere = Body
+    ErasureWhere = RequestBody
 else:
     ErasureWhere = decoded(
         WHICH.rows,
         "ErasureWhere",
         "Whose data: all that is said must hold, and a tag, a key or params must be among it.",
-        Body,
+        RequestBody,
     )
 
 
-class ErasureBody(Body, frozen=True, kw_only=True):
+class ErasureBody(RequestBody, frozen=True, kw_only=True):
     """What is to be erased, part by part."""
 
     where: ErasureWhere
@@ -40,7 +40,7 @@ class ErasureBody(Body, frozen=True, kw_only=True):
     f"{API}/erasures", "erasures.create", ErasureView,
     access=ADMIN, scope=closed, audit=ACTION, repeats="by itself", refuses=(NotFound,),
 )  # fmt: skip
-async def erase(call: Call, body: ErasureBody) -> Reply:
+async def erase(call: ApiCall, body: ErasureBody) -> Response:
     """Erase params, results, errors, logs, files, tags and keys of executions that have ended, newest first.
 
     That they ran, when, and how they ended stays. Executions that these submitted are erased with them. Repeat it with

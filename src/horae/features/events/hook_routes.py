@@ -12,16 +12,16 @@ from horae.model.base.duration import parse_duration
 from horae.model.fields.derived import decoded
 from horae.model.triggers.events.values import MOST_PAYLOAD
 from horae.server.access import EDIT, EVERYBODY, VIEW
-from horae.server.call import Call
-from horae.server.reading.bodies import Body
-from horae.server.reply import Reply, encode, nothing, ok
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
+from horae.server.reply import Response, encode, nothing, ok
 from horae.server.route import ACTION, API, UNRECORDED, delete, get, post
 from horae.server.scopes import by_job, closed
 
 if TYPE_CHECKING:
-    HookBody = Body
+    HookBody = RequestBody
 else:
-    HookBody = decoded(HOOK.rows, "HookBody", "How to make a webhook; every field may be left out.", Body)
+    HookBody = decoded(HOOK.rows, "HookBody", "How to make a webhook; every field may be left out.", RequestBody)
 
 
 _PATH = f"{API}/jobs/{{ref}}/triggers/{{name}}/webhook"
@@ -34,13 +34,13 @@ _SIGNED = {
 
 
 @get(_PATH, "hooks.get", HookView, access=VIEW, scope=by_job, refuses=(NotFound,), secret=True)
-async def get_hook(call: Call) -> Reply:
+async def get_hook(call: ApiCall) -> Response:
     """Read a trigger's webhook; its URL and its secret were told when they were made."""
     return ok(await call.node.part(EventsPart).hooks.get(call.namespace, call.path("ref"), call.path("name")))
 
 
 @post(_PATH, "hooks.make", HookView, access=EDIT, scope=by_job, audit=ACTION, status=201, refuses=(NotFound,))
-async def make(call: Call, body: HookBody) -> Reply:
+async def make(call: ApiCall, body: HookBody) -> Response:
     """Make a trigger's webhook, or give it a new secret; the old one stays valid for `oldFor`.
 
     URL and secret are told this once. `newUrl` makes a new URL too; where nothing is verified the URL is the secret,
@@ -57,7 +57,7 @@ async def make(call: Call, body: HookBody) -> Reply:
 
 
 @delete(_PATH, "hooks.end", access=EDIT, scope=by_job, audit=ACTION, refuses=(NotFound,))
-async def end(call: Call) -> Reply:
+async def end(call: ApiCall) -> Response:
     """End a trigger's webhook at once."""
     await call.node.part(EventsPart).hooks.end(call.namespace, call.path("ref"), call.path("name"))
     return nothing()
@@ -68,7 +68,7 @@ async def end(call: Call) -> Reply:
     access=EVERYBODY, scope=closed, audit=UNRECORDED, repeats="by itself", headers=_SIGNED, limit=2 * MOST_PAYLOAD,
     refuses=(NotFound, BadSignature, BadInput, TooLarge),
 )  # fmt: skip
-async def receive(call: Call) -> Reply:
+async def receive(call: ApiCall) -> Response:
     """Call a webhook: any JSON, or what S3, MinIO or Google Cloud Storage send.
 
     The token in the URL is the credential, the signature the proof. A message that came before is answered 200 with

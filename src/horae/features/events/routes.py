@@ -11,10 +11,10 @@ from horae.features.events.part import EventsPart
 from horae.model.base.view import Page
 from horae.model.triggers.events.values import MOST_ID, NewEvent, with_id
 from horae.server.access import OPERATE, VIEW
-from horae.server.call import Call
-from horae.server.reading.bodies import LARGE_LIMIT, Body, Key
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import LARGE_LIMIT, Key, RequestBody
 from horae.server.reading.queries import DryRun, Paged, Text
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, UNRECORDED, get, post
 from horae.server.scopes import closed
 
@@ -25,7 +25,7 @@ class EventList(Paged, frozen=True, kw_only=True):
     name: Annotated[Text, Meta(description="Only events of this name.")] | None = None
 
 
-class EventBody(Body, frozen=True, kw_only=True):
+class EventBody(RequestBody, frozen=True, kw_only=True):
     """An event: its name, what it says, and an id by which it is known when it comes again."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$")]
@@ -33,7 +33,7 @@ class EventBody(Body, frozen=True, kw_only=True):
     id: Key | None = None
 
 
-class ManyEvents(Body, frozen=True, kw_only=True):
+class ManyEvents(RequestBody, frozen=True, kw_only=True):
     """Many events, taken together or not at all."""
 
     events: Annotated[list[EventBody], Meta(min_length=1, max_length=1000)]
@@ -44,7 +44,7 @@ class ManyEvents(Body, frozen=True, kw_only=True):
     access=OPERATE, scope=closed, audit=UNRECORDED, takes=(EventBody, ManyEvents), limit=LARGE_LIMIT,
     repeats="by itself", refuses=(Conflict,),
 )  # fmt: skip
-async def send(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
+async def send(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
     """Send an event, or many, to all triggers that listen to its name.
 
     It is kept, and what it starts is on disk, when this answers 202. The same `id` again answers 200 with what came of
@@ -72,7 +72,7 @@ def _alone(body: dict[str, Any]) -> NewEvent:
     return read_event(body)
 
 
-def _known(call: Call, given: list[NewEvent]) -> list[NewEvent]:
+def _known(call: ApiCall, given: list[NewEvent]) -> list[NewEvent]:
     """A request that is repeated with its Idempotency-Key is the same events again."""
     key = call.idempotency_key()
     if key is None:
@@ -83,7 +83,7 @@ def _known(call: Call, given: list[NewEvent]) -> list[NewEvent]:
 
 
 @get(f"{API}/events", "events.list", Page[EventView], access=VIEW, scope=closed)
-async def list_events(call: Call, query: EventList) -> Reply:
+async def list_events(call: ApiCall, query: EventList) -> Response:
     """List events, newest first, each with what it fired and why others did not; large payloads are left out."""
     page = await call.node.part(EventsPart).intake.list(
         call.namespace, name=query.name, limit=query.limit, cursor=query.cursor

@@ -10,12 +10,12 @@ from horae.features.logs.part import LogsPart
 from horae.model.executions.execution_view import LogPage
 from horae.model.executions.output.log_level import Level
 from horae.server.access import VIEW
-from horae.server.call import Call
+from horae.server.call import ApiCall
 from horae.server.reading.queries import Cursor, Query
-from horae.server.reply import UNCACHED, Reply, ok
+from horae.server.reply import UNCACHED, Response, ok
 from horae.server.route import API, get
 from horae.server.scopes import by_execution
-from horae.server.streaming.download import Text
+from horae.server.streaming.download import StreamedText
 
 LineNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 GREP = "Only lines with this text, `*` for anything; or that match the regular expression after `re:`."
@@ -49,7 +49,7 @@ class LogText(LogLinesOf, frozen=True, kw_only=True):
     f"{API}/executions/{{id}}/logs", "executions.logs", LogPage,
     access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
 )  # fmt: skip
-async def logs(call: Call, query: Logs) -> Reply:
+async def logs(call: ApiCall, query: Logs) -> Response:
     """Read log lines from the beginning, after a cursor or a number, before a number, or the last ones.
 
     Also while the execution runs. A page of a search may be empty while `more` says that there is more to look at.
@@ -65,11 +65,11 @@ async def logs(call: Call, query: Logs) -> Reply:
     f"{API}/executions/{{id}}/logs/download", "executions.log", str,
     access=VIEW, scope=by_execution, media="text/plain", refuses=(NotFound, Gone),
 )  # fmt: skip
-async def download_log(call: Call, query: LogText) -> Reply:
+async def download_log(call: ApiCall, query: LogText) -> Response:
     """Read the whole log as one text."""
     text = await call.node.part(LogsPart).logs.text(call.namespace, call.id(), _wanted(query), times=query.times)
     name = (b"content-disposition", b'attachment; filename="%s.log"' % str(call.id()).encode())
-    return Text(text, b"text/plain; charset=utf-8", headers=(UNCACHED, name))
+    return StreamedText(text, b"text/plain; charset=utf-8", headers=(UNCACHED, name))
 
 
 def _wanted(query: LogLinesOf) -> Wanted:

@@ -7,8 +7,8 @@ from horae.features.rollouts.bodies import AbortRollout, PromoteRollout, Rollout
 from horae.features.rollouts.model.view import RolloutView
 from horae.features.rollouts.part import RolloutsPart
 from horae.server.access import EDIT, VIEW
-from horae.server.call import Call
-from horae.server.reply import Reply, ok
+from horae.server.call import ApiCall
+from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, get, post, put
 from horae.server.routes.definitions.jobs import IF_MATCH
 from horae.server.scopes import by_job
@@ -17,7 +17,7 @@ REFUSES = (NotFound, Conflict, Stale)
 
 
 @get(f"{API}/jobs/{{ref}}/rollout", "rollouts.get", RolloutView, access=VIEW, scope=by_job, refuses=(NotFound,))
-async def get_rollout(call: Call) -> Reply:
+async def get_rollout(call: ApiCall) -> Response:
     """Read a job's newest rollout: shares, failure rates and durations of its versions."""
     return ok(await call.node.part(RolloutsPart).rollouts.get(call.namespace, call.path("ref")))
 
@@ -26,7 +26,7 @@ async def get_rollout(call: Call) -> Reply:
     f"{API}/jobs/{{ref}}/rollout", "rollouts.put", RolloutView,
     access=EDIT, scope=by_job, audit=CHANGES, takes=RolloutBody, headers=IF_MATCH, refuses=REFUSES,
 )  # fmt: skip
-async def put_rollout(call: Call, body: dict[str, Any]) -> Reply:
+async def put_rollout(call: ApiCall, body: dict[str, Any]) -> Response:
     """Send shares of new executions to versions of a job; or change the shares of the rollout that is on."""
     ref, if_match = call.path("ref"), call.if_match()
     return ok(
@@ -38,7 +38,7 @@ async def put_rollout(call: Call, body: dict[str, Any]) -> Reply:
     f"{API}/jobs/{{ref}}/rollout/promote", "rollouts.promote", RolloutView,
     access=EDIT, scope=by_job, audit=CHANGES, headers=IF_MATCH, refuses=REFUSES,
 )  # fmt: skip
-async def promote(call: Call, body: PromoteRollout) -> Reply:
+async def promote(call: ApiCall, body: PromoteRollout) -> Response:
     """Make a version of the rollout the present one, and end the rollout."""
     ref, if_match = call.path("ref"), call.if_match()
     done = await call.node.part(RolloutsPart).rollouts.promote(
@@ -51,7 +51,7 @@ async def promote(call: Call, body: PromoteRollout) -> Reply:
     f"{API}/jobs/{{ref}}/rollout/abort", "rollouts.abort", RolloutView,
     access=EDIT, scope=by_job, audit=CHANGES, headers=IF_MATCH, refuses=REFUSES,
 )  # fmt: skip
-async def abort(call: Call, body: AbortRollout) -> Reply:
+async def abort(call: ApiCall, body: AbortRollout) -> Response:
     """End a rollout: all new executions run the present version."""
     ref, if_match = call.path("ref"), call.if_match()
     done = await call.node.part(RolloutsPart).rollouts.abort(

@@ -9,9 +9,9 @@ from horae.features.statistics.model.view import DaysView, JobTotalsView
 from horae.features.statistics.part import StatisticsPart
 from horae.model.executions.execution_view import CountsView
 from horae.server.access import VIEW
-from horae.server.call import Call
-from horae.server.reading.queries import Query, Text, Window
-from horae.server.reply import Reply, ok
+from horae.server.call import ApiCall
+from horae.server.reading.queries import Query, Text, TimeWindow
+from horae.server.reply import Response, ok
 from horae.server.route import API, get
 from horae.server.scopes import by_job, closed
 
@@ -30,7 +30,7 @@ JOB = f"{API}/jobs/{{ref}}"
 
 
 @get(f"{JOB}/statistics", "jobs.statistics", JobTotalsView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
-async def statistics(call: Call, query: Window) -> Reply:
+async def statistics(call: ApiCall, query: TimeWindow) -> Response:
     """What became of a job's executions in a window, by default the last seven days, and how long they took."""
     return ok(
         await call.node.part(StatisticsPart).job_statistics.of(
@@ -40,7 +40,7 @@ async def statistics(call: Call, query: Window) -> Reply:
 
 
 @get(f"{JOB}/days", "jobs.days", DaysView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
-async def days(call: Call, query: Days) -> Reply:
+async def days(call: ApiCall, query: Days) -> Response:
     """How a job's executions ended on each day, and how many fires are to come; by default a year back, two weeks on.
 
     Days of UTC stand for those of the time zone where they are more than 100 days ago.
@@ -52,7 +52,7 @@ async def days(call: Call, query: Days) -> Reply:
 
 
 @get(f"{API}/executions/counts", "executions.counts", CountsView, access=VIEW, scope=closed)
-async def counts(call: Call) -> Reply:
+async def counts(call: ApiCall) -> Response:
     """Count executions by status.
 
     What has not ended is counted as it is. What has ended is counted by statistics: that of other servers is at most

@@ -11,16 +11,16 @@ from horae.features.templates.part import TemplatesPart
 from horae.model.base.view import Page, Whole
 from horae.model.fields.derived import body
 from horae.server.access import EDIT, VIEW
-from horae.server.call import Call
-from horae.server.reading.bodies import Body
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import Paged, Query
-from horae.server.reply import Reply, nothing, ok
+from horae.server.reply import Response, nothing, ok
 from horae.server.route import API, CHANGES, REQUEST, delete, get, post, put
 from horae.server.scopes import closed
 
 IF_MATCH = {"If-Match": "The ETag of the template as it was read: refused when somebody changed it meanwhile."}
-TemplateBody = body(FIELDS, "TemplateBody", "What a template says.", Body, needed=("job",))
-NewTemplate = body(FIELDS, "NewTemplate", "A template, by name.", Body, needed=("name", "job"))
+TemplateBody = body(FIELDS, "TemplateBody", "What a template says.", RequestBody, needed=("job",))
+NewTemplate = body(FIELDS, "NewTemplate", "A template, by name.", RequestBody, needed=("name", "job"))
 
 
 class PutTemplate(Query, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class PutTemplate(Query, frozen=True, kw_only=True):
     dry_run: Annotated[bool, Meta(description="Change nothing; tell what would change.")] = False
 
 
-def _shown(template: TemplateView, status: int = 200) -> Reply:
+def _shown(template: TemplateView, status: int = 200) -> Response:
     location = f"{API}/templates/{template.name}" if status == 201 else None
     return ok(template, status, location=location, version=template.version)
 
@@ -38,13 +38,13 @@ def _shown(template: TemplateView, status: int = 200) -> Reply:
     f"{API}/templates", "templates.create", TemplateView,
     access=EDIT, scope=closed, audit=REQUEST, status=201, takes=NewTemplate, refuses=(Conflict,),
 )  # fmt: skip
-async def create(call: Call, body: dict[str, Any]) -> Reply:
+async def create(call: ApiCall, body: dict[str, Any]) -> Response:
     """Create a template."""
     return _shown(await call.node.part(TemplatesPart).templates.create(call.namespace, body), 201)
 
 
 @get(f"{API}/templates", "templates.list", Page[TemplateView], access=VIEW, scope=closed)
-async def list_templates(call: Call, query: Paged) -> Reply:
+async def list_templates(call: ApiCall, query: Paged) -> Response:
     """List templates by name."""
     return ok(
         await call.node.part(TemplatesPart).templates.list(call.namespace, limit=query.limit, cursor=query.cursor)
@@ -52,7 +52,7 @@ async def list_templates(call: Call, query: Paged) -> Reply:
 
 
 @get(f"{API}/templates/{{name}}", "templates.get", TemplateView, access=VIEW, scope=closed, refuses=(NotFound,))
-async def get_template(call: Call) -> Reply:
+async def get_template(call: ApiCall) -> Response:
     """Read a template, and which jobs were made from it."""
     return _shown(await call.node.part(TemplatesPart).templates.get(call.namespace, call.path("name")))
 
@@ -61,7 +61,7 @@ async def get_template(call: Call) -> Reply:
     f"{API}/templates/{{name}}", "templates.put", {200: TemplateView, 201: TemplateView},
     access=EDIT, scope=closed, audit=CHANGES, takes=TemplateBody, headers=IF_MATCH, refuses=(Stale, Conflict),
 )  # fmt: skip
-async def put_template(call: Call, body: dict[str, Any], query: PutTemplate) -> Reply:
+async def put_template(call: ApiCall, body: dict[str, Any], query: PutTemplate) -> Response:
     """Create a template, or change it with all jobs that were made from it, all or none; `affected` tells which."""
     view, change = await call.node.part(TemplatesPart).templates.put(
         call.namespace, call.path("name"), body, if_match=call.if_match(), dry_run=query.dry_run
@@ -73,7 +73,7 @@ async def put_template(call: Call, body: dict[str, Any], query: PutTemplate) -> 
     f"{API}/templates/{{name}}", "templates.delete",
     access=EDIT, scope=closed, audit=CHANGES, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
-async def delete_template(call: Call) -> Reply:
+async def delete_template(call: ApiCall) -> Response:
     """Delete a template that no job is made from."""
     await call.node.part(TemplatesPart).templates.delete(call.namespace, call.path("name"), if_match=call.if_match())
     return nothing()
@@ -83,6 +83,6 @@ async def delete_template(call: Call) -> Reply:
     f"{API}/templates/{{name}}/versions", "templates.versions", Whole[TemplateView],
     access=VIEW, scope=closed, refuses=(NotFound,),
 )  # fmt: skip
-async def versions(call: Call) -> Reply:
+async def versions(call: ApiCall) -> Response:
     """List a template's versions, newest first."""
     return ok(Whole(items=await call.node.part(TemplatesPart).templates.versions(call.namespace, call.path("name"))))

@@ -10,10 +10,10 @@ from horae.features.users.part import UsersPart
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Page, Time, View, shown_time
 from horae.server.access import ADMIN, INSTALLATION
-from horae.server.call import Call
-from horae.server.reading.bodies import Body
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import Paged
-from horae.server.reply import Reply, nothing, ok
+from horae.server.reply import Response, nothing, ok
 from horae.server.route import ACTION, API, delete, get, patch, post, put
 from horae.server.scopes import closed
 
@@ -51,7 +51,7 @@ class UserView(View, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
-class MemberBody(Body, frozen=True, kw_only=True):
+class MemberBody(RequestBody, frozen=True, kw_only=True):
     """What somebody shall be in this namespace."""
 
     role: Annotated[str, Meta(description="viewer, operator, editor or admin.")]
@@ -65,7 +65,7 @@ class UserBody(MemberBody, frozen=True, kw_only=True):
     password: UserPassword
 
 
-class UserEdit(Body, frozen=True, kw_only=True):
+class UserEdit(RequestBody, frozen=True, kw_only=True):
     """What changes about a person."""
 
     password: UserPassword | None = None
@@ -73,7 +73,7 @@ class UserEdit(Body, frozen=True, kw_only=True):
 
 
 @get(f"{API}/users", "users.list", Page[UserView], access=ADMIN, scope=closed, secret=True)
-async def list_users(call: Call, query: Paged) -> Reply:
+async def list_users(call: ApiCall, query: Paged) -> Response:
     """List people in the order of their names; who administers one namespace sees those of it."""
     found = await call.node.part(UsersPart).users.list(call.who, query.cursor or "", query.limit + 1)
     items = [UserView.of(user) for user in found[: query.limit]]
@@ -84,14 +84,14 @@ async def list_users(call: Call, query: Paged) -> Reply:
     f"{API}/users", "users.create", UserView,
     access=ADMIN, scope=closed, audit=ACTION, status=201, refuses=(Conflict, Forbidden),
 )  # fmt: skip
-async def create(call: Call, body: UserBody) -> Reply:
+async def create(call: ApiCall, body: UserBody) -> Response:
     """Let somebody in, with a password, and make them something in this namespace."""
     user = await call.node.part(UsersPart).users.create(body.name, body.password, _member(call, body), call.who)
     return ok(UserView.of(user), 201, location=f"{API}/users/{user.name}")
 
 
 @get(f"{API}/users/{{name}}", "users.get", UserView, access=ADMIN, scope=closed, refuses=(NotFound,), secret=True)
-async def read(call: Call) -> Reply:
+async def read(call: ApiCall) -> Response:
     """Read a person."""
     return ok(UserView.of(await call.node.part(UsersPart).users.get(call.who, call.path("name"))))
 
@@ -100,7 +100,7 @@ async def read(call: Call) -> Reply:
     f"{API}/users/{{name}}", "users.edit", UserView,
     access=INSTALLATION, scope=closed, audit=ACTION, refuses=(NotFound,),
 )  # fmt: skip
-async def edit(call: Call, body: UserEdit) -> Reply:
+async def edit(call: ApiCall, body: UserEdit) -> Response:
     """Give somebody another password, or let them in or not; both end their sessions."""
     name = call.path("name")
     if body.password is None and body.active is None:
@@ -113,7 +113,7 @@ async def edit(call: Call, body: UserEdit) -> Reply:
 
 
 @delete(f"{API}/users/{{name}}", "users.delete", access=INSTALLATION, scope=closed, audit=ACTION, refuses=(NotFound,))
-async def remove(call: Call) -> Reply:
+async def remove(call: ApiCall) -> Response:
     """Forget a person; what they did stays in the audit log."""
     await call.node.part(UsersPart).users.delete(call.path("name"))
     return nothing()
@@ -123,19 +123,19 @@ async def remove(call: Call) -> Reply:
     f"{API}/users/{{name}}/member", "users.grant", UserView,
     access=ADMIN, scope=closed, audit=ACTION, refuses=(NotFound, Forbidden),
 )  # fmt: skip
-async def grant(call: Call, body: MemberBody) -> Reply:
+async def grant(call: ApiCall, body: MemberBody) -> Response:
     """Make somebody something in this namespace."""
     return ok(UserView.of(await call.node.part(UsersPart).users.join(call.path("name"), _member(call, body), call.who)))
 
 
 @delete(f"{API}/users/{{name}}/member", "users.revoke", access=ADMIN, scope=closed, audit=ACTION, refuses=(NotFound,))
-async def revoke(call: Call) -> Reply:
+async def revoke(call: ApiCall) -> Response:
     """Take somebody out of this namespace."""
     await call.node.part(UsersPart).users.leave(call.path("name"), call.who)
     return nothing()
 
 
-def _member(call: Call, body: Any) -> Member:
+def _member(call: ApiCall, body: Any) -> Member:
     return Member(
         namespace=call.namespace, namespace_name=call.who.namespace_name, role=body.role, permissions=body.permissions
     )

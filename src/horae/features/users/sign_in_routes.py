@@ -15,11 +15,11 @@ from horae.features.users.part import UsersPart
 from horae.model.base.view import View
 from horae.server.access import ANYBODY, EVERYBODY
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
-from horae.server.call import Call
-from horae.server.reading.bodies import SMALL_LIMIT, Body
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import SMALL_LIMIT, RequestBody
 from horae.server.reading.queries import Query, Text
 from horae.server.recording import failed
-from horae.server.reply import UNCACHED, Reply, nothing, ok
+from horae.server.reply import UNCACHED, Response, nothing, ok
 from horae.server.route import ACTION, API, UNRECORDED, get, post
 from horae.server.routes.tenancy.me import Me
 from horae.server.scopes import closed
@@ -35,14 +35,14 @@ class Ways(View, frozen=True, kw_only=True):
     oidc: Annotated[str | None, Meta(description="The identity provider's name.")] = None
 
 
-class PasswordBody(Body, frozen=True, kw_only=True):
+class PasswordBody(RequestBody, frozen=True, kw_only=True):
     """Who one is, and what only one knows."""
 
     name: Annotated[str, Meta(min_length=1, max_length=128)]
     password: Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
-class NewPasswordBody(Body, frozen=True, kw_only=True):
+class NewPasswordBody(RequestBody, frozen=True, kw_only=True):
     """One's present password, and the next."""
 
     current: Annotated[str, Meta(min_length=1, max_length=1024)]
@@ -59,7 +59,7 @@ class CameBack(Query, frozen=True, kw_only=True, rename=None, forbid_unknown_fie
 
 
 @get(f"{API}/sign-in", "me.ways", Ways, access=EVERYBODY, scope=closed, secret=True)
-async def ways(call: Call) -> Reply:
+async def ways(call: ApiCall) -> Response:
     """Tell how people can sign in."""
     provider = call.node.part(UsersPart).oidc
     return ok(Ways(password=True, oidc=None if provider is None else provider.name))
@@ -70,7 +70,7 @@ async def ways(call: Call) -> Reply:
     access=EVERYBODY, scope=closed, audit=UNRECORDED, repeats="by itself", limit=SMALL_LIMIT,
     refuses=(Unauthorized, Forbidden, TooOften),
 )  # fmt: skip
-async def with_password(call: Call, body: PasswordBody) -> Reply:
+async def with_password(call: ApiCall, body: PasswordBody) -> Response:
     """Sign a browser in with a name and a password; wrong ones are looked at more and more slowly."""
     refuse_forms(call.headers)
     try:
@@ -88,14 +88,14 @@ async def with_password(call: Call, body: PasswordBody) -> Reply:
     f"{API}/me/password", "me.password",
     access=ANYBODY, scope=closed, audit=ACTION, status=204, repeats="by itself", refuses=(Forbidden, TooOften),
 )  # fmt: skip
-async def change_password(call: Call, body: NewPasswordBody) -> Reply:
+async def change_password(call: ApiCall, body: NewPasswordBody) -> Response:
     """Change one's own password; one's other browsers are signed out."""
     keep = digest_of(cookie_of(call.headers) or "")
     await call.node.part(UsersPart).users.change_password(call.who, body.current, body.password, keep, call.address)
     return nothing()
 
 
-def _provider(call: Call) -> Oidc:
+def _provider(call: ApiCall) -> Oidc:
     found = call.node.part(UsersPart).oidc
     if found is None:
         raise NotFound("There is no identity provider here.", "Set oidc_issuer and oidc_client_id.")
@@ -103,7 +103,7 @@ def _provider(call: Call) -> Oidc:
 
 
 @get(f"{API}/sign-in/oidc", "me.oidc", {302: None}, access=EVERYBODY, scope=closed, refuses=(NotFound,), secret=True)
-async def begin(call: Call) -> Reply:
+async def begin(call: ApiCall) -> Response:
     """Send a browser to the identity provider."""
     begun = await _provider(call).begin(call.here)
     return _go(begun.url, _flow(begun.state, FLOW_SECONDS, call))
@@ -113,7 +113,7 @@ async def begin(call: Call) -> Reply:
     f"{API}/sign-in/oidc/callback", "me.oidc-callback", {302: None},
     access=EVERYBODY, scope=closed, refuses=(NotFound, Unauthorized, Forbidden), secret=True,
 )  # fmt: skip
-async def finish(call: Call, query: CameBack) -> Reply:
+async def finish(call: ApiCall, query: CameBack) -> Response:
     """Take a browser back from the identity provider, signed in."""
     provider = _provider(call)
     try:
@@ -130,14 +130,14 @@ async def finish(call: Call, query: CameBack) -> Reply:
     return _go("/", _flow("", 0, call), _cookie(call, signed))
 
 
-def _cookie(call: Call, signed: SignedIn) -> tuple[bytes, bytes]:
+def _cookie(call: ApiCall, signed: SignedIn) -> tuple[bytes, bytes]:
     seconds = (signed.until - call.node.env.now()) // SECOND
     return set_cookie(signed.cookie, seconds, secure=call.secure)
 
 
-def _flow(state: str, seconds: int, call: Call) -> tuple[bytes, bytes]:
+def _flow(state: str, seconds: int, call: ApiCall) -> tuple[bytes, bytes]:
     return set_cookie(state, seconds, secure=call.secure, name=FLOW, path=f"{API}/sign-in")
 
 
-def _go(url: str, *headers: tuple[bytes, bytes]) -> Reply:
-    return Reply(302, b"", headers=((b"location", url.encode()), UNCACHED, *headers))
+def _go(url: str, *headers: tuple[bytes, bytes]) -> Response:
+    return Response(302, b"", headers=((b"location", url.encode()), UNCACHED, *headers))

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from horae.server.http.request import Request
-from horae.server.reply import SAFETY, Header, Reply
+from horae.server.http.request import HttpRequest
+from horae.server.reply import SAFETY, Header, Response
 
 _LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 
@@ -13,11 +13,11 @@ BODILESS = (204, 304)  # answers without content, which carry no length either (
 CLOSE: Header = (b"connection", b"close")
 
 # A status and its headers, for a request, as bytes with what every answer carries.
-Head = Callable[[int, Sequence[Header], Request], bytes]
+Head = Callable[[int, Sequence[Header], HttpRequest], bytes]
 Push = Callable[[bytes], Awaitable[None]]
 
 
-def head(status: int, headers: Sequence[Header], request: Request, always: bytes) -> bytes:
+def head(status: int, headers: Sequence[Header], request: HttpRequest, always: bytes) -> bytes:
     """Return an answer's first part; `always` are lines that every answer carries."""
     if CLOSE in headers:
         request.keep = False
@@ -31,7 +31,7 @@ def head(status: int, headers: Sequence[Header], request: Request, always: bytes
     return b"%b%b%b\r\n" % (_LINES.get(status) or b"HTTP/1.1 %d Other\r\n" % status, lines, always)
 
 
-def whole(reply: Reply, request: Request, head_of: Head) -> bytes:
+def whole(reply: Response, request: HttpRequest, head_of: Head) -> bytes:
     """Return all of an answer."""
     if reply.status in BODILESS:
         return head_of(reply.status, reply.headers, request)
@@ -49,7 +49,7 @@ class Sender:
 
     __slots__ = ("_chunked", "_ended", "_head_of", "_left", "_push", "_request")
 
-    def __init__(self, request: Request, head_of: Head, push: Push) -> None:
+    def __init__(self, request: HttpRequest, head_of: Head, push: Push) -> None:
         self._request, self._head_of, self._push = request, head_of, push
         self._left: int | None = None  # bytes that the answer still announces
         self._chunked = self._ended = False

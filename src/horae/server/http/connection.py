@@ -12,10 +12,10 @@ from typing import Any, Protocol, cast
 
 from horae.errors import HoraeError
 from horae.server.http.answer_bytes import HeadOnly, Sender, head, whole
-from horae.server.http.framing import Framing
-from horae.server.http.request import Request
+from horae.server.http.framing import RequestFraming
+from horae.server.http.request import HttpRequest
 from horae.server.problems import REQUEST_ID, broken, problem
-from horae.server.reply import Header, Receive, Reply
+from horae.server.reply import Header, Receive, Response
 
 MOST_HELD = 256 * 1024  # bytes of a body that its handler has not asked for, or of requests in line: then reading waits
 MOST_UNREAD = 64 * 1024  # bytes of answers that the client does not read: then the next one waits
@@ -29,10 +29,10 @@ SLOWEST = 1024  # bytes a second, after that time: one byte now and then would h
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CROWDED = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\nconnection: close\r\n\r\n"
 
-Answer = Callable[[dict[str, Any], Receive], Awaitable[Reply]]
+Answer = Callable[[dict[str, Any], Receive], Awaitable[Response]]
 
 
-class Host(Protocol):
+class ConnectionHost(Protocol):
     """What a connection belongs to."""
 
     answer: Answer
@@ -45,25 +45,25 @@ class Host(Protocol):
         """Make the id of a request that brought none."""
         ...
 
-    def opened(self, connection: "Connection") -> bool: ...
+    def opened(self, connection: "HttpConnection") -> bool: ...
 
-    def closed(self, connection: "Connection") -> None: ...
+    def closed(self, connection: "HttpConnection") -> None: ...
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """Answers the requests of one client, in their order."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: ConnectionHost) -> None:
         self._host = host
         self._loop = asyncio.get_running_loop()
-        self._framing = Framing()
+        self._framing = RequestFraming()
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.peer: tuple[Any, ...] = ("", 0)  # the other end's address and port
         self._scheme, self._certified = "http", False  # the other end showed a certificate that was checked
-        self._coming = Request()  # the request that is being read
+        self._coming = HttpRequest()  # the request that is being read
         self._after = 0  # bytes that came although their request is answered
-        self._line: deque[Request] = deque()
-        self._active: Request | None = None  # the task answers it
+        self._line: deque[HttpRequest] = deque()
+        self._active: HttpRequest | None = None  # the task answers it
         self._task: asyncio.Task[None] | None = None
         self._open = True
         self._ended = False  # the last request is read, or what followed cannot be read
@@ -137,7 +137,7 @@ class Connection(asyncio.Protocol):
         try:
             while more and not self._ended and not self._is_full and (part := self._framing.take()) is not None:
                 coming, more = self._coming, more - 1
-                if isinstance(part, Request):
+                if isinstance(part, HttpRequest):
                     coming = self._coming = part
                     self._after, self._began_at, self._heard = 0, self._host.now, 0
                     self._line.append(part)
@@ -161,7 +161,7 @@ class Connection(asyncio.Protocol):
         last = self._line[-1] if self._line else self._active
         if last is None:
             if coming.whole or not coming.headers:
-                request = Request()
+                request = HttpRequest()
                 request.keep, request.id = False, self._host.new_id()
                 self._write(problem(error, ""), request)
             self._leave()
@@ -272,7 +272,7 @@ class Connection(asyncio.Protocol):
             self._task = self._loop.create_task(self._answer(request))
             self._read_on()
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: HttpRequest) -> None:
         try:
             request.id = request.id or self._host.new_id()
             REQUEST_ID.set(request.id.decode("latin-1"))  # for this task alone
@@ -283,7 +283,7 @@ class Connection(asyncio.Protocol):
                 return await self._receive(request)
 
             reply = await self._host.answer(scope, receive)
-            if type(reply) is Reply:
+            if type(reply) is Response:
                 self._write(reply, request)
             else:
                 sender = Sender(request, self._head, self._push)
@@ -301,7 +301,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._done(request)
 
-    def _fail(self, error: Exception, request: Request) -> None:
+    def _fail(self, error: Exception, request: HttpRequest) -> None:
         """Answer an error that its handler did not. Half an answer is cut: nothing else says that it is not whole."""
         if request.begun and not self._open:
             return
@@ -311,7 +311,7 @@ class Connection(asyncio.Protocol):
         else:
             self._write(reply, request)
 
-    def _done(self, request: Request) -> None:
+    def _done(self, request: HttpRequest) -> None:
         request.answered = True
         request.clear()
         if request.whole:
@@ -326,7 +326,7 @@ class Connection(asyncio.Protocol):
             self._advance()
             self._read_on()
 
-    async def _receive(self, request: Request) -> dict[str, Any]:
+    async def _receive(self, request: HttpRequest) -> dict[str, Any]:
         """Return the next part of the body; when there is none, wait for the end of the connection."""
         while True:
             if request.parts:
@@ -350,12 +350,12 @@ class Connection(asyncio.Protocol):
             request.news = self._loop.create_future()
             await request.news
 
-    def _write(self, reply: Reply, request: Request) -> None:
+    def _write(self, reply: Response, request: HttpRequest) -> None:
         """Write a whole answer at once."""
         if self._open:
             self._transport.write(whole(reply, request, self._head))
 
-    def _head(self, status: int, headers: Sequence[Header], request: Request) -> bytes:
+    def _head(self, status: int, headers: Sequence[Header], request: HttpRequest) -> bytes:
         host = self._host
         # A client that waited for 100 Continue may send its body now, or never: the next bytes could be either.
         if host.stopping or (request.expects and not request.whole):

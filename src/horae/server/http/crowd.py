@@ -8,7 +8,7 @@ MOST = 20_000
 MOST_OF_ONE = 1_000
 
 
-class Crowd:
+class ConnectionLimits:
     """Counts connections. Those of trusted proxies are bounded only by their sum: they carry those of all clients."""
 
     def __init__(self, most: int = MOST, most_of_one: int = MOST_OF_ONE, proxies: Proxies | None = None) -> None:

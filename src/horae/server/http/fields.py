@@ -25,7 +25,7 @@ ONCE = frozenset((
 _FIELD = re.compile(rb"(" + TOKEN + rb"+):(" + VALUE + rb")\r\n")
 
 
-class Fields:
+class HeaderFields:
     """The headers of a request."""
 
     __slots__ = ("block", "chunked", "closes", "expects", "headers", "host", "id", "keeps", "length")

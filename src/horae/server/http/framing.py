@@ -7,8 +7,8 @@ Bytes are counted before they are kept, and trailers are dropped.
 
 import re
 
-from horae.server.http.fields import HOST, TOKEN, VALUE, Fields, read, refuse
-from horae.server.http.request import Request
+from horae.server.http.fields import HOST, TOKEN, VALUE, HeaderFields, read, refuse
+from horae.server.http.request import HttpRequest
 from horae.server.problems import HeadTooLong
 
 MOST_HEAD = 64 * 1024  # bytes of a request's line and headers
@@ -33,7 +33,7 @@ _BEGUN_SIZES = {FIRST_CHUNK: re.compile(_BEGUN_SIZE), NEXT_CHUNK: re.compile(rb"
 _STRAY = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)|\0")
 
 
-class Framing:
+class RequestFraming:
     """The bytes of one connection as requests and pieces of their bodies."""
 
     __slots__ = ("_at", "_bytes", "_excess", "_fields", "_left", "_request", "_searched", "_stage")
@@ -41,7 +41,7 @@ class Framing:
     def __init__(self) -> None:
         self._bytes, self._at, self._searched = b"", 0, 0
         self._stage, self._left, self._excess = HEAD, 0, 0
-        self._request, self._fields = Request(), Fields(b"")
+        self._request, self._fields = HttpRequest(), HeaderFields(b"")
 
     @property
     def midway(self) -> bool:
@@ -54,7 +54,7 @@ class Framing:
         self._searched = max(self._searched - self._at, 0)
         self._at = 0
 
-    def take(self) -> Request | bytes | None:
+    def take(self) -> HttpRequest | bytes | None:
         """Return the next request, or the next piece of its body; None when more bytes are needed.
 
         A request carries its body if that is here already. It is `whole` once its last piece, which may be empty, is
@@ -74,9 +74,9 @@ class Framing:
         """Keep nothing large for as long as the client is silent."""
         self._bytes, self._at = b"", 0
         if len(self._fields.block) > MOST_KEPT:
-            self._request, self._fields = Request(), Fields(b"")
+            self._request, self._fields = HttpRequest(), HeaderFields(b"")
 
-    def _head(self) -> Request | None:
+    def _head(self) -> HttpRequest | None:
         """Read a request's line and headers. One empty line before it is ignored (RFC 9112, 2.2)."""
         begin = self._at + len(CRLF) if self._bytes.startswith(CRLF, self._at) else self._at
         end = self._find_end(begin, MOST_HEAD, "headers")
@@ -89,7 +89,7 @@ class Framing:
             refuse("The request's first line is malformed.", "Send `GET /path HTTP/1.1`, the path percent-encoded.")
         block = self._bytes[line.end() : end]
         if block != self._fields.block:  # clients repeat their headers
-            self._fields = Fields(block)
+            self._fields = HeaderFields(block)
         self._at = end + len(CRLF)
         self._request = self._begin(self._fields, *line.groups())
         self._request.head = self._at - begin
@@ -97,9 +97,9 @@ class Framing:
             self._request.add(body)  # most bodies come with their heads
         return self._request
 
-    def _begin(self, fields: Fields, method: bytes, target: bytes, version: bytes) -> Request:
+    def _begin(self, fields: HeaderFields, method: bytes, target: bytes, version: bytes) -> HttpRequest:
         """Make a request, and decide where its body ends."""
-        request = Request()
+        request = HttpRequest()
         request.method, request.headers, request.modern = method, fields.headers, version == b"1.1"
         request.id = fields.id
         if not request.modern and version != b"1.0":

@@ -6,8 +6,8 @@ import socket
 from email.utils import formatdate
 
 from horae.env import SECOND, Env
-from horae.server.http.connection import Answer, Connection
-from horae.server.http.crowd import Crowd
+from horae.server.http.connection import Answer, HttpConnection
+from horae.server.http.crowd import ConnectionLimits
 from horae.server.http.tls import Handshakes, Tls
 from horae.server.reply import SAFETY, STRICT_TRANSPORT
 
@@ -16,11 +16,11 @@ KEEP_ALIVE = 75.0  # seconds without a request; workers keep their connections b
 TICK = 1.0
 
 
-class Listener:
+class HttpListener:
     """Connections of one socket, on the event loop that made it."""
 
-    def __init__(self, env: Env, answer: Answer, tls: Tls | None = None, crowd: Crowd | None = None) -> None:
-        self.answer, self._tls, self.crowd = answer, tls, crowd or Crowd()
+    def __init__(self, env: Env, answer: Answer, tls: Tls | None = None, crowd: ConnectionLimits | None = None) -> None:
+        self.answer, self._tls, self.crowd = answer, tls, crowd or ConnectionLimits()
         self.stopping = False
         headers = SAFETY if tls is None else (*SAFETY, STRICT_TRANSPORT)
         self.safety = b"".join(b"%b: %b\r\n" % header for header in headers)
@@ -28,7 +28,7 @@ class Listener:
         mine = env.rng.getrandbits(48)
         self._ids = (b"%012x-%x" % (mine, number) for number in itertools.count(1))
         self._env = env
-        self._connections: set[Connection] = set()
+        self._connections: set[HttpConnection] = set()
         self.handshakes = None if tls is None else Handshakes(tls.context, self.crowd, env.clock, self.make, BACKLOG)
         self._empty = asyncio.Event()
         self._server: asyncio.Server | None = None
@@ -44,9 +44,9 @@ class Listener:
         else:
             self._server = await loop.create_server(self.make, sock=listener, backlog=BACKLOG)
 
-    def make(self) -> Connection:
+    def make(self) -> HttpConnection:
         """Make a connection that belongs here."""
-        return Connection(self)
+        return HttpConnection(self)
 
     async def stop(self, grace: float) -> None:
         """Accept nobody, answer what is under way, and end all connections within so many seconds."""
@@ -72,7 +72,7 @@ class Listener:
         """Make the id of a request: unlike those of other servers and starts, and cheap."""
         return next(self._ids)
 
-    def opened(self, connection: Connection) -> bool:
+    def opened(self, connection: HttpConnection) -> bool:
         """Take a connection in; False when there is no room for it."""
         if self.handshakes is not None:
             self.handshakes.end(connection)
@@ -83,7 +83,7 @@ class Listener:
             connection.close()
         return True
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: HttpConnection) -> None:
         if connection in self._connections:
             self.crowd.leave(connection.peer[0])
         self._connections.discard(connection)

@@ -8,7 +8,7 @@ from horae.errors import HoraeError
 from horae.server.reply import Header
 
 
-class Request:
+class HttpRequest:
     """What a client asks; its body may still be on its way."""
 
     __slots__ = (

@@ -15,8 +15,8 @@ import structlog
 
 from horae.env import Clock
 from horae.errors import BadInput
-from horae.server.http.connection import Connection
-from horae.server.http.crowd import Crowd
+from horae.server.http.connection import HttpConnection
+from horae.server.http.crowd import ConnectionLimits
 
 LOOK = 60.0  # seconds between looks whether the files have changed
 
@@ -93,10 +93,15 @@ class Handshakes:
     """Accepts connections, and begins TLS on those that there is room for."""
 
     def __init__(
-        self, context: ssl.SSLContext, crowd: Crowd, clock: Clock, make: Callable[[], Connection], backlog: int
+        self,
+        context: ssl.SSLContext,
+        crowd: ConnectionLimits,
+        clock: Clock,
+        make: Callable[[], HttpConnection],
+        backlog: int,
     ) -> None:
         self._context, self._crowd, self._clock, self._make, self._backlog = context, crowd, clock, make, backlog
-        self._under_way: dict[Connection, tuple[str, asyncio.Task[None]]] = {}
+        self._under_way: dict[HttpConnection, tuple[str, asyncio.Task[None]]] = {}
         self._accepting: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -115,7 +120,7 @@ class Handshakes:
         for _, task in self._under_way.values():
             task.cancel()
 
-    def end(self, connection: Connection) -> None:
+    def end(self, connection: HttpConnection) -> None:
         """Give a connection's place back: its handshake is over."""
         if connection in self._under_way:
             self._crowd.leave(self._under_way.pop(connection)[0])
@@ -135,7 +140,7 @@ class Handshakes:
                 connection = self._make()
                 self._under_way[connection] = peer[0], loop.create_task(self._begin(connection, client))
 
-    async def _begin(self, connection: Connection, client: socket.socket) -> None:
+    async def _begin(self, connection: HttpConnection, client: socket.socket) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection, client, ssl=self._context, ssl_handshake_timeout=HANDSHAKE,

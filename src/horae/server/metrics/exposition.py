@@ -6,10 +6,10 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from horae.engine.node import Node
 from horae.errors import StoreUnavailable
 from horae.feature import load
-from horae.server.call import Call
-from horae.server.metrics.services import Itself, Services, Storage
-from horae.server.metrics.stored import Look, Shown
-from horae.server.metrics.traffic import Answers, Exchanges, Executions
+from horae.server.call import ApiCall
+from horae.server.metrics.services import ServerInfoMetrics, ServiceMetrics, StoreMetrics
+from horae.server.metrics.stored import StoredMetrics, StoreSampler
+from horae.server.metrics.traffic import ExchangeMetrics, ExecutionMetrics, RequestMetrics
 from horae.server.route import Route
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4.encode()
@@ -21,10 +21,17 @@ class Metrics:
     def __init__(self, node: Node) -> None:
         self.registry = CollectorRegistry()
         features = [load(feature.metrics)(node) for feature in node.features if feature.metrics]
-        self._answers, self._look = Answers(), Look(node, features)
-        self._shown = shown = Shown(features)
-        executions = Executions(node, shown.names)
-        for family in (executions, Exchanges(node), Storage(node, shown), Services(node), *features, Itself(node)):
+        self._answers, self._look = RequestMetrics(), StoreSampler(node, features)
+        self._shown = shown = StoredMetrics(features)
+        executions = ExecutionMetrics(node, shown.names)
+        for family in (
+            executions,
+            ExchangeMetrics(node),
+            StoreMetrics(node, shown),
+            ServiceMetrics(node),
+            *features,
+            ServerInfoMetrics(node),
+        ):
             self.registry.register(family)
         ProcessCollector(registry=self.registry)
         self.registry.register(self._answers)
@@ -43,7 +50,7 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-async def exposition(call: Call) -> bytes:
+async def exposition(call: ApiCall) -> bytes:
     """The text Prometheus reads."""
     metrics: Metrics = call.scope["app"].metrics
     return await metrics.text()

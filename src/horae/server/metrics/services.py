@@ -8,11 +8,11 @@ from prometheus_client.registry import Collector
 
 from horae.engine.node import Node
 from horae.server.metrics.families import by, counter, gauge, histogram
-from horae.server.metrics.stored import Shown
+from horae.server.metrics.stored import StoredMetrics
 from horae.version import __version__
 
 
-class Services(Collector):
+class ServiceMetrics(Collector):
     """What services count as they go."""
 
     def __init__(self, node: Node) -> None:
@@ -32,7 +32,7 @@ class Services(Collector):
         yield counter("circuit_changes", told, by(node.admission.circuits.changes), ["state"])
 
 
-class Itself(Collector):
+class ServerInfoMetrics(Collector):
     """What this server is, and whether it trusts its clock."""
 
     def __init__(self, node: Node) -> None:
@@ -48,10 +48,10 @@ class Itself(Collector):
         yield gauge("build_info", told, {build: 1}, ["version", "python", "store"])
 
 
-class Storage(Collector):
+class StoreMetrics(Collector):
     """How long the store takes, how much is committed together, and which epoch it is in."""
 
-    def __init__(self, node: Node, shown: Shown) -> None:
+    def __init__(self, node: Node, shown: StoredMetrics) -> None:
         self._node, self._shown = node, shown
 
     def collect(self) -> Iterator[Metric]:

@@ -17,21 +17,21 @@ PATIENCE = 5.0  # seconds that the store has to answer; Prometheus itself waits 
 LITTLE_PATIENCE = 1.0  # if it is known to be away
 
 
-class Looked(Struct):
+class StoreSample(Struct):
     """What the store said of all namespaces: the survey of the kernel, and the figures of features."""
 
     survey: Survey = field(default_factory=Survey)
     figures: dict[str, Mapping[Labels, float]] = field(default_factory=dict)  # by the gauge's name
 
 
-class Look:
+class StoreSampler:
     """Asks the store, once for all who read at the same time."""
 
     def __init__(self, node: Node, features: Sequence[FeatureMetrics]) -> None:
         self._node, self._features = node, features
-        self._going: asyncio.Task[Looked] | None = None
+        self._going: asyncio.Task[StoreSample] | None = None
 
-    async def now(self) -> Looked | None:
+    async def now(self) -> StoreSample | None:
         """Return what the store says; None if it takes longer than readers wait. Raises StoreUnavailable."""
         if self._going is None or self._going.done():
             self._going = asyncio.create_task(look(self._node, self._features), name="horae-metrics")
@@ -48,31 +48,31 @@ class Look:
             return None
 
 
-async def look(node: Node, features: Sequence[FeatureMetrics]) -> Looked:
+async def look(node: Node, features: Sequence[FeatureMetrics]) -> StoreSample:
     """Ask for everything."""
-    looked = Looked(await node.work.surveyor.look())
+    looked = StoreSample(await node.work.surveyor.look())
     for feature in features:
         looked.figures.update(await feature.look(looked.survey.namespaces))
     return looked
 
 
-class Shown(Collector):
+class StoredMetrics(Collector):
     """The last look. Of a store that could not be asked nothing is told, rather than what was so before."""
 
     def __init__(self, features: Sequence[FeatureMetrics]) -> None:
         self._gauges = [gauge for feature in features for gauge in feature.gauges]
-        self.looked: Looked | None = None
+        self.looked: StoreSample | None = None
         self.away = False
         self.names: dict[int, str] = {}  # of all namespaces that were ever seen: counters of theirs do not go away
 
-    def show(self, looked: Looked | None, *, away: bool = False) -> None:
+    def show(self, looked: StoreSample | None, *, away: bool = False) -> None:
         self.looked, self.away = looked, away
         if looked is not None:
             self.names.update(looked.survey.namespaces)
 
     @property
-    def _said(self) -> Looked:
-        return self.looked or Looked()
+    def _said(self) -> StoreSample:
+        return self.looked or StoreSample()
 
     @property
     def _survey(self) -> Survey:

@@ -15,7 +15,7 @@ from horae.server.metrics.families import Labels, by, counter, gauge, histogram,
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
-class Answers(Collector):
+class RequestMetrics(Collector):
     """Requests answered, and how long that took: plain numbers, because only the event loop's thread counts them."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Answers(Collector):
         yield histogram("http_request_seconds", "How long answers took.", by(self._took), ["route"])
 
 
-class Exchanges(Collector):
+class ExchangeMetrics(Collector):
     """Claims, and the exchanges that they are made for."""
 
     def __init__(self, node: Node) -> None:
@@ -66,7 +66,7 @@ ENDS = ("success", "failed", "cancelled", "skipped")
 assert set(CLASSES) == set(get_args(FailureKind))
 
 
-class Executions(Collector):
+class ExecutionMetrics(Collector):
     """Executions from when they are asked for to their ends."""
 
     def __init__(self, node: Node, names: Mapping[int, str]) -> None:

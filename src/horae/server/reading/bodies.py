@@ -45,17 +45,17 @@ When = Annotated[
 Key = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-class Body(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+class RequestBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
     """The body of a request; a field it does not know is refused."""
 
 
-class Reason(Body, frozen=True, kw_only=True):
+class Reason(RequestBody, frozen=True, kw_only=True):
     """Why."""
 
     reason: Annotated[str, Meta(max_length=1000, description="Why; it is kept with the execution.")] = ""
 
 
-class Gone(Exception):
+class ClientGone(Exception):
     """The client went away before its request was complete."""
 
 
@@ -89,7 +89,7 @@ async def read_pieces(receive: Receive) -> AsyncIterator[bytes]:
 
 def _part(message: Mapping[str, Any]) -> tuple[bytes, bool]:
     if message["type"] == "http.disconnect":
-        raise Gone
+        raise ClientGone
     return message.get("body", b""), message.get("more_body", False)
 
 

@@ -43,7 +43,7 @@ class DryRun(Query, frozen=True, kw_only=True):
     )
 
 
-class Window(Query, frozen=True, kw_only=True):
+class TimeWindow(Query, frozen=True, kw_only=True):
     """A window of the past."""
 
     since: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")

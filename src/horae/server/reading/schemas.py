@@ -29,8 +29,15 @@ from horae.version import __version__
 Document = dict[str, Any]
 
 UNWRITABLE = "(raw)"
-# What a worker is sent of a job; and a name apart from a field of it, which a generator would mistake.
-RENAMED = {"Spec": "Definition", "Outcome": "ToldOutcome"}
+# Names in the documents that differ from those of the classes. `ToldOutcome` differs from a field of its own, which
+# generators of clients would mistake for it.
+RENAMED = {
+    "CircuitOpenBody": "Opening",
+    "ExecutionBody": "NewExecution",
+    "Outcome": "ToldOutcome",
+    "ProblemDocument": "Problem",
+    "Spec": "Definition",
+}
 TOLD = (Register, Exchange, Remember, Await, ChildSubmit)
 ANSWERED = (Registered, Answer, Remembered, KnownSteps, Awaited)
 BEHIND = (Spec, Extra)  # what answers carry as raw JSON

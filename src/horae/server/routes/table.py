@@ -11,8 +11,8 @@ from msgspec import structs
 
 from horae.feature import Feature, installed, switched_off
 from horae.server.access import ANYBODY
-from horae.server.call import Call
-from horae.server.reply import Reply
+from horae.server.call import ApiCall
+from horae.server.reply import Response
 from horae.server.route import UNRECORDED, Route
 from horae.server.routes.admission import circuits, holds, queues
 from horae.server.routes.definitions import apply, jobs, limits, versions, yaml
@@ -90,7 +90,7 @@ def answered(features: Collection[Feature]) -> tuple[list[Route], list[Route]]:
 def _refusing(route: Route, feature: str) -> Route:
     """Return a route that says, to all who may ask anything, that its feature is off."""
 
-    async def run(call: Call) -> Reply:
+    async def run(call: ApiCall) -> Response:
         raise switched_off(feature)
 
     return structs.replace(

@@ -5,12 +5,12 @@ import os
 from collections.abc import AsyncIterator, Iterable
 from typing import BinaryIO
 
-from horae.server.reply import Header, Receive, Reply, Scope, Send
+from horae.server.reply import Header, Receive, Response, Scope, Send
 
 PIECE = 256 * 1024
 
 
-class Download(Reply):
+class Download(Response):
     """A file's content, with its length, so that a client notices an answer that was cut short."""
 
     __slots__ = ("_file",)
@@ -32,7 +32,7 @@ class Download(Reply):
             self._file.close()
 
 
-class Stream(Reply):
+class StreamedFile(Response):
     """A content of a known length that comes piece by piece."""
 
     __slots__ = ("_pieces", "_size")
@@ -55,7 +55,7 @@ class Stream(Reply):
             gone.cancel()
 
 
-class Text(Reply):
+class StreamedText(Response):
     """A content that comes piece by piece and ends when it ends."""
 
     __slots__ = ("_pieces",)

@@ -27,7 +27,7 @@ MISSED = b"event: missed\ndata: {}\n\n"
 STILL_HERE = b": still here\n\n"
 
 
-class EventView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class StreamEventView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The data of one event: this thing is now in this state; `count` executions of one parcel from this one on."""
 
     kind: str
@@ -55,7 +55,7 @@ class ChangesView(Struct, frozen=True, kw_only=True, rename="camel"):
     changes: list[ChangeView]
 
 
-class Wanted(Struct, frozen=True):
+class StreamFilter(Struct, frozen=True):
     """Which events a stream carries: kinds of things, and one execution with its steps and its log.
 
     With `every` microseconds, kinds of things are counted; one execution is always told of by itself.
@@ -76,7 +76,7 @@ class Wanted(Struct, frozen=True):
         return parcel_of(event.id) == parcel_of(self.execution) and 0 <= place < event.count
 
 
-class Writer:
+class EventEncoder:
     """Encodes events; one that several gatherings ask for in turn is encoded once."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Writer:
 
     def __call__(self, event: Event) -> bytes:
         if self._last[0] is not event:
-            view = EventView(
+            view = StreamEventView(
                 kind=event.kind, id=event.id, state=event.state, at=format_instant(event.at), job_id=event.job,
                 count=event.count, step=event.step,
             )  # fmt: skip
@@ -92,7 +92,7 @@ class Writer:
         return self._last[1]
 
 
-class Pending(Protocol):
+class PendingEvents(Protocol):
     """What was gathered and not told yet."""
 
     def add(self, event: Event) -> None: ...
@@ -102,7 +102,7 @@ class Pending(Protocol):
         ...
 
 
-class Each:
+class EventBuffer:
     """Every event by itself."""
 
     def __init__(self, write: Callable[[Event], bytes]) -> None:
@@ -125,12 +125,12 @@ class Each:
         return MISSED + body if missed else body
 
 
-class Counted:
+class EventCounts:
     """How many of each kind and job came to be in each state; and each event of one execution."""
 
-    def __init__(self, wanted: Wanted, write: Callable[[Event], bytes]) -> None:
+    def __init__(self, wanted: StreamFilter, write: Callable[[Event], bytes]) -> None:
         self._wanted = wanted
-        self._followed = Each(write)
+        self._followed = EventBuffer(write)
         self._counts: dict[tuple[str, str, UUID | None], int] = {}
         self._at = 0
 
@@ -159,7 +159,7 @@ class Counted:
         )
 
 
-class Reader:
+class StreamReader:
     """One listener's queue; when it falls behind, everything in it goes and it is told so."""
 
     def __init__(self) -> None:
@@ -177,27 +177,27 @@ class Reader:
         return await self._queue.get()
 
 
-class Gathering:
+class EventFeed:
     """What happens, for all who want the same of it."""
 
-    def __init__(self, clock: Clock, wanted: Wanted, write: Callable[[Event], bytes]) -> None:
+    def __init__(self, clock: Clock, wanted: StreamFilter, write: Callable[[Event], bytes]) -> None:
         self._clock, self._wanted = clock, wanted
         self._every = wanted.every / 1_000_000 if wanted.every else PACE
-        self._pending: Pending = Counted(wanted, write) if wanted.every else Each(write)
+        self._pending: PendingEvents = EventCounts(wanted, write) if wanted.every else EventBuffer(write)
         self._happened = asyncio.Event()
-        self._readers: set[Reader] = set()
+        self._readers: set[StreamReader] = set()
         self._task: asyncio.Task[None] | None = None
 
     @property
     def is_followed(self) -> bool:
         return bool(self._readers)
 
-    def add(self, reader: Reader) -> None:
+    def add(self, reader: StreamReader) -> None:
         self._readers.add(reader)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def remove(self, reader: Reader) -> None:
+    def remove(self, reader: StreamReader) -> None:
         self._readers.discard(reader)
         if not self._readers and self._task is not None:
             self._task.cancel()

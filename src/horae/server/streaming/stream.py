@@ -7,21 +7,21 @@ from contextlib import ExitStack, contextmanager
 
 from horae.engine.node import Node
 from horae.errors import TooOften
-from horae.server.reply import UNCACHED, Receive, Reply, Scope, Send
-from horae.server.streaming.gathering import Gathering, Reader, Wanted, Writer
+from horae.server.reply import UNCACHED, Receive, Response, Scope, Send
+from horae.server.streaming.gathering import EventEncoder, EventFeed, StreamFilter, StreamReader
 
 KIND = b"text/event-stream"
 
 Admitted = Callable[[], Awaitable[bool]]
 
 
-class Streams:
+class EventStreams:
     """The gatherings of a server, one for each namespace and each thing that listeners want of it."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._write = Writer()
-        self._gatherings: dict[tuple[int, Wanted], tuple[Gathering, ExitStack]] = {}
+        self._write = EventEncoder()
+        self._gatherings: dict[tuple[int, StreamFilter], tuple[EventFeed, ExitStack]] = {}
         self._followed: Counter[int] = Counter()  # streams, by namespace
 
     def refuse_more(self, namespace: int) -> None:
@@ -32,11 +32,11 @@ class Streams:
             raise TooOften(f"This namespace follows {most} streams of this server already.", remedy, retryAfter=5)
 
     @contextmanager
-    def follow(self, namespace: int, wanted: Wanted) -> Iterator[Reader]:
+    def follow(self, namespace: int, wanted: StreamFilter) -> Iterator[StreamReader]:
         """Read what happens for as long as the block lasts."""
-        key, reader = (namespace, wanted), Reader()
+        key, reader = (namespace, wanted), StreamReader()
         if key not in self._gatherings:
-            made = Gathering(self._node.env.clock, wanted, self._write)
+            made = EventFeed(self._node.env.clock, wanted, self._write)
             stack = ExitStack()
             stack.enter_context(self._node.base.events.listening(namespace, made.hear))
             self._gatherings[key] = made, stack
@@ -53,7 +53,7 @@ class Streams:
                 stack.close()
 
 
-class Stream(Reply):
+class EventStream(Response):
     """An answer that goes on until the client leaves, its credential ends or the server stops.
 
     Whether the credential is still good is asked before anything is sent: one that is busy has no quiet moment for it.
@@ -62,7 +62,7 @@ class Stream(Reply):
 
     __slots__ = ("_admitted", "_namespace", "_streams", "_wanted")
 
-    def __init__(self, streams: Streams, namespace: int, wanted: Wanted, admitted: Admitted) -> None:
+    def __init__(self, streams: EventStreams, namespace: int, wanted: StreamFilter, admitted: Admitted) -> None:
         super().__init__(200, kind=KIND, headers=(UNCACHED, (b"x-accel-buffering", b"no")))
         self._streams, self._namespace, self._wanted, self._admitted = streams, namespace, wanted, admitted
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from horae.model.executions.output.artifact import DEFAULT_TYPE, MOST_ARTIFACTS, check_name, check_type
-from horae.worker.code.asks import Bring
+from horae.worker.code.asks import UploadArtifact
 
 PIECE = 256 * 1024
 Content = str | os.PathLike[str] | bytes
 
 
 @contextmanager
-def bringing(name: str, content: Content, type: str | None = None) -> Iterator[Bring]:
+def bringing(name: str, content: Content, type: str | None = None) -> Iterator[UploadArtifact]:
     """What to ask for so that a file, or bytes, are kept under a name; the file is there as long as this lasts.
 
     Other processes read it, so bytes become a file, too.
@@ -29,13 +29,13 @@ def bringing(name: str, content: Content, type: str | None = None) -> Iterator[B
         path = Path(content).absolute()
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {path} to keep as {name!r}")
-        yield Bring(name, str(path), kind)
+        yield UploadArtifact(name, str(path), kind)
         return
     descriptor, written = tempfile.mkstemp(prefix="horae-artifact-")
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        yield Bring(name, written, kind)
+        yield UploadArtifact(name, written, kind)
     finally:
         Path(written).unlink(missing_ok=True)
 
@@ -45,11 +45,11 @@ def guessed(name: str) -> str:
     return mimetypes.guess_type(name)[0] or DEFAULT_TYPE
 
 
-def found_in(folder: Path, owner: int | None = None) -> list[Bring]:
+def found_in(folder: Path, owner: int | None = None) -> list[UploadArtifact]:
     """What a command left in its folder: plain files, by their paths below it, as many as can be kept."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     names = [(path.relative_to(folder).as_posix(), path) for path in files[: MOST_ARTIFACTS + 1]]
-    return [Bring(name, str(path), guessed(name), owner) for name, path in names]
+    return [UploadArtifact(name, str(path), guessed(name), owner) for name, path in names]
 
 
 def opened(path: str, owner: int | None) -> BinaryIO:
@@ -62,7 +62,7 @@ def opened(path: str, owner: int | None) -> BinaryIO:
     return file
 
 
-async def pieces_of(bring: Bring) -> AsyncIterator[bytes]:
+async def pieces_of(bring: UploadArtifact) -> AsyncIterator[bytes]:
     """A file's content as it is now, up to the length it has now."""
     with await asyncio.to_thread(opened, bring.path, bring.owner) as file:
         left = os.fstat(file.fileno()).st_size

@@ -11,7 +11,7 @@ from horae.model.fleet.protocol import LogStream
 from horae.model.fleet.submit import Submit
 
 
-class Submitted(Struct, frozen=True, kw_only=True, rename="camel"):
+class ChildReceipt(Struct, frozen=True, kw_only=True, rename="camel"):
     """An execution that a running one submitted."""
 
     execution_id: UUID
@@ -23,35 +23,35 @@ class Submitted(Struct, frozen=True, kw_only=True, rename="camel"):
         return str(self.execution_id)
 
 
-class Submissions(Struct, frozen=True, tag=True):
+class SubmitExecutions(Struct, frozen=True, tag="Submissions"):
     """Submit executions; the same call of the same execution answers with the same ones."""
 
     call: str
     submissions: list[Submit]
 
 
-class Keep(Struct, frozen=True, tag=True):
+class RememberStep(Struct, frozen=True, tag="Keep"):
     """Remember a step's result, and answer with the one that counts."""
 
     name: str
     result: Raw
 
 
-class Recall(Struct, frozen=True, tag=True):
+class RecallSteps(Struct, frozen=True, tag="Recall"):
     """Answer with the steps that earlier attempts had remembered, by name."""
 
 
-class Now(Struct, frozen=True, tag=True):
+class ReadServerTime(Struct, frozen=True, tag="Now"):
     """Answer with the server's time."""
 
 
-class Nap(Struct, frozen=True, tag=True):
+class ShortSleep(Struct, frozen=True, tag="Nap"):
     """Answer after a while."""
 
     span: Micros
 
 
-class WaitFor(Struct, frozen=True, tag=True):
+class WaitForSignal(Struct, frozen=True, tag="WaitFor"):
     """A step waits for a signal: answer with its `Awaited`."""
 
     step: str
@@ -60,7 +60,7 @@ class WaitFor(Struct, frozen=True, tag=True):
     timeout: Micros | None
 
 
-class Bring(Struct, frozen=True, tag=True):
+class UploadArtifact(Struct, frozen=True, tag="Bring"):
     """Have a file kept as an artifact, and answer with what is `Kept`."""
 
     name: str
@@ -69,7 +69,7 @@ class Bring(Struct, frozen=True, tag=True):
     owner: int | None = None  # the user whose file it has to be, if the worker may read more than who wrote it
 
 
-class Kept(Struct, frozen=True, kw_only=True, rename="camel"):
+class ArtifactReceipt(Struct, frozen=True, kw_only=True, rename="camel"):
     """An artifact as it is kept."""
 
     name: str
@@ -79,10 +79,12 @@ class Kept(Struct, frozen=True, kw_only=True, rename="camel"):
     sha256: str
 
 
-Ask = Submissions | Keep | Recall | Now | Nap | WaitFor | Bring
+ExecutionRequest = (
+    SubmitExecutions | RememberStep | RecallSteps | ReadServerTime | ShortSleep | WaitForSignal | UploadArtifact
+)
 
 
-class Port(Protocol):
+class ExecutionPort(Protocol):
     """The way from an execution to its session. Safe to use from any thread."""
 
     @property
@@ -100,6 +102,6 @@ class Port(Protocol):
         """The text without the values of secrets that the execution was given."""
         ...
 
-    def ask(self, ask: Ask) -> "Future[Any]":
+    def ask(self, ask: ExecutionRequest) -> "Future[Any]":
         """Ask the server; the future fails with the server's error."""
         ...

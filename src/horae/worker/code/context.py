@@ -22,11 +22,11 @@ from horae.model.fields.kinds import Duration, Kind, Moment
 from horae.model.fleet.submit import SUBMISSION, Submit
 from horae.model.tenancy.secret_refs import SCHEME
 from horae.worker.code.artifacts import Content, bringing
-from horae.worker.code.asks import Ask, Kept, Port, Submissions, Submitted
-from horae.worker.code.durable import SLEEP, WAIT, Backoff, Memo, check_name, check_signal
+from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, ExecutionPort, ExecutionRequest, SubmitExecutions
+from horae.worker.code.durable import SLEEP, WAIT, Backoff, StepMemory, check_name, check_signal
 from horae.worker.code.sync_face import SyncFace
 from horae.worker.code.transactions import Transaction
-from horae.worker.processes.scripts import Call, Pending, Script
+from horae.worker.processes.scripts import FunctionCall, PendingOperation, Script
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NO_SECRETS: Mapping[str, str] = {}
@@ -34,7 +34,7 @@ NO_SECRETS: Mapping[str, str] = {}
 _HOW = {row.keyword: row.kind for row in SUBMISSION.rows if row.field.called and row.field.sdk}
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class AttemptFacts(Struct, frozen=True, kw_only=True):
     """What is known of an execution when it begins."""
 
     execution_id: UUID
@@ -59,7 +59,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 class Log:
     """The execution's log: `ctx.log("text")`, or by level as in `ctx.log.warning("%s left", 3)`."""
 
-    def __init__(self, port: Port) -> None:
+    def __init__(self, port: ExecutionPort) -> None:
         self._port = port
 
     def __call__(self, message: object, *args: object) -> None:
@@ -86,14 +86,14 @@ class Context:
 
     __horae_context__ = True
 
-    def __init__(self, facts: Facts, port: Port, secrets: Mapping[str, str] = NO_SECRETS) -> None:
+    def __init__(self, facts: AttemptFacts, port: ExecutionPort, secrets: Mapping[str, str] = NO_SECRETS) -> None:
         self._facts = facts
         self._secrets = secrets
         self._port = port
         self._calls = 0
         self._left: dict[int, str] = {}  # what was asked for and not done yet
         self.log = Log(port)
-        self._memo = Memo(port, attempt=facts.attempt, durable=facts.durable, warn=self.log.warning)
+        self._memo = StepMemory(port, attempt=facts.attempt, durable=facts.durable, warn=self.log.warning)
         self.sync = SyncFace(self)
 
     @property
@@ -191,18 +191,18 @@ class Context:
         """Tell how far the execution is, from 0 to 100."""
         self._port.progress(min(100.0, max(0.0, float(percent))), message)
 
-    async def submit(self, job: Any, params: Mapping[str, Any] | None = None, **how: Any) -> Submitted:
+    async def submit(self, job: Any, params: Mapping[str, Any] | None = None, **how: Any) -> ChildReceipt:
         """Submit an execution of another job, by name or by its function.
 
         It is idempotent: the n-th submission of this execution is the same one in every attempt. `how` takes what
         `job.submit` takes beside its params, and `call` to name the submission instead of counting it.
         """
-        done: list[Submitted] = await self._ask(self._submissions(job, [params or {}], how))
+        done: list[ChildReceipt] = await self._ask(self._submissions(job, [params or {}], how))
         return done[0]
 
-    async def submit_many(self, job: Any, items: Sequence[Mapping[str, Any]], **how: Any) -> list[Submitted]:
+    async def submit_many(self, job: Any, items: Sequence[Mapping[str, Any]], **how: Any) -> list[ChildReceipt]:
         """Submit one execution per item, as one call."""
-        done: list[Submitted] = await self._ask(self._many(job, items, how))
+        done: list[ChildReceipt] = await self._ask(self._many(job, items, how))
         return done
 
     def step(
@@ -213,16 +213,18 @@ class Context:
         retries: int = 0,
         backoff: Backoff = None,
         **kwargs: Any,
-    ) -> Pending:
+    ) -> PendingOperation:
         """Run a function once per execution: a later attempt gets the remembered result instead.
 
         The result is what JSON makes of it, in the first attempt too. A name and its count stand for one step of the
         execution. `retries` tries the step itself again, where it is, after `backoff`: a span that doubles, or a list.
         """
         key = self._memo.key(self._port.hide(check_name(name)))
-        return self._pending(self._memo.step(key, Call(function, args, kwargs), retries, backoff), f"step({name!r})")
+        return self._pending(
+            self._memo.step(key, FunctionCall(function, args, kwargs), retries, backoff), f"step({name!r})"
+        )
 
-    def sleep(self, span: Span | None = None, *, until: datetime | str | None = None) -> Pending:
+    def sleep(self, span: Span | None = None, *, until: datetime | str | None = None) -> PendingOperation:
         """Wait for a span or until an instant; more than a second without a worker, whatever happens meanwhile."""
         if (span is None) == (until is None):
             raise TypeError("sleep takes a span, or until=")
@@ -230,7 +232,7 @@ class Context:
         until_at = None if until is None else _instant(until)
         return self._pending(self._memo.sleep(self._memo.key(SLEEP), wait, until_at), "sleep")
 
-    def wait_for(self, signal: str, *, timeout: Span | None = None, filter: str | None = None) -> Pending:
+    def wait_for(self, signal: str, *, timeout: Span | None = None, filter: str | None = None) -> PendingOperation:
         """Wait for a signal without a worker, and return its payload; one that came before counts.
 
         `filter` is one expression, as in "${signal.payload.amount > 10}". Raises SignalTimeout after `timeout`.
@@ -239,36 +241,36 @@ class Context:
         span = None if timeout is None else micros_of(timeout)
         return self._pending(self._memo.wait_for(key, signal, filter, span), f"wait_for({signal!r})")
 
-    def checkpoint(self, state: Any) -> Pending:
+    def checkpoint(self, state: Any) -> PendingOperation:
         """Keep a state, up to 64 KiB of JSON, for the next attempt; the last one counts."""
         return self._pending(self._memo.checkpoint(state), "checkpoint")
 
-    def restored(self, default: Any = None) -> Pending:
+    def restored(self, default: Any = None) -> PendingOperation:
         """The state that the last checkpoint kept, in this attempt or one before."""
         return self._pending(self._memo.restored(default), "restored")
 
-    def gather(self, *parts: Any, limit: int | None = None) -> Pending:
+    def gather(self, *parts: Any, limit: int | None = None) -> PendingOperation:
         """Do steps side by side, at most `limit` at once, and return all results in their order.
 
         Each is remembered by itself. When some fail, the others are finished first; then the first error is raised.
         """
         return self._pending(self._memo.gather(parts, limit), "gather")
 
-    async def artifact(self, name: str, content: Content, *, type: str | None = None) -> Kept:
+    async def artifact(self, name: str, content: Content, *, type: str | None = None) -> ArtifactReceipt:
         """Keep a file, given by its path, or bytes under a name: whoever looks at the execution can read it.
 
         What was kept under that name before is replaced.
         """
         with bringing(name, content, type) as file:
-            kept: Kept = await self._ask(file)
+            kept: ArtifactReceipt = await self._ask(file)
             return kept
 
     def transaction(self, connection: Any) -> Transaction:
         """Steps whose result is kept in the user's own database, in the same transaction as their effect."""
         return Transaction(connection, self._memo, self._facts.execution_id, self._facts.attempt, self._pending)
 
-    def _pending(self, script: Script[Any], what: str) -> Pending:
-        return Pending(self._port, script, self._left, what)
+    def _pending(self, script: Script[Any], what: str) -> PendingOperation:
+        return PendingOperation(self._port, script, self._left, what)
 
     def _check_done(self) -> None:
         """What was asked for and never done is a mistake that would else pass for a success. Raises GiveUp."""
@@ -276,17 +278,17 @@ class Context:
             sync = what.partition("(")[0]
             raise GiveUp(f"ctx.{what} was never done: await it, or in a sync function say ctx.sync.{sync}(...)")
 
-    async def _ask(self, ask: Ask) -> Any:
+    async def _ask(self, ask: ExecutionRequest) -> Any:
         return await asyncio.wrap_future(self._port.ask(ask))
 
-    def _many(self, job: Any, items: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> Submissions:
+    def _many(self, job: Any, items: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> SubmitExecutions:
         name = getattr(job, "name", job)
         if any(is_submission(item, name) for item in items):
             said = 'items are params; what is common to all goes beside them: submit_many(job, [{"a": 1}], tags={...})'
             raise TypeError(said)
         return self._submissions(job, items, how)
 
-    def _submissions(self, job: Any, items: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> Submissions:
+    def _submissions(self, job: Any, items: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> SubmitExecutions:
         self._calls += 1
         call = how.pop("call", None) or str(self._calls)
         name = getattr(job, "name", job)
@@ -295,7 +297,7 @@ class Context:
             raise TypeError(f'params of a submission are one mapping: submit("{name}", {{...}}), not {wrong}=...')
         facts = self._facts
         trace = Carried(facts.trace, facts.trace_state)
-        return Submissions(call, [_submission(name, item, how, facts.interval, trace) for item in items])
+        return SubmitExecutions(call, [_submission(name, item, how, facts.interval, trace) for item in items])
 
 
 CURRENT: ContextVar[Callable[[], Context | None]] = ContextVar("horae_current")

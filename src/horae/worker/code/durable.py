@@ -26,8 +26,8 @@ from horae.model.executions.signals import (
     micros_of,
 )
 from horae.model.fleet.protocol import MAX_CHECKPOINT, MAX_RESULT, MAX_SIGNAL_NAME, Awaited
-from horae.worker.code.asks import Keep, Nap, Now, Port, Recall, WaitFor
-from horae.worker.processes.scripts import All, Call, Pending, Script
+from horae.worker.code.asks import ExecutionPort, ReadServerTime, RecallSteps, RememberStep, ShortSleep, WaitForSignal
+from horae.worker.processes.scripts import FunctionCall, ParallelScripts, PendingOperation, Script
 
 CHECKPOINT = "@checkpoint"
 SLEEP = "@sleep"
@@ -41,10 +41,10 @@ _COUNTED = re.compile(r"#\d+$")
 Backoff = Span | Sequence[Span] | None
 
 
-class Memo:
+class StepMemory:
     """What one execution remembers, as its present attempt knows it."""
 
-    def __init__(self, port: Port, *, attempt: int, durable: bool, warn: Callable[..., object]) -> None:
+    def __init__(self, port: ExecutionPort, *, attempt: int, durable: bool, warn: Callable[..., object]) -> None:
         self._port, self._durable, self._warn = port, durable, warn
         self._counts: Counter[str] = Counter()
         self._steps: dict[str, Raw] | None = None if attempt > 1 else {}  # None: not asked yet
@@ -56,17 +56,17 @@ class Memo:
 
     # Scripts
 
-    def step(self, key: str, call: Call, retries: int, backoff: Backoff) -> Script[Any]:
+    def step(self, key: str, call: FunctionCall, retries: int, backoff: Backoff) -> Script[Any]:
         """Run a function unless its result is remembered; try again as the step itself says."""
         known = yield from self._known()
         if key not in known:
             self._stop_if_asked()
             value = yield from self._tried(key, call, retries, backoff)
-            known[key] = yield Keep(key, encoded(value, f"The result of step {key!r}", MAX_RESULT))
+            known[key] = yield RememberStep(key, encoded(value, f"The result of step {key!r}", MAX_RESULT))
             self._port.heartbeat()
         return msgspec.json.decode(known[key])
 
-    def _tried(self, key: str, call: Call, retries: int, backoff: Backoff) -> Script[Any]:
+    def _tried(self, key: str, call: FunctionCall, retries: int, backoff: Backoff) -> Script[Any]:
         tried = 0
         while True:
             try:
@@ -84,14 +84,14 @@ class Memo:
     def sleep(self, key: str, span: Micros | None, until: Instant | None) -> Script[None]:
         """Wait for a span, or until an instant, without a worker if it is long."""
         known = yield from self._known()
-        now: Instant = yield Now()
+        now: Instant = yield ReadServerTime()
         if key in known:
             until = int(msgspec.json.decode(known[key]))
         else:
             until = now + (span or 0) if until is None else until
             if until - now > SHORT:
                 self._must_be_durable("sleep")
-                known[key] = yield Keep(key, Raw(msgspec.json.encode(until)))
+                known[key] = yield RememberStep(key, Raw(msgspec.json.encode(until)))
                 until = int(msgspec.json.decode(known[key]))
         if until - now > SHORT:
             self._must_be_durable("sleep")
@@ -103,7 +103,7 @@ class Memo:
         known = yield from self._known()
         if key not in known:
             self._must_be_durable("wait for a signal")
-            awaited: Awaited = yield WaitFor(key, signal, filter, timeout)
+            awaited: Awaited = yield WaitForSignal(key, signal, filter, timeout)
             if not awaited.result:
                 raise Suspended(awaited.deadline, (key,))
             known[key] = awaited.result
@@ -116,7 +116,7 @@ class Memo:
         """Keep a state for the next attempt, instead of the one before."""
         known = yield from self._known()
         value = encoded(state, "The checkpoint", MAX_CHECKPOINT)
-        yield Keep(CHECKPOINT, value)
+        yield RememberStep(CHECKPOINT, value)
         self._port.heartbeat()
         known[CHECKPOINT] = value
         self._stop_if_asked()
@@ -126,18 +126,24 @@ class Memo:
         known = yield from self._known()
         return msgspec.json.decode(known[CHECKPOINT]) if CHECKPOINT in known else default
 
-    def gather(self, parts: Sequence[Pending | Awaitable[Any] | Callable[[], Any]], limit: int | None) -> Script[Any]:
+    def gather(
+        self, parts: Sequence[PendingOperation | Awaitable[Any] | Callable[[], Any]], limit: int | None
+    ) -> Script[Any]:
         """Run steps side by side; each that has ended is remembered by itself."""
         if limit is not None and limit < 1:
             raise ValueError("limit must be at least 1")
         yield from self._known()
-        return (yield All([part.script if isinstance(part, Pending) else _alone(part) for part in parts], limit))
+        return (
+            yield ParallelScripts(
+                [part.script if isinstance(part, PendingOperation) else _alone(part) for part in parts], limit
+            )
+        )
 
     # What they have in common
 
     def _known(self) -> Script[dict[str, Raw]]:
         if self._steps is None:
-            found: dict[str, Raw] = yield Recall()
+            found: dict[str, Raw] = yield RecallSteps()
             if self._steps is None:
                 self._steps = found
         return self._steps
@@ -147,7 +153,7 @@ class Memo:
         while span > 0:
             self._stop_if_asked()
             piece = min(span, SECOND)
-            yield Nap(piece)
+            yield ShortSleep(piece)
             span -= piece
 
     def _stop_if_asked(self) -> None:
@@ -162,7 +168,7 @@ class Memo:
 
 def _alone(part: Awaitable[Any] | Callable[[], Any]) -> Script[Any]:
     """Something that is no step, beside steps: an awaitable, or in sync functions a call."""
-    return (yield Call(part if callable(part) else lambda: part))
+    return (yield FunctionCall(part if callable(part) else lambda: part))
 
 
 def counted(name: str, count: int) -> str:

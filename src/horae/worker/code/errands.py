@@ -10,24 +10,34 @@ from horae.env import SECOND, Env
 from horae.errors import BadInput, Busy, SessionEnded
 from horae.model.fleet.protocol import Await, Step
 from horae.model.fleet.submit import ChildSubmit
-from horae.worker.code.asks import Ask, Bring, Keep, Nap, Now, Recall, Submissions, Submitted, WaitFor
-from horae.worker.code.keeping import Keeper
+from horae.worker.code.asks import (
+    ChildReceipt,
+    ExecutionRequest,
+    ReadServerTime,
+    RecallSteps,
+    RememberStep,
+    ShortSleep,
+    SubmitExecutions,
+    UploadArtifact,
+    WaitForSignal,
+)
+from horae.worker.code.keeping import StepBatcher
 from horae.worker.holding import Item
 from horae.worker.outbox import key_of
-from horae.worker.session import Session
+from horae.worker.session import WorkerSession
 from horae.worker.transport import Transport
 
 FIRST_WAIT = 0.05  # seconds before an ask is repeated
 
 
-class Errands:
+class RequestSender:
     """Runs them for all executions of a worker. `back_off` waits about so long and tells the next wait."""
 
     def __init__(self, env: Env, transport: Transport, back_off: Callable[[float], Awaitable[float]]) -> None:
         self._env, self._transport, self._back_off = env, transport, back_off
-        self._keeper = Keeper(transport.remember)
+        self._keeper = StepBatcher(transport.remember)
 
-    async def run(self, session: Session, item: Item, ask: Ask) -> Any:
+    async def run(self, session: WorkerSession, item: Item, ask: ExecutionRequest) -> Any:
         """Put an execution's question to the servers until one answers."""
         wait = FIRST_WAIT
         while not session.ended:
@@ -41,20 +51,20 @@ class Errands:
         """Let go of everything at once."""
         await self._keeper.close()
 
-    async def _once(self, session: Session, item: Item, ask: Ask) -> Any:
+    async def _once(self, session: WorkerSession, item: Item, ask: ExecutionRequest) -> Any:
         parcel, index, attempt = key_of(item)
-        if isinstance(ask, Keep):
+        if isinstance(ask, RememberStep):
             step = Step(parcel=parcel, item=index, attempt=attempt, name=ask.name, result=ask.result)
             return await self._keeper.keep(session.id, step)
-        if isinstance(ask, Recall):
+        if isinstance(ask, RecallSteps):
             return await self._recall(session, parcel, index)
-        if isinstance(ask, Now):
+        if isinstance(ask, ReadServerTime):
             return session.instant(self._env.clock.monotonic())
-        if isinstance(ask, Nap):
+        if isinstance(ask, ShortSleep):
             return await self._env.clock.sleep(ask.span / SECOND)
-        if isinstance(ask, Bring):
+        if isinstance(ask, UploadArtifact):
             return await self._transport.bring(session.id, parcel, index, attempt, ask)
-        if isinstance(ask, WaitFor):
+        if isinstance(ask, WaitForSignal):
             wait = Await(
                 parcel=parcel, item=index, attempt=attempt, step=ask.step, signal=ask.signal, filter=ask.filter,
                 timeout=ask.timeout,
@@ -63,14 +73,14 @@ class Errands:
         body = ChildSubmit(parcel=parcel, item=index, attempt=attempt, call=ask.call, submissions=ask.submissions)
         return await self._submit(session, body, ask)
 
-    async def _submit(self, session: Session, body: ChildSubmit, ask: Submissions) -> list[Submitted]:
+    async def _submit(self, session: WorkerSession, body: ChildSubmit, ask: SubmitExecutions) -> list[ChildReceipt]:
         taken = await self._transport.submit_children(session.id, body)
         if len(taken) < len(ask.submissions):
             said = f"The server took {len(taken)} of {len(ask.submissions)} submissions of {ask.submissions[0].job!r}."
             raise BadInput(said, "Look whether that job exists and takes these params.", field="job")
         return taken
 
-    async def _recall(self, session: Session, parcel: UUID, item: int) -> dict[str, Raw]:
+    async def _recall(self, session: WorkerSession, parcel: UUID, item: int) -> dict[str, Raw]:
         """Everything that earlier attempts had remembered."""
         found: dict[str, Raw] = {}
         after: str | None = ""

@@ -12,7 +12,7 @@ from horae.model.executions.output.artifact import MAX_BROUGHT
 from horae.model.executions.signals import Cancelled, GiveUp, Retry, Suspended, micros_of, waits_in_group
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, ToldFailure, ToldKind
 from horae.worker.code.retry_after import asked_of
-from horae.worker.holding import CANCELLED, RELEASED, Fate
+from horae.worker.holding import CANCELLED, RELEASED, ItemOutcome
 
 MAX_TRACEBACK = 16 * 1024
 MAX_MESSAGE = 4 * 1024
@@ -35,16 +35,16 @@ def failed(
     permanent: bool = False,
     exit_code: int | None = None,
     kind: ToldKind = "error",
-) -> Fate:
+) -> ItemOutcome:
     """A failure that the worker itself found."""
     error = ToldFailure(type=type, message=shorten(clean(message), MAX_MESSAGE), permanent=permanent, kind=kind)
-    return Fate(outcome="failed", error=error, exit_code=exit_code)
+    return ItemOutcome(outcome="failed", error=error, exit_code=exit_code)
 
 
-def fate_of(error: BaseException, retry: RetryFunction | None, failures: int) -> Fate:
+def fate_of(error: BaseException, retry: RetryFunction | None, failures: int) -> ItemOutcome:
     """What an exception of the job's code means; `failures` counts this one."""
     if isinstance(error, Suspended):
-        return Fate(outcome="suspended", wake_at=error.wake_at, waits=error.waits)
+        return ItemOutcome(outcome="suspended", wake_at=error.wake_at, waits=error.waits)
     if waits_in_group(error):
         said = "a task of a group waited without a worker; run branches that sleep or wait with ctx.gather"
         return failed("NotDurable", said, permanent=True)
@@ -54,7 +54,7 @@ def fate_of(error: BaseException, retry: RetryFunction | None, failures: int) ->
         return failed("BadParams", str(error), permanent=True)
     told, after, gone = _judged(error, retry, failures)
     status, wished = asked_of(told)
-    return Fate(
+    return ItemOutcome(
         outcome="failed",
         error=ToldFailure(
             type=type(told).__name__,
@@ -99,7 +99,7 @@ def _judged(
         return broken, None, False
 
 
-def stopped(kind: str, outcome: bytes | Fate, *, once: bool) -> bytes | Fate:
+def stopped(kind: str, outcome: bytes | ItemOutcome, *, once: bool) -> bytes | ItemOutcome:
     """What an item that was told to stop is reported as, given how it ended.
 
     A result that came in spite of it counts, except after a timeout. What was stopped for the worker's sake goes back
@@ -118,17 +118,17 @@ def stopped(kind: str, outcome: bytes | Fate, *, once: bool) -> bytes | Fate:
     return RELEASED
 
 
-def checked(result: bytes) -> bytes | Fate:
+def checked(result: bytes) -> bytes | ItemOutcome:
     """The encoded result; one that is too large for a report travels as a file, up to a limit."""
     if len(result) <= MAX_INLINE_RESULT:
         return result
     if len(result) <= MAX_BROUGHT:
-        return Fate(outcome="success", result=result)
+        return ItemOutcome(outcome="success", result=result)
     said = f"the result has {len(result)} bytes and {MAX_BROUGHT} are allowed; store it and return a reference"
     return failed("ResultTooLarge", said, permanent=True)
 
 
-def unencodable(error: BaseException) -> Fate:
+def unencodable(error: BaseException) -> ItemOutcome:
     """The function returned something JSON cannot carry."""
     return failed("BadResult", f"the return value cannot be stored as JSON: {_message(error)}", permanent=True)
 

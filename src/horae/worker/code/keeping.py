@@ -17,7 +17,7 @@ Send = Callable[[UUID, Remember], Awaitable[Remembered]]
 Waiting = tuple[UUID, Step, "asyncio.Future[Raw]"]
 
 
-class Keeper:
+class StepBatcher:
     """Hands steps to the servers. Whoever asks goes on when its own is kept."""
 
     def __init__(self, send: Send) -> None:

@@ -10,14 +10,14 @@ from typing import TypeVar
 from msgspec import structs
 
 from horae.model.fleet.protocol import LogLines, Outcome, ToldFailure
-from horae.worker.outbox import Load
+from horae.worker.outbox import ExchangeLoad
 
 REFUSED = "WARNING the server refused a line"
 MOST_SAID = 300  # characters of its reason
 T = TypeVar("T")
 
 
-def lighten(load: Load, reason: str, index: int | None = None) -> tuple[Load, Load]:
+def lighten(load: ExchangeLoad, reason: str, index: int | None = None) -> tuple[ExchangeLoad, ExchangeLoad]:
     """What to send now and what later; what is refused alone is replaced by word of it, or left out.
 
     `index` is the outcome at fault, if the server names it: then nothing else has to wait.
@@ -25,22 +25,24 @@ def lighten(load: Load, reason: str, index: int | None = None) -> tuple[Load, Lo
     if index is not None and 0 <= index < len(load.outcomes):
         keep, back = halve(load.outcomes[index : index + 1], reason)
         outcomes = [*load.outcomes[:index], *keep, *load.outcomes[index + 1 :]]
-        return structs.replace(load, outcomes=outcomes), Load(outcomes=back)
+        return structs.replace(load, outcomes=outcomes), ExchangeLoad(outcomes=back)
     if load.outcomes and (load.logs or load.progress or load.started):  # of others: no outcome is at fault for it
-        return structs.replace(load, outcomes=[]), Load(outcomes=load.outcomes)
+        return structs.replace(load, outcomes=[]), ExchangeLoad(outcomes=load.outcomes)
     if load.outcomes:
         keep, back = halve(load.outcomes, reason)
-        return Load(outcomes=keep), Load(outcomes=back)
+        return ExchangeLoad(outcomes=keep), ExchangeLoad(outcomes=back)
     if load.logs and (load.progress or load.started):
-        return Load(logs=load.logs), Load(started=load.started, progress=load.progress)
+        return ExchangeLoad(logs=load.logs), ExchangeLoad(started=load.started, progress=load.progress)
     if any(log.open is not None for log in load.logs):  # shown again, if it still has no end
-        return Load(logs=[structs.replace(log, open=None) for log in load.logs if log.lines]), Load()
+        return ExchangeLoad(logs=[structs.replace(log, open=None) for log in load.logs if log.lines]), ExchangeLoad()
     if load.logs:
         logs, later = halve_logs(load.logs, reason)
-        return Load(logs=logs), Load(logs=later)
+        return ExchangeLoad(logs=logs), ExchangeLoad(logs=later)
     started, started_later = _in_two(load.started)
     progress, progress_later = _in_two(load.progress) if not load.started else ([], load.progress)
-    return Load(started=started, progress=progress), Load(started=started_later, progress=progress_later)
+    return ExchangeLoad(started=started, progress=progress), ExchangeLoad(
+        started=started_later, progress=progress_later
+    )
 
 
 def _in_two(told: Sequence[T]) -> tuple[list[T], list[T]]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from horae.model.executions.signals import Span
 from horae.worker.code.artifacts import Content, bringing
-from horae.worker.code.asks import Ask, Kept, Submitted
+from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, ExecutionRequest
 from horae.worker.code.transactions import SyncTransaction
-from horae.worker.processes.scripts import Pending, Script, run_sync
+from horae.worker.processes.scripts import PendingOperation, Script, run_sync
 
 if TYPE_CHECKING:
     from horae.worker.code.context import Context
@@ -20,12 +20,12 @@ class SyncFace:
     def __init__(self, context: "Context") -> None:
         self._context = context
 
-    def submit(self, job: Any, params: Mapping[str, Any] | None = None, **how: Any) -> Submitted:
-        done: list[Submitted] = self._wait(self._context._submissions(job, [params or {}], how))
+    def submit(self, job: Any, params: Mapping[str, Any] | None = None, **how: Any) -> ChildReceipt:
+        done: list[ChildReceipt] = self._wait(self._context._submissions(job, [params or {}], how))
         return done[0]
 
-    def submit_many(self, job: Any, items: Sequence[Mapping[str, Any]], **how: Any) -> list[Submitted]:
-        done: list[Submitted] = self._wait(self._context._many(job, items, how))
+    def submit_many(self, job: Any, items: Sequence[Mapping[str, Any]], **how: Any) -> list[ChildReceipt]:
+        done: list[ChildReceipt] = self._wait(self._context._many(job, items, how))
         return done
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -50,17 +50,17 @@ class SyncFace:
     def transaction(self, connection: Any) -> SyncTransaction:
         return SyncTransaction(self._context.transaction(connection), self._run)
 
-    def artifact(self, name: str, content: Content, *, type: str | None = None) -> Kept:
+    def artifact(self, name: str, content: Content, *, type: str | None = None) -> ArtifactReceipt:
         with bringing(name, content, type) as file:
-            kept: Kept = self._wait(file)
+            kept: ArtifactReceipt = self._wait(file)
             return kept
 
-    def _run(self, pending: Pending) -> Any:
+    def _run(self, pending: PendingOperation) -> Any:
         return run_sync(self._context._port, pending.script)
 
-    def _wait(self, ask: Ask) -> Any:
+    def _wait(self, ask: ExecutionRequest) -> Any:
         return run_sync(self._context._port, _asking(ask))
 
 
-def _asking(ask: Ask) -> Script[Any]:
+def _asking(ask: ExecutionRequest) -> Script[Any]:
     return (yield ask)

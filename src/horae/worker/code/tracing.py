@@ -5,23 +5,23 @@ from typing import TYPE_CHECKING
 
 from horae.model.base.trace import TraceContext, read_trace, root_of, span_of
 from horae.model.executions.tracer import Sink, Span
-from horae.worker.holding import Ending, Fate, Lot
+from horae.worker.holding import EndedItem, HeldSlice, ItemOutcome
 
 if TYPE_CHECKING:
-    from horae.worker.session import Session
+    from horae.worker.session import WorkerSession
 
 
-class Attempts:
+class AttemptTracer:
     """Tells of the attempts of one worker. An attempt follows from what its execution was submitted by."""
 
     def __init__(self, sink: Sink, worker: str) -> None:
         self.sink, self._worker = sink, worker
 
-    def header(self, lot: Lot, index: int) -> str:
+    def header(self, lot: HeldSlice, index: int) -> str:
         """What runs in an attempt follows from this."""
         return self._context(lot, index)[0].header
 
-    def ended(self, session: "Session", job: str, endings: Sequence[Ending]) -> None:
+    def ended(self, session: "WorkerSession", job: str, endings: Sequence[EndedItem]) -> None:
         """These have ended; what never began is no attempt."""
         for lot, index, started, ended, outcome in endings:
             if started is None or ended is None:
@@ -29,7 +29,7 @@ class Attempts:
             context, parent = self._context(lot, index)
             if not context.sampled:
                 continue
-            error = outcome.error if isinstance(outcome, Fate) else None
+            error = outcome.error if isinstance(outcome, ItemOutcome) else None
             self.sink.record(
                 Span(
                     name=f"run {job}", kind="consumer", context=context, parent=parent,
@@ -37,13 +37,13 @@ class Attempts:
                     attributes={
                         "horae.job": job, "horae.execution_id": str(lot.execution(index)),
                         "horae.attempt": lot.grant.attempt, "horae.worker": self._worker,
-                        "horae.outcome": outcome.outcome if isinstance(outcome, Fate) else "success",
+                        "horae.outcome": outcome.outcome if isinstance(outcome, ItemOutcome) else "success",
                     },
                     error=error,
                 )
             )  # fmt: skip
 
-    def _context(self, lot: Lot, index: int) -> tuple[TraceContext, str | None]:
+    def _context(self, lot: HeldSlice, index: int) -> tuple[TraceContext, str | None]:
         """An attempt's own, and its parent; one of an execution that nobody traced is a root."""
         execution = lot.execution(index)
         extra = lot.extra(index)

@@ -13,8 +13,8 @@ import msgspec
 
 from horae.errors import HoraeError
 from horae.model.fleet.protocol import MAX_RESULT
-from horae.worker.code.durable import Memo, check_name, encoded
-from horae.worker.processes.scripts import Call, Pending, Script
+from horae.worker.code.durable import StepMemory, check_name, encoded
+from horae.worker.processes.scripts import FunctionCall, PendingOperation, Script
 
 STEPS_TABLE = """CREATE TABLE IF NOT EXISTS horae_steps (
     execution text NOT NULL,
@@ -31,7 +31,7 @@ CLAIM = (
 READ = "SELECT result FROM horae_steps WHERE execution = {} AND name = {}"
 KEEP = "UPDATE horae_steps SET result = {} WHERE execution = {} AND name = {}"
 
-Doing = Generator[Call, Any, Any]
+DatabaseCalls = Generator[FunctionCall, Any, Any]
 
 
 class Database:
@@ -42,54 +42,59 @@ class Database:
     def __init__(self, connection: Any) -> None:
         self.connection = connection
 
-    def fetch(self, text: str, *values: Any) -> Doing:
+    def fetch(self, text: str, *values: Any) -> DatabaseCalls:
         """Run a statement; the first row, if any."""
-        cursor = yield Call(self.connection.execute, (_marked(text, self.mark), values))
-        return (yield Call(cursor.fetchone)) if cursor.description else None
+        cursor = yield FunctionCall(self.connection.execute, (_marked(text, self.mark), values))
+        return (yield FunctionCall(cursor.fetchone)) if cursor.description else None
 
-    def begin(self) -> Doing:
+    def begin(self) -> DatabaseCalls:
         """Begin a transaction, or a savepoint in the one that there is; what ends it."""
         block = self.connection.transaction()
         enter = getattr(block, "__aenter__", None) or block.__enter__
         leave = getattr(block, "__aexit__", None) or block.__exit__
-        yield Call(enter)
+        yield FunctionCall(enter)
         return leave
 
-    def end(self, leave: Any, error: BaseException | None) -> Doing:
+    def end(self, leave: Any, error: BaseException | None) -> DatabaseCalls:
         """Commit, or roll back for an error."""
         told = (None, None, None) if error is None else (type(error), error, error.__traceback__)
-        yield Call(leave, told)
+        yield FunctionCall(leave, told)
 
 
-class Asyncpg(Database):
+class AsyncpgDatabase(Database):
     """`$1` instead of marks, and rows at once."""
 
     mark = "$"
 
-    def fetch(self, text: str, *values: Any) -> Doing:
-        return (yield Call(self.connection.fetchrow, (_marked(text, self.mark), *values)))
+    def fetch(self, text: str, *values: Any) -> DatabaseCalls:
+        return (yield FunctionCall(self.connection.fetchrow, (_marked(text, self.mark), *values)))
 
 
-class Sqlite(Database):
+class SqliteDatabase(Database):
     """Its transactions are statements; the writer's lock is taken at the beginning."""
 
     mark = "?"
 
-    def begin(self) -> Doing:
+    def begin(self) -> DatabaseCalls:
         nested = self.connection.in_transaction
-        yield Call(self.connection.execute, ("SAVEPOINT horae_step" if nested else "BEGIN IMMEDIATE",))
+        yield FunctionCall(self.connection.execute, ("SAVEPOINT horae_step" if nested else "BEGIN IMMEDIATE",))
         return nested
 
-    def end(self, leave: Any, error: BaseException | None) -> Doing:
+    def end(self, leave: Any, error: BaseException | None) -> DatabaseCalls:
         if leave:
             if error is not None:
-                yield Call(self.connection.execute, ("ROLLBACK TO horae_step",))
-            yield Call(self.connection.execute, ("RELEASE horae_step",))
+                yield FunctionCall(self.connection.execute, ("ROLLBACK TO horae_step",))
+            yield FunctionCall(self.connection.execute, ("RELEASE horae_step",))
         else:
-            yield Call(self.connection.execute, ("COMMIT" if error is None else "ROLLBACK",))
+            yield FunctionCall(self.connection.execute, ("COMMIT" if error is None else "ROLLBACK",))
 
 
-KINDS: dict[str, type[Database]] = {"asyncpg": Asyncpg, "psycopg": Database, "sqlite3": Sqlite, "pysqlite3": Sqlite}
+KINDS: dict[str, type[Database]] = {
+    "asyncpg": AsyncpgDatabase,
+    "psycopg": Database,
+    "sqlite3": SqliteDatabase,
+    "pysqlite3": SqliteDatabase,
+}
 
 
 def database_of(connection: Any) -> Database:
@@ -117,21 +122,26 @@ class Transaction:
     """`ctx.transaction(connection)`: steps that are remembered where their effects are."""
 
     def __init__(
-        self, connection: Any, memo: Memo, execution: UUID, attempt: int, pending: Callable[[Script[Any], str], Pending]
+        self,
+        connection: Any,
+        memo: StepMemory,
+        execution: UUID,
+        attempt: int,
+        pending: Callable[[Script[Any], str], PendingOperation],
     ) -> None:
         self._database = database_of(connection)
         self._memo, self._execution, self._attempt, self._pending = memo, str(execution), attempt, pending
 
-    def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Pending:
+    def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> PendingOperation:
         """Run a function in a transaction that also keeps its result; once that has committed, it is not run again."""
         key = self._memo.key(check_name(name))
-        return self._pending(self._step(key, Call(function, args, kwargs)), f"transaction().step({name!r})")
+        return self._pending(self._step(key, FunctionCall(function, args, kwargs)), f"transaction().step({name!r})")
 
-    def create_table(self) -> Pending:
+    def create_table(self) -> PendingOperation:
         """Make the table `horae_steps`, unless it is there."""
         return self._pending(create_table(self._database.connection), "transaction().create_table")
 
-    def _step(self, key: str, call: Call) -> Script[Any]:
+    def _step(self, key: str, call: FunctionCall) -> Script[Any]:
         database, place = self._database, (self._execution, key)
         leave = yield from database.begin()
         try:
@@ -144,7 +154,7 @@ class Transaction:
         yield from database.end(leave, None)
         return msgspec.json.decode(result)
 
-    def _claimed(self, place: tuple[str, str], call: Call) -> Script[str | bytes]:
+    def _claimed(self, place: tuple[str, str], call: FunctionCall) -> Script[str | bytes]:
         """The result that is kept, or one that is computed now by who has the key."""
         database = self._database
         if (yield from database.fetch(CLAIM, *place, self._attempt)) is None:
@@ -160,7 +170,7 @@ class Transaction:
 class SyncTransaction:
     """The same for sync functions."""
 
-    def __init__(self, behind: Transaction, run: Callable[[Pending], Any]) -> None:
+    def __init__(self, behind: Transaction, run: Callable[[PendingOperation], Any]) -> None:
         self._behind, self._run = behind, run
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -12,7 +12,7 @@ from horae.worker.code.context import Context, current_or_none
 WHOSE = "horae"  # what a record says of the execution that made it, for handlers that write it elsewhere
 
 
-class Capture(logging.Handler):
+class LogCapture(logging.Handler):
     """Sends records to the execution that made them; what is logged outside of one goes its usual way."""
 
     def __init__(self, former: int) -> None:
@@ -40,7 +40,7 @@ class Capture(logging.Handler):
             record.stack_info = hide(record.stack_info)
 
     def _is_alone(self) -> bool:
-        return all(isinstance(handler, Capture) for handler in logging.getLogger().handlers)
+        return all(isinstance(handler, LogCapture) for handler in logging.getLogger().handlers)
 
 
 def _whose(context: Context) -> dict[str, str | int]:
@@ -56,9 +56,9 @@ def _whose(context: Context) -> dict[str, str | int]:
 def install() -> None:
     """Begin to capture; INFO and above unless the application has set a level of its own. Doing it again is nothing."""
     root = logging.getLogger()
-    if any(isinstance(handler, Capture) for handler in root.handlers):
+    if any(isinstance(handler, LogCapture) for handler in root.handlers):
         return
-    capture = Capture(root.level)
+    capture = LogCapture(root.level)
     capture.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     if root.level == logging.WARNING and not root.handlers:
         root.setLevel(logging.INFO)
@@ -69,6 +69,6 @@ def install() -> None:
 def uninstall() -> None:
     """Stop to capture."""
     root = logging.getLogger()
-    for handler in [handler for handler in root.handlers if isinstance(handler, Capture)]:
+    for handler in [handler for handler in root.handlers if isinstance(handler, LogCapture)]:
         root.removeHandler(handler)
         root.setLevel(handler.former)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from horae.model.base.redaction import Stream
 from horae.model.fleet.protocol import LogStream
-from horae.worker.journal import MAX_LINE, Journal
+from horae.worker.journal import MAX_LINE, AttemptLog
 from horae.worker.logs.log_queue import BACKLOG
-from horae.worker.runners.base import Host
-from horae.worker.session import Session
+from horae.worker.runners.base import RunnerHost
+from horae.worker.session import WorkerSession
 
 READ = 64 * 1024
 LAST = 3
@@ -19,7 +19,7 @@ SHOWN_AFTER = 0.3  # seconds that a line waits for its end before it is shown wi
 MOST_SHOWN = 2000  # characters of it
 
 
-class Meter:
+class OutputMeter:
     """Counts what is written to several outputs, and says once that it is too much."""
 
     def __init__(self, most: int, too_much: Callable[[], object]) -> None:
@@ -41,11 +41,11 @@ class Meter:
 class Output:
     """One pipe from a child. `writer` is the child's end: hand it over, then close it with `handed_over`."""
 
-    def __init__(self, host: Host, session: Session, stream: LogStream) -> None:
+    def __init__(self, host: RunnerHost, session: WorkerSession, stream: LogStream) -> None:
         self._host = host
         self._session = session
         self._stream = stream
-        self._journal: Journal | None = None
+        self._journal: AttemptLog | None = None
         self._covering: Stream | None = None  # of secrets, before lines are told apart
         self._partial = b""
         self._is_cut = False  # whether a line that was too long goes on, or has its end still to come
@@ -57,9 +57,9 @@ class Output:
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._reader, self._readable)
         self.last: deque[str] = deque(maxlen=LAST)  # the last lines, for error messages
-        self.meter: Meter | None = None
+        self.meter: OutputMeter | None = None
 
-    def belongs_to(self, session: Session, journal: Journal | None) -> None:
+    def belongs_to(self, session: WorkerSession, journal: AttemptLog | None) -> None:
         """From now on lines belong to this execution's log; with None they are dropped."""
         self.drain()
         self._session, self._journal, self._is_cut = session, journal, False

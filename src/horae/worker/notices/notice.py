@@ -28,13 +28,13 @@ _UNDERSTOOD = 'Write the instant in RFC 3339, "true", "false", or what EC2, Goog
 _LEAVING = frozenset({"preempt", "terminate", "reboot", "redeploy"})  # of Azure's events; a freeze passes
 
 
-class Notice(Struct, frozen=True):
+class TerminationNotice(Struct, frozen=True):
     """This machine goes away, at an instant if that is known."""
 
     ends_at: Instant | None = None
 
 
-def read_notice(text: str, machine: str = "") -> Notice | None:
+def read_notice(text: str, machine: str = "") -> TerminationNotice | None:
     """What a notice says; None while there is none. Azure tells all machines of a set of each: `machine` is this one's.
 
     Refuses what it cannot read with BadInput.
@@ -43,13 +43,13 @@ def read_notice(text: str, machine: str = "") -> Notice | None:
     if said.lower() in _NO:
         return None
     if said.lower() in _YES:
-        return Notice()
+        return TerminationNotice()
     if said.startswith("{"):
         return _read_document(said, machine)
-    return Notice(_instant(said))
+    return TerminationNotice(_instant(said))
 
 
-def _read_document(text: str, machine: str) -> Notice | None:
+def _read_document(text: str, machine: str) -> TerminationNotice | None:
     try:
         document = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError as error:
@@ -57,18 +57,18 @@ def _read_document(text: str, machine: str) -> Notice | None:
     if "Events" in document:
         return _soonest(document["Events"], machine)
     if "time" in document:
-        return Notice(_instant(document["time"]))
+        return TerminationNotice(_instant(document["time"]))
     if "action" in document or "noticeTime" in document:  # EC2's recommendation to leave does not say when
-        return Notice()
+        return TerminationNotice()
     raise BadInput(f"{text[:60]!r} is no notice.", _UNDERSTOOD)
 
 
-def _soonest(events: Any, machine: str) -> Notice | None:
+def _soonest(events: Any, machine: str) -> TerminationNotice | None:
     """The first of Azure's events that takes this machine away."""
     ours = [event for event in events if isinstance(event, dict) and _is_ours(event, machine)]
     times = [_instant(event["NotBefore"]) if event.get("NotBefore") else None for event in ours]
     known = [at for at in times if at is not None]
-    return Notice(min(known, default=None) if len(known) == len(times) else None) if ours else None
+    return TerminationNotice(min(known, default=None) if len(known) == len(times) else None) if ours else None
 
 
 def _is_ours(event: dict[str, Any], machine: str) -> bool:
@@ -91,11 +91,11 @@ def _instant(value: Any) -> Instant:
     return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * SECOND)
 
 
-def time_left(notice: Notice, now: Instant) -> Micros | None:
+def time_left(notice: TerminationNotice, now: Instant) -> Micros | None:
     """How long work may go on under a notice; None when it does not say."""
     return None if notice.ends_at is None else max(0, notice.ends_at - now - PARTING)
 
 
-def shown(notice: Notice) -> str:
+def shown(notice: TerminationNotice) -> str:
     """When the machine goes, for a log line."""
     return "soon" if notice.ends_at is None else format_instant(notice.ends_at)

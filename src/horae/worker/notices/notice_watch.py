@@ -8,11 +8,11 @@ import structlog
 
 from horae.env import Clock
 from horae.errors import BadInput
-from horae.worker.notices.notice import WELL_KNOWN, Notice, read_notice
+from horae.worker.notices.notice import WELL_KNOWN, TerminationNotice, read_notice
 
 if TYPE_CHECKING:
     from horae.outbound.fetch import Answer, Outbound
-    from horae.worker.worker import Worker
+    from horae.worker.worker import WorkerProcess
 
 LOOK = 1.0  # seconds between two looks: the shortest notice is 30
 PATIENCE = 2.0  # seconds for an answer
@@ -23,7 +23,7 @@ HEADERS = {"Metadata-Flavor": "Google", "Metadata": "true"}
 log = structlog.get_logger("horae.worker")
 
 
-async def watch_for_notice(clock: Clock, file: str = "", url: str = "") -> Notice:
+async def watch_for_notice(clock: Clock, file: str = "", url: str = "") -> TerminationNotice:
     """Return when a notice is there: in a file, or at a URL or one of the clouds' well-known ones (aws, gcp, azure)."""
     source = _Url(WELL_KNOWN.get(url, url)) if url else None
     try:
@@ -39,7 +39,7 @@ async def watch_for_notice(clock: Clock, file: str = "", url: str = "") -> Notic
             await source.close()
 
 
-def _in_file(path: Path) -> Notice | None:
+def _in_file(path: Path) -> TerminationNotice | None:
     """A file that is there is a notice, whatever it says, unless it says that there is none."""
     try:
         text = path.read_text(errors="replace")
@@ -48,7 +48,7 @@ def _in_file(path: Path) -> Notice | None:
     try:
         return read_notice(text.strip() or "true")
     except BadInput:
-        return Notice()
+        return TerminationNotice()
 
 
 class _Url:
@@ -61,7 +61,7 @@ class _Url:
         self._machine: str | None = None
         self._said = ""
 
-    async def look(self) -> Notice | None:
+    async def look(self) -> TerminationNotice | None:
         try:
             answer = await self._get(self._url)
             if answer.status == 401:  # EC2's second version of the service wants a token
@@ -123,6 +123,6 @@ def _at_same_host(url: str, path: str, query: str = "") -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, query, ""))
 
 
-async def drain_on_notice(worker: "Worker", clock: Clock, file: str, url: str) -> None:
+async def drain_on_notice(worker: "WorkerProcess", clock: Clock, file: str, url: str) -> None:
     """Have a worker leave in time when its machine is about to go."""
     worker.leave_by(await watch_for_notice(clock, file, url))

@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.env import SECOND
 from horae.model.definitions.confines import FREE, Confines
 from horae.worker.code.failure import failed
-from horae.worker.holding import Fate
+from horae.worker.holding import ItemOutcome
 
 CLOSELY = 0.1  # seconds between looks at what has limits of its own
 LOOSELY = 256  # processes more than twice those that are allowed: a bomb goes no further before it is seen
@@ -25,7 +25,7 @@ _BY_SIGNAL = {-signal.SIGXCPU: "cpu", -signal.SIGXFSZ: "fileSize"}
 _NO_MEMORY = ("memory", "bad_alloc", "allocate")
 
 
-class Bounds(Struct, frozen=True):
+class ProcessBounds(Struct, frozen=True):
     """Limits of a job's executions on this worker; `own` are those that the job says itself."""
 
     own: Confines = FREE
@@ -46,7 +46,7 @@ class Bounds(Struct, frozen=True):
         }
         return {name: said for name, given in (("watch", watch), ("rlimits", rlimits)) if (said := _said(given))}
 
-    def broken(self, limit: str, seen: float | None = None, exit_code: int | None = None) -> Fate:
+    def broken(self, limit: str, seen: float | None = None, exit_code: int | None = None) -> ItemOutcome:
         """The failure of one that was stopped for a limit: which one, what was seen, and who may raise it."""
         name = {"fileSize": "file_size"}.get(limit, limit)
         allowed = _shown(limit, getattr(self.all, name) / (SECOND if limit == "cpu" else 1))

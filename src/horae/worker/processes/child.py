@@ -24,24 +24,24 @@ from horae.model.base.trace import Carried
 from horae.model.definitions.function_signature import Bind, signature_of
 from horae.model.executions.signals import Cancelled
 from horae.model.fleet.protocol import LogStream
-from horae.worker.code.asks import Ask
+from horae.worker.code.asks import ExecutionRequest
 from horae.worker.code.context import CURRENT, Context
 from horae.worker.code.current_trace import within
 from horae.worker.code.failure import fate_of
-from horae.worker.holding import Fate
+from horae.worker.holding import ItemOutcome
 from horae.worker.logs import capture
 from horae.worker.processes.frames import (
     HEADER,
-    Alive,
-    Asked,
-    Ended,
-    Hello,
-    Logged,
-    Order,
-    Progressed,
-    Ready,
-    Reply,
-    Stop,
+    AnswerFrame,
+    EndFrame,
+    HeartbeatFrame,
+    HelloFrame,
+    LogFrame,
+    OrderFrame,
+    ProgressFrame,
+    ReadyFrame,
+    RequestFrame,
+    StopFrame,
     Up,
     answer_of,
     decode_down,
@@ -57,35 +57,35 @@ PR_SET_PDEATHSIG = 1
 class PipePort:
     """The way from an execution in this process to the worker that ordered it."""
 
-    def __init__(self, child: "Child", redactor: Redactor | None) -> None:
+    def __init__(self, child: "ChildRuntime", redactor: Redactor | None) -> None:
         self._child = child
         self._redactor = redactor
         self.interrupted: str | None = None
 
     def heartbeat(self) -> None:
-        self._child.send(Alive())
+        self._child.send(HeartbeatFrame())
 
     def progress(self, percent: float, message: str) -> None:
-        self._child.send(Progressed(percent, message))
+        self._child.send(ProgressFrame(percent, message))
 
     def log(self, stream: LogStream, text: str) -> None:
-        self._child.send(Logged(stream, text))
+        self._child.send(LogFrame(stream, text))
 
     def hide(self, text: str) -> str:
         return text if self._redactor is None else self._redactor.text(text)
 
-    def ask(self, ask: Ask) -> "Future[Any]":
+    def ask(self, ask: ExecutionRequest) -> "Future[Any]":
         return self._child.ask(ask)
 
 
-class Child:
+class ChildRuntime:
     """The child's state: its socket, the present order, and what it has asked."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._sending = threading.Lock()
-        self._orders: SimpleQueue[Order] = SimpleQueue()
-        self._asked: dict[int, tuple[Ask, Future[Any]]] = {}
+        self._orders: SimpleQueue[OrderFrame] = SimpleQueue()
+        self._asked: dict[int, tuple[ExecutionRequest, Future[Any]]] = {}
         self._ids = itertools.count(1)
         self._port: PipePort | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -110,15 +110,15 @@ class Child:
         with self._sending:
             self._sock.sendall(framed(message))
 
-    def ask(self, ask: Ask) -> "Future[Any]":
+    def ask(self, ask: ExecutionRequest) -> "Future[Any]":
         id, future = next(self._ids), Future[Any]()
         self._asked[id] = ask, future
-        self.send(Asked(id, ask))
+        self.send(RequestFrame(id, ask))
         return future
 
     # Orders
 
-    def _execute(self, order: Order) -> Ended:
+    def _execute(self, order: OrderFrame) -> EndFrame:
         self._port = port = PipePort(self, Redactor(order.secrets.values()) if order.secrets else None)
         context = Context(order.facts, port, order.secrets)
         retry = None
@@ -133,9 +133,9 @@ class Child:
         finally:
             self._is_interruptible = False
             self._port = None
-        return Ended(fate=outcome) if isinstance(outcome, Fate) else Ended(result=outcome)
+        return EndFrame(fate=outcome) if isinstance(outcome, ItemOutcome) else EndFrame(result=outcome)
 
-    def _call(self, entry: Any, context: Context) -> bytes | Fate:
+    def _call(self, entry: Any, context: Context) -> bytes | ItemOutcome:
         facts = context._facts
         args, kwargs = self._binder(entry, bytes(facts.defaults))(facts.params, context)
         if inspect.iscoroutinefunction(inspect.unwrap(entry.function)):
@@ -194,15 +194,15 @@ class Child:
         return bytes(data)
 
     def _hear(self, message: Any) -> None:
-        if isinstance(message, Order):
+        if isinstance(message, OrderFrame):
             self._orders.put(message)
-        elif isinstance(message, Reply):
+        elif isinstance(message, AnswerFrame):
             self._settle(message)
-        elif isinstance(message, Hello):
+        elif isinstance(message, HelloFrame):
             sys.path[:] = message.path
             os.environ.update(message.env)
-            self.send(Ready())
-        elif isinstance(message, Stop):
+            self.send(ReadyFrame())
+        elif isinstance(message, StopFrame):
             self._stop(message.kind)
 
     def _stop(self, kind: str) -> None:
@@ -212,7 +212,7 @@ class Child:
         if loop is not None and task is not None:
             loop.call_soon_threadsafe(task.cancel)
 
-    def _settle(self, reply: Reply) -> None:
+    def _settle(self, reply: AnswerFrame) -> None:
         ask, future = self._asked.pop(reply.id)
         if future.done():
             return  # whoever asked was cancelled
@@ -240,7 +240,7 @@ class _Bare:
 def main() -> None:
     """Begin. The kernel ends this process with the guard that started it; the socket's end ends it with the worker."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    Child(socket.socket(fileno=SOCKET)).run()
+    ChildRuntime(socket.socket(fileno=SOCKET)).run()
 
 
 if __name__ == "__main__":

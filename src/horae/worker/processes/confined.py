@@ -22,7 +22,7 @@ LIMITS = {name: getattr(resource, f"RLIMIT_{name}") for name in ("NOFILE", "FSIZ
 DEFAULTED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 
 
-class Watch:
+class FamilyWatch:
     """Looks at a family now and then, and says which limit it is over: its name, and what was seen."""
 
     def __init__(self, memory: int = 0, processes: int = 0, cpu: float = 0.0, every: float = LAST) -> None:

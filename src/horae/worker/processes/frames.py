@@ -7,36 +7,47 @@ import msgspec
 from msgspec import Raw, Struct
 
 from horae.model.fleet.protocol import Awaited, LogStream
-from horae.worker.code.asks import Ask, Bring, Keep, Kept, Nap, Now, Recall, Submissions, Submitted, WaitFor
-from horae.worker.code.context import Facts
-from horae.worker.holding import Fate
+from horae.worker.code.asks import (
+    ArtifactReceipt,
+    ChildReceipt,
+    ExecutionRequest,
+    ReadServerTime,
+    RecallSteps,
+    RememberStep,
+    ShortSleep,
+    SubmitExecutions,
+    UploadArtifact,
+    WaitForSignal,
+)
+from horae.worker.code.context import AttemptFacts
+from horae.worker.holding import ItemOutcome
 
 HEADER = struct.Struct("<I")
 
 
-class Hello(Struct, frozen=True, tag=True):
+class HelloFrame(Struct, frozen=True, tag="Hello"):
     """Down, once: where the child finds the user's modules, and the variables that /proc is not to show."""
 
     path: list[str]
     env: dict[str, str]
 
 
-class Order(Struct, frozen=True, tag=True):
+class OrderFrame(Struct, frozen=True, tag="Order"):
     """Down: run this function now."""
 
     module: str
     function: str
-    facts: Facts
+    facts: AttemptFacts
     secrets: dict[str, str] = {}  # that it may ask for
 
 
-class Stop(Struct, frozen=True, tag=True):
+class StopFrame(Struct, frozen=True, tag="Stop"):
     """Down: the present execution should stop."""
 
     kind: str
 
 
-class Reply(Struct, frozen=True, tag=True):
+class AnswerFrame(Struct, frozen=True, tag="Reply"):
     """Down: what an ask was answered with."""
 
     id: int
@@ -44,44 +55,44 @@ class Reply(Struct, frozen=True, tag=True):
     error: str | None = None
 
 
-class Ready(Struct, frozen=True, tag=True):
+class ReadyFrame(Struct, frozen=True, tag="Ready"):
     """Up, once: the child can take orders."""
 
 
-class Alive(Struct, frozen=True, tag=True):
+class HeartbeatFrame(Struct, frozen=True, tag="Alive"):
     """Up: a sign of life."""
 
 
-class Progressed(Struct, frozen=True, tag=True):
+class ProgressFrame(Struct, frozen=True, tag="Progressed"):
     """Up: how far the execution is."""
 
     percent: float
     message: str
 
 
-class Logged(Struct, frozen=True, tag=True):
+class LogFrame(Struct, frozen=True, tag="Logged"):
     """Up: a log line."""
 
     stream: LogStream
     text: str
 
 
-class Asked(Struct, frozen=True, tag=True):
+class RequestFrame(Struct, frozen=True, tag="Asked"):
     """Up: a question to the server."""
 
     id: int
-    ask: Ask
+    ask: ExecutionRequest
 
 
-class Ended(Struct, frozen=True, tag=True):
+class EndFrame(Struct, frozen=True, tag="Ended"):
     """Up: the order is done; `fate` when it is more than a result."""
 
     result: bytes = b"null"
-    fate: Fate | None = None
+    fate: ItemOutcome | None = None
 
 
-Down = Hello | Order | Stop | Reply
-Up = Ready | Alive | Progressed | Logged | Asked | Ended
+Down = HelloFrame | OrderFrame | StopFrame | AnswerFrame
+Up = ReadyFrame | HeartbeatFrame | ProgressFrame | LogFrame | RequestFrame | EndFrame
 
 
 def framed(message: Down | Up) -> bytes:
@@ -95,21 +106,21 @@ decode_up = msgspec.json.Decoder(Up).decode
 
 
 ANSWERS: dict[type, msgspec.json.Decoder[Any]] = {
-    Submissions: msgspec.json.Decoder(list[Submitted]),
-    Keep: msgspec.json.Decoder(Raw),
-    Recall: msgspec.json.Decoder(dict[str, Raw]),
-    Now: msgspec.json.Decoder(int),
-    Nap: msgspec.json.Decoder(None),
-    WaitFor: msgspec.json.Decoder(Awaited),
-    Bring: msgspec.json.Decoder(Kept),
+    SubmitExecutions: msgspec.json.Decoder(list[ChildReceipt]),
+    RememberStep: msgspec.json.Decoder(Raw),
+    RecallSteps: msgspec.json.Decoder(dict[str, Raw]),
+    ReadServerTime: msgspec.json.Decoder(int),
+    ShortSleep: msgspec.json.Decoder(None),
+    WaitForSignal: msgspec.json.Decoder(Awaited),
+    UploadArtifact: msgspec.json.Decoder(ArtifactReceipt),
 }
 
 
-def reply_to(id: int, answer: object) -> Reply:
+def reply_to(id: int, answer: object) -> AnswerFrame:
     """Wrap the server's answer to an ask."""
-    return Reply(id, Raw(msgspec.json.encode(answer)))
+    return AnswerFrame(id, Raw(msgspec.json.encode(answer)))
 
 
-def answer_of(ask: Ask, reply: Reply) -> Any:
+def answer_of(ask: ExecutionRequest, reply: AnswerFrame) -> Any:
     """The answer to an ask, as its kind has it."""
     return ANSWERS[type(ask)].decode(bytes(reply.answer))

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
     from horae.worker.processes import confined
-    from horae.worker.processes.guard_kin import Child, Kin
+    from horae.worker.processes.guard_kin import Descendants, GuardedChild
     from horae.worker.processes.guard_starts import IGNORED, Urgency, start
     from horae.worker.processes.processes import (
         LINUX,
@@ -53,7 +53,7 @@ if TYPE_CHECKING or __package__:
 else:  # a program of its own, which finds what lies beside it
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     import confined
-    from guard_kin import Child, Kin
+    from guard_kin import Descendants, GuardedChild
     from guard_starts import IGNORED, Urgency, start
     from processes import (
         LINUX,
@@ -106,12 +106,12 @@ class Guard:
         self.sock = sock
         self.folder = folder
         self.nofile = nofile  # the limit on open files that children get
-        self.children: dict[int, Child] = {}
-        self.kin = Kin(self.children)
+        self.children: dict[int, GuardedChild] = {}
+        self.kin = Descendants(self.children)
         self.poll = select.poll()
         self.poll.register(sock, select.POLLIN)
-        self.pidfds: dict[int, Child] = {}
-        self.watched: dict[int, Child] = {}  # to be looked at now and then
+        self.pidfds: dict[int, GuardedChild] = {}
+        self.watched: dict[int, GuardedChild] = {}  # to be looked at now and then
         self.looks: list[tuple[float, int]] = []  # when at whose family; a heap
         self.events = 0
 
@@ -185,7 +185,7 @@ class Guard:
         except OSError as error:
             self.send({"failed": id, "errno": error.errno, "step": error.strerror})
             return
-        child = self.children[id] = Child(id, pid, mark.encode())
+        child = self.children[id] = GuardedChild(id, pid, mark.encode())
         if child.pidfd >= 0:
             self.pidfds[child.pidfd] = child
             self.poll.register(child.pidfd, select.POLLIN)
@@ -193,7 +193,7 @@ class Guard:
             self.watched[child.id] = child
         spare_others(pid)
         if frame.get("watch"):
-            child.watch = confined.Watch(**frame["watch"])
+            child.watch = confined.FamilyWatch(**frame["watch"])
             heapq.heappush(self.looks, (now() + child.watch.pace, id))
         self.send({"started": id, "pid": pid})
 
@@ -214,7 +214,7 @@ class Guard:
 
     # Ends
 
-    def note_death(self, child: Child) -> None:
+    def note_death(self, child: GuardedChild) -> None:
         """A child has exited; its pid stays its own until it is reaped."""
         if child.pidfd >= 0:
             self.poll.unregister(child.pidfd)
@@ -236,7 +236,7 @@ class Guard:
             elif child.is_dead and child.is_told and not any(self.kin.left_of(child)):
                 self.bury(child)
 
-    def bury(self, child: Child) -> None:
+    def bury(self, child: GuardedChild) -> None:
         """The child is dead: so is everything of it, and then it is reported."""
         signal_group(child.pid, signal.SIGKILL)
         self.kin.kill_orphans(child)

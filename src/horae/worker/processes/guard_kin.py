@@ -39,7 +39,7 @@ else:
 MARK = b"HORAE_GUARD"
 
 
-class Child:
+class GuardedChild:
     """A process started for the worker."""
 
     def __init__(self, id: int, pid: int, mark: bytes) -> None:
@@ -49,7 +49,7 @@ class Child:
         self.pidfd = pidfd_of(pid)
         self.is_told = False  # to end: its processes may finish in peace
         self.is_dead = False  # but not reaped: its pid still names its group
-        self.watch: confined.Watch | None = None
+        self.watch: confined.FamilyWatch | None = None
         self.family: set[int] = set()  # pids that were seen below it
         self.hit: tuple[str, float] | None = None  # the limit that it was over
 
@@ -62,10 +62,10 @@ def pidfd_of(pid: int) -> int:
         return -1
 
 
-class Kin:
+class Descendants:
     """Finds, kills and buries what children and their descendants have started."""
 
-    def __init__(self, children: Mapping[int, Child]) -> None:
+    def __init__(self, children: Mapping[int, GuardedChild]) -> None:
         """`children` are those of the guard, as they come and go."""
         self._children = children
 
@@ -75,13 +75,13 @@ class Kin:
         found = (process(pid) for pid in own_children() if pid not in known)
         return [one for one in found if one is not None and one.is_alive]
 
-    def is_of(self, orphan: Process, child: Child) -> bool:
+    def is_of(self, orphan: Process, child: GuardedChild) -> bool:
         """Whether an orphan belongs to a child: it was seen below it, is of its session, or carries its mark."""
         if orphan.pid in child.family or child.pid in (orphan.group, orphan.session):
             return True
         return len(self._children) == 1 or mark_of(orphan.pid, MARK) == child.mark
 
-    def kill_all_of(self, child: Child) -> None:
+    def kill_all_of(self, child: GuardedChild) -> None:
         """Kill until nothing is found; something may be forking against it."""
         for _ in range(50):
             signal_group(child.pid, signal.SIGKILL)
@@ -92,7 +92,7 @@ class Kin:
             if not found:
                 return
 
-    def left_of(self, child: Child) -> Iterator[int]:
+    def left_of(self, child: GuardedChild) -> Iterator[int]:
         """Living processes of a child but itself: its group and session, its descendants, and what carries its mark."""
         family = {child.pid}
         processes = sorted(all_processes(), key=lambda one: one.pid)
@@ -103,10 +103,10 @@ class Kin:
                 family.add(one.pid)
                 yield one.pid
 
-    def is_adopted_of(self, one: Process, child: Child) -> bool:
+    def is_adopted_of(self, one: Process, child: GuardedChild) -> bool:
         return one.parent == os.getpid() and (one.pid in child.family or mark_of(one.pid, MARK) == child.mark)
 
-    def kill_orphans(self, child: Child) -> None:
+    def kill_orphans(self, child: GuardedChild) -> None:
         """Kill what descendants of a child left to the guard; with no other child alive, whoever they belong to."""
         known = {other.pid for other in self._children.values()}
         for pid in own_children():

@@ -11,7 +11,7 @@ class CannotRunAs(Exception):
     """A command may not, or cannot, run as the user that it asks for."""
 
 
-class User(Struct, frozen=True):
+class SystemUser(Struct, frozen=True):
     """Whom a command runs as; of groups it has its own only."""
 
     name: str
@@ -31,7 +31,7 @@ class User(Struct, frozen=True):
                 os.chown(path, self.uid, self.gid)
 
 
-def user_of(name: str, allowed: tuple[str, ...]) -> User:
+def user_of(name: str, allowed: tuple[str, ...]) -> SystemUser:
     """The user of a name, if this worker runs commands as that one; root only if it is named. Raises CannotRunAs."""
     if os.geteuid() != 0:
         remedy = "Start the worker as root, or leave the user out"
@@ -42,4 +42,4 @@ def user_of(name: str, allowed: tuple[str, ...]) -> User:
         raise CannotRunAs(f"there is no user {name!r} on this worker. Create it there") from None
     if name not in allowed and (allowed or found.pw_uid == 0):
         raise CannotRunAs(f"this worker runs no commands as {name!r}. Its setting command_users would have to name it")
-    return User(name, found.pw_uid, found.pw_gid, found.pw_dir, found.pw_shell)
+    return SystemUser(name, found.pw_uid, found.pw_gid, found.pw_dir, found.pw_shell)

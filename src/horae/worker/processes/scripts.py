@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from horae.model.executions.signals import Suspended, together
-from horae.worker.code.asks import Ask, Port
+from horae.worker.code.asks import ExecutionPort, ExecutionRequest
 
 MOST_THREADS = 32  # of a sync function's steps side by side
 
 T = TypeVar("T")
 
 
-class Call(Struct, frozen=True):
+class FunctionCall(Struct, frozen=True):
     """Call the user's function; what it gives is awaited where that is possible."""
 
     function: Callable[..., Any]
@@ -29,21 +29,21 @@ class Call(Struct, frozen=True):
     kwargs: dict[str, Any] = {}
 
 
-class All(Struct, frozen=True):
+class ParallelScripts(Struct, frozen=True):
     """Run scripts side by side, at most so many at once; each has ended when the answer comes, in their order."""
 
     scripts: "Sequence[Script[Any]]"
     limit: int | None = None
 
 
-Op = Ask | Call | All
-Script = Generator[Op, Any, T]
+Operation = ExecutionRequest | FunctionCall | ParallelScripts
+Script = Generator[Operation, Any, T]
 
 
-class Pending:
+class PendingOperation:
     """Something that a durable function does: awaited by async ones, run by `ctx.sync` or `gather` in sync ones."""
 
-    def __init__(self, port: Port, script: "Script[Any]", left: dict[int, str], what: str) -> None:
+    def __init__(self, port: ExecutionPort, script: "Script[Any]", left: dict[int, str], what: str) -> None:
         self._port, self._script, self._left = port, script, left
         left[id(self)] = what
 
@@ -57,7 +57,7 @@ class Pending:
         return run_async(self._port, self.script).__await__()
 
 
-async def run_async(port: Port, script: "Script[T]") -> T:
+async def run_async(port: ExecutionPort, script: "Script[T]") -> T:
     """Run a script on the event loop."""
     answer, error = None, None
     while True:
@@ -73,16 +73,16 @@ async def run_async(port: Port, script: "Script[T]") -> T:
             error = raised
 
 
-async def _do_async(port: Port, op: Op) -> Any:
-    if isinstance(op, All):
+async def _do_async(port: ExecutionPort, op: Operation) -> Any:
+    if isinstance(op, ParallelScripts):
         return await _all_async(port, op)
-    if isinstance(op, Call):
+    if isinstance(op, FunctionCall):
         value = op.function(*op.args, **op.kwargs)
         return await value if inspect.isawaitable(value) else value
     return await asyncio.wrap_future(port.ask(op))
 
 
-async def _all_async(port: Port, op: All) -> list[Any]:
+async def _all_async(port: ExecutionPort, op: ParallelScripts) -> list[Any]:
     room = asyncio.Semaphore(op.limit or max(1, len(op.scripts)))
 
     async def one(script: "Script[Any]") -> Any:
@@ -100,7 +100,7 @@ async def _all_async(port: Port, op: All) -> list[Any]:
     return _results([(task.exception(), task) for task in tasks if not task.cancelled()], lambda task: task.result())
 
 
-def run_sync(port: Port, script: "Script[T]") -> T:
+def run_sync(port: ExecutionPort, script: "Script[T]") -> T:
     """Run a script in this thread."""
     if asyncio._get_running_loop() is not None:
         script.close()
@@ -119,10 +119,10 @@ def run_sync(port: Port, script: "Script[T]") -> T:
             error = raised
 
 
-def _do_sync(port: Port, op: Op) -> Any:
-    if isinstance(op, All):
+def _do_sync(port: ExecutionPort, op: Operation) -> Any:
+    if isinstance(op, ParallelScripts):
         return _all_sync(port, op)
-    if isinstance(op, Call):
+    if isinstance(op, FunctionCall):
         value = op.function(*op.args, **op.kwargs)
         if inspect.iscoroutine(value):
             value.close()
@@ -131,7 +131,7 @@ def _do_sync(port: Port, op: Op) -> Any:
     return port.ask(op).result()
 
 
-def _all_sync(port: Port, op: All) -> list[Any]:
+def _all_sync(port: ExecutionPort, op: ParallelScripts) -> list[Any]:
     if not op.scripts:
         return []
     pool = ThreadPoolExecutor(min(op.limit or MOST_THREADS, len(op.scripts), MOST_THREADS), "horae-step")

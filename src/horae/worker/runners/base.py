@@ -12,53 +12,53 @@ from horae.errors import BadInput
 from horae.model.base.redaction import MASK
 from horae.model.base.trace import UNTRACED, Carried, trace_id_of
 from horae.model.fleet.protocol import LogStream
-from horae.worker.code.asks import Ask
+from horae.worker.code.asks import ExecutionRequest
 from horae.worker.code.context import NO_SECRETS, Context
 from horae.worker.code.failure import clean, stopped
-from horae.worker.code.tracing import Attempts
-from horae.worker.holding import Begun, Chunk, Fate, Item
-from horae.worker.journal import Journal
-from horae.worker.plan import Plan
+from horae.worker.code.tracing import AttemptTracer
+from horae.worker.holding import Chunk, Item, ItemOutcome, StartedItem
+from horae.worker.journal import AttemptLog
+from horae.worker.plan import PreparedJob
 from horae.worker.processes.spawner import Spawner
 from horae.worker.secrets import refused
-from horae.worker.session import Session
-from horae.worker.settings import Settings
-from horae.worker.timers import Timer
+from horae.worker.session import WorkerSession
+from horae.worker.settings import WorkerSettings
+from horae.worker.timers import ScheduledCall
 
 _MAKING = RLock()  # contexts: two of one item would number their log lines alike; a finaliser that logs may ask within
 BEATS = 3  # signs of life that the server hears of in the time that they may be away
 
 
-class Host(Protocol):
+class RunnerHost(Protocol):
     """The loop, as runners know it."""
 
     env: Env
-    settings: Settings
+    settings: WorkerSettings
     spawner: Spawner
-    tracing: Attempts | None
+    tracing: AttemptTracer | None
 
     def post(self, call: Callable[..., object], *args: Any) -> None:
         """Make a call on the loop's thread, from any thread, in order."""
         ...
 
-    def after(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer:
+    def after(self, seconds: float, call: Callable[..., object], *args: Any) -> ScheduledCall:
         """Make a call on the loop's thread later."""
         ...
 
-    def over(self, run: "Run") -> None:
+    def over(self, run: "ChunkRun") -> None:
         """A slot is done with its chunk."""
         ...
 
-    def wedged(self, run: "Run") -> None:
+    def wedged(self, run: "ChunkRun") -> None:
         """Something will not stop and cannot be killed."""
         ...
 
-    def ask(self, session: Session, item: Item, ask: Ask) -> "Future[Any]":
+    def ask(self, session: WorkerSession, item: Item, ask: ExecutionRequest) -> "Future[Any]":
         """Put an execution's question to the server."""
         ...
 
 
-class Run:
+class ChunkRun:
     """A chunk at work: which of its items were told to stop, and the context of the one that runs."""
 
     __slots__ = (
@@ -76,40 +76,40 @@ class Run:
         "watch",
     )
 
-    def __init__(self, host: Host, session: Session, chunk: Chunk, plan: Plan) -> None:
+    def __init__(self, host: RunnerHost, session: WorkerSession, chunk: Chunk, plan: PreparedJob) -> None:
         self.host = host
         self.session = session
         self.chunk = chunk
         self.plan = plan
-        self.told: dict[Begun, str] = {}  # why items must stop
+        self.told: dict[StartedItem, str] = {}  # why items must stop
         self.is_over = False
-        self.watch: Timer | None = None  # on the present item's time
+        self.watch: ScheduledCall | None = None  # on the present item's time
         self.grip: Any = None  # the task that works through the chunk
-        self.held: tuple[Begun, Any] | None = None  # what the present item is run by
-        self.heard: tuple[Begun, float] | None = None  # when an item last told of itself
+        self.held: tuple[StartedItem, Any] | None = None  # what the present item is run by
+        self.heard: tuple[StartedItem, float] | None = None  # when an item last told of itself
         self._context: Context | None = None
-        self._context_of: Begun | None = None
+        self._context_of: StartedItem | None = None
 
-    def settle(self, begun: Begun, now: float, outcome: bytes | Fate) -> None:
+    def settle(self, begun: StartedItem, now: float, outcome: bytes | ItemOutcome) -> None:
         """End an item with what became of it, as seen by whoever told it to stop."""
         kind = self.told.pop(begun, None)
         self.chunk.end(begun, now, outcome if kind is None else stopped(kind, outcome, once=self.plan.once))
 
-    def tell(self, begun: Begun, kind: str) -> bool:
+    def tell(self, begun: StartedItem, kind: str) -> bool:
         """Note that an item must stop; False when that was known, or it has ended."""
         if begun in self.told or self.chunk.running() is not begun:
             return False
         self.told[begun] = kind
         return True
 
-    def hold(self, begun: Begun, grip: Any) -> None:
+    def hold(self, begun: StartedItem, grip: Any) -> None:
         """Remember what an item is run by, for whoever must stop it."""
         self.held = (begun, grip)
 
-    def grip_of(self, begun: Begun) -> Any:
+    def grip_of(self, begun: StartedItem) -> Any:
         return self.held[1] if self.held is not None and self.held[0] is begun else None
 
-    def context_of(self, begun: Begun) -> Context:
+    def context_of(self, begun: StartedItem) -> Context:
         """The context of an item that was begun, made once, whoever of its threads asks first."""
         if self._context is None or self._context_of is not begun:
             with _MAKING:
@@ -118,21 +118,21 @@ class Run:
                     self._context, self._context_of = made, begun
         return self._context
 
-    def _make_context(self, begun: Begun) -> Context:
+    def _make_context(self, begun: StartedItem) -> Context:
         facts = self.plan.facts(begun[0], begun[1], self.deadline(begun))
         if self.host.tracing is not None:
             facts = structs.replace(facts, trace=self.host.tracing.header(begun[0], begun[1]))
         secrets = begun[0].secrets
         return Context(facts, LocalPort(self, begun), NO_SECRETS if secrets is None else secrets.values)
 
-    def trace_of(self, begun: Begun) -> Carried:
+    def trace_of(self, begun: StartedItem) -> Carried:
         """The trace that an item's attempt is the current span of; mostly none."""
         if self.host.tracing is None and not begun[0].traced:
             return UNTRACED
         context = self.context_of(begun)
         return Carried(context.trace, context.trace_state)
 
-    def logged(self, begun: Begun) -> dict[str, str | int]:
+    def logged(self, begun: StartedItem) -> dict[str, str | int]:
         """What a line of the worker's own log says of an item."""
         told: dict[str, str | int] = {
             "execution": str(begun[0].execution(begun[1])),
@@ -147,28 +147,28 @@ class Run:
         begun = self.chunk.running()
         return self._context if begun is None else self.context_of(begun)
 
-    def plan_of(self, begun: Begun) -> Plan:
+    def plan_of(self, begun: StartedItem) -> PreparedJob:
         """The plan with the secrets that an item was given."""
         secrets = begun[0].secrets
         if secrets is None:
             return self.plan
         if secrets.plan is None:
             secrets.plan = self.plan.filled(secrets.values)
-        plan: Plan = secrets.plan
+        plan: PreparedJob = secrets.plan
         return plan
 
-    def hide(self, begun: Begun, text: str) -> str:
+    def hide(self, begun: StartedItem, text: str) -> str:
         """A text without the secrets that an item was given."""
         secrets = begun[0].secrets
         return text if secrets is None else secrets.text(text)
 
-    def covered(self, begun: Begun, fate: Fate) -> Fate:
+    def covered(self, begun: StartedItem, fate: ItemOutcome) -> ItemOutcome:
         """What becomes of an item, without the secrets that it was given."""
         secrets = begun[0].secrets
-        covered: Fate = fate if secrets is None else secrets.outcome(fate)
+        covered: ItemOutcome = fate if secrets is None else secrets.outcome(fate)
         return covered
 
-    def deadline(self, begun: Begun) -> Instant | None:
+    def deadline(self, begun: StartedItem) -> Instant | None:
         """When an item must have ended."""
         timeout, within = self.plan.spec.timeout, self.plan.spec.retry.within
         ends = [] if timeout is None else [self.session.instant(begun[2]) + timeout]
@@ -176,7 +176,7 @@ class Run:
             ends.append(begun[0].grant.due_at + within)
         return min(ends, default=None)
 
-    def time_left(self, begun: Begun, now: float) -> tuple[float, str]:
+    def time_left(self, begun: StartedItem, now: float) -> tuple[float, str]:
         """How many seconds an item has before it is stopped, and by what; its job has at least one timeout."""
         spec = self.plan.spec
         ends: list[tuple[float, str]] = []
@@ -195,11 +195,11 @@ class Run:
 class LocalPort:
     """The way from an execution in this process to its session."""
 
-    def __init__(self, run: Run, begun: Begun) -> None:
+    def __init__(self, run: ChunkRun, begun: StartedItem) -> None:
         self._run = run
         self._begun = begun
         self._secrets = begun[0].secrets
-        self._journal = Journal(run, begun)
+        self._journal = AttemptLog(run, begun)
         self._progress: tuple[float, str] | None = None
         self._beat_at = 0.0  # before which no sign of life is sent on
 
@@ -208,7 +208,7 @@ class LocalPort:
         return self._run.told.get(self._begun) or ("lost" if self._run.session.ended else None)
 
     @property
-    def journal(self) -> Journal:
+    def journal(self) -> AttemptLog:
         return self._journal
 
     def heartbeat(self) -> None:
@@ -234,7 +234,7 @@ class LocalPort:
     def hide(self, text: str) -> str:
         return text if self._secrets is None else self._secrets.text(text)
 
-    def ask(self, ask: Ask) -> "Future[Any]":
+    def ask(self, ask: ExecutionRequest) -> "Future[Any]":
         if self._secrets is not None:
             try:
                 ask, covered = self._secrets.ask(ask)
@@ -250,39 +250,39 @@ class LocalPort:
             self._run.session.progress(self._begun[:2], *told)
 
 
-class Runner:
+class BaseRunner:
     """Works through chunks. Subclasses say how to begin one and how to stop an item."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: RunnerHost) -> None:
         self.host = host
         self.clock = host.env.clock
 
-    def launch(self, session: Session, chunk: Chunk, plan: Plan) -> None:
+    def launch(self, session: WorkerSession, chunk: Chunk, plan: PreparedJob) -> None:
         """Begin to work through a chunk; `Host.over` hears when it is done."""
-        run = Run(self.host, session, chunk, plan)
+        run = ChunkRun(self.host, session, chunk, plan)
         chunk.run = run
         self.begin(run)
         if plan.is_watched:
             self._watch(run, plan.look_after)
 
-    def interrupt(self, run: Run, begun: Begun, kind: str) -> None:
+    def interrupt(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
         """Make an item stop, for the first reason that comes."""
         if run.tell(begun, kind):
             self.stop(run, begun, kind)
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: ChunkRun) -> None:
         raise NotImplementedError
 
-    def stop(self, run: Run, begun: Begun, kind: str) -> None:
+    def stop(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
         raise NotImplementedError
 
     async def close(self) -> None:
         """Let go of everything at once."""
 
-    def _watch(self, run: Run, seconds: float) -> None:
+    def _watch(self, run: ChunkRun, seconds: float) -> None:
         run.watch = self.host.after(seconds, self._look, run)
 
-    def _look(self, run: Run) -> None:
+    def _look(self, run: ChunkRun) -> None:
         """Stop the running item when its time is up; otherwise come back when it would be."""
         if run.is_over:
             return

@@ -10,14 +10,14 @@ from msgspec import Raw
 
 from horae.errors import HoraeError
 from horae.model.fleet.protocol import MAX_CHECKPOINT
-from horae.worker.code.asks import Keep, Port, Recall
+from horae.worker.code.asks import ExecutionPort, RecallSteps, RememberStep
 from horae.worker.code.durable import CHECKPOINT
 
 
-class Checkpoints:
+class CommandCheckpoints:
     """Has the newest one remembered, one after another; what comes meanwhile waits, and only the last of it counts."""
 
-    def __init__(self, port: Port) -> None:
+    def __init__(self, port: ExecutionPort) -> None:
         self._port = port
         self._newest: Raw | None = None
         self._asked: Future[Any] | None = None
@@ -43,7 +43,7 @@ class Checkpoints:
     def _send(self) -> None:
         self._look()
         if self._asked is None and self._newest is not None:
-            self._asked, self._newest = self._port.ask(Keep(CHECKPOINT, self._newest)), None
+            self._asked, self._newest = self._port.ask(RememberStep(CHECKPOINT, self._newest)), None
 
     def _look(self) -> None:
         """Forget an ask that was answered; one that was refused was of an execution that runs elsewhere."""
@@ -57,10 +57,10 @@ class Checkpoints:
         self._asked = None
 
 
-async def restore(port: Port, attempt: int, path: Path) -> None:
+async def restore(port: ExecutionPort, attempt: int, path: Path) -> None:
     """Write what an earlier attempt kept; without any there is no file."""
     if attempt == 1:
         return
-    known = await asyncio.wrap_future(port.ask(Recall()))
+    known = await asyncio.wrap_future(port.ask(RecallSteps()))
     if CHECKPOINT in known:
         path.write_bytes(bytes(known[CHECKPOINT]))

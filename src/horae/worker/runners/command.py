@@ -38,20 +38,20 @@ from horae.model.expressions.template import TemplateError, render
 from horae.worker.code.context import Context
 from horae.worker.code.failure import checked, failed
 from horae.worker.environ import PASSED
-from horae.worker.holding import Begun, Fate
-from horae.worker.logs.lines import Meter, Output, reporter
-from horae.worker.plan import Plan
-from horae.worker.processes.bounds import Bounds
-from horae.worker.processes.run_as import CannotRunAs, User, user_of
+from horae.worker.holding import ItemOutcome, StartedItem
+from horae.worker.logs.lines import Output, OutputMeter, reporter
+from horae.worker.plan import PreparedJob
+from horae.worker.processes.bounds import ProcessBounds
+from horae.worker.processes.run_as import CannotRunAs, SystemUser, user_of
 from horae.worker.processes.spawner import ChildProcess, GuardDied, SpawnFailed
 from horae.worker.runners.artifacts import bring_all
-from horae.worker.runners.base import Host, LocalPort, Run
+from horae.worker.runners.base import ChunkRun, LocalPort, RunnerHost
 from horae.worker.runners.checkpoints import restore
 from horae.worker.runners.output_file import OutputFile
 from horae.worker.runners.tasks import TaskRunner
 
 # What a command sees of the worker's own environment; `Settings.pass_env` names more.
-UNBOUND = Bounds()
+UNBOUND = ProcessBounds()
 LOOK = 0.25  # seconds between looks at HORAE_OUTPUT
 MAX_ENV_VALUE = 96 * 1024  # the kernel allows 128 KiB for one variable
 
@@ -62,14 +62,14 @@ class Launch(Struct, frozen=True):
     argv: list[str]
     env: dict[str, str]
     cwd: str | None
-    bounds: Bounds
+    bounds: ProcessBounds
     frame: dict[str, Any]  # what the guard is told of its bounds and its user
 
 
-class Running:
+class RunningCommand:
     """A command that runs, and how to stop it."""
 
-    def __init__(self, host: Host, grace: float) -> None:
+    def __init__(self, host: RunnerHost, grace: float) -> None:
         self.wrote_too_much = False
         self._host = host
         self._grace = grace
@@ -103,19 +103,19 @@ class Running:
 class CommandRunner(TaskRunner):
     """Runs one command per item and slot."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: RunnerHost) -> None:
         super().__init__(host)
         names = {*PASSED, *host.settings.pass_env}
         self._env = {k: v for k, v in os.environ.items() if k in names or k.startswith("LC_")}
         self._env["PATH"] = with_scripts(self._env.get("PATH", os.defpath))
-        self._plain = Bounds(FREE, host.settings.limits)
+        self._plain = ProcessBounds(FREE, host.settings.limits)
 
-    def stop(self, run: Run, begun: Begun, kind: str) -> None:
+    def stop(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
         running = run.grip_of(begun)
-        if isinstance(running, Running):
+        if isinstance(running, RunningCommand):
             running.stop(kind)
 
-    async def one(self, run: Run, begun: Begun) -> bytes | Fate:
+    async def one(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
         context = run.context_of(begun)
         folder = self.host.spawner.folder / f"{context.execution_id}-{context.attempt}"
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -130,7 +130,7 @@ class CommandRunner(TaskRunner):
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    async def _run(self, run: Run, begun: Begun, context: Context, folder: Path) -> bytes | Fate:
+    async def _run(self, run: ChunkRun, begun: StartedItem, context: Context, folder: Path) -> bytes | ItemOutcome:
         task = run.plan.spec.task
         assert isinstance(task, Command)
         port = context._port
@@ -173,10 +173,10 @@ class CommandRunner(TaskRunner):
         fate = broken or ended(status, file.result, reporter(err)(), launch.bounds)
         return fate if refused is None or fate.outcome != "success" else refused
 
-    def _bounds(self, own: Confines) -> Bounds:
-        return self._plain if own == FREE else Bounds(own, own.over(self.host.settings.limits))
+    def _bounds(self, own: Confines) -> ProcessBounds:
+        return self._plain if own == FREE else ProcessBounds(own, own.over(self.host.settings.limits))
 
-    def _user(self, task: Command) -> User | None:
+    def _user(self, task: Command) -> SystemUser | None:
         settings = self.host.settings
         if task.user is not None:
             return user_of(task.user, settings.command_users)
@@ -184,21 +184,21 @@ class CommandRunner(TaskRunner):
 
     async def _wait(
         self,
-        run: Run,
-        begun: Begun,
+        run: ChunkRun,
+        begun: StartedItem,
         launch: Launch,
         outputs: tuple[Output, Output],
         file: OutputFile,
-    ) -> tuple[int, Fate | None]:
+    ) -> tuple[int, ItemOutcome | None]:
         """Start the program and wait until nothing of it is left, looking at what it tells meanwhile.
 
         Returns its exit status, and its failure if it was over a limit.
         """
-        running = Running(self.host, run.plan.spec.grace / SECOND)
+        running = RunningCommand(self.host, run.plan.spec.grace / SECOND)
         run.hold(begun, running)
         bounds, spawn = launch.bounds, self.host.spawner.spawn
         child = await spawn(launch.argv, launch.env, launch.cwd, [output.writer for output in outputs], launch.frame)
-        meter = None if bounds.all.output is None else Meter(bounds.all.output, running.too_much)
+        meter = None if bounds.all.output is None else OutputMeter(bounds.all.output, running.too_much)
         for output in outputs:
             output.handed_over()
             output.meter = meter
@@ -221,7 +221,7 @@ class CommandRunner(TaskRunner):
             self.host.after(LOOK, self._follow, file, child)
 
     def _environment(
-        self, plan: Plan, context: Context, params: dict[str, Any], folder: Path, user: User | None = None
+        self, plan: PreparedJob, context: Context, params: dict[str, Any], folder: Path, user: SystemUser | None = None
     ) -> dict[str, str]:
         scope = {"params": params}
         facts = context._facts
@@ -258,14 +258,14 @@ def with_scripts(path: str) -> str:
     return path if scripts in path.split(os.pathsep) else os.pathsep.join((scripts, path))
 
 
-def open_to(user: User, folder: Path) -> None:
+def open_to(user: SystemUser, folder: Path) -> None:
     """Let a user reach what a command is given: its files are the user's, the way to them is open, no more."""
     folder.parent.chmod(0o711)
     folder.chmod(0o711)
     user.own(*(folder / name for name in ("output", "checkpoint", "artifacts", "params.json")))
 
 
-def ended(status: int, result: bytes, last_words: str, bounds: Bounds = UNBOUND) -> Fate:
+def ended(status: int, result: bytes, last_words: str, bounds: ProcessBounds = UNBOUND) -> ItemOutcome:
     """What a command's exit status means."""
     if limit := bounds.limit_of(status):
         return bounds.broken(limit, exit_code=128 - status)
@@ -273,7 +273,7 @@ def ended(status: int, result: bytes, last_words: str, bounds: Bounds = UNBOUND)
     if status == 0:
         outcome = checked(result)
         if isinstance(outcome, bytes):
-            return Fate(outcome="success", exit_code=0, result=outcome)
+            return ItemOutcome(outcome="success", exit_code=0, result=outcome)
         return structs.replace(outcome, exit_code=0)
     if status < 0:
         name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
@@ -281,7 +281,7 @@ def ended(status: int, result: bytes, last_words: str, bounds: Bounds = UNBOUND)
     return failed("ExitCode", f"the command ended with exit code {status}{last_words}", exit_code=status)
 
 
-def not_started(program: str, cwd: str | None, error: SpawnFailed, path: str) -> Fate:
+def not_started(program: str, cwd: str | None, error: SpawnFailed, path: str) -> ItemOutcome:
     """Why a command could not be started, and what to do about it.
 
     What is missing on this machine is the platform's fault: another worker may have it, and one without it must not end

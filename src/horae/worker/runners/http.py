@@ -17,10 +17,10 @@ from horae.model.fleet.protocol import ToldFailure
 from horae.worker.code.context import Context
 from horae.worker.code.failure import clean, failed
 from horae.worker.code.retry_after import retry_after
-from horae.worker.holding import Begun, Fate
-from horae.worker.runners.base import Host, Run
+from horae.worker.holding import ItemOutcome, StartedItem
+from horae.worker.runners.base import ChunkRun, RunnerHost
 from horae.worker.runners.tasks import TaskRunner
-from horae.worker.secrets import Held
+from horae.worker.secrets import HeldSecrets
 
 if TYPE_CHECKING:
     from horae.outbound.fetch import Answer, Outbound
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LATER = 60.0  # seconds after its own timeout has stopped a job
 
 
-class Ask(Struct, frozen=True):
+class RenderedRequest(Struct, frozen=True):
     """A request, filled in."""
 
     method: str
@@ -40,11 +40,11 @@ class Ask(Struct, frozen=True):
 class HttpRunner(TaskRunner):
     """One request per item, to addresses that may be called. Redirects are answers unless the job has them followed."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: RunnerHost) -> None:
         super().__init__(host)
         self._made: Outbound | None = None
 
-    async def one(self, run: Run, begun: Begun) -> bytes | Fate:
+    async def one(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
         context = run.context_of(begun)
         try:
             with shared():
@@ -75,7 +75,7 @@ class HttpRunner(TaskRunner):
             self._made = Outbound(self.host.settings.outbound)
         return self._made
 
-    def _request(self, run: Run, begun: Begun, context: Context) -> Ask:
+    def _request(self, run: ChunkRun, begun: StartedItem, context: Context) -> RenderedRequest:
         task = run.plan.spec.task
         assert isinstance(task, Http)
         plan = run.plan_of(begun)
@@ -96,9 +96,9 @@ class HttpRunner(TaskRunner):
             headers["traceparent"] = context.trace
             if context.trace_state and "tracestate" not in given:
                 headers["tracestate"] = context.trace_state
-        return Ask(task.method.upper(), url, headers, content)
+        return RenderedRequest(task.method.upper(), url, headers, content)
 
-    async def _exchange(self, run: Run, begun: Begun, request: Ask) -> bytes | Fate:
+    async def _exchange(self, run: ChunkRun, begun: StartedItem, request: RenderedRequest) -> bytes | ItemOutcome:
         task, timeout = run.plan.spec.task, run.plan.spec.timeout
         assert isinstance(task, Http)
         response = await self._outbound.fetch(
@@ -112,7 +112,9 @@ class HttpRunner(TaskRunner):
         return judged(task, request, response, begun[0].secrets)
 
 
-def judged(task: Http, request: Ask, response: "Answer", secrets: Held | None) -> bytes | Fate:
+def judged(
+    task: Http, request: RenderedRequest, response: "Answer", secrets: HeldSecrets | None
+) -> bytes | ItemOutcome:
     """What an answer means for the job that asked. What is cut of it is covered before: half a secret is not known."""
     if secrets is not None and not response.is_whole:
         response = replace(response, body=secrets.cut(response.body))
@@ -127,7 +129,7 @@ def judged(task: Http, request: Ask, response: "Answer", secrets: Held | None) -
         retry_after=retry_after(response.headers),
         status=response.status,
     )
-    return Fate(outcome="failed", error=error)
+    return ItemOutcome(outcome="failed", error=error)
 
 
 def is_expected(status: int, expect: tuple[str, ...]) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from horae.worker.code.asks import Port
-from horae.worker.runners.checkpoints import Checkpoints
+from horae.worker.code.asks import ExecutionPort
+from horae.worker.runners.checkpoints import CommandCheckpoints
 
 READ = 1024 * 1024
 MAX_FILE = 32 * 1024 * 1024  # bytes that are read of it
@@ -21,10 +21,10 @@ _object = msgspec.json.Decoder(dict[str, Any])
 class OutputFile:
     """Reads what a command appends. The last result counts; a line that cannot be read becomes a warning."""
 
-    def __init__(self, path: Path, port: Port) -> None:
+    def __init__(self, path: Path, port: ExecutionPort) -> None:
         self.path = path
         self.result: bytes = b"null"
-        self.checkpoints = Checkpoints(port)
+        self.checkpoints = CommandCheckpoints(port)
         self._port = port
         self._offset = 0
         self._partial = b""

@@ -16,30 +16,30 @@ from horae.env import SECOND
 from horae.model.definitions.confines import FREE, Confines
 from horae.worker.code.failure import failed
 from horae.worker.environ import divide
-from horae.worker.holding import Begun, Fate
-from horae.worker.logs.lines import PAUSE, Meter, Output
+from horae.worker.holding import ItemOutcome, StartedItem
+from horae.worker.logs.lines import PAUSE, Output, OutputMeter
 from horae.worker.logs.log_queue import BACKLOG
-from horae.worker.processes.bounds import Bounds
+from horae.worker.processes.bounds import ProcessBounds
 from horae.worker.processes.frames import (
     HEADER,
-    Alive,
-    Asked,
     Down,
-    Ended,
-    Hello,
-    Logged,
-    Order,
-    Progressed,
-    Ready,
-    Stop,
+    EndFrame,
+    HeartbeatFrame,
+    HelloFrame,
+    LogFrame,
+    OrderFrame,
+    ProgressFrame,
+    ReadyFrame,
+    RequestFrame,
+    StopFrame,
     Up,
     decode_up,
     framed,
     reply_to,
 )
-from horae.worker.processes.frames import Reply as AskReply
+from horae.worker.processes.frames import AnswerFrame as AskReply
 from horae.worker.processes.spawner import ChildProcess, GuardDied, SpawnFailed
-from horae.worker.runners.base import Host, LocalPort, Run
+from horae.worker.runners.base import ChunkRun, LocalPort, RunnerHost
 from horae.worker.runners.tasks import TaskRunner
 
 IDLE = 60.0  # seconds after which a child that has nothing to do is ended
@@ -47,20 +47,20 @@ START = 30.0  # seconds that a child may take to start
 PROGRAM = (sys.executable, "-m", "horae.worker.processes.child")
 
 
-class Kid:
+class FunctionProcess:
     """A child process with its line to it. `is_alive` until it is known to be gone."""
 
-    def __init__(self, host: Host, run: Run) -> None:
+    def __init__(self, host: RunnerHost, run: ChunkRun) -> None:
         self._host = host
         limits = run.plan.limits
         self.is_limited = limits != FREE  # by its job: then it serves one execution only
-        self.bounds = Bounds(limits, limits.over(kept_to(host.settings.limits)))
+        self.bounds = ProcessBounds(limits, limits.over(kept_to(host.settings.limits)))
         self._outputs = [Output(host, run.session, stream) for stream in ("stdout", "stderr")]
         self._process: ChildProcess | None = None
         self._wrote_too_much = False
         most = self.bounds.all.output
         for output in self._outputs:
-            output.meter = None if most is None else Meter(most, self._too_much)
+            output.meter = None if most is None else OutputMeter(most, self._too_much)
         self._sock: socket.socket | None = None
         self._writer: asyncio.StreamWriter | None = None
         self.is_alive = False
@@ -80,9 +80,9 @@ class Kid:
             output.handed_over()
         self._reader, self._writer = await asyncio.open_connection(sock=self._sock)
         self.is_alive = True
-        self.send(Hello([entry or os.getcwd() for entry in sys.path], hidden))
+        self.send(HelloFrame([entry or os.getcwd() for entry in sys.path], hidden))
         async with asyncio.timeout(START):
-            if not isinstance(await self.receive(), Ready):
+            if not isinstance(await self.receive(), ReadyFrame):
                 raise GuardDied("the child process did not start")
 
     def send(self, message: Down) -> None:
@@ -99,14 +99,14 @@ class Kid:
             self.is_alive = False
             return None
 
-    def serve(self, run: Run, port: LocalPort | None) -> None:
+    def serve(self, run: ChunkRun, port: LocalPort | None) -> None:
         """From now on what it prints belongs to this execution, or to nobody."""
         for output in self._outputs:
             output.belongs_to(run.session, port.journal if port is not None else None)
 
     def stop(self, kind: str, grace: float) -> None:
         """Ask it to stop, then make it."""
-        self.send(Stop(kind))
+        self.send(StopFrame(kind))
         if self._process is not None:
             self._process.terminate()
             self._host.after(0 if kind == "lost" else grace, self._kill_if, self.orders)
@@ -116,7 +116,7 @@ class Kid:
         """Whether it can take an order: what was idle may have been ended from outside."""
         return self.is_alive and self._process is not None and not self._process.exited.done()
 
-    def broken(self, status: int | None) -> Fate | None:
+    def broken(self, status: int | None) -> ItemOutcome | None:
         """Its failure, if it was ended for being over a limit."""
         if self._process is not None and self._process.hit is not None:
             return self.bounds.broken(*self._process.hit)
@@ -154,18 +154,18 @@ class ProcessRunner(TaskRunner):
 
     is_always_ready: ClassVar[bool] = False
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: RunnerHost) -> None:
         super().__init__(host)
-        self._idle: list[Kid] = []
-        self._reserved: dict[Run, Kid | None] = {}
+        self._idle: list[FunctionProcess] = []
+        self._reserved: dict[ChunkRun, FunctionProcess | None] = {}
         self._burying: set[asyncio.Task[Any]] = set()
 
-    def stop(self, run: Run, begun: Begun, kind: str) -> None:
+    def stop(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
         kid = run.grip_of(begun)
-        if isinstance(kid, Kid):
+        if isinstance(kid, FunctionProcess):
             kid.stop(kind, run.plan.spec.grace / SECOND)
 
-    async def ready(self, run: Run) -> bool:
+    async def ready(self, run: ChunkRun) -> bool:
         """Have a child before an item's time begins to count; without one the item says why."""
         kid = self._reserved.get(run)
         if (kid is None or not kid.is_alive) and run.chunk.left:
@@ -173,7 +173,7 @@ class ProcessRunner(TaskRunner):
             self._reserved[run] = spare or await self._start(run)
         return True
 
-    def done(self, run: Run) -> None:
+    def done(self, run: ChunkRun) -> None:
         kid = self._reserved.pop(run, None)
         if kid is not None and kid.is_limited:
             self._bury(kid)
@@ -181,8 +181,8 @@ class ProcessRunner(TaskRunner):
             self._idle.append(kid)
             self.host.after(IDLE, self._retire, kid, kid.orders)
 
-    async def _start(self, run: Run) -> Kid | None:
-        kid = Kid(self.host, run)
+    async def _start(self, run: ChunkRun) -> FunctionProcess | None:
+        kid = FunctionProcess(self.host, run)
         try:
             await kid.start()
         except BaseException as error:
@@ -192,7 +192,7 @@ class ProcessRunner(TaskRunner):
             raise
         return kid
 
-    async def one(self, run: Run, begun: Begun) -> bytes | Fate:
+    async def one(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
         kid = self._reserved.get(run)
         if kid is None:
             said = "no child process could be started; the worker's error output says why"
@@ -204,8 +204,8 @@ class ProcessRunner(TaskRunner):
         kid.orders += 1
         kid.serve(run, port)
         function = run.plan.function
-        kid.send(Order(function.__module__, function.__qualname__, context._facts, dict(context._secrets)))
-        outcome: bytes | Fate | None = None
+        kid.send(OrderFrame(function.__module__, function.__qualname__, context._facts, dict(context._secrets)))
+        outcome: bytes | ItemOutcome | None = None
         try:
             outcome = await self._listen(kid, run, begun, port)
         finally:
@@ -223,25 +223,27 @@ class ProcessRunner(TaskRunner):
         if self._burying:
             await asyncio.wait(self._burying, timeout=5)
 
-    async def _listen(self, kid: Kid, run: Run, begun: Begun, port: LocalPort) -> bytes | Fate:
+    async def _listen(
+        self, kid: FunctionProcess, run: ChunkRun, begun: StartedItem, port: LocalPort
+    ) -> bytes | ItemOutcome:
         """Take in what the child says until it is done or gone."""
         while (message := await kid.receive()) is not None:
-            if isinstance(message, Ended):
+            if isinstance(message, EndFrame):
                 return message.fate if message.fate is not None else message.result
-            if isinstance(message, Logged):
+            if isinstance(message, LogFrame):
                 port.log(message.stream, message.text)
                 await self._catch_up(run, port)
-            elif isinstance(message, Alive):
+            elif isinstance(message, HeartbeatFrame):
                 port.heartbeat()
-            elif isinstance(message, Progressed):
+            elif isinstance(message, ProgressFrame):
                 port.progress(message.percent, message.message)
-            elif isinstance(message, Asked):
+            elif isinstance(message, RequestFrame):
                 answer = port.ask(message.ask)
                 answer.add_done_callback(_answering(self.host, kid, message.id))
         status = await kid.bury()
         return kid.broken(status) or died(status)
 
-    async def _catch_up(self, run: Run, port: LocalPort) -> None:
+    async def _catch_up(self, run: ChunkRun, port: LocalPort) -> None:
         """Hear no more from a child while servers do not keep up with the lines of this worker: it has to wait.
 
         It lives meanwhile, though it cannot say so.
@@ -250,7 +252,7 @@ class ProcessRunner(TaskRunner):
             await self.clock.sleep(PAUSE)
             port.heartbeat()
 
-    def _take(self) -> Kid | None:
+    def _take(self) -> FunctionProcess | None:
         while self._idle:
             kid = self._idle.pop()
             if kid.is_fit:
@@ -258,18 +260,18 @@ class ProcessRunner(TaskRunner):
             self._bury(kid)
         return None
 
-    def _retire(self, kid: Kid, orders: int) -> None:
+    def _retire(self, kid: FunctionProcess, orders: int) -> None:
         if kid in self._idle and kid.orders == orders:
             self._idle.remove(kid)
             self._bury(kid)
 
-    def _bury(self, kid: Kid) -> None:
+    def _bury(self, kid: FunctionProcess) -> None:
         task = asyncio.get_running_loop().create_task(kid.bury())
         self._burying.add(task)
         task.add_done_callback(self._burying.discard)
 
 
-def _answering(host: Host, kid: Kid, id: int) -> Callable[[Any], None]:
+def _answering(host: RunnerHost, kid: FunctionProcess, id: int) -> Callable[[Any], None]:
     def answer(future: Any) -> None:
         error = future.exception()
         reply = AskReply(id, error=str(error)) if error is not None else reply_to(id, future.result())
@@ -283,7 +285,7 @@ def kept_to(limits: Confines) -> Confines:
     return Confines(memory=limits.memory, processes=limits.processes)
 
 
-def died(status: int | None) -> Fate:
+def died(status: int | None) -> ItemOutcome:
     """What the death of a child in the middle of an order means."""
     if status is None:
         how = "it is gone"

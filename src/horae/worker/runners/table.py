@@ -1,7 +1,7 @@
 """Which runner serves which kind of plan."""
 
 from horae.worker.code.failure import failed
-from horae.worker.runners.base import Host, Run, Runner
+from horae.worker.runners.base import BaseRunner, ChunkRun, RunnerHost
 from horae.worker.runners.command import CommandRunner
 from horae.worker.runners.http import HttpRunner
 from horae.worker.runners.process import ProcessRunner
@@ -9,17 +9,17 @@ from horae.worker.runners.tasks import TaskRunner
 from horae.worker.runners.threads import ThreadRunner
 
 
-class BrokenRunner(Runner):
+class FailingRunner(BaseRunner):
     """Ends every item of a job that cannot run here, with the reason."""
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: ChunkRun) -> None:
         fate = run.plan.problem or failed("BadDefinition", "this worker cannot run the job")
         while begun := run.chunk.begin(self.clock.monotonic()):
             run.chunk.end(begun, self.clock.monotonic(), fate)
         self.host.over(run)
 
 
-def runners_for(host: Host) -> dict[str, Runner]:
+def runners_for(host: RunnerHost) -> dict[str, BaseRunner]:
     """A worker's runners, by kind of plan."""
     return {
         "thread": ThreadRunner(host),
@@ -27,5 +27,5 @@ def runners_for(host: Host) -> dict[str, Runner]:
         "process": ProcessRunner(host),
         "command": CommandRunner(host),
         "http": HttpRunner(host),
-        "broken": BrokenRunner(host),
+        "broken": FailingRunner(host),
     }

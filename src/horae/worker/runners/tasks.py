@@ -11,9 +11,9 @@ from horae.worker.code.context import CURRENT
 from horae.worker.code.current_trace import within
 from horae.worker.code.failure import failed, stopped
 from horae.worker.code.failure import trace as traceback_of
-from horae.worker.holding import RELEASED, Begun, Fate
+from horae.worker.holding import RELEASED, ItemOutcome, StartedItem
 from horae.worker.runners.artifacts import bring_result, is_large, too_private
-from horae.worker.runners.base import Host, Run, Runner
+from horae.worker.runners.base import BaseRunner, ChunkRun, RunnerHost
 from horae.worker.runners.outcome import encoded, raised
 
 CLOSING = 1.0  # seconds that cancelled tasks get to end when the worker leaves
@@ -21,21 +21,21 @@ CLOSING = 1.0  # seconds that cancelled tasks get to end when the worker leaves
 log = structlog.get_logger("horae.worker")
 
 
-class TaskRunner(Runner):
+class TaskRunner(BaseRunner):
     """A task per chunk; stopping an execution cancels what it awaits."""
 
     is_always_ready: ClassVar[bool] = True
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: RunnerHost) -> None:
         super().__init__(host)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: ChunkRun) -> None:
         run.grip = asyncio.get_running_loop().create_task(self._work(run))
         self._tasks.add(run.grip)
         run.grip.add_done_callback(self._tasks.discard)
 
-    def stop(self, run: Run, begun: Begun, kind: str) -> None:
+    def stop(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
         run.grip.cancel()
         self.host.after(run.plan.spec.grace / SECOND, self._give_up_on, run, begun, kind)
 
@@ -45,14 +45,14 @@ class TaskRunner(Runner):
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CLOSING)
 
-    async def ready(self, run: Run) -> bool:
+    async def ready(self, run: ChunkRun) -> bool:
         """Get whatever must be there before the next item is begun; asked only if it is not always there."""
         return True
 
-    def done(self, run: Run) -> None:
+    def done(self, run: ChunkRun) -> None:
         """Let go of what `ready` has got."""
 
-    async def one(self, run: Run, begun: Begun) -> bytes | Fate:
+    async def one(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
         """Run one item to its end. An exception that escapes is this worker's fault, not the job's."""
         plan = run.plan
         try:
@@ -69,13 +69,13 @@ class TaskRunner(Runner):
                 raise
             return raised(plan, begun, error)
 
-    def _give_up_on(self, run: Run, begun: Begun, kind: str) -> None:
+    def _give_up_on(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
         """The function swallowed its cancellation: it is reported, and keeps its slot until it ends."""
         fate = stopped(kind, RELEASED, once=run.plan.once)
-        if isinstance(fate, Fate) and run.session.decide(run.chunk, begun, fate):
+        if isinstance(fate, ItemOutcome) and run.session.decide(run.chunk, begun, fate):
             self.host.wedged(run)
 
-    async def _work(self, run: Run) -> None:
+    async def _work(self, run: ChunkRun) -> None:
         CURRENT.set(run.context)
         chunk, told, monotonic = run.chunk, run.told, self.clock.monotonic
         try:
@@ -84,9 +84,9 @@ class TaskRunner(Runner):
                     outcome = await self.one(run, begun)
                 except BaseException as error:
                     outcome = self._broken(run, begun, error)
-                if outcome.__class__ is Fate and is_large(outcome) and run.plan.spec.sensitive:
+                if outcome.__class__ is ItemOutcome and is_large(outcome) and run.plan.spec.sensitive:
                     outcome = too_private()
-                elif outcome.__class__ is Fate and is_large(outcome) and begun not in told:
+                elif outcome.__class__ is ItemOutcome and is_large(outcome) and begun not in told:
                     if begun[0].secrets is not None:
                         outcome = await asyncio.to_thread(run.covered, begun, outcome)
                     outcome = await bring_result(run.context_of(begun)._port, outcome)
@@ -97,7 +97,7 @@ class TaskRunner(Runner):
             self.done(run)
             self.host.over(run)
 
-    def _broken(self, run: Run, begun: Begun, error: BaseException) -> Fate:
+    def _broken(self, run: ChunkRun, begun: StartedItem, error: BaseException) -> ItemOutcome:
         if _is_ours(error, run, begun):
             raise error
         if run.session.ended or begun in run.told:
@@ -107,6 +107,6 @@ class TaskRunner(Runner):
         return failed("CannotRun", f"the worker could not run it: {type(error).__name__}: {error}", kind="platform")
 
 
-def _is_ours(error: BaseException, run: Run, begun: Begun) -> bool:
+def _is_ours(error: BaseException, run: ChunkRun, begun: StartedItem) -> bool:
     """Whether it is the task that was cancelled, because the worker leaves, and not the item."""
     return isinstance(error, asyncio.CancelledError) and begun not in run.told and bool(run.grip.cancelling())

@@ -7,34 +7,34 @@ from horae.env import SECOND
 from horae.worker.code.context import CURRENT
 from horae.worker.code.current_trace import inside
 from horae.worker.code.failure import TIMED_OUT, stopped
-from horae.worker.holding import RELEASED, Begun, Fate
+from horae.worker.holding import RELEASED, ItemOutcome, StartedItem
 from horae.worker.runners.artifacts import bring_result_here, is_large, too_private
-from horae.worker.runners.base import Host, Run, Runner
+from horae.worker.runners.base import BaseRunner, ChunkRun, RunnerHost
 from horae.worker.runners.outcome import encoded, raised
 
 
-class ThreadRunner(Runner):
+class ThreadRunner(BaseRunner):
     """As many threads as were ever needed at once, which cannot outlive the process and cannot be stopped."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: RunnerHost) -> None:
         super().__init__(host)
-        self._queue: SimpleQueue[Run | None] = SimpleQueue()
+        self._queue: SimpleQueue[ChunkRun | None] = SimpleQueue()
         self._threads = 0
         self._busy = 0
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: ChunkRun) -> None:
         self._busy += 1
         if self._busy > self._threads:
             self._threads += 1
             Thread(target=self._serve, name=f"horae-{self._threads}", daemon=True).start()
         self._queue.put(run)
 
-    def stop(self, run: Run, begun: Begun, kind: str) -> None:
+    def stop(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
         """The function sees `ctx.cancelled`; a timeout and a leaving worker do not wait until it looks."""
         if kind != "drain" and kind not in TIMED_OUT:
             return
         fate = stopped(kind, RELEASED, once=run.plan.once)
-        if isinstance(fate, Fate) and run.session.decide(run.chunk, begun, fate):
+        if isinstance(fate, ItemOutcome) and run.session.decide(run.chunk, begun, fate):
             run.session.stock.put_back(run.chunk)
             self.host.after(run.plan.spec.grace / SECOND, self._give_up_on, run)
 
@@ -42,7 +42,7 @@ class ThreadRunner(Runner):
         for _ in range(self._threads):
             self._queue.put(None)
 
-    def _give_up_on(self, run: Run) -> None:
+    def _give_up_on(self, run: ChunkRun) -> None:
         if not run.is_over:
             self.host.wedged(run)
 
@@ -53,18 +53,18 @@ class ThreadRunner(Runner):
             self.host.post(self._finish, run)
             del run  # an idle thread holds on to nothing
 
-    def _finish(self, run: Run) -> None:
+    def _finish(self, run: ChunkRun) -> None:
         self._busy -= 1
         self.host.over(run)
 
-    def _work(self, run: Run) -> None:
+    def _work(self, run: ChunkRun) -> None:
         chunk, plan, monotonic = run.chunk, run.plan, self.clock.monotonic
         bind, function, wants, told = plan.bind, plan.function, plan.wants_context, run.told
         tracing = self.host.tracing is not None
         now = monotonic()
         while begun := chunk.begin(now):
             lot, index, _ = begun
-            outcome: bytes | Fate
+            outcome: bytes | ItemOutcome
             try:
                 context = run.context_of(begun) if wants else None
                 args, kwargs = bind(lot.item(index), context)
@@ -75,9 +75,9 @@ class ThreadRunner(Runner):
                 outcome = encoded(value)
             except BaseException as error:
                 outcome = raised(plan, begun, error)
-            if outcome.__class__ is Fate and is_large(outcome) and plan.spec.sensitive:
+            if outcome.__class__ is ItemOutcome and is_large(outcome) and plan.spec.sensitive:
                 outcome = too_private()
-            elif outcome.__class__ is Fate and is_large(outcome):
+            elif outcome.__class__ is ItemOutcome and is_large(outcome):
                 outcome = bring_result_here(run.context_of(begun)._port, run.covered(begun, outcome))
             now = monotonic()
             if told:

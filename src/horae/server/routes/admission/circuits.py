@@ -10,10 +10,10 @@ from horae.model.admission.circuit_view import CircuitView, JobCircuitView
 from horae.model.base.naming import MOST_KEY
 from horae.model.base.view import Whole
 from horae.server.access import OPERATE, VIEW
-from horae.server.call import Call
-from horae.server.reading.bodies import Body, Duration
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import Duration, RequestBody
 from horae.server.reading.queries import Query
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, get, post
 from horae.server.scopes import by_job, closed
 
@@ -27,14 +27,14 @@ class WhichCircuit(Query, frozen=True, kw_only=True):
     key: Key | None = None
 
 
-class Override(Body, frozen=True, kw_only=True):
+class Override(RequestBody, frozen=True, kw_only=True):
     """Which circuit, and why."""
 
     key: Key | None = None
     reason: Why = ""
 
 
-class Opening(Override, frozen=True, kw_only=True):
+class CircuitOpenBody(Override, frozen=True, kw_only=True):
     """Which circuit, why, and for how long: until it is reset otherwise."""
 
     length: Annotated[Duration, Meta(description="How long it stays open; then probes are tried.")] | None = field(
@@ -43,7 +43,7 @@ class Opening(Override, frozen=True, kw_only=True):
 
 
 @get(f"{API}/circuits", "circuits.list", Whole[CircuitView], access=VIEW, scope=closed)
-async def list_circuits(call: Call) -> Reply:
+async def list_circuits(call: ApiCall) -> Response:
     """List circuits that are open or half-open."""
     return ok(Whole(items=await call.node.admission.circuit_breakers.list(call.namespace)))
 
@@ -52,7 +52,7 @@ async def list_circuits(call: Call) -> Reply:
     f"{API}/jobs/{{ref}}/circuit", "circuits.get", JobCircuitView,
     access=VIEW, scope=by_job, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def get_circuit(call: Call, query: WhichCircuit) -> Reply:
+async def get_circuit(call: ApiCall, query: WhichCircuit) -> Response:
     """Read a job's circuit, or those of its keys, and what they went through."""
     return ok(await call.node.admission.circuit_breakers.of(call.namespace, call.path("ref"), query.key))
 
@@ -61,7 +61,7 @@ async def get_circuit(call: Call, query: WhichCircuit) -> Reply:
     f"{API}/jobs/{{ref}}/circuit/open", "circuits.open", CircuitView,
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def open_circuit(call: Call, body: Opening) -> Reply:
+async def open_circuit(call: ApiCall, body: CircuitOpenBody) -> Response:
     """Open a circuit by hand: once this is answered, no server starts anything of it."""
     shown = await call.node.admission.circuit_breakers.open(
         call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason, length=body.length
@@ -73,7 +73,7 @@ async def open_circuit(call: Call, body: Opening) -> Reply:
     f"{API}/jobs/{{ref}}/circuit/close", "circuits.close", CircuitView,
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def close_circuit(call: Call, body: Override) -> Reply:
+async def close_circuit(call: ApiCall, body: Override) -> Response:
     """Close a circuit by hand: it does not open, whatever fails, until it is reset."""
     shown = await call.node.admission.circuit_breakers.close(
         call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason
@@ -85,7 +85,7 @@ async def close_circuit(call: Call, body: Override) -> Reply:
     f"{API}/jobs/{{ref}}/circuit/reset", "circuits.reset", CircuitView,
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def reset_circuit(call: Call, body: Override) -> Reply:
+async def reset_circuit(call: ApiCall, body: Override) -> Response:
     """Close a circuit and count anew; what was done by hand ends."""
     shown = await call.node.admission.circuit_breakers.reset(
         call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason

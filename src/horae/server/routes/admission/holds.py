@@ -9,17 +9,17 @@ from horae.errors import Conflict, NotFound
 from horae.model.admission.hold_view import HoldView, ReleasedView
 from horae.model.base.view import Whole
 from horae.server.access import OPERATE, VIEW
-from horae.server.call import Call
-from horae.server.reading.bodies import Body, Duration, When
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import Duration, RequestBody, When
 from horae.server.reading.queries import Query, Text
-from horae.server.reply import Reply, nothing, ok
+from horae.server.reply import Response, nothing, ok
 from horae.server.route import API, CHANGES, REQUEST, delete, get, post, put
 from horae.server.scopes import by_queue, closed
 
 Reason = Annotated[str, Meta(max_length=MOST_REASON, description="Why, as deploy-123: what is held says so.")]
 
 
-class HoldBody(Body, frozen=True, kw_only=True):
+class HoldBody(RequestBody, frozen=True, kw_only=True):
     """For how long to hold: `for` or `until`; up to 30 days."""
 
     length: Annotated[Duration, Meta(description="How long it lasts.")] | None = field(name="for", default=None)
@@ -34,7 +34,7 @@ class HoldBody(Body, frozen=True, kw_only=True):
         return Asked(length=self.length, until=self.until, since=self.since, reason=self.reason, drain=self.drain)
 
 
-class WindowBody(Body, frozen=True, kw_only=True):
+class WindowBody(RequestBody, frozen=True, kw_only=True):
     """What else is to be said of a maintenance window."""
 
     reason: Reason = ""
@@ -55,7 +55,7 @@ class HoldList(Query, frozen=True, kw_only=True):
 
 
 @get(f"{API}/holds", "holds.list", Whole[HoldView], access=VIEW, scope=closed, refuses=(NotFound,))
-async def list_holds(call: Call, query: HoldList) -> Reply:
+async def list_holds(call: ApiCall, query: HoldList) -> Response:
     """List holds and maintenance windows, newest first: until when, why, and who opened and ended them."""
     return ok(Whole(items=await call.node.admission.holds.list(call.namespace, queue=query.queue, ended=query.ended)))
 
@@ -64,7 +64,7 @@ async def list_holds(call: Call, query: HoldList) -> Reply:
     f"{API}/queues/{{name}}/hold", "queues.hold", HoldView,
     access=OPERATE, scope=by_queue, audit=CHANGES, status=201, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def hold(call: Call, body: HoldBody) -> Reply:
+async def hold(call: ApiCall, body: HoldBody) -> Response:
     """Start nothing of a queue for a time: once this is answered, no server does.
 
     What runs goes on. What is submitted or fires is queued and starts when the hold has ended, by itself or by a
@@ -77,7 +77,7 @@ async def hold(call: Call, body: HoldBody) -> Reply:
     f"{API}/queues/{{name}}/hold", "queues.release", ReleasedView,
     access=OPERATE, scope=by_queue, audit=CHANGES, status=200, refuses=(NotFound,),
 )  # fmt: skip
-async def release(call: Call, query: Release) -> Reply:
+async def release(call: ApiCall, query: Release) -> Response:
     """Let a queue go on at once. Windows, and holds of all queues, go on; the answer names what holds still."""
     return ok(await call.node.admission.holds.release(call.namespace, call.path("name"), query.reason, call.caller))
 
@@ -85,13 +85,13 @@ async def release(call: Call, query: Release) -> Reply:
 @post(
     f"{API}/holds", "holds.open", HoldView, access=OPERATE, scope=closed, audit=REQUEST, status=201, refuses=(Conflict,)
 )
-async def hold_all(call: Call, body: HoldBody) -> Reply:
+async def hold_all(call: ApiCall, body: HoldBody) -> Response:
     """Start nothing of any queue for a time, as POST /api/v1/queues/{name}/hold does for one."""
     return ok(await call.node.admission.holds.open(call.namespace, None, body.asked(), call.caller), 201)
 
 
 @delete(f"{API}/holds", "holds.release", ReleasedView, access=OPERATE, scope=closed, audit=REQUEST, status=200)
-async def release_all(call: Call, query: Release) -> Reply:
+async def release_all(call: ApiCall, query: Release) -> Response:
     """End what holds all queues; what holds a single queue goes on."""
     return ok(await call.node.admission.holds.release(call.namespace, None, query.reason, call.caller))
 
@@ -100,7 +100,7 @@ async def release_all(call: Call, query: Release) -> Reply:
     f"{API}/queues/{{name}}/windows/{{calendar}}", "queues.window", HoldView,
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def window(call: Call, body: WindowBody) -> Reply:
+async def window(call: ApiCall, body: WindowBody) -> Response:
     """Make a calendar a queue's maintenance window: while it is open, nothing of the queue is started."""
     view = await call.node.admission.holds.put_window(
         call.namespace, call.path("name"), call.path("calendar"), drain=body.drain, reason=body.reason, by=call.caller
@@ -112,7 +112,7 @@ async def window(call: Call, body: WindowBody) -> Reply:
     f"{API}/queues/{{name}}/windows/{{calendar}}", "queues.remove-window",
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
-async def remove_window(call: Call) -> Reply:
+async def remove_window(call: ApiCall) -> Response:
     """Take a maintenance window away from a queue."""
     await call.node.admission.holds.remove_window(call.namespace, call.path("name"), call.path("calendar"), call.caller)
     return nothing()
@@ -122,7 +122,7 @@ async def remove_window(call: Call) -> Reply:
     f"{API}/windows/{{calendar}}", "holds.window", HoldView,
     access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def window_of_all(call: Call, body: WindowBody) -> Reply:
+async def window_of_all(call: ApiCall, body: WindowBody) -> Response:
     """Make a calendar the maintenance window of all queues: while it is open, nothing is started."""
     view = await call.node.admission.holds.put_window(
         call.namespace, None, call.path("calendar"), drain=body.drain, reason=body.reason, by=call.caller
@@ -134,7 +134,7 @@ async def window_of_all(call: Call, body: WindowBody) -> Reply:
     f"{API}/windows/{{calendar}}", "holds.remove-window",
     access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound,),
 )  # fmt: skip
-async def remove_window_of_all(call: Call) -> Reply:
+async def remove_window_of_all(call: ApiCall) -> Response:
     """Take a maintenance window away from all queues."""
     await call.node.admission.holds.remove_window(call.namespace, None, call.path("calendar"), call.caller)
     return nothing()

@@ -11,10 +11,10 @@ from horae.model.admission.queue_view import QueueView
 from horae.model.base.view import View, Whole
 from horae.model.fields import derived
 from horae.server.access import EDIT, OPERATE, VIEW
-from horae.server.call import Call
-from horae.server.reading.bodies import Body
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import Query, Text
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, get, patch, post, put
 from horae.server.scopes import by_queue, closed
 
@@ -25,10 +25,12 @@ class PurgedView(View, frozen=True, kw_only=True):
     cancelled: int
 
 
-QueueBody = derived.body(QUEUE, "QueueBody", "A queue's definition; null takes a field back to its default.", Body)
+QueueBody = derived.body(
+    QUEUE, "QueueBody", "A queue's definition; null takes a field back to its default.", RequestBody
+)
 
 
-class PauseBody(Body, frozen=True, kw_only=True):
+class PauseBody(RequestBody, frozen=True, kw_only=True):
     """Why."""
 
     reason: Annotated[str, Meta(max_length=MOST_REASON, description="Why; what is held says so.")] = ""
@@ -41,13 +43,13 @@ class Purge(Query, frozen=True, kw_only=True):
 
 
 @get(f"{API}/queues", "queues.list", Whole[QueueView], access=VIEW, scope=closed)
-async def list_queues(call: Call) -> Reply:
+async def list_queues(call: ApiCall) -> Response:
     """List queues with their lanes, how much is queued and runs in each, and what holds them now."""
     return ok(Whole(items=await call.node.admission.queue_views.list(call.namespace)))
 
 
 @get(f"{API}/queues/{{name}}", "queues.get", QueueView, access=VIEW, scope=by_queue, refuses=(NotFound,))
-async def get_queue(call: Call) -> Reply:
+async def get_queue(call: ApiCall) -> Response:
     """Read a queue: its policy, what is queued and runs, and what holds it."""
     return await _shown(call, await call.node.admission.queues.get(call.namespace, call.path("name")))
 
@@ -62,7 +64,7 @@ async def get_queue(call: Call) -> Reply:
     takes=QueueBody,
     refuses=(Conflict,),
 )
-async def put_queue(call: Call, body: dict[str, Any]) -> Reply:
+async def put_queue(call: ApiCall, body: dict[str, Any]) -> Response:
     """Define a queue; it acts at once, also on what is queued. What is left out takes its default."""
     return await _shown(call, await call.node.admission.queues.put(call.namespace, call.path("name"), body))
 
@@ -77,7 +79,7 @@ async def put_queue(call: Call, body: dict[str, Any]) -> Reply:
     takes=QueueBody,
     refuses=(NotFound,),
 )
-async def patch_queue(call: Call, body: dict[str, Any]) -> Reply:
+async def patch_queue(call: ApiCall, body: dict[str, Any]) -> Response:
     """Change some of a queue's definition."""
     return await _shown(call, await call.node.admission.queues.patch(call.namespace, call.path("name"), body))
 
@@ -86,7 +88,7 @@ async def patch_queue(call: Call, body: dict[str, Any]) -> Reply:
     f"{API}/queues/{{name}}/pause", "queues.pause", QueueView,
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def pause(call: Call, body: PauseBody) -> Reply:
+async def pause(call: ApiCall, body: PauseBody) -> Response:
     """Start nothing of a queue until it is resumed: once this is answered, no server does. What runs goes on."""
     name = call.path("name")
     await call.node.admission.holds.pause(call.namespace, name, body.reason, False, call.caller)
@@ -97,7 +99,7 @@ async def pause(call: Call, body: PauseBody) -> Reply:
     f"{API}/queues/{{name}}/resume", "queues.resume", QueueView,
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
-async def resume(call: Call) -> Reply:
+async def resume(call: ApiCall) -> Response:
     """Let a queue that was paused or drained go on; holds with an end, and windows, last as long as they do."""
     name = call.path("name")
     await call.node.admission.holds.resume(call.namespace, name, call.caller)
@@ -108,7 +110,7 @@ async def resume(call: Call) -> Reply:
     f"{API}/queues/{{name}}/drain", "queues.drain", QueueView,
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
-async def drain(call: Call) -> Reply:
+async def drain(call: ApiCall) -> Response:
     """Refuse what is submitted to a queue from now on, and run what it has. Triggers of its jobs go on firing."""
     return await _shown(call, await call.node.admission.queues.set_state(call.namespace, call.path("name"), "draining"))
 
@@ -117,11 +119,11 @@ async def drain(call: Call) -> Reply:
     f"{API}/queues/{{name}}/purge", "queues.purge", PurgedView,
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
-async def purge(call: Call, query: Purge) -> Reply:
+async def purge(call: ApiCall, query: Purge) -> Response:
     """Cancel everything of a queue that has not begun; `confirm` must be its name."""
     done = await call.node.admission.queues.purge(call.namespace, call.path("name"), query.confirm, call.caller)
     return ok(PurgedView(cancelled=done.cancelled))
 
 
-async def _shown(call: Call, queue: Queue) -> Reply:
+async def _shown(call: ApiCall, queue: Queue) -> Response:
     return ok(await call.node.admission.queue_views.of(queue))

@@ -9,17 +9,17 @@ from horae.engine.definitions.permits import check_job, outside
 from horae.errors import Conflict
 from horae.model.definitions.applied_view import AppliedListView
 from horae.server.access import EDIT
-from horae.server.call import Call
-from horae.server.reading.bodies import Body
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import DryRun
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, post
 from horae.server.scopes import Arguments
 
 Definitions = Annotated[list[dict[str, Any]], Meta(extra_json_schema={"maxItems": MOST})]
 
 
-class ApplyBody(Body, frozen=True, kw_only=True):
+class ApplyBody(RequestBody, frozen=True, kw_only=True):
     """Definitions as POST to each of their routes takes them, in any order."""
 
     calendars: Definitions | None = None
@@ -27,7 +27,7 @@ class ApplyBody(Body, frozen=True, kw_only=True):
     jobs: Definitions | None = None
 
 
-async def by_documents(call: Call, arguments: Arguments) -> None:
+async def by_documents(call: ApiCall, arguments: Arguments) -> None:
     """Check the jobs that it changes, and refuse calendars and templates. The engine checks the result."""
     body: ApplyBody = arguments["body"]
     if body.calendars or body.templates:
@@ -41,7 +41,7 @@ async def by_documents(call: Call, arguments: Arguments) -> None:
 
 
 @post(f"{API}/apply", "apply.all", AppliedListView, access=EDIT, scope=by_documents, audit=REQUEST, refuses=(Conflict,))
-async def apply(call: Call, body: ApplyBody, query: DryRun) -> Reply:
+async def apply(call: ApiCall, body: ApplyBody, query: DryRun) -> Response:
     """Create or change calendars, templates and jobs, all of them or none; those it does not name stay as they are.
 
     The name of each says which one is meant. With `dryRun`, say what would change.

@@ -10,20 +10,20 @@ from horae.model.fields.kinds import SpanText
 from horae.model.workflows.decisions.values import STEPS
 from horae.model.workflows.reading.steps import STEP
 from horae.model.workflows.reading.workflow import WORKFLOW
-from horae.server.reading.bodies import Body
+from horae.server.reading.bodies import RequestBody
 
 StepBody = body(
     STEP,
     "StepBody",
     "A step: its name, one field that says what it does, and others. With `job`, fields of a job stand over its own.",
-    Body,
+    RequestBody,
     needed=("name",),
 )
 
 _STEPS: Any = list[StepBody]  # type: ignore[valid-type] # made of a value
 
 
-class _Limited(Body, frozen=True, kw_only=True):
+class _Limited(RequestBody, frozen=True, kw_only=True):
     timeout: Annotated[SpanText | None, Meta(description="The same as the job's `timeout`.")] = None
 
 
@@ -38,13 +38,13 @@ WorkflowBody = body(
 _TYPES = {"workflow": _STEPS | WorkflowBody}
 
 JobPatch = body(
-    JOB, "JobPatch", "Parts of a job's definition; null takes a field back to its default.", Body, types=_TYPES
+    JOB, "JobPatch", "Parts of a job's definition; null takes a field back to its default.", RequestBody, types=_TYPES
 )
 JobBody = body(
     JOB,
     "JobBody",
     "A job: its name, one of command, python, http and workflow, and whatever else differs from the defaults.",
-    Body,
+    RequestBody,
     needed=("name",),
     types=_TYPES,
 )

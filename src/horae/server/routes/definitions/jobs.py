@@ -15,10 +15,10 @@ from horae.model.executions.execution_view import ExecutionView
 from horae.model.triggers.dependency_view import DependenciesView
 from horae.model.workflows.decisions.naming import owner_of
 from horae.server.access import EDIT, OPERATE, VIEW
-from horae.server.call import Call
+from horae.server.call import ApiCall
 from horae.server.once import submission_key
 from horae.server.reading.queries import DryRun, Paged, Query, QueueName, Text
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, REQUEST, UNRECORDED, delete, get, patch, post, put
 from horae.server.routes.definitions.job_body import JobBody, JobPatch
 from horae.server.routes.executions.execution_queries import JobExecutions
@@ -62,7 +62,7 @@ class DeleteJob(Query, frozen=True, kw_only=True):
 IF_MATCH = {"If-Match": "The ETag of the job as it was read: the edit is refused when somebody changed it meanwhile."}
 
 
-def _shown(job: JobView, status: int = 200) -> Reply:
+def _shown(job: JobView, status: int = 200) -> Response:
     location = f"{API}/jobs/{job.job_id}" if status == 201 else None
     return ok(job, status, location=location, version=job.version)
 
@@ -71,7 +71,7 @@ def _shown(job: JobView, status: int = 200) -> Reply:
     f"{API}/jobs", "jobs.create", {201: JobView, 200: JobPlanView},
     access=EDIT, scope=by_definition, audit=REQUEST, status=201, takes=JobBody, refuses=(Conflict,),
 )  # fmt: skip
-async def create(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
+async def create(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
     """Create a job; with `dryRun`, say what it would be (200)."""
     if query.dry_run:
         return ok(await call.node.definitions.job_plans.create(call.namespace, body))
@@ -79,7 +79,7 @@ async def create(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
 
 
 @get(f"{API}/jobs", "jobs.list", Page[ListedJobView], access=VIEW, scope=by_leaving_out, refuses=(NotFound,))
-async def list_jobs(call: Call, query: JobList) -> Reply:
+async def list_jobs(call: ApiCall, query: JobList) -> Response:
     """List jobs by name; deleted ones only when `state` asks for them.
 
     A page of large jobs, or of a credential that is for some jobs only, may hold fewer than `limit`, and go on
@@ -99,7 +99,7 @@ async def list_jobs(call: Call, query: JobList) -> Reply:
 
 
 @get(f"{API}/jobs/{{ref}}", "jobs.get", JobView, access=VIEW, scope=by_job, refuses=(NotFound,))
-async def get_job(call: Call) -> Reply:
+async def get_job(call: ApiCall) -> Response:
     """Read a job; deleted ones by id."""
     return _shown(await call.node.definitions.jobs.get(call.namespace, call.path("ref")))
 
@@ -108,7 +108,7 @@ async def get_job(call: Call) -> Reply:
     f"{API}/jobs/{{ref}}", "jobs.replace", {200: (JobView, JobPlanView)},
     access=EDIT, scope=by_job, audit=CHANGES, takes=JobBody, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
-async def replace(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
+async def replace(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
     """Give a job a whole new definition; every real change is a version. With `dryRun`, say what would change."""
     ref, if_match = call.path("ref"), call.if_match()
     if query.dry_run:
@@ -122,7 +122,7 @@ async def replace(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
     f"{API}/jobs/{{ref}}", "jobs.edit", {200: (JobView, JobPlanView)},
     access=EDIT, scope=by_job, audit=CHANGES, takes=JobPatch, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
-async def edit(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
+async def edit(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
     """Change parts of a job's definition: a JSON merge patch. With `dryRun`, say what would change."""
     ref, if_match = call.path("ref"), call.if_match()
     if query.dry_run:
@@ -134,7 +134,7 @@ async def edit(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
     f"{API}/jobs/{{ref}}", "jobs.delete", JobView,
     access=EDIT, scope=by_job, audit=CHANGES, status=200, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
-async def delete_job(call: Call, query: DeleteJob) -> Reply:
+async def delete_job(call: ApiCall, query: DeleteJob) -> Response:
     """Delete a job: its triggers stop at once, its history stays readable, its name is free again."""
     job = await call.node.definitions.jobs.delete(
         call.namespace, call.path("ref"), queued=query.queued, running=query.running, if_match=call.if_match(),
@@ -147,7 +147,7 @@ async def delete_job(call: Call, query: DeleteJob) -> Reply:
     f"{API}/jobs/{{ref}}/pause", "jobs.pause", JobView,
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def pause(call: Call) -> Reply:
+async def pause(call: ApiCall) -> Response:
     """Start nothing of a job until it is resumed; what runs goes on."""
     return _shown(await call.node.definitions.jobs.pause(call.namespace, call.path("ref")))
 
@@ -156,7 +156,7 @@ async def pause(call: Call) -> Reply:
     f"{API}/jobs/{{ref}}/resume", "jobs.resume", JobView,
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def resume(call: Call) -> Reply:
+async def resume(call: ApiCall) -> Response:
     """Let a paused job go on."""
     return _shown(await call.node.definitions.jobs.resume(call.namespace, call.path("ref")))
 
@@ -165,7 +165,7 @@ async def resume(call: Call) -> Reply:
     f"{API}/jobs/{{ref}}/restore", "jobs.restore", JobView,
     access=EDIT, scope=by_definition, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def restore(call: Call) -> Reply:
+async def restore(call: ApiCall) -> Response:
     """Undo a deletion; a name means the job of that name deleted last."""
     return _shown(await call.node.definitions.jobs.restore(call.namespace, call.path("ref")))
 
@@ -175,7 +175,7 @@ async def restore(call: Call) -> Reply:
     access=OPERATE, scope=by_job, audit=UNRECORDED, repeats="submission",
     refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
-async def trigger(call: Call, body: Trigger) -> Reply:
+async def trigger(call: ApiCall, body: Trigger) -> Response:
     """Run a job now, after a delay or at an instant; an empty body runs it now with its own params.
 
     A `key` makes the submission unique for a time: a repetition answers 200 with the execution it stands for, as does
@@ -201,7 +201,7 @@ async def trigger(call: Call, body: Trigger) -> Reply:
     f"{API}/jobs/{{ref}}/dependencies", "jobs.dependencies", DependenciesView,
     access=VIEW, scope=closed, refuses=(NotFound,),
 )  # fmt: skip
-async def dependencies(call: Call) -> Reply:
+async def dependencies(call: ApiCall) -> Response:
     """What a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
     return ok(await call.node.definitions.dependencies.of(call.namespace, call.path("ref")))
 
@@ -210,7 +210,7 @@ async def dependencies(call: Call) -> Reply:
     f"{API}/jobs/{{ref}}/executions", "jobs.executions", Page[ExecutionView],
     access=VIEW, scope=by_job, refuses=(NotFound, BadInput),
 )  # fmt: skip
-async def executions(call: Call, query: JobExecutions) -> Reply:
+async def executions(call: ApiCall, query: JobExecutions) -> Response:
     """List a job's executions, newest first."""
     page = await call.node.work.executions.list(
         call.namespace, job=call.path("ref"), status=query.status, tag=query.tag, worker=query.worker,
@@ -223,6 +223,6 @@ async def executions(call: Call, query: JobExecutions) -> Reply:
     f"{API}/jobs/{{ref}}/cache", "jobs.forget-results", Forgotten,
     access=OPERATE, scope=by_job, audit=CHANGES, status=200, refuses=(NotFound,),
 )  # fmt: skip
-async def forget_results(call: Call) -> Reply:
+async def forget_results(call: ApiCall) -> Response:
     """Let no remembered result of a job answer a submission any more."""
     return ok(Forgotten(forgotten=await call.node.definitions.jobs.forget_results(call.namespace, call.path("ref"))))

@@ -6,14 +6,14 @@ from horae.errors import BadInput
 from horae.model.base.view import View
 from horae.model.documents.yaml_text import read_documents
 from horae.server.access import VIEW
-from horae.server.call import Call
-from horae.server.reading.bodies import Body
-from horae.server.reply import Reply, ok
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
+from horae.server.reply import Response, ok
 from horae.server.route import API, UNRECORDED, post
 from horae.server.scopes import unscoped
 
 
-class YamlBody(Body, frozen=True, kw_only=True):
+class YamlBody(RequestBody, frozen=True, kw_only=True):
     """A YAML document."""
 
     text: str
@@ -27,7 +27,7 @@ class YamlView(View, frozen=True, kw_only=True):
 
 
 @post(f"{API}/yaml", "yaml.read", YamlView, access=VIEW, scope=unscoped, audit=UNRECORDED, repeats="by itself")
-async def read(call: Call, body: YamlBody) -> Reply:
+async def read(call: ApiCall, body: YamlBody) -> Response:
     """Read YAML as `horae apply` does, and store nothing; a mistake is told with its line and column."""
     documents = await call.node.base.fair_access.compute(lambda: read_documents(body.text))
     if len(documents) != 1:

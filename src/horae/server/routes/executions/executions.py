@@ -11,10 +11,10 @@ from horae.model.base.view import Page, Whole
 from horae.model.executions.execution_view import AttemptView, CancelView, ExecutionView
 from horae.model.fleet.submit import Submit
 from horae.server.access import OPERATE, VIEW
-from horae.server.call import Call
+from horae.server.call import ApiCall
 from horae.server.once import submission_key
 from horae.server.reading.bodies import LARGE_LIMIT, Reason
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, UNRECORDED, get, post
 from horae.server.routes.executions.execution_queries import ExecutionList
 from horae.server.routes.executions.submission import (
@@ -30,14 +30,14 @@ from horae.server.routes.executions.submission import (
     with_result,
     with_warning,
 )
-from horae.server.routes.executions.submission_body import ManyExecutions, ManyOfOneJob, NewExecution, Submission
+from horae.server.routes.executions.submission_body import ExecutionBody, ManyExecutions, ManyOfOneJob, SubmissionBody
 from horae.server.routes.executions.submission_view import Accepted, BulkAccepted
 from horae.server.scopes import Arguments, by_execution, by_job_filter, check_jobs
 
 
-async def by_submissions(call: Call, arguments: Arguments) -> None:
+async def by_submissions(call: ApiCall, arguments: Arguments) -> None:
     """Check every job in the body."""
-    body: Submission = arguments["body"]
+    body: SubmissionBody = arguments["body"]
     if body.job is not None:
         return await check_jobs(call, [body.job])
     asked = requests_of(body, UNTRACED)
@@ -47,10 +47,10 @@ async def by_submissions(call: Call, arguments: Arguments) -> None:
 
 @post(
     f"{API}/executions", "executions.submit", {201: (Accepted, BulkAccepted), 200: Accepted, 207: BulkAccepted},
-    access=OPERATE, scope=by_submissions, audit=UNRECORDED, takes=(NewExecution, ManyOfOneJob, ManyExecutions),
+    access=OPERATE, scope=by_submissions, audit=UNRECORDED, takes=(ExecutionBody, ManyOfOneJob, ManyExecutions),
     limit=LARGE_LIMIT, repeats="submission", refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
-async def submit(call: Call, body: Submission) -> Reply:
+async def submit(call: ApiCall, body: SubmissionBody) -> Response:
     """Submit one execution, or many.
 
     One answers 201, or 200 with `deduplicated` when its key stood for an execution already, or with `cached` and the
@@ -75,17 +75,17 @@ async def submit(call: Call, body: Submission) -> Reply:
     return ok(receipt, 200 if is_old(receipt) else 201, location=f"{API}/executions/{receipt.execution_id}")
 
 
-async def _submit_lot(call: Call, body: Submission, job: str, items: Sequence[Raw]) -> Reply:
+async def _submit_lot(call: ApiCall, body: SubmissionBody, job: str, items: Sequence[Raw]) -> Response:
     """Many of one job."""
     receipts, refused = await call.node.submitter.submit_lot(
         call.namespace, terms_of(job, items, body, call.trace), items, origin="submit",
         caller=call.caller, idempotency=submission_key(call), partial=not body.atomic,
     )  # fmt: skip
-    return Reply(207 if refused else 201, lot(receipts, refused, await warnings_of(call, [job])))
+    return Response(207 if refused else 201, lot(receipts, refused, await warnings_of(call, [job])))
 
 
 @get(f"{API}/executions", "executions.list", Page[ExecutionView], access=VIEW, scope=by_job_filter, refuses=(NotFound,))
-async def list_executions(call: Call, query: ExecutionList) -> Reply:
+async def list_executions(call: ApiCall, query: ExecutionList) -> Response:
     """List executions, newest first; large params and results are left out, and those of sensitive jobs are sealed."""
     page = await call.node.work.executions.list(
         call.namespace, status=query.status, job=query.job, queue=query.queue, parent=query.parent, tag=query.tag,
@@ -98,7 +98,7 @@ async def list_executions(call: Call, query: ExecutionList) -> Reply:
     f"{API}/executions/{{id}}", "executions.get", ExecutionView,
     access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
 )  # fmt: skip
-async def get_execution(call: Call) -> Reply:
+async def get_execution(call: ApiCall) -> Response:
     """Read an execution."""
     return ok(call.node.base.seals.shown(call.who, await call.node.work.executions.get(call.namespace, call.id())))
 
@@ -107,7 +107,7 @@ async def get_execution(call: Call) -> Reply:
     f"{API}/executions/{{id}}/cancel", "executions.cancel", CancelView,
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=(NotFound, Conflict, Gone),
 )  # fmt: skip
-async def cancel(call: Call, body: Reason) -> Reply:
+async def cancel(call: ApiCall, body: Reason) -> Response:
     """Cancel what has not begun; ask the worker to stop what runs."""
     return ok(await call.node.work.executions.cancel(call.namespace, call.id(), body.reason))
 
@@ -116,6 +116,6 @@ async def cancel(call: Call, body: Reason) -> Reply:
     f"{API}/executions/{{id}}/attempts", "executions.attempts", Whole[AttemptView],
     access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
 )  # fmt: skip
-async def attempts(call: Call) -> Reply:
+async def attempts(call: ApiCall) -> Response:
     """List the tries of an execution in order, each with its error."""
     return ok(Whole(items=await call.node.work.executions.attempts(call.namespace, call.id())))

@@ -9,14 +9,14 @@ from horae.model.executions.awaits import SignalView
 from horae.model.executions.parcel import check_item
 from horae.model.fleet.protocol import ABSENT, MAX_SIGNAL, MAX_SIGNAL_NAME
 from horae.server.access import EVERYBODY, OPERATE
-from horae.server.call import Call
-from horae.server.reading.bodies import Body
-from horae.server.reply import Reply, ok
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
+from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, UNRECORDED, post
 from horae.server.scopes import by_execution, closed
 
 
-class NewSignal(Body, frozen=True, kw_only=True):
+class NewSignal(RequestBody, frozen=True, kw_only=True):
     """A signal: a name, and any JSON."""
 
     name: Annotated[str, Meta(min_length=1, max_length=MAX_SIGNAL_NAME, description="What the execution waits for.")]
@@ -28,7 +28,7 @@ class NewSignal(Body, frozen=True, kw_only=True):
     access=OPERATE, scope=by_execution, audit=REQUEST, status=202,
     refuses=(NotFound, Conflict, Gone, KeyReused, TooLarge),
 )  # fmt: skip
-async def signal(call: Call, body: NewSignal) -> Reply:
+async def signal(call: ApiCall, body: NewSignal) -> Response:
     """Send a signal to an execution that waits for it, or will; one that has ended refuses it."""
     key = call.idempotency_key()
     sent = await call.node.work.signals.send(call.namespace, call.id(), body.name, body.payload, key)
@@ -40,7 +40,7 @@ async def signal(call: Call, body: NewSignal) -> Reply:
     access=EVERYBODY, scope=closed, audit=UNRECORDED, status=202, repeats="by itself", limit=MAX_SIGNAL,
     refuses=(NotFound, Conflict, TooLarge),
 )  # fmt: skip
-async def called(call: Call) -> Reply:
+async def called(call: ApiCall) -> Response:
     """Call the URL of a step that waits for it, with any JSON; the token is the credential. It counts once."""
     if call.body:
         check_item(b'{"body":' + call.body + b"}", "body")

@@ -12,14 +12,14 @@ from horae.model.base.trace import Carried
 from horae.model.executions.submission import Receipt
 from horae.model.fields.derived import reader
 from horae.model.fleet.submit import Submit
-from horae.server.call import Call
+from horae.server.call import ApiCall
 from horae.server.problems import problem_document
 from horae.server.reading.bodies import decode
 from horae.server.reply import encode
-from horae.server.routes.executions.submission_body import MOST_ITEMS, TERMS, NewExecution, Submission, Trigger
+from horae.server.routes.executions.submission_body import MOST_ITEMS, TERMS, ExecutionBody, SubmissionBody, Trigger
 from horae.server.routes.executions.submission_view import Accepted, BulkAccepted, BulkItem
 
-_ITEM = msgspec.json.Decoder(NewExecution)
+_ITEM = msgspec.json.Decoder(ExecutionBody)
 _NOTHING = Trigger()
 
 
@@ -29,7 +29,7 @@ submit_of: Callable[[str, Trigger, Carried], Submit] = reader(
 )
 
 
-def requests_of(body: Submission, trace: Carried) -> list[Submit | HoraeError]:
+def requests_of(body: SubmissionBody, trace: Carried) -> list[Submit | HoraeError]:
     """What a body asks for: one execution, or many on their own terms; an item that cannot be read is an error."""
     if body.items is None:
         if body.job is None:
@@ -40,7 +40,7 @@ def requests_of(body: Submission, trace: Carried) -> list[Submit | HoraeError]:
     return [_own(item, i, trace) for i, item in enumerate(body.items)]
 
 
-def terms_of(job: str, items: Sequence[Raw], body: Submission, trace: Carried) -> Submit:
+def terms_of(job: str, items: Sequence[Raw], body: SubmissionBody, trace: Carried) -> Submit:
     """What is common to many executions of one job."""
     _check_count(items)
     if body.params or body.key is not None:
@@ -55,7 +55,7 @@ def _check_count(items: Sequence[Raw]) -> None:
         raise BadInput(f"items has {len(items)} entries.", f"Send 1 to {MOST_ITEMS} at a time.", field="items")
 
 
-def _refuse_common(body: Submission) -> None:
+def _refuse_common(body: SubmissionBody) -> None:
     for field in msgspec.structs.fields(Trigger):
         if getattr(body, field.name) != getattr(_NOTHING, field.name):
             remedy = "Say it in each item, or name one job for all of them."
@@ -107,7 +107,7 @@ def is_old(receipt: Accepted) -> bool:
     return receipt.deduplicated or receipt.cached is True
 
 
-async def with_result(call: Call, receipt: Accepted) -> Accepted:
+async def with_result(call: ApiCall, receipt: Accepted) -> Accepted:
     """A receipt with the result that answers, when one does."""
     if receipt.cached is not True:
         return receipt
@@ -115,13 +115,13 @@ async def with_result(call: Call, receipt: Accepted) -> Accepted:
     return msgspec.structs.replace(receipt, result=known.result)
 
 
-async def with_warning(call: Call, job: str, receipt: Accepted) -> Accepted:
+async def with_warning(call: ApiCall, job: str, receipt: Accepted) -> Accepted:
     """A receipt with what is odd about its job, when something is."""
     warning = await call.node.warning(call.namespace, job)
     return receipt if warning is None else msgspec.structs.replace(receipt, warning=warning)
 
 
-async def warnings_of(call: Call, jobs: Iterable[str]) -> list[str]:
+async def warnings_of(call: ApiCall, jobs: Iterable[str]) -> list[str]:
     """What is odd about jobs of which many were submitted, each with its name."""
     told = [(job, await call.node.warning(call.namespace, job)) for job in dict.fromkeys(jobs)]
     return [f'Job "{job}": {warning}' for job, warning in told if warning is not None]

@@ -6,7 +6,7 @@ from msgspec import Meta, Raw
 
 from horae.model.fields.derived import decoded
 from horae.model.fleet.submit import SUBMISSION
-from horae.server.reading.bodies import Body
+from horae.server.reading.bodies import RequestBody
 
 MOST_ITEMS = 10_000  # in one bulk submission
 TERMS = tuple(row for row in SUBMISSION.rows if row.attribute != "job")  # what is said of an execution of a job
@@ -14,16 +14,16 @@ Job = Annotated[str, Meta(min_length=1, max_length=128, description=SUBMISSION["
 
 if TYPE_CHECKING:  # what Python reads of the fields that are made of the table
 
-    class Trigger(Body, frozen=True, kw_only=True):
+    class Trigger(RequestBody, frozen=True, kw_only=True):
         params: Raw = Raw()
         key: str | None = None
         propagate: bool = True
         wait_for_dependencies: bool = False
 else:
-    Trigger = decoded(TERMS, "Trigger", "How to run a job now or later; every field may be left out.", Body)
+    Trigger = decoded(TERMS, "Trigger", "How to run a job now or later; every field may be left out.", RequestBody)
 
 
-class NewExecution(Trigger, frozen=True, kw_only=True):
+class ExecutionBody(Trigger, frozen=True, kw_only=True):
     """One execution asked for."""
 
     job: Job
@@ -39,14 +39,14 @@ class ManyOfOneJob(Trigger, frozen=True, kw_only=True):
     )
 
 
-class ManyExecutions(Body, frozen=True, kw_only=True):
+class ManyExecutions(RequestBody, frozen=True, kw_only=True):
     """Many executions, each on its own terms."""
 
-    items: Annotated[list[NewExecution], Meta(min_length=1, max_length=MOST_ITEMS)]
+    items: Annotated[list[ExecutionBody], Meta(min_length=1, max_length=MOST_ITEMS)]
     atomic: bool = False
 
 
-class Submission(Trigger, frozen=True, kw_only=True):
+class SubmissionBody(Trigger, frozen=True, kw_only=True):
     """Whichever of the three forms of a submission came."""
 
     job: Job | None = None

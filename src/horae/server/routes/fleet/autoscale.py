@@ -9,10 +9,10 @@ from horae.model.base.duration import format_duration, parse_duration
 from horae.model.base.view import View
 from horae.model.fleet.autoscale import HEADROOM
 from horae.server.access import VIEW
-from horae.server.call import Call
+from horae.server.call import ApiCall
 from horae.server.reading.bodies import DurationText
 from horae.server.reading.queries import Query
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, get
 from horae.server.scopes import by_queue
 
@@ -51,7 +51,7 @@ class AutoscaleView(View, frozen=True, kw_only=True):
     f"{API}/autoscale/queues/{{queue}}", "autoscale.queue", AutoscaleView,
     access=VIEW, scope=by_queue, refuses=(NotFound, BadInput),
 )  # fmt: skip
-async def autoscale_queue(call: Call, query: AutoscaleQuery) -> Reply:
+async def autoscale_queue(call: ApiCall, query: AutoscaleQuery) -> Response:
     """Tell how a queue stands, and how many workers it wants for a target wait."""
     wait = parse_duration(query.target_wait, field="targetWait")
     if not 1000 <= wait <= MOST_WAIT:

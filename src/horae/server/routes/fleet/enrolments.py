@@ -10,22 +10,22 @@ from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
 from horae.model.tenancy.principal import Principal
 from horae.server.access import ADMIN, EVERYBODY
-from horae.server.call import Call
-from horae.server.reading.bodies import SMALL_LIMIT, Body, DurationText, Name
-from horae.server.reply import UNCACHED, Reply, ok
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import SMALL_LIMIT, DurationText, Name, RequestBody
+from horae.server.reply import UNCACHED, Response, ok
 from horae.server.route import ACTION, API, UNRECORDED, post
 from horae.server.routes.tenancy.keys import KeyView
 from horae.server.scopes import closed
 
 
-class EnrolmentBody(Body, frozen=True, kw_only=True):
+class EnrolmentBody(RequestBody, frozen=True, kw_only=True):
     """What a worker may do that enrols."""
 
     queues: Annotated[tuple[Name, ...], Meta(max_length=100, description="The only queues it may serve.")] = ()
     expires_in: Annotated[DurationText, Meta(description="How long the token is good for, up to 30d.")] = "1h"
 
 
-class RedeemBody(Body, frozen=True, kw_only=True):
+class RedeemBody(RequestBody, frozen=True, kw_only=True):
     """A token that is exchanged for a key."""
 
     token: Annotated[str, Meta(min_length=1, max_length=256)]
@@ -43,7 +43,7 @@ class EnrolmentView(View, frozen=True, kw_only=True):
     f"{API}/enrolments", "enrolments.create", EnrolmentView,
     access=ADMIN, scope=closed, audit=ACTION, status=201, repeats="by itself",
 )  # fmt: skip
-async def create(call: Call, body: EnrolmentBody) -> Reply:
+async def create(call: ApiCall, body: EnrolmentBody) -> Response:
     """Make a token that one worker exchanges for a key of its own. Repeated, it makes another one."""
     made = await call.node.fleet.enrolments.create(
         call.who, body.queues, parse_duration(body.expires_in, field="expiresIn")
@@ -58,7 +58,7 @@ async def create(call: Call, body: EnrolmentBody) -> Reply:
     access=EVERYBODY, scope=closed, audit=UNRECORDED, status=201, repeats="by itself", limit=SMALL_LIMIT,
     refuses=(Unauthorized,),
 )  # fmt: skip
-async def redeem(call: Call, body: RedeemBody) -> Reply:
+async def redeem(call: ApiCall, body: RedeemBody) -> Response:
     """Exchange a token for a worker's key, which is told this once.
 
     A token works once, so a repeated request is refused.

@@ -31,17 +31,17 @@ from horae.model.fleet.protocol import (
 )
 from horae.model.fleet.submit import ChildSubmit
 from horae.server.access import WORKER
-from horae.server.call import Call
+from horae.server.call import ApiCall
 from horae.server.reading.bodies import LARGE_LIMIT
 from horae.server.reading.queries import Query
-from horae.server.reply import Reply, nothing, ok
+from horae.server.reply import Response, nothing, ok
 from horae.server.route import API, UNRECORDED, delete, get, post
 from horae.server.routes.executions.submission import accepted
 from horae.server.routes.executions.submission_view import Accepted
 from horae.server.scopes import Arguments, by_session
 
 
-class Item(Query, frozen=True, kw_only=True):
+class RunningItem(Query, frozen=True, kw_only=True):
     """A running item."""
 
     parcel: Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
@@ -49,7 +49,7 @@ class Item(Query, frozen=True, kw_only=True):
     after: Annotated[str, Meta(max_length=MAX_STEP_NAME, description="Only steps behind this name.")] = ""
 
 
-async def by_queues_served(call: Call, arguments: Arguments) -> None:
+async def by_queues_served(call: ApiCall, arguments: Arguments) -> None:
     """Check the queues that the worker serves."""
     body: Register = arguments["body"]
     beyond = sorted({*body.queues} - {*call.who.queues})
@@ -62,7 +62,7 @@ async def by_queues_served(call: Call, arguments: Arguments) -> None:
     f"{API}/sessions", "sessions.register", Registered,
     access=WORKER, scope=by_queues_served, audit=UNRECORDED, status=201, refuses=(ProtocolMismatch, OverQuota),
 )  # fmt: skip
-async def register(call: Call, body: Register) -> Reply:
+async def register(call: ApiCall, body: Register) -> Response:
     """Present a worker process; the answer names its session and the rhythm the server expects."""
     registered = await call.node.gateway.register(call.namespace, body, call.who.namespace_name, call.who.key)
     known = call.node.base.epochs.installation
@@ -74,12 +74,12 @@ async def register(call: Call, body: Register) -> Reply:
     access=WORKER, scope=by_session, audit=UNRECORDED, limit=LARGE_LIMIT, repeats="by itself", texts=False,
     refuses=(NotFound, SessionEnded),
 )  # fmt: skip
-async def exchange(call: Call, body: Exchange) -> Reply:
+async def exchange(call: ApiCall, body: Exchange) -> Response:
     """Send outcomes and free capacity up, get slices and requests down; wait a while when there is nothing to do.
 
     Exchanges are numbered on each channel: an unanswered one is repeated with the same number and body.
     """
-    return Reply(200, await call.node.gateway.exchange(call.namespace, call.id(), body))
+    return Response(200, await call.node.gateway.exchange(call.namespace, call.id(), body))
 
 
 @post(
@@ -87,7 +87,7 @@ async def exchange(call: Call, body: Exchange) -> Reply:
     access=WORKER, scope=by_session, audit=UNRECORDED, status=201, limit=LARGE_LIMIT, repeats="by itself",
     refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
-async def submit(call: Call, body: ChildSubmit) -> Reply:
+async def submit(call: ApiCall, body: ChildSubmit) -> Response:
     """Submit executions for a running one; a repeated `call` answers with the same executions."""
     receipts = await call.node.gateway.submit_children(call.namespace, call.id(), body)
     return ok(Whole(items=[accepted(receipt) for receipt in receipts]), 201)
@@ -98,7 +98,7 @@ async def submit(call: Call, body: ChildSubmit) -> Reply:
     access=WORKER, scope=by_session, audit=UNRECORDED, repeats="by itself", limit=LARGE_LIMIT,
     refuses=(NotFound, TooLarge),
 )  # fmt: skip
-async def remember(call: Call, body: Remember) -> Reply:
+async def remember(call: ApiCall, body: Remember) -> Response:
     """Remember results of steps before the code goes on; a known step answers with its first result."""
     return ok(await call.node.gateway.memory.remember(call.namespace, call.id(), body))
 
@@ -107,7 +107,7 @@ async def remember(call: Call, body: Remember) -> Reply:
     f"{API}/sessions/{{id}}/awaits", "sessions.wait", Awaited,
     access=WORKER, scope=by_session, audit=UNRECORDED, repeats="by itself", refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def wait(call: Call, body: Await) -> Reply:
+async def wait(call: ApiCall, body: Await) -> Response:
     """Let a step of a running item wait for a signal; one that has come, or a timeout, is its result."""
     return ok(await call.node.gateway.memory.wait(call.namespace, call.id(), body))
 
@@ -116,7 +116,7 @@ async def wait(call: Call, body: Await) -> Reply:
     f"{API}/sessions/{{id}}/steps", "sessions.steps", KnownSteps,
     access=WORKER, scope=by_session, refuses=(NotFound, Conflict), secret=True,
 )  # fmt: skip
-async def steps(call: Call, query: Item) -> Reply:
+async def steps(call: ApiCall, query: RunningItem) -> Response:
     """Read the steps that an item of this session has finished in earlier attempts, from behind a name on."""
     try:
         parcel = UUID(query.parcel)
@@ -130,7 +130,7 @@ async def steps(call: Call, query: Item) -> Reply:
 @delete(
     f"{API}/sessions/{{id}}", "sessions.close", access=WORKER, scope=by_session, audit=UNRECORDED, refuses=(NotFound,)
 )
-async def close(call: Call) -> Reply:
+async def close(call: ApiCall) -> Response:
     """Leave: what the session still holds goes on elsewhere."""
     await call.node.gateway.close(call.namespace, call.id())
     return nothing()

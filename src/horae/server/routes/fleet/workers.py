@@ -7,8 +7,8 @@ from horae.errors import Conflict, NotFound
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View, Whole
 from horae.server.access import OPERATE, VIEW
-from horae.server.call import Call
-from horae.server.reply import Reply, ok
+from horae.server.call import ApiCall
+from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, get, post
 from horae.server.scopes import closed
 
@@ -48,14 +48,14 @@ class WorkerView(View, frozen=True, kw_only=True):
 
 
 @get(f"{API}/workers", "workers.list", Whole[WorkerView], access=VIEW, scope=closed)
-async def list_workers(call: Call) -> Reply:
+async def list_workers(call: ApiCall) -> Response:
     """List workers that are there or were lost lately, newest first."""
     workers = await call.node.fleet.workers.list(call.namespace)
     return ok(Whole(items=[WorkerView.of(worker) for worker in workers]))
 
 
 @get(f"{API}/workers/{{id}}", "workers.get", WorkerView, access=VIEW, scope=closed, refuses=(NotFound,))
-async def get_worker(call: Call) -> Reply:
+async def get_worker(call: ApiCall) -> Response:
     """Read a worker, by its name or by its session's id."""
     return ok(WorkerView.of(await call.node.fleet.workers.show(call.namespace, call.path("id"))))
 
@@ -64,6 +64,6 @@ async def get_worker(call: Call) -> Reply:
     f"{API}/workers/{{id}}/drain", "workers.drain", WorkerView,
     access=OPERATE, scope=closed, audit=REQUEST, status=202, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def drain(call: Call) -> Reply:
+async def drain(call: ApiCall) -> Response:
     """Ask a worker to finish what it runs and leave."""
     return ok(WorkerView.of(await call.node.fleet.workers.drain(call.namespace, call.path("id"))), 202)

@@ -2,8 +2,8 @@
 
 from horae.errors import Conflict
 from horae.server.access import INSTALLATION
-from horae.server.call import Call
-from horae.server.reply import Reply
+from horae.server.call import ApiCall
+from horae.server.reply import Response
 from horae.server.route import API, REQUEST, get
 from horae.server.scopes import closed
 from horae.server.streaming.download import Download
@@ -13,6 +13,6 @@ from horae.server.streaming.download import Download
     f"{API}/backup", "backup.read", bytes,
     access=INSTALLATION, scope=closed, audit=REQUEST, media="application/vnd.sqlite3", refuses=(Conflict,),
 )  # fmt: skip
-async def read(call: Call) -> Reply:
+async def read(call: ApiCall) -> Response:
     """Read a copy of the whole SQLite store, as it is at one instant; the server goes on meanwhile."""
     return Download(await call.node.tenancy.backups.take(), b"application/vnd.sqlite3")

@@ -3,8 +3,8 @@
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
 from horae.server.access import INSTALLATION, VIEW
-from horae.server.call import Call
-from horae.server.reply import Reply, ok
+from horae.server.call import ApiCall
+from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, get, post
 from horae.server.scopes import closed, unscoped
 
@@ -17,7 +17,7 @@ class ClockView(View, frozen=True, kw_only=True):
     jump_seconds: float
 
 
-def _view(call: Call) -> ClockView:
+def _view(call: ApiCall) -> ClockView:
     clock = call.node.base.clock
     return ClockView(
         now=format_instant(call.node.env.now()), trusted=clock.trusted, jump_seconds=clock.jump / 1_000_000
@@ -25,13 +25,13 @@ def _view(call: Call) -> ClockView:
 
 
 @get(f"{API}/clock", "clock.get", ClockView, access=VIEW, scope=unscoped)
-async def read(call: Call) -> Reply:
+async def read(call: ApiCall) -> Response:
     """Read the server's clock."""
     return ok(_view(call))
 
 
 @post(f"{API}/clock/accept", "clock.accept", ClockView, access=INSTALLATION, scope=closed, audit=REQUEST, status=200)
-async def accept(call: Call) -> Reply:
+async def accept(call: ApiCall) -> Response:
     """Take the present time for true on all servers: firing and expiring go on."""
     call.node.base.clock.accept()
     return ok(_view(call))

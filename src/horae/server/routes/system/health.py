@@ -4,8 +4,8 @@ from horae.env import SECOND
 from horae.errors import StoreUnavailable
 from horae.model.base.view import View
 from horae.server.access import EVERYBODY
-from horae.server.call import Call
-from horae.server.reply import Reply, ok
+from horae.server.call import ApiCall
+from horae.server.reply import Response, ok
 from horae.server.route import get
 from horae.server.scopes import closed
 from horae.version import __version__
@@ -20,13 +20,13 @@ class Health(View, frozen=True, kw_only=True):
 
 
 @get("/healthz", "health.live", Health, access=EVERYBODY, scope=closed)
-async def live(call: Call) -> Reply:
+async def live(call: ApiCall) -> Response:
     """Tell that the process lives."""
     return ok(Health(status="ok", version=__version__))
 
 
 @get("/readyz", "health.ready", Health, access=EVERYBODY, scope=closed, refuses=(StoreUnavailable,))
-async def ready(call: Call) -> Reply:
+async def ready(call: ApiCall) -> Response:
     """Tell whether the store answers, its disk takes more, and the server can work."""
     if not call.node.ready:
         detail = "The store cannot be reached, or its disk is full."
@@ -34,7 +34,7 @@ async def ready(call: Call) -> Reply:
     return ok(Health(status="ready", version=__version__, note=_note(call)))
 
 
-def _note(call: Call) -> str | None:
+def _note(call: ApiCall) -> str | None:
     clock = call.node.base.clock
     if clock.trusted:
         return None

@@ -3,21 +3,21 @@
 from typing import Any
 
 from horae.server.access import ANYBODY
-from horae.server.call import Call
-from horae.server.reply import Reply
+from horae.server.call import ApiCall
+from horae.server.reply import Response
 from horae.server.route import get
 from horae.server.scopes import unscoped
 
 
 @get("/openapi.json", "openapi.read", dict[str, Any], access=ANYBODY, scope=unscoped)
-async def read(call: Call) -> Reply:
+async def read(call: ApiCall) -> Response:
     """Read this document: every route of this server with what it takes, gives and refuses, as OpenAPI 3.1."""
-    return Reply(200, call.scope["app"].document)
+    return Response(200, call.scope["app"].document)
 
 
 @get("/worker-protocol.json", "openapi.protocol", dict[str, Any], access=ANYBODY, scope=unscoped)
-async def protocol(call: Call) -> Reply:
+async def protocol(call: ApiCall) -> Response:
     """Read the schemas of the worker protocol, as one JSON Schema document (2020-12)."""
     from horae.server.reading.schemas import protocol_document
 
-    return Reply(200, protocol_document())
+    return Response(200, protocol_document())

@@ -9,8 +9,8 @@ from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View, Whole
 from horae.model.fleet.server import KEYLESS, ServerProcess
 from horae.server.access import OVERSEE
-from horae.server.call import Call
-from horae.server.reply import Reply, ok
+from horae.server.call import ApiCall
+from horae.server.reply import Response, ok
 from horae.server.route import API, get
 from horae.server.scopes import closed
 
@@ -41,6 +41,6 @@ class ServerView(View, frozen=True, kw_only=True):
 
 
 @get(f"{API}/servers", "servers.list", Whole[ServerView], access=OVERSEE, scope=closed)
-async def list_servers(call: Call) -> Reply:
+async def list_servers(call: ApiCall) -> Response:
     """List the servers that were heard of lately."""
     return ok(Whole(items=[ServerView.of(server) for server in await call.node.fleet.presence.servers()]))

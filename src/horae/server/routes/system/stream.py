@@ -11,13 +11,13 @@ from horae.feature import installed, switched_off
 from horae.model.base.duration import parse_duration
 from horae.server.access import VIEW
 from horae.server.auth import authenticate
-from horae.server.call import Call
+from horae.server.call import ApiCall
 from horae.server.reading.queries import Query
-from horae.server.reply import Reply
+from horae.server.reply import Response
 from horae.server.route import API, get
 from horae.server.scopes import Arguments, check_executions
-from horae.server.streaming.gathering import Wanted
-from horae.server.streaming.stream import Stream, Streams
+from horae.server.streaming.gathering import StreamFilter
+from horae.server.streaming.stream import EventStream, EventStreams
 
 KERNEL = {
     "executions": "execution",
@@ -57,7 +57,7 @@ PACES = tuple(tenths * SECOND // 10 for tenths in (1, 2, 5, 10, 20, 50, 100, 200
 LEAST, MOST = PACES[0], PACES[-1]
 
 
-async def by_followed_execution(call: Call, arguments: Arguments) -> None:
+async def by_followed_execution(call: ApiCall, arguments: Arguments) -> None:
     """Check the job of `?execution=`."""
     query: Topics = arguments["query"]
     if query.execution is None or query.topics:
@@ -72,7 +72,7 @@ async def by_followed_execution(call: Call, arguments: Arguments) -> None:
     f"{API}/stream", "stream.follow", str,
     access=VIEW, scope=by_followed_execution, media="text/event-stream", refuses=(NotFound, Gone),
 )  # fmt: skip
-async def follow(call: Call, query: Topics) -> Reply:
+async def follow(call: ApiCall, query: Topics) -> Response:
     """Follow what changes, as server-sent events.
 
     An event says that a thing is now in a state: `{"kind", "id", "state", "at"}`. Events are hints: `missed` says that
@@ -89,25 +89,25 @@ async def follow(call: Call, query: Topics) -> Reply:
     for topic in query.topics:
         if topic in OF_FEATURES and not call.node.has(OF_FEATURES[topic]):
             raise switched_off(OF_FEATURES[topic])
-    streams: Streams = call.scope["app"].streams
+    streams: EventStreams = call.scope["app"].streams
     streams.refuse_more(call.namespace)
     asked = wanted(query)
     if asked.execution is not None:
         await call.node.work.executions.find(call.namespace, asked.execution)
-    return Stream(streams, call.namespace, asked, admitted)
+    return EventStream(streams, call.namespace, asked, admitted)
 
 
-def wanted(query: Topics) -> Wanted:
+def wanted(query: Topics) -> StreamFilter:
     """Read what a stream is to carry."""
     every = 0 if query.every is None else parse_duration(query.every, field="every")
     if query.every is not None and not LEAST <= every <= MOST:
         raise BadInput(f"every cannot be {query.every}.", "It runs from 100ms to 1m.", field="every")
     every = max((pace for pace in PACES if pace <= every), default=0)
     if query.execution is None:
-        return Wanted(frozenset(KINDS[topic] for topic in query.topics or KINDS), None, every)
+        return StreamFilter(frozenset(KINDS[topic] for topic in query.topics or KINDS), None, every)
     try:
         execution = UUID(query.execution)
     except ValueError:
         remedy = "Send an executionId."
         raise BadInput(f'execution "{query.execution[:60]}" is not an id.', remedy, field="execution") from None
-    return Wanted(frozenset(KINDS[topic] for topic in query.topics), execution, every)
+    return StreamFilter(frozenset(KINDS[topic] for topic in query.topics), execution, every)

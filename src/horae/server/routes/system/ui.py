@@ -10,8 +10,8 @@ from msgspec import Struct
 from horae.errors import NotFound
 from horae.feature import installed
 from horae.server.access import EVERYBODY
-from horae.server.call import Call
-from horae.server.reply import UNCACHED, Header, Reply
+from horae.server.call import ApiCall
+from horae.server.reply import UNCACHED, Header, Response
 from horae.server.route import get
 from horae.server.scopes import closed
 from horae.server.shaping import takes_gzip
@@ -59,32 +59,32 @@ def _files() -> dict[str, File]:
     return found
 
 
-def _file(call: Call, name: str) -> Reply:
+def _file(call: ApiCall, name: str) -> Response:
     file = _files().get(name)
     if file is None:
         if b"text/html" not in call.headers.get(b"accept", b""):
             raise NotFound("There is no such page.", "Begin at /.")
-        return Reply(404, _files()["index.html"].content, KINDS["html"], [(b"cache-control", b"no-cache")])
+        return Response(404, _files()["index.html"].content, KINDS["html"], [(b"cache-control", b"no-cache")])
     headers: list[Header] = [(b"cache-control", b"no-cache"), (b"etag", file.mark), (b"vary", b"accept-encoding")]
     if not takes_gzip(call.headers):
-        return Reply(200, file.content, file.kind, headers)
-    return Reply(200, file.packed, file.kind, [*headers, (b"content-encoding", b"gzip")])
+        return Response(200, file.content, file.kind, headers)
+    return Response(200, file.packed, file.kind, [*headers, (b"content-encoding", b"gzip")])
 
 
 @get("/", "ui.page", str, access=EVERYBODY, scope=closed, media="text/html")
-async def page(call: Call) -> Reply:
+async def page(call: ApiCall) -> Response:
     """Read the UI's page."""
     return _file(call, "index.html")
 
 
 @get("/ui", "ui.begin", {302: None}, access=EVERYBODY, scope=closed)
-async def begin(_: Call) -> Reply:
+async def begin(_: ApiCall) -> Response:
     """Go to the UI's page."""
-    return Reply(302, headers=((b"location", b"/"), UNCACHED))
+    return Response(302, headers=((b"location", b"/"), UNCACHED))
 
 
 @get("/ui/{file}", "ui.file", str, access=EVERYBODY, scope=closed, media="*/*", refuses=(NotFound,))
-async def file(call: Call) -> Reply:
+async def file(call: ApiCall) -> Response:
     """Read a file of the UI, or its page for what the page shows by itself, such as /ui/jobs/nightly.
 
     A browser that asks for what there is not gets the page, too: it says so, and leads on.

@@ -13,10 +13,10 @@ from horae.model.base.view import Page, Time, View, shown_time
 from horae.model.tenancy.keys import StoredKey
 from horae.model.tenancy.principal import Permission, Role
 from horae.server.access import ADMIN
-from horae.server.call import Call
-from horae.server.reading.bodies import Body, Duration, Name, When
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import Duration, Name, RequestBody, When
 from horae.server.reading.queries import Paged, Query
-from horae.server.reply import Reply, encode, nothing, ok
+from horae.server.reply import Response, encode, nothing, ok
 from horae.server.route import API, REQUEST, delete, get, post
 from horae.server.scopes import closed
 
@@ -54,7 +54,7 @@ class KeyView(View, frozen=True, kw_only=True):
 JobPattern = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._*?\[\]!-]{1,128}$", description="A name with * and ?.")]
 
 
-class KeyBody(Body, frozen=True, kw_only=True):
+class KeyBody(RequestBody, frozen=True, kw_only=True):
     """A key to be made."""
 
     name: Annotated[str, Meta(min_length=1, max_length=128)]
@@ -73,14 +73,14 @@ class KeyBody(Body, frozen=True, kw_only=True):
     expires_at: When | None = None
 
 
-class Rotation(Body, frozen=True, kw_only=True):
+class Rotation(RequestBody, frozen=True, kw_only=True):
     """How a key is replaced."""
 
     overlap: Annotated[Duration, Meta(description="How long the old one stays valid, up to 90d; 0 ends it.")] = "1d"
 
 
 @get(f"{API}/keys", "keys.list", Page[KeyView], access=ADMIN, scope=closed, secret=True)
-async def list_keys(call: Call, query: Paged) -> Reply:
+async def list_keys(call: ApiCall, query: Paged) -> Response:
     """List keys, those that were revoked or have expired included; their secrets are not stored."""
     stored = await call.node.tenancy.keys.list(call.namespace, query.cursor or "", query.limit + 1)
     items = [KeyView.of(key, call.who.namespace_name) for key in stored[: query.limit]]
@@ -90,7 +90,7 @@ async def list_keys(call: Call, query: Paged) -> Reply:
 @post(
     f"{API}/keys", "keys.create", KeyView, access=ADMIN, scope=closed, audit=REQUEST, status=201, refuses=(Forbidden,)
 )
-async def create(call: Call, body: KeyBody) -> Reply:
+async def create(call: ApiCall, body: KeyBody) -> Response:
     """Make a key; the answer holds its text, which is told this once, also when the request is repeated."""
     expires_at = None if body.expires_at is None else parse_instant(body.expires_at, field="expiresAt")
     new = await call.node.tenancy.keys.create(
@@ -104,7 +104,7 @@ async def create(call: Call, body: KeyBody) -> Reply:
     f"{API}/keys/{{id}}/rotate", "keys.rotate", KeyView,
     access=ADMIN, scope=closed, audit=REQUEST, status=201, refuses=(NotFound, Conflict, Forbidden),
 )  # fmt: skip
-async def rotate(call: Call, body: Rotation) -> Reply:
+async def rotate(call: ApiCall, body: Rotation) -> Response:
     """Make a key that replaces another: what that one may, and as long; both are valid until the overlap ends.
 
     The answer holds its text, which is told this once, also when the request is repeated.
@@ -113,7 +113,7 @@ async def rotate(call: Call, body: Rotation) -> Reply:
     return _told_once(call, await call.node.tenancy.keys.rotate(call.namespace, call.path("id"), overlap, by=call.who))
 
 
-def _told_once(call: Call, new: NewKey) -> Reply:
+def _told_once(call: ApiCall, new: NewKey) -> Response:
     view = KeyView.of(new.stored, call.who.namespace_name, new.text)
     reply = ok(view, 201, location=f"{API}/keys/{view.key_id}")
     reply.kept = encode(msgspec.structs.replace(view, key=msgspec.UNSET))
@@ -127,7 +127,7 @@ class Revocation(Query, frozen=True, kw_only=True):
 
 
 @delete(f"{API}/keys/{{id}}", "keys.revoke", access=ADMIN, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict))
-async def revoke(call: Call, query: Revocation) -> Reply:
+async def revoke(call: ApiCall, query: Revocation) -> Response:
     """Revoke a key: it stops working within five seconds on every server, as do browsers that it signed in."""
     await call.node.tenancy.keys.revoke(call.namespace, call.path("id"), by=call.who, force=query.force)
     return nothing()

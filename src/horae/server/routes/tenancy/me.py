@@ -11,10 +11,10 @@ from horae.model.base.view import Time, View
 from horae.model.tenancy.principal import Principal
 from horae.server.access import ANYBODY, EVERYBODY, VIEW
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
-from horae.server.call import Call
-from horae.server.reading.bodies import SMALL_LIMIT, Body
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import SMALL_LIMIT, RequestBody
 from horae.server.recording import failed
-from horae.server.reply import UNCACHED, Reply, nothing, ok
+from horae.server.reply import UNCACHED, Response, nothing, ok
 from horae.server.route import ACTION, API, UNRECORDED, get, post
 from horae.server.scopes import closed, unscoped
 
@@ -34,7 +34,7 @@ class Me(View, frozen=True, kw_only=True):
     csrf: str | None = None
 
     @classmethod
-    def of(cls, call: Call, who: Principal, namespaces: tuple[str, ...] = ()) -> "Me":
+    def of(cls, call: ApiCall, who: Principal, namespaces: tuple[str, ...] = ()) -> "Me":
         return cls(
             key_id=who.key, name=who.name, namespace=who.namespace_name, role=who.role,
             permissions=tuple(sorted(who.permissions)), queues=who.queues, jobs=who.jobs, csrf=who.csrf,
@@ -49,7 +49,7 @@ class SignInCode(View, frozen=True, kw_only=True):
     expires_at: Time
 
 
-class Code(Body, frozen=True, kw_only=True):
+class Code(RequestBody, frozen=True, kw_only=True):
     """The single-use code of a sign-in link."""
 
     code: Annotated[str, Meta(min_length=1, max_length=256)]
@@ -60,7 +60,7 @@ class Code(Body, frozen=True, kw_only=True):
     access=EVERYBODY, scope=closed, audit=UNRECORDED, repeats="by itself", limit=SMALL_LIMIT,
     refuses=(Unauthorized, Forbidden),
 )  # fmt: skip
-async def sign_in(call: Call, body: Code) -> Reply:
+async def sign_in(call: ApiCall, body: Code) -> Response:
     """Exchange the code of a sign-in link for a cookie.
 
     The code works once, so a repeated request is refused. Writes with the cookie must carry `csrf` as the header
@@ -83,7 +83,7 @@ async def sign_in(call: Call, body: Code) -> Reply:
     f"{API}/sign-in/codes", "me.code", SignInCode,
     access=VIEW, scope=unscoped, audit=ACTION, status=201, repeats="by itself",
 )  # fmt: skip
-async def new_code(call: Call) -> Reply:
+async def new_code(call: ApiCall) -> Response:
     """Make a code that signs one browser in, for what this credential may, within ten minutes.
 
     A link carries it: the server's URL and `/#code=` with the code. Repeated, it makes another code.
@@ -93,7 +93,7 @@ async def new_code(call: Call) -> Reply:
 
 
 @post(f"{API}/sign-out", "me.sign-out", access=ANYBODY, scope=unscoped, audit=ACTION, status=204, repeats="by itself")
-async def sign_out(call: Call) -> Reply:
+async def sign_out(call: ApiCall) -> Response:
     """End this browser's sign-in.
 
     Repeated, it is refused for want of a credential: the first one has ended it.
@@ -107,6 +107,6 @@ async def sign_out(call: Call) -> Reply:
 
 
 @get(f"{API}/me", "me.get", Me, access=ANYBODY, scope=unscoped, secret=True)
-async def get_me(call: Call) -> Reply:
+async def get_me(call: ApiCall) -> Response:
     """Tell who this credential is."""
     return ok(Me.of(call, call.who, call.node.tenancy.keys.namespaces(call.who)))

@@ -13,10 +13,10 @@ from horae.model.fields import derived
 from horae.model.tenancy.namespace import NAMESPACE
 from horae.model.tenancy.namespace_view import NamespaceView
 from horae.server.access import ADMIN, INSTALLATION, VIEW
-from horae.server.call import Call
-from horae.server.reading.bodies import Body, Name, When
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import Name, RequestBody, When
 from horae.server.reading.queries import Query
-from horae.server.reply import Reply, nothing, ok
+from horae.server.reply import Response, nothing, ok
 from horae.server.route import API, CHANGES, REQUEST, delete, get, patch, post, put
 from horae.server.scopes import closed
 
@@ -28,18 +28,18 @@ class UsageDays(Query, frozen=True, kw_only=True):
     until: Annotated[When, Meta(description="Up to the day before this ends.")] | None = field(default=None, name="to")
 
 
-class _Named(Body, frozen=True, kw_only=True):
+class _Named(RequestBody, frozen=True, kw_only=True):
     name: Name
 
 
 NamespaceBody = derived.body(
-    NAMESPACE, "NamespaceBody", "What is said of a namespace; null takes a field back to its default.", Body
+    NAMESPACE, "NamespaceBody", "What is said of a namespace; null takes a field back to its default.", RequestBody
 )
 NewNamespace = derived.body(NAMESPACE, "NewNamespace", "A namespace, by name.", _Named)
 
 
 @get(f"{API}/namespaces", "namespaces.list", Whole[NamespaceView], access=VIEW, scope=closed)
-async def list_namespaces(call: Call) -> Reply:
+async def list_namespaces(call: ApiCall) -> Response:
     """List the namespaces that this credential is for."""
     return ok(Whole(items=await call.node.tenancy.namespaces.list(call.who)))
 
@@ -48,14 +48,14 @@ async def list_namespaces(call: Call) -> Reply:
     f"{API}/namespaces", "namespaces.create", NamespaceView,
     access=INSTALLATION, scope=closed, audit=REQUEST, status=201, takes=NewNamespace, refuses=(Conflict,),
 )  # fmt: skip
-async def create(call: Call, body: dict[str, Any]) -> Reply:
+async def create(call: ApiCall, body: dict[str, Any]) -> Response:
     """Make a namespace, with its first queue."""
     made = await call.node.tenancy.namespaces.create(body)
     return ok(made, 201, location=f"{API}/namespaces/{made.name}")
 
 
 @get(f"{API}/namespaces/{{name}}", "namespaces.get", NamespaceView, access=VIEW, scope=closed, refuses=(NotFound,))
-async def get_namespace(call: Call) -> Reply:
+async def get_namespace(call: ApiCall) -> Response:
     """Read what is said of a namespace."""
     return ok(await call.node.tenancy.namespaces.get(call.who, call.path("name")))
 
@@ -64,7 +64,7 @@ async def get_namespace(call: Call) -> Reply:
     f"{API}/namespaces/{{name}}", "namespaces.edit", NamespaceView,
     access=ADMIN, scope=closed, audit=CHANGES, takes=NamespaceBody, refuses=(NotFound, Forbidden),
 )  # fmt: skip
-async def edit(call: Call, body: dict[str, Any]) -> Reply:
+async def edit(call: ApiCall, body: dict[str, Any]) -> Response:
     """Change some of what is said of a namespace."""
     return ok(await call.node.tenancy.namespaces.edit(call.who, call.path("name"), body))
 
@@ -73,17 +73,19 @@ async def edit(call: Call, body: dict[str, Any]) -> Reply:
     f"{API}/namespaces/{{name}}", "namespaces.delete",
     access=INSTALLATION, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def delete_namespace(call: Call) -> Reply:
+async def delete_namespace(call: ApiCall) -> Response:
     """Delete a namespace in which nothing lives; its keys end within five seconds."""
     await call.node.tenancy.namespaces.delete(call.who, call.path("name"))
     return nothing()
 
 
-QuotaBody = derived.body(QUOTA, "QuotaBody", "What a namespace may have and use; what is left out has no bound.", Body)
+QuotaBody = derived.body(
+    QUOTA, "QuotaBody", "What a namespace may have and use; what is left out has no bound.", RequestBody
+)
 
 
 @get(f"{API}/namespaces/{{name}}/quota", "namespaces.quota", QuotaView, access=VIEW, scope=closed, refuses=(NotFound,))
-async def get_quota(call: Call) -> Reply:
+async def get_quota(call: ApiCall) -> Response:
     """Read what a namespace may have and use."""
     found = await call.node.tenancy.namespaces.find(call.who, call.path("name"))
     return ok(await call.node.admission.quotas.get(found.id, found.name))
@@ -93,14 +95,14 @@ async def get_quota(call: Call) -> Reply:
     f"{API}/namespaces/{{name}}/quota", "namespaces.set-quota", QuotaView,
     access=INSTALLATION, scope=closed, audit=CHANGES, takes=QuotaBody, refuses=(NotFound,),
 )  # fmt: skip
-async def set_quota(call: Call, body: dict[str, Any]) -> Reply:
+async def set_quota(call: ApiCall, body: dict[str, Any]) -> Response:
     """Say what a namespace may have and use; what is left out, or null, is without a bound."""
     found = await call.node.tenancy.namespaces.find(call.who, call.path("name"))
     return ok(await call.node.admission.quotas.put(found.id, found.name, body))
 
 
 @get(f"{API}/namespaces/{{name}}/usage", "namespaces.usage", UsageView, access=VIEW, scope=closed, refuses=(NotFound,))
-async def usage(call: Call, query: UsageDays) -> Reply:
+async def usage(call: ApiCall, query: UsageDays) -> Response:
     """Tell what a namespace has now, and used by day: the last thirty days unless told otherwise."""
     found = await call.node.tenancy.namespaces.find(call.who, call.path("name"))
     since = None if query.since is None else parse_instant(query.since, field="from")

@@ -8,15 +8,15 @@ from horae.errors import Conflict, MasterKeyMissing, NotFound
 from horae.model.base.view import Page
 from horae.model.tenancy.secret_view import RotationView, SecretView
 from horae.server.access import ADMIN, EDIT, INSTALLATION
-from horae.server.call import Call
-from horae.server.reading.bodies import Body
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import Paged, Query
-from horae.server.reply import Reply, nothing, ok
+from horae.server.reply import Response, nothing, ok
 from horae.server.route import ACTION, API, delete, get, post, put
 from horae.server.scopes import closed
 
 
-class SecretBody(Body, frozen=True, kw_only=True):
+class SecretBody(RequestBody, frozen=True, kw_only=True):
     """A secret's value: a text of 4 to 32768 characters."""
 
     value: Annotated[str, Meta(description="It is sealed, given to workers with what needs it, and never shown.")]
@@ -29,13 +29,13 @@ class DeleteSecret(Query, frozen=True, kw_only=True):
 
 
 @get(f"{API}/secrets", "secrets.list", Page[SecretView], access=EDIT, scope=closed, secret=True)
-async def list_secrets(call: Call, query: Paged) -> Reply:
+async def list_secrets(call: ApiCall, query: Paged) -> Response:
     """List secrets by name, without their values."""
     return ok(await call.node.base.secrets.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
 @get(f"{API}/secrets/{{name}}", "secrets.get", SecretView, access=EDIT, scope=closed, refuses=(NotFound,), secret=True)
-async def get_secret(call: Call) -> Reply:
+async def get_secret(call: ApiCall) -> Response:
     """Read what is known of a secret, and which jobs refer to it."""
     return ok(await call.node.base.secrets.get(call.namespace, call.path("name")))
 
@@ -44,7 +44,7 @@ async def get_secret(call: Call) -> Reply:
     f"{API}/secrets/{{name}}", "secrets.put", {200: SecretView, 201: SecretView},
     access=ADMIN, scope=closed, audit=ACTION, refuses=(MasterKeyMissing,),
 )  # fmt: skip
-async def put_secret(call: Call, body: SecretBody) -> Reply:
+async def put_secret(call: ApiCall, body: SecretBody) -> Response:
     """Set a secret's value; executions that start from now on get it."""
     view, is_new = await call.node.base.secrets.put(call.namespace, call.path("name"), body.value)
     return ok(view, 201 if is_new else 200, location=f"{API}/secrets/{view.name}" if is_new else None)
@@ -53,7 +53,7 @@ async def put_secret(call: Call, body: SecretBody) -> Reply:
 @delete(
     f"{API}/secrets/{{name}}", "secrets.delete", access=ADMIN, scope=closed, audit=ACTION, refuses=(NotFound, Conflict)
 )
-async def delete_secret(call: Call, query: DeleteSecret) -> Reply:
+async def delete_secret(call: ApiCall, query: DeleteSecret) -> Response:
     """Remove a secret that no job refers to."""
     await call.node.base.secrets.delete(call.namespace, call.path("name"), force=query.force)
     return nothing()
@@ -63,6 +63,6 @@ async def delete_secret(call: Call, query: DeleteSecret) -> Reply:
     f"{API}/master-key/rotation", "secrets.rotate", RotationView,
     access=INSTALLATION, scope=closed, audit=ACTION, repeats="by itself", refuses=(MasterKeyMissing,),
 )  # fmt: skip
-async def rotate(call: Call) -> Reply:
+async def rotate(call: ApiCall) -> Response:
     """Seal all secrets of all namespaces with the first master key, so that others can be taken away."""
     return ok(await call.node.tenancy.sealed_kinds.rotate())

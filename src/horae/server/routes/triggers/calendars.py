@@ -10,10 +10,10 @@ from horae.model.fields.derived import body as body_of
 from horae.model.triggers.calendars.read import FIELDS
 from horae.model.triggers.calendars.view import CalendarView, OpeningView
 from horae.server.access import EDIT, VIEW
-from horae.server.call import Call
-from horae.server.reading.bodies import Body, When
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody, When
 from horae.server.reading.queries import Paged, Query
-from horae.server.reply import Reply, nothing, ok
+from horae.server.reply import Response, nothing, ok
 from horae.server.route import API, CHANGES, REQUEST, delete, get, post, put
 from horae.server.scopes import closed
 
@@ -24,9 +24,9 @@ CalendarBody = body_of(
     FIELDS,
     "CalendarBody",
     "When a calendar is open: one of country, exchange, dates, hours, windows, calendar, any and all.",
-    Body,
+    RequestBody,
 )
-NewCalendar = body_of(FIELDS, "NewCalendar", "A calendar that is to be made.", Body, needed=("name",))
+NewCalendar = body_of(FIELDS, "NewCalendar", "A calendar that is to be made.", RequestBody, needed=("name",))
 
 
 class CalendarAt(Query, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class Openings(Paged, frozen=True, kw_only=True):
     at: Annotated[When, Meta(description="By the version of then.")] | None = None
 
 
-def _shown(calendar: CalendarView, status: int = 200) -> Reply:
+def _shown(calendar: CalendarView, status: int = 200) -> Response:
     location = f"{API}/calendars/{calendar.name}" if status == 201 else None
     return ok(calendar, status, location=location, version=calendar.version)
 
@@ -52,19 +52,19 @@ def _shown(calendar: CalendarView, status: int = 200) -> Reply:
     f"{API}/calendars", "calendars.create", CalendarView,
     access=EDIT, scope=closed, audit=REQUEST, status=201, takes=NewCalendar, refuses=(Conflict,),
 )  # fmt: skip
-async def create(call: Call, body: dict[str, Any]) -> Reply:
+async def create(call: ApiCall, body: dict[str, Any]) -> Response:
     """Create a calendar."""
     return _shown(await call.node.definitions.calendars.create(call.namespace, body), 201)
 
 
 @get(f"{API}/calendars", "calendars.list", Page[CalendarView], access=VIEW, scope=closed)
-async def list_calendars(call: Call, query: Paged) -> Reply:
+async def list_calendars(call: ApiCall, query: Paged) -> Response:
     """List calendars by name."""
     return ok(await call.node.definitions.calendars.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
 @get(f"{API}/calendars/{{name}}", "calendars.get", CalendarView, access=VIEW, scope=closed, refuses=(NotFound,))
-async def get_calendar(call: Call, query: CalendarAt) -> Reply:
+async def get_calendar(call: ApiCall, query: CalendarAt) -> Response:
     """Read a calendar, as it is or as it was, and who goes by it."""
     return _shown(await call.node.definitions.calendars.get(call.namespace, call.path("name"), query.at))
 
@@ -73,7 +73,7 @@ async def get_calendar(call: Call, query: CalendarAt) -> Reply:
     f"{API}/calendars/{{name}}", "calendars.put", {200: CalendarView, 201: CalendarView},
     access=EDIT, scope=closed, audit=CHANGES, takes=CalendarBody, headers=IF_MATCH, refuses=(Stale, Conflict),
 )  # fmt: skip
-async def put_calendar(call: Call, body: dict[str, Any]) -> Reply:
+async def put_calendar(call: ApiCall, body: dict[str, Any]) -> Response:
     """Create a calendar or give it a whole new definition; every real change is a version and takes effect at once."""
     view, change = await call.node.definitions.calendars.put(
         call.namespace, call.path("name"), body, if_match=call.if_match()
@@ -85,7 +85,7 @@ async def put_calendar(call: Call, body: dict[str, Any]) -> Reply:
     f"{API}/calendars/{{name}}", "calendars.delete",
     access=EDIT, scope=closed, audit=CHANGES, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
-async def delete_calendar(call: Call) -> Reply:
+async def delete_calendar(call: ApiCall) -> Response:
     """Delete a calendar that nothing goes by; its versions can be read still."""
     await call.node.definitions.calendars.delete(call.namespace, call.path("name"), if_match=call.if_match())
     return nothing()
@@ -95,7 +95,7 @@ async def delete_calendar(call: Call) -> Reply:
     f"{API}/calendars/{{name}}/versions", "calendars.versions", Whole[CalendarView],
     access=VIEW, scope=closed, refuses=(NotFound,),
 )  # fmt: skip
-async def versions(call: Call) -> Reply:
+async def versions(call: ApiCall) -> Response:
     """List a calendar's versions, newest first, also after its deletion."""
     return ok(Whole(items=await call.node.definitions.calendars.versions(call.namespace, call.path("name"))))
 
@@ -104,7 +104,7 @@ async def versions(call: Call) -> Reply:
     f"{API}/calendars/{{name}}/openings", "calendars.openings", Page[OpeningView],
     access=VIEW, scope=closed, refuses=(NotFound,),
 )  # fmt: skip
-async def openings(call: Call, query: Openings) -> Reply:
+async def openings(call: ApiCall, query: Openings) -> Response:
     """List when a calendar is open between two instants."""
     page = await call.node.definitions.calendars.openings(
         call.namespace, call.path("name"), after=query.since, before=query.until, at=query.at, limit=query.limit,

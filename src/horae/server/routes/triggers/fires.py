@@ -7,10 +7,10 @@ from msgspec import Meta, field
 from horae.errors import BadInput, NotFound
 from horae.model.triggers.fire_view import FireCountsView, FirePage
 from horae.server.access import VIEW
-from horae.server.call import Call
+from horae.server.call import ApiCall
 from horae.server.reading.bodies import When
 from horae.server.reading.queries import Limit, Paged, Query, Text
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, get
 from horae.server.scopes import by_job_filter
 
@@ -43,7 +43,7 @@ class FireCounting(Query, frozen=True, kw_only=True):
 
 
 @get(f"{API}/fires", "fires.list", FirePage, access=VIEW, scope=by_job_filter, refuses=(NotFound, BadInput))
-async def list_fires(call: Call, query: FireList) -> Reply:
+async def list_fires(call: ApiCall, query: FireList) -> Response:
     """Everything that fired or will fire in a window, across jobs, in the order of time."""
     page = await call.node.firing.fires.list(
         call.namespace, since=query.since, until=query.until, job=query.job, trigger=query.trigger,
@@ -55,7 +55,7 @@ async def list_fires(call: Call, query: FireList) -> Reply:
 @get(
     f"{API}/fires/counts", "fires.count", FireCountsView, access=VIEW, scope=by_job_filter, refuses=(NotFound, BadInput)
 )
-async def count_fires(call: Call, query: FireCounting) -> Reply:
+async def count_fires(call: ApiCall, query: FireCounting) -> Response:
     """Count what fired, was missed or skipped and what is to come, by minute, hour or day of a time zone."""
     counted = await call.node.firing.fire_counts.of(
         call.namespace, since=query.since, until=query.until, by=query.by, zone=query.timezone, job=query.job

@@ -7,17 +7,17 @@ from msgspec import Meta, field
 from horae.model.fields.derived import body
 from horae.model.triggers.decisions.preview import MOST
 from horae.model.triggers.decisions.schedule import FIELDS
-from horae.server.reading.bodies import Body, When
+from horae.server.reading.bodies import RequestBody, When
 
 if TYPE_CHECKING:  # made of the table
 
-    class TriggerPatch(Body, frozen=True, kw_only=True): ...
+    class TriggerPatch(RequestBody, frozen=True, kw_only=True): ...
 else:
     TriggerPatch = body(
         FIELDS,
         "TriggerPatch",
         "Parts of a trigger: one kind's fields, rules and params; null takes a field back to its default.",
-        Body,
+        RequestBody,
     )
 
 

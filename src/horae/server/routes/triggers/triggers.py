@@ -9,9 +9,9 @@ from horae.model.base.view import Page, Whole
 from horae.model.triggers.decisions.schedule import KIND_NAMES
 from horae.model.triggers.fire_view import PreviewView, TriggerView
 from horae.server.access import EDIT, OPERATE, VIEW
-from horae.server.call import Call
+from horae.server.call import ApiCall
 from horae.server.reading.queries import JobRef, Paged, Text
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, UNRECORDED, delete, get, patch, post
 from horae.server.routes.definitions.jobs import IF_MATCH
 from horae.server.routes.triggers.trigger_body import PreviewBody, TriggerBody, TriggerPatch
@@ -39,7 +39,7 @@ OF_JOB = f"{API}/jobs/{{ref}}/triggers"
     f"{API}/triggers", "triggers.list", Page[TriggerView],
     access=VIEW, scope=by_job_filter, refuses=(NotFound, BadInput),
 )  # fmt: skip
-async def list_triggers(call: Call, query: TriggerList) -> Reply:
+async def list_triggers(call: ApiCall, query: TriggerList) -> Response:
     """List triggers across jobs, in the order they were made."""
     page = await call.node.definitions.triggers.list(
         call.namespace, job=query.job, state=query.state, kind=query.kind, search=query.search, limit=query.limit,
@@ -52,13 +52,13 @@ async def list_triggers(call: Call, query: TriggerList) -> Reply:
     f"{API}/triggers/preview", "triggers.preview", PreviewView,
     access=VIEW, scope=closed, audit=UNRECORDED, takes=PreviewBody, refuses=(NotFound,),
 )  # fmt: skip
-async def preview(call: Call, body: dict[str, Any]) -> Reply:
+async def preview(call: ApiCall, body: dict[str, Any]) -> Response:
     """When a trigger would fire, or one that a job has will: nothing is stored."""
     return ok(await call.node.definitions.triggers.preview(call.namespace, body))
 
 
 @get(OF_JOB, "triggers.of-job", Whole[TriggerView], access=VIEW, scope=by_job, refuses=(NotFound,))
-async def of_job(call: Call) -> Reply:
+async def of_job(call: ApiCall) -> Response:
     """List a job's triggers by name."""
     return ok(Whole(items=await call.node.definitions.triggers.of_job(call.namespace, call.path("ref"))))
 
@@ -68,14 +68,14 @@ async def of_job(call: Call) -> Reply:
     access=EDIT, scope=by_job, audit=CHANGES, status=201, takes=TriggerBody, headers=IF_MATCH,
     refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
-async def add(call: Call, body: dict[str, Any]) -> Reply:
+async def add(call: ApiCall, body: dict[str, Any]) -> Response:
     """Add a trigger to a job: a new version of it."""
     made = await call.node.definitions.triggers.add(call.namespace, call.path("ref"), body, if_match=call.if_match())
     return ok(made, 201, location=f"{API}/jobs/{made.job_id}/triggers/{made.name}")
 
 
 @get(f"{OF_JOB}/{{name}}", "triggers.get", TriggerView, access=VIEW, scope=by_job, refuses=(NotFound,))
-async def get_trigger(call: Call) -> Reply:
+async def get_trigger(call: ApiCall) -> Response:
     """Read one trigger; that of a job's `schedule` is named "schedule"."""
     return ok(await call.node.definitions.triggers.get(call.namespace, call.path("ref"), call.path("name")))
 
@@ -84,7 +84,7 @@ async def get_trigger(call: Call) -> Reply:
     f"{OF_JOB}/{{name}}", "triggers.edit", TriggerView,
     access=EDIT, scope=by_job, audit=CHANGES, takes=TriggerPatch, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
-async def edit(call: Call, body: dict[str, Any]) -> Reply:
+async def edit(call: ApiCall, body: dict[str, Any]) -> Response:
     """Change parts of a trigger: a new version of its job. It keeps its count of fires and its last execution."""
     ref, name = call.path("ref"), call.path("name")
     return ok(await call.node.definitions.triggers.edit(call.namespace, ref, name, body, if_match=call.if_match()))
@@ -94,7 +94,7 @@ async def edit(call: Call, body: dict[str, Any]) -> Reply:
     f"{OF_JOB}/{{name}}", "triggers.remove", TriggerView,
     access=EDIT, scope=by_job, audit=CHANGES, status=200, headers=IF_MATCH, refuses=(NotFound, Stale),
 )  # fmt: skip
-async def remove(call: Call) -> Reply:
+async def remove(call: ApiCall) -> Response:
     """Take a trigger away: it fires no more, at once and on all servers."""
     ref, name = call.path("ref"), call.path("name")
     return ok(await call.node.definitions.triggers.remove(call.namespace, ref, name, if_match=call.if_match()))
@@ -104,7 +104,7 @@ async def remove(call: Call) -> Reply:
     f"{OF_JOB}/{{name}}/pause", "triggers.pause", TriggerView,
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def pause(call: Call) -> Reply:
+async def pause(call: ApiCall) -> Response:
     """Let one trigger fire nothing until it is resumed."""
     return ok(await call.node.definitions.triggers.pause(call.namespace, call.path("ref"), call.path("name")))
 
@@ -113,6 +113,6 @@ async def pause(call: Call) -> Reply:
     f"{OF_JOB}/{{name}}/resume", "triggers.resume", TriggerView,
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def resume(call: Call) -> Reply:
+async def resume(call: ApiCall) -> Response:
     """Let a paused trigger go on; the ledger says what it left out."""
     return ok(await call.node.definitions.triggers.resume(call.namespace, call.path("ref"), call.path("name")))

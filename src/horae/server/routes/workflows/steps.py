@@ -12,10 +12,10 @@ from horae.model.executions.execution_view import ExecutionView
 from horae.model.fleet.protocol import ABSENT
 from horae.model.workflows.approval_view import ApprovalView
 from horae.server.access import OPERATE, VIEW
-from horae.server.call import Call
-from horae.server.reading.bodies import Body
+from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import Paged
-from horae.server.reply import Reply, ok
+from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, get, post
 from horae.server.routes.executions.submission import accepted
 from horae.server.routes.executions.submission_view import Accepted
@@ -27,27 +27,27 @@ _SINCE = "A step, or `failed`: what succeeded before it is taken over."
 Since = Annotated[str, Meta(max_length=128, description=_SINCE)]
 
 
-class StepAnswer(Body, frozen=True, kw_only=True):
+class StepAnswer(RequestBody, frozen=True, kw_only=True):
     """Yes or no to a step that waits for it."""
 
     step: Annotated[str, Meta(max_length=128, description="Which step; needed when several wait.")] | None = None
     comment: Why = ""
 
 
-class StepSkip(Body, frozen=True, kw_only=True):
+class StepSkip(RequestBody, frozen=True, kw_only=True):
     """A step is left out."""
 
     reason: Why = ""
 
 
-class StepDone(Body, frozen=True, kw_only=True):
+class StepDone(RequestBody, frozen=True, kw_only=True):
     """A step is taken as done."""
 
     result: Annotated[Raw, Meta(description="What later steps get as its result; null unless given.")] = ABSENT
     reason: Why = ""
 
 
-class RerunBody(Body, frozen=True, kw_only=True):
+class RerunBody(RequestBody, frozen=True, kw_only=True):
     """How to run an execution again."""
 
     since: Since = field(default="", name="from")
@@ -60,7 +60,7 @@ class RerunBody(Body, frozen=True, kw_only=True):
     f"{API}/executions/{{id}}/rerun", "executions.rerun", Accepted,
     access=OPERATE, scope=by_execution, audit=REQUEST, status=202, refuses=(NotFound, Conflict, Gone, OverQuota),
 )  # fmt: skip
-async def rerun(call: Call, body: RerunBody) -> Reply:
+async def rerun(call: ApiCall, body: RerunBody) -> Response:
     """Run an execution that has ended again, as a new one: a workflow from a step on, or from what failed."""
     wish = Wish(since=body.since, params=body.params, latest=body.latest, breakpoints=tuple(body.breakpoints))
     receipt = await call.node.work.reruns.rerun(call.namespace, call.id(), wish, call.caller)
@@ -68,7 +68,7 @@ async def rerun(call: Call, body: RerunBody) -> Reply:
 
 
 @get(f"{API}/approvals", "executions.approvals", Page[ApprovalView], access=VIEW, scope=closed)
-async def approvals(call: Call, query: Paged) -> Reply:
+async def approvals(call: ApiCall, query: Paged) -> Response:
     """List steps of workflows that wait for somebody to agree, the longest wait first."""
     return ok(await call.node.workflows.steps_by_hand.approvals(call.namespace, limit=query.limit, cursor=query.cursor))
 
@@ -77,7 +77,7 @@ async def approvals(call: Call, query: Paged) -> Reply:
     f"{API}/executions/{{id}}/approve", "executions.approve", ExecutionView,
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
 )  # fmt: skip
-async def approve(call: Call, body: StepAnswer) -> Reply:
+async def approve(call: ApiCall, body: StepAnswer) -> Response:
     """Agree to a step of a workflow that waits for it."""
     told = call.node.workflows.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=True)
     return ok(hidden(await told))
@@ -87,7 +87,7 @@ async def approve(call: Call, body: StepAnswer) -> Reply:
     f"{API}/executions/{{id}}/reject", "executions.reject", ExecutionView,
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
 )  # fmt: skip
-async def reject(call: Call, body: StepAnswer) -> Reply:
+async def reject(call: ApiCall, body: StepAnswer) -> Response:
     """Refuse a step of a workflow that waits for it: it fails."""
     told = call.node.workflows.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=False)
     return ok(hidden(await told))
@@ -97,7 +97,7 @@ async def reject(call: Call, body: StepAnswer) -> Reply:
     f"{API}/executions/{{id}}/steps/{{step}}/skip", "executions.skip-step", ExecutionView,
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
 )  # fmt: skip
-async def skip(call: Call, body: StepSkip) -> Reply:
+async def skip(call: ApiCall, body: StepSkip) -> Response:
     """Leave a step of a workflow out; what it runs is cancelled."""
     return ok(hidden(await call.node.workflows.steps_by_hand.skip(call.who, call.id(), call.path("step"), body.reason)))
 
@@ -106,7 +106,7 @@ async def skip(call: Call, body: StepSkip) -> Reply:
     f"{API}/executions/{{id}}/steps/{{step}}/complete", "executions.complete-step", ExecutionView,
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
 )  # fmt: skip
-async def complete(call: Call, body: StepDone) -> Reply:
+async def complete(call: ApiCall, body: StepDone) -> Response:
     """Take a step of a workflow as done, with a result; what it runs is cancelled."""
     done = call.node.workflows.steps_by_hand.complete(call.who, call.id(), call.path("step"), body.result, body.reason)
     return ok(hidden(await done))
