@@ -18,7 +18,7 @@ from horae.errors import HoraeError
 from horae.model.base.ids import execution_id
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Envelope
-from horae.model.executions.submission import NewLot, Submission
+from horae.model.executions.submission import NewBulk, Submission
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Grant, Outcome, Register
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 
@@ -63,7 +63,7 @@ class Filler:
         )  # fmt: skip
         lead = self._node.base.directory.lead(stored.queue, spec.priority, stored.job.id)
         lots = [
-            NewLot(
+            NewBulk(
                 envelope=structs.replace(envelope, due_at=now - i), rank_lead=lead, extra=Extra(origin="submit"),
                 items=[b'{"i":%d}' % (self._number + lo + k) for k in range(min(per_parcel, count - lo))],
             )

@@ -14,10 +14,10 @@ from horae.engine.definitions.params import Params
 from horae.engine.node import Node
 from horae.env import Env
 from horae.errors import HoraeError
-from horae.model.admission.choice import LaneView
+from horae.model.admission.choice import LaneState
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Envelope
-from horae.model.executions.submission import NewLot, Submission
+from horae.model.executions.submission import NewBulk, Submission
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Register
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.server.reading import bodies
@@ -134,8 +134,8 @@ class Life:
             done = await self._store.submit([Submission(executions=[lot]) for lot in lots])
         self._node.fleet.answers.parcels.keep(done.parcels)
 
-    async def _claim(self, asked: Exchange) -> tuple[Reply, list[LaneView]]:
-        views = [LaneView(lane=self._stored.lane, mean=float(self._shape.per_parcel))]
+    async def _claim(self, asked: Exchange) -> tuple[Reply, list[LaneState]]:
+        views = [LaneState(lane=self._stored.lane, mean=float(self._shape.per_parcel))]
         policies = self._node.base.directory.policies
         with self._timed("store: claim +"):
             done = await self._store.exchange([self._head(asked)], views, frozenset(), policies)
@@ -178,7 +178,7 @@ class Life:
         took = (time.perf_counter() - begun) * 1e6 / self._shape.size
         self._took.setdefault(stage, []).append(took)
 
-    def _make_lots(self) -> Iterator[NewLot]:
+    def _make_lots(self) -> Iterator[NewBulk]:
         spec = self._stored.job.spec
         envelope = Envelope(
             namespace=DEFAULT_NAMESPACE, job=self._stored.job.id, version=self._stored.job.version,
@@ -187,7 +187,7 @@ class Life:
         lead = self._node.base.directory.lead(self._stored.queue, spec.priority, self._stored.job.id)
         for _ in range(self._shape.parcels):
             items = [b'{"i":%d}' % i for i in range(self._shape.per_parcel)]
-            yield NewLot(envelope=envelope, rank_lead=lead, items=items, extra=Extra(origin="submit"))
+            yield NewBulk(envelope=envelope, rank_lead=lead, items=items, extra=Extra(origin="submit"))
 
     def _body(self, items: Any) -> bytes:
         if len(items) == 1:

@@ -13,7 +13,7 @@ from horae.features.statistics.engine.job_statistics import JobStatistics
 from horae.model.base.ids import execution_id, first_id_at
 from horae.model.base.instant import format_instant
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.definitions.tasks import Python
+from horae.model.definitions.tasks import PythonTask
 from horae.model.executions import submission
 from horae.model.executions.execution import Extra
 from horae.model.fleet.protocol import Failure, Register
@@ -459,4 +459,4 @@ async def test_what_nobody_can_run_says_so(world, executions):
     presence = msgspec.convert(msgspec.to_builtins(knows), Register)
     await world.store.register(NAMESPACE, presence)
     assert await hint(receipt.execution_id) is None
-    assert Python(function="pkg.digest").function == "pkg.digest"
+    assert PythonTask(function="pkg.digest").function == "pkg.digest"

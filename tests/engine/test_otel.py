@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from horae.features.tracing.engine import otel
 from horae.features.tracing.engine.otel import OtelSink, open_sink
 from horae.model.base.trace import TraceContext
-from horae.model.executions.tracer import Span
+from horae.model.executions.tracer import TraceSpan
 from horae.model.fleet.protocol import Failure
 from tests.acceptance.otlp import collector
 from tests.waiting import eventually
@@ -17,9 +17,9 @@ from tests.waiting import eventually
 ROOM = 512  # the least that the SDK takes
 
 
-def span(number: int, error: Failure | None = None) -> Span:
+def span(number: int, error: Failure | None = None) -> TraceSpan:
     own = TraceContext(f"{number + 1:032x}", f"{number + 1:016x}", state="vendor=a")
-    return Span(
+    return TraceSpan(
         name="run job", kind="consumer", context=own, parent=f"{9:016x}", start=1_000, end=2_000,
         attributes={"horae.attempt": 1}, error=error,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from horae.engine.fleet.parked import Parked, Places
-from horae.model.fleet.deal import Want
+from horae.model.fleet.deal import WorkRequest
 
 JOB, OTHER = UUID(int=77), UUID(int=78)
 EAST, WEST = frozenset({1, 2}), frozenset({3})
@@ -18,7 +18,7 @@ def session(n: int) -> UUID:
 
 
 def parked(n, *, channel=0, free=1, prefetch=None, load=0.0, until=5.0):
-    want = Want(session=session(n), channel=channel, n=1, free=free, prefetch=prefetch or {}, load=load)
+    want = WorkRequest(session=session(n), channel=channel, n=1, free=free, prefetch=prefetch or {}, load=load)
     return Parked(want=want, until=until)
 
 

@@ -12,7 +12,7 @@ from horae.features.statistics.engine.statistics import Statistics
 from horae.features.statistics.engine.tallies import AT_ONCE, Tallies
 from horae.features.statistics.store import reads as statistics_reads
 from horae.features.statistics.store import statistics
-from horae.model.executions.tally import DAY, HOUR, JOB_SPANS, Counts, JobTally, begin_of
+from horae.model.executions.tally import DAY, HOUR, JOB_SPANS, JobTally, OutcomeCounts, begin_of
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Cron, Interval
 from horae.store.executions.leaving.effects import Effects
@@ -96,7 +96,7 @@ async def test_a_write_whose_answer_was_lost_is_repeated_and_counts_once(world: 
 
     at = begin_of(world.now(), HOUR)
     assert await world.store.read(lambda: statistics_reads.counts_of_job(job, HOUR, at, at + 1)) == {
-        at: Counts(cancelled=3)
+        at: OutcomeCounts(cancelled=3)
     }
     of_all = await world.store.read(lambda: statistics_reads.of_namespace(NAMESPACE, HOUR, at, at + 1, HOUR))
     assert of_all[at].cancelled == 3

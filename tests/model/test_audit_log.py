@@ -4,11 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from horae.features.audit_log.model.values import ChainHead, Checker, Link, link
-from horae.model.tenancy.audit import Entry
+from horae.model.tenancy.audit import AuditEntry
 
 
-def entry(n: int) -> Entry:
-    return Entry(
+def entry(n: int) -> AuditEntry:
+    return AuditEntry(
         at=n, namespace=1, actor="key:ab", actor_name="ada", address="10.0.0.1", action="jobs.edit", target=f"jobs/{n}",
         outcome="done", detail="{}",
     )  # fmt: skip

@@ -4,11 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.fleet.autoscale import Bounds, Flow, Sample, Scaler, Signals, arrivals, desired_slots, desired_workers
+from horae.model.fleet.autoscale import (
+    ArrivalMeter,
+    BacklogSample,
+    Scaler,
+    ScalingBounds,
+    ScalingSignals,
+    arrivals,
+    desired_slots,
+    desired_workers,
+)
 
 
 def signals(**more):
-    return Signals(**{"backlog": 0, "running": 0, **more})
+    return ScalingSignals(**{"backlog": 0, "running": 0, **more})
 
 
 @pytest.mark.parametrize(
@@ -65,24 +74,24 @@ def test_more_patience_never_wants_more(one, wait, longer):
 
 
 def test_arrivals_are_what_is_there_more_and_what_ended_since():
-    before = Sample(100.0, 10, {0: 7, 1: 5})
-    now = Sample(130.0, 25, {1: 9, 2: 4})
+    before = BacklogSample(100.0, 10, {0: 7, 1: 5})
+    now = BacklogSample(130.0, 25, {1: 9, 2: 4})
 
     assert arrivals(before, now) == 25 - 10 + (9 + 4) - 5
     assert arrivals(now, before) == 0
 
 
 def test_a_flow_tells_a_rate_from_its_second_sample_on():
-    flow = Flow()
+    flow = ArrivalMeter()
 
-    assert flow.rate(Sample(0.0, 0, {})) is None
-    assert flow.rate(Sample(2.0, 9, {})) is None
-    assert flow.rate(Sample(10.0, 50, {})) == 5.0
-    assert flow.rate(Sample(1000.0, 50, {})) is None
+    assert flow.rate(BacklogSample(0.0, 0, {})) is None
+    assert flow.rate(BacklogSample(2.0, 9, {})) is None
+    assert flow.rate(BacklogSample(10.0, 50, {})) == 5.0
+    assert flow.rate(BacklogSample(1000.0, 50, {})) is None
 
 
 def test_a_fleet_grows_at_once_in_steps_and_shrinks_when_that_has_lasted():
-    scaler = Scaler(Bounds(least=1, most=8, step=3, cooldown=30))
+    scaler = Scaler(ScalingBounds(least=1, most=8, step=3, cooldown=30))
 
     assert scaler.size(0, 0, 20) == 3
     assert scaler.size(5, 3, 20) == 6
@@ -97,7 +106,7 @@ def test_a_fleet_grows_at_once_in_steps_and_shrinks_when_that_has_lasted():
 
 @given(st.lists(st.tuples(st.floats(0, 20), st.integers(0, 50)), max_size=40), st.integers(0, 5), st.integers(5, 20))
 def test_a_fleet_stays_within_its_bounds_and_never_shrinks_below_what_was_wanted_lately(looks, least, most):
-    bounds = Bounds(least=least, most=most, step=2, cooldown=10)
+    bounds = ScalingBounds(least=least, most=most, step=2, cooldown=10)
     scaler, now, size = Scaler(bounds), 0.0, least
     wanted: list[tuple[float, int]] = []
     for wait, desired in looks:

@@ -6,9 +6,9 @@ from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.admission.circuit import CIRCUIT as KIND
 from horae.model.admission.circuit import (
+    AttemptCounts,
     Circuit,
-    Counted,
-    Standing,
+    CircuitStatus,
     bucket_of,
     gate_of,
     is_due,
@@ -21,39 +21,39 @@ from tests.model.making import JOBS
 JOB = JOBS[0]
 NOW = 1_000 * SECOND
 CIRCUIT = Circuit(failures=50, window=60 * SECOND, minimum=10, open_for=30 * SECOND, probes=2)
-CLOSED = Standing(job=JOB)
-HALF = Standing(job=JOB, state="half-open", era=2)
+CLOSED = CircuitStatus(job=JOB)
+HALF = CircuitStatus(job=JOB, state="half-open", era=2)
 
 
 @pytest.mark.parametrize(("ok", "failed"), [(0, 0), (0, 9), (6, 5), (100, 99)])
 def test_it_stays_closed_below_the_share_and_below_the_minimum(ok, failed):
-    assert judge(CIRCUIT, CLOSED, Counted(ok, failed), NOW) is None
+    assert judge(CIRCUIT, CLOSED, AttemptCounts(ok, failed), NOW) is None
 
 
 @pytest.mark.parametrize(("ok", "failed"), [(0, 10), (5, 5), (99, 100)])
 def test_it_opens_from_the_share_on(ok, failed):
-    change = judge(CIRCUIT, CLOSED, Counted(ok, failed), NOW)
+    change = judge(CIRCUIT, CLOSED, AttemptCounts(ok, failed), NOW)
     assert (change.state, change.until) == ("open", NOW + 30 * SECOND)
     assert change.cause == f"{failed} of {ok + failed} attempts failed within 1m."
 
 
 def test_probes_decide_when_it_is_half_open():
-    assert judge(CIRCUIT, HALF, Counted(1, 0), NOW) is None
-    assert judge(CIRCUIT, HALF, Counted(2, 0), NOW).state == "closed"
-    again = judge(CIRCUIT, HALF, Counted(1, 1), NOW)
+    assert judge(CIRCUIT, HALF, AttemptCounts(1, 0), NOW) is None
+    assert judge(CIRCUIT, HALF, AttemptCounts(2, 0), NOW).state == "closed"
+    again = judge(CIRCUIT, HALF, AttemptCounts(1, 1), NOW)
     assert (again.state, again.until, again.cause) == ("open", NOW + 30 * SECOND, "A probe failed.")
 
 
 @pytest.mark.parametrize("state", ["closed", "open", "half-open"])
 def test_what_was_done_by_hand_is_not_judged(state):
-    assert judge(CIRCUIT, Standing(job=JOB, state=state, forced=True), Counted(0, 100), NOW) is None
+    assert judge(CIRCUIT, CircuitStatus(job=JOB, state=state, forced=True), AttemptCounts(0, 100), NOW) is None
 
 
 def test_an_open_one_is_due_when_its_time_is_over_and_only_then():
-    standing = Standing(job=JOB, state="open", until=NOW)
-    assert judge(CIRCUIT, standing, Counted(0, 100), NOW) is None
+    standing = CircuitStatus(job=JOB, state="open", until=NOW)
+    assert judge(CIRCUIT, standing, AttemptCounts(0, 100), NOW) is None
     assert (is_due(standing, NOW - 1), is_due(standing, NOW)) == (False, True)
-    assert not is_due(Standing(job=JOB, state="open", until=None), NOW)
+    assert not is_due(CircuitStatus(job=JOB, state="open", until=None), NOW)
 
 
 def test_a_window_is_counted_in_parts():
@@ -67,7 +67,7 @@ def test_a_gate_names_the_job_and_the_key():
 
 
 def test_why_is_told_to_people():
-    standing = Standing(job=JOB, key="acme", state="open", until=NOW, cause="5 of 5 attempts failed within 1m.")
+    standing = CircuitStatus(job=JOB, key="acme", state="open", until=NOW, cause="5 of 5 attempts failed within 1m.")
     assert why_shut(standing, "pay") == (
         'The circuit of "pay" for "acme" is open until 1970-01-01T00:16:40Z: 5 of 5 attempts failed within 1m.'
     )

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from horae.model.admission.placement.placement import Cost
-from horae.model.fleet.deal import GRANT_BYTES, Want, capacity, deal
+from horae.model.fleet.deal import GRANT_BYTES, WorkRequest, capacity, deal
 from horae.model.fleet.protocol import MAX_EXCHANGE
-from horae.model.fleet.suspects import Company, is_suspect, most
+from horae.model.fleet.suspects import SessionSuspects, is_suspect, most
 from tests.model.making import JOBS, PARCELS, cuts, items, queued
 
 SESSIONS = [UUID(int=n) for n in range(1, 6)]
@@ -36,10 +36,10 @@ def offers(draw):
 def appetites(draw):
     """What waiting exchanges can take."""
     return [
-        Want(
+        WorkRequest(
             session=session, channel=0, n=1, free=draw(st.integers(0, 12)), load=draw(st.sampled_from([0.0, 0.5, 1.0])),
             prefetch=draw(st.dictionaries(st.sampled_from(JOBS), st.integers(0, 30), max_size=2)),
-            company=Company(slots=12, held=draw(st.integers(0, 6)), losses=draw(st.integers(0, 3))),
+            company=SessionSuspects(slots=12, held=draw(st.integers(0, 6)), losses=draw(st.integers(0, 3))),
             size=draw(st.sampled_from([0, 0, 1000, MAX_EXCHANGE - 1000, MAX_EXCHANGE])),
         )
         for session in SESSIONS[: draw(st.integers(0, 5))]
@@ -100,7 +100,7 @@ def test_a_want_gets_no_more_suspects_than_its_session_may_hold_and_only_for_idl
 
 
 def test_a_session_whose_suspects_nobody_has_looked_up_gets_none():
-    want = Want(session=SESSIONS[0], channel=0, n=1, free=9)
+    want = WorkRequest(session=SESSIONS[0], channel=0, n=1, free=9)
     assert deal([queued(PARCELS[0], 0, 4, losses=2)], [want]).dealt == []
 
 
@@ -180,7 +180,7 @@ def test_dealing_asks_for_nothing_but_its_arguments(slices, wants):
 
 
 def want(n, free, load=0.0, **more):
-    return Want(session=SESSIONS[n], channel=0, n=1, free=free, load=load, **more)
+    return WorkRequest(session=SESSIONS[n], channel=0, n=1, free=free, load=load, **more)
 
 
 def shares(slices, wants):
@@ -280,7 +280,7 @@ def test_what_is_spread_goes_to_each_session_up_to_its_bound(slices, wants, most
 
 def test_nothing_is_fetched_ahead_past_what_finds_no_room_and_goes_before_it():
     urgent, near, far = (queued(parcel, 0, 1, job=JOBS[i > 0], rank=i * 600_000) for i, parcel in enumerate(PARCELS))
-    want = Want(session=SESSIONS[0], channel=0, n=1, free=0, prefetch={JOBS[1]: 9})
+    want = WorkRequest(session=SESSIONS[0], channel=0, n=1, free=0, prefetch={JOBS[1]: 9})
 
     assert [d.slice for d in deal([urgent, near, far], [want]).dealt] == [near]
     assert [d.slice for d in deal([urgent, near, far], [structs.replace(want, free=1)]).dealt] == [urgent, near, far]

@@ -6,12 +6,12 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.definitions.confines import Confines
+from horae.model.definitions.confines import ResourceLimits
 from horae.model.definitions.reading.patch import merge_definition
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.schedule import parse_when, render_when
 from horae.model.definitions.reading.write import render_definition
-from horae.model.definitions.tasks import Command, Http, Python
+from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask
 from horae.model.triggers.decisions.rules import Rules, offset_in
 from horae.model.triggers.decisions.values import Cron, Interval, Once
 from horae.model.triggers.decisions.when import When
@@ -44,7 +44,7 @@ def test_the_design_s_own_request():
         "dependencies": ["extract"], "retries": 3, "timeout": 3600,
     }  # fmt: skip
     definition = parse_definition(body, namespace_name="default", created_at=NOW)
-    assert definition.spec.task == Command(argv=("python", "report.py"))
+    assert definition.spec.task == CommandTask(argv=("python", "report.py"))
     assert [when.trigger for when in definition.whens] == [Cron(expression="0 0 * * *")]
     assert definition.dependencies == ("extract",)
     assert definition.spec.retry.retries == 3
@@ -54,19 +54,21 @@ def test_the_design_s_own_request():
 @pytest.mark.parametrize(
     ("command", "task"),
     [
-        ("echo 'a b' c", Command(argv=("echo", "a b", "c"))),
-        ("echo $HOME | wc", Command(argv=("echo", "$HOME", "|", "wc"))),
-        (["echo", "a b", ""], Command(argv=("echo", "a b", ""))),
-        ({"shell": "echo $HOME | wc"}, Command(shell="echo $HOME | wc")),
+        ("echo 'a b' c", CommandTask(argv=("echo", "a b", "c"))),
+        ("echo $HOME | wc", CommandTask(argv=("echo", "$HOME", "|", "wc"))),
+        (["echo", "a b", ""], CommandTask(argv=("echo", "a b", ""))),
+        ({"shell": "echo $HOME | wc"}, CommandTask(shell="echo $HOME | wc")),
         (
             {
                 "argv": "a b",
                 "user": "backup",
                 "limits": {"memory": "512MiB", "cpu": "1m30s", "fileSize": 5, "files": None},
             },
-            Command(argv=("a", "b"), user="backup", limits=Confines(memory=512 << 20, cpu=90 * SECOND, file_size=5)),
+            CommandTask(
+                argv=("a", "b"), user="backup", limits=ResourceLimits(memory=512 << 20, cpu=90 * SECOND, file_size=5)
+            ),
         ),
-        ({"argv": ["ls"], "cwd": "/tmp"}, Command(argv=("ls",), cwd="/tmp")),
+        ({"argv": ["ls"], "cwd": "/tmp"}, CommandTask(argv=("ls",), cwd="/tmp")),
     ],
 )
 def test_a_command_is_split_without_a_shell_unless_one_is_asked_for(command, task):
@@ -74,13 +76,13 @@ def test_a_command_is_split_without_a_shell_unless_one_is_asked_for(command, tas
 
 
 def test_python_and_http_tasks():
-    assert parse(python="digest").spec.task == Python(function="digest")
-    assert parse(python={"function": "m.digest", "isolation": "process"}).spec.task == Python(
+    assert parse(python="digest").spec.task == PythonTask(function="digest")
+    assert parse(python={"function": "m.digest", "isolation": "process"}).spec.task == PythonTask(
         function="m.digest", isolation="process"
     )
-    assert parse(http="https://example.com/hook").spec.task == Http(url="https://example.com/hook")
+    assert parse(http="https://example.com/hook").spec.task == HttpTask(url="https://example.com/hook")
     task = parse(http={"url": "https://${params.host}/x", "method": "get", "expect": [200, "4xx"]}).spec.task
-    assert task == Http(url="https://${params.host}/x", method="GET", expect=("200", "4xx"))
+    assert task == HttpTask(url="https://${params.host}/x", method="GET", expect=("200", "4xx"))
 
 
 def test_schedules_and_their_rules():
@@ -332,7 +334,7 @@ def test_a_patched_schedule_task_or_retry_policy_is_replaced_as_a_whole():
     merged = merge_definition(current, {"schedule": {"every": "1m"}, "python": "digest", "retry": {"delay": "2s"}})
     changed = parse_definition(merged, namespace_name="default", created_at=NOW)
     assert changed.whens[0].trigger == Interval(every=60 * SECOND, since=NOW)
-    assert changed.spec.task == Python(function="digest")
+    assert changed.spec.task == PythonTask(function="digest")
     assert changed.spec.retry.delay == 2 * SECOND
 
 

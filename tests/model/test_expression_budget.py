@@ -10,7 +10,7 @@ import pytest
 from horae.errors import BadInput, Costly
 from horae.model.base.naming import fill
 from horae.model.definitions.reading.read import parse_definition
-from horae.model.executions.awaits import Signal, compile_wait, first_for
+from horae.model.executions.awaits import Signal, compile_signal_filter, first_signal_for
 from horae.model.expressions.meter import Meter, defining, shared
 from horae.model.expressions.template import (
     TemplateError,
@@ -138,7 +138,9 @@ def test_what_is_computed_for_many_has_a_smaller_budget(name):
         attempt(lambda: fill_params({"x": f"${{{source.replace('params', 'event.payload')}}}"}, SCOPE))
         attempt(lambda: fill_fire_params({"x": f"${{{source}}}"}, SCOPE))
         compile_filter(f"${{{source.replace('params', 'event.payload')}}}").refusal(SCOPE)
-        compile_wait(f"${{{source.replace('params', 'signal.payload')}}}").refusal({"signal": {"payload": DATA}})
+        compile_signal_filter(f"${{{source.replace('params', 'signal.payload')}}}").refusal(
+            {"signal": {"payload": DATA}}
+        )
 
 
 def test_many_expressions_of_one_text_share_a_budget():
@@ -158,7 +160,9 @@ def test_many_expressions_of_one_tree_share_a_budget():
 def test_many_signals_and_many_items_share_a_budget():
     signals = [Signal(id=None, name="s", payload=b"[" + b"1," * 999 + b"1]") for _ in range(1000)]
     with Bounded(MOST_OF_MANY):
-        assert first_for("${signal.payload.all(x, signal.payload[0] == x) && signal.name == 'y'}", signals) is None
+        assert (
+            first_signal_for("${signal.payload.all(x, signal.payload[0] == x) && signal.name == 'y'}", signals) is None
+        )
     with Bounded(MOST_OF_MANY), shared(Meter()):
         for _ in range(10_000):
             attempt(lambda: fill(f"${{{OVER_DATA['loops']}}}", SCOPE, "sequence"))

@@ -6,17 +6,17 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.admission.gate import Entry, Standing, pass_gate
-from horae.model.admission.keys import Keys
+from horae.model.admission.gate import GateEntry, KeyState, pass_gate
+from horae.model.admission.keys import EnvelopeKeys
 from horae.model.executions.slice import Waiting
 
 KEYS = ("limit:a", "limit:b", "limit:c")
 
 
-def entry(number: int, size: int, keys: Keys) -> Entry:
+def entry(number: int, size: int, keys: EnvelopeKeys) -> GateEntry:
     parcel = UUID(int=number << 16)
     slice = Waiting(parcel=parcel, lo=0, hi=size, job=UUID(int=1), queue=1, namespace=1, reason="delay")
-    return Entry(slice, keys, lane=1, rank=number)
+    return GateEntry(slice, keys, lane=1, rank=number)
 
 
 @given(
@@ -24,9 +24,9 @@ def entry(number: int, size: int, keys: Keys) -> Entry:
     st.dictionaries(st.sampled_from(KEYS), st.integers(-2, 12)),
 )
 def test_no_key_lets_in_more_than_it_has_room_for_and_nothing_is_lost(wanted, rooms):
-    stands = {key: Standing(room=rooms.get(key, 5)) for key in KEYS}
+    stands = {key: KeyState(room=rooms.get(key, 5)) for key in KEYS}
     before = {key: stand.room for key, stand in stands.items()}
-    entries = [entry(i, size, Keys(limits=tuple(sorted(keys)))) for i, (size, keys) in enumerate(wanted, 1)]
+    entries = [entry(i, size, EnvelopeKeys(limits=tuple(sorted(keys)))) for i, (size, keys) in enumerate(wanted, 1)]
 
     passed = pass_gate(entries, stands, 0)
 
@@ -44,10 +44,10 @@ def test_no_key_lets_in_more_than_it_has_room_for_and_nothing_is_lost(wanted, ro
 
 
 def test_a_sequence_lets_in_the_first_of_all_and_one_at_a_time():
-    keys = Keys(sequence="sequence:a")
+    keys = EnvelopeKeys(sequence="sequence:a")
     first, second = entry(1, 3, keys), entry(2, 1, keys)
 
-    passed = pass_gate([first, second], {"sequence:a": Standing()}, 0)
+    passed = pass_gate([first, second], {"sequence:a": KeyState()}, 0)
 
     assert [(s.parcel, s.lo, s.hi) for s in passed.queued] == [(first.slice.parcel, 0, 1)]
     assert [(w.parcel, w.lo, w.hi, w.reason) for w in passed.waiting] == [
@@ -57,6 +57,6 @@ def test_a_sequence_lets_in_the_first_of_all_and_one_at_a_time():
 
 
 def test_who_is_new_does_not_go_past_who_was_woken():
-    one = entry(1, 1, Keys(limits=("limit:a",)))
-    assert pass_gate([one], {"limit:a": Standing(room=1, woken=True)}, 0, fresh=True).queued == []
-    assert len(pass_gate([one], {"limit:a": Standing(room=1, woken=True)}, 0).queued) == 1
+    one = entry(1, 1, EnvelopeKeys(limits=("limit:a",)))
+    assert pass_gate([one], {"limit:a": KeyState(room=1, woken=True)}, 0, fresh=True).queued == []
+    assert len(pass_gate([one], {"limit:a": KeyState(room=1, woken=True)}, 0).queued) == 1

@@ -13,7 +13,7 @@ from horae.features.templates.model.values import JobTemplate, filled_in
 from horae.model.definitions.job import Spec
 from horae.model.definitions.made import source_of
 from horae.model.definitions.reading.patch import patched_form
-from horae.model.definitions.tasks import Command
+from horae.model.definitions.tasks import CommandTask
 
 PARAMETERS = {"region": {"type": "string", "enum": ["eu", "us"]}, "keep": {"type": "integer", "default": 7}}
 BACKUP = {
@@ -123,7 +123,7 @@ def test_what_a_job_says_of_its_template_is_read():
 
 def test_a_patch_is_laid_over_what_the_user_said():
     _, made = template().derive("backup-eu", {"region": "eu"}, {"timeout": "5m"})
-    spec = Spec(name="backup-eu", task=Command(argv=("backup",)), made=made)
+    spec = Spec(name="backup-eu", task=CommandTask(argv=("backup",)), made=made)
 
     said = {"name": "backup-eu", "template": "backup", "with": {"region": "eu"}, "timeout": "5m"}
     assert patched_form(spec, {"retries": 1}) == said

@@ -10,7 +10,7 @@ from horae.errors import BadInput
 from horae.model.admission.execution_keys import common_keys, envelope_keys
 from horae.model.admission.limits import KeyLimit
 from horae.model.definitions.job import Spec
-from horae.model.definitions.tasks import Command
+from horae.model.definitions.tasks import CommandTask
 
 JOB = UUID(int=1)
 ITEMS = (
@@ -39,7 +39,7 @@ def each_alone(spec: Spec, items: list[bytes]) -> set[str | None] | None:
 )
 def test_many_have_the_keys_that_each_of_them_has(key, sequence, items):
     limits = (KeyLimit(key=key, concurrency=2),)
-    spec = Spec(name="report", task=Command(argv=("true",)), limits=limits, sequence=sequence, params={"other": 1})
+    spec = Spec(name="report", task=CommandTask(argv=("true",)), limits=limits, sequence=sequence, params={"other": 1})
 
     alone = each_alone(spec, items)
 
@@ -54,6 +54,6 @@ def test_many_have_the_keys_that_each_of_them_has(key, sequence, items):
 def test_a_key_that_cannot_be_filled_in_is_named_by_its_place_in_the_jobs_own_list():
     limits = (KeyLimit(key="all", concurrency=2), KeyLimit(key="${params.who}", concurrency=2))
     for own in (None, 5):
-        spec = Spec(name="report", task=Command(argv=("true",)), limits=limits, concurrency=own)
+        spec = Spec(name="report", task=CommandTask(argv=("true",)), limits=limits, concurrency=own)
         with pytest.raises(BadInput, match=r"limits\[1\]"):
             envelope_keys(None, JOB, spec, b"{}", {})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from horae.errors import BadInput
 from horae.features.events.model.delivery import read_delivery
 from horae.features.events.model.notifications import Notice, read_notification
-from horae.model.base.signature import Signed
+from horae.model.base.signature import SignedMessage
 
 S3 = {
     "Records": [
@@ -239,7 +239,7 @@ def test_a_broken_notification_is_refused(body):
 def test_any_json_is_an_event_with_the_id_of_its_signature():
     headers = {b"x-github-event": b"push", b"x-github-delivery": b"72d3162e"}
 
-    (event,) = read_delivery(headers, b'{"ref": "main"}', Signed("sha256:1"), name="push", scope="hook:1")
+    (event,) = read_delivery(headers, b'{"ref": "main"}', SignedMessage("sha256:1"), name="push", scope="hook:1")
 
     assert (event.id, event.type, event.source, event.payload) == ("sha256:1", "push", "webhook", b'{"ref":"main"}')
     assert event.within == "hook:1"

@@ -5,7 +5,7 @@ import time
 import cel
 import pytest
 
-from horae.model.base.paths import Far, branches_of
+from horae.model.base.paths import RemoteValue, branches_of
 from horae.model.expressions.template import Expression, TemplateError
 
 SCOPE = {
@@ -57,7 +57,7 @@ def test_paths_are_found_beside_comments_and_quotes_without_end():
 
 
 def test_what_is_far_is_handed_on_whole_and_not_looked_into():
-    scope = {"steps": {"a-b": {"result": Far({"$artifact": {}}, "is far"), "state": "success"}}}
+    scope = {"steps": {"a-b": {"result": RemoteValue({"$artifact": {}}, "is far"), "state": "success"}}}
 
     def value(source: str):
         return Expression(source, "x", frozenset({"steps"})).value(scope)

@@ -18,7 +18,7 @@ from horae.model.admission.placement.placement import (
     widest,
 )
 from horae.model.definitions.job import Spec
-from horae.model.definitions.tasks import Command
+from horae.model.definitions.tasks import CommandTask
 from horae.model.fleet.protocol import Register
 from horae.model.fleet.session import capabilities_of
 
@@ -52,7 +52,7 @@ def test_needs_say_what_they_were_spelled_from(cost, prefers, affinity, spread, 
 
 
 def test_a_job_that_says_nothing_of_its_place_stands_in_the_lane_that_it_always_had():
-    spec = Spec(name="plain", task=Command(argv=("true",)), needs=("ssd",))
+    spec = Spec(name="plain", task=CommandTask(argv=("true",)), needs=("ssd",))
 
     assert spec.lane_needs == spec.capabilities == ("kind:command", "ssd")
     assert read_needs(frozenset(spec.lane_needs)).cost == PLAIN

@@ -16,12 +16,12 @@ from horae.model.admission.policy import (
     slots_reserved,
     write_policy,
 )
-from horae.model.admission.queue import Served, parse_queue, read_served
+from horae.model.admission.queue import ServedQueues, parse_queue, read_served
 from horae.model.admission.share_key import share_of, shares_of
 from horae.model.definitions.job import Spec
-from horae.model.definitions.tasks import Command
+from horae.model.definitions.tasks import CommandTask
 
-SPEC = Spec(name="report", task=Command(argv=("true",)), params={"customer": "acme"}, tags={"team": "data"})
+SPEC = Spec(name="report", task=CommandTask(argv=("true",)), params={"customer": "acme"}, tags={"team": "data"})
 
 
 def test_a_kind_alone_or_an_object():
@@ -136,11 +136,11 @@ def test_a_share_gets_a_quantum_or_a_seconds_work_but_one_at_least(expected):
 @pytest.mark.parametrize(
     ("given", "served"),
     [
-        (["default"], Served(("default",))),
-        (["a", "b"], Served(("a", "b"))),
-        (["critical=5", "default=1"], Served(("critical", "default"), {"critical": 5.0, "default": 1.0})),
-        (["critical,default"], Served(("critical", "default"), strict=True)),
-        (["critical>default"], Served(("critical", "default"), strict=True)),
+        (["default"], ServedQueues(("default",))),
+        (["a", "b"], ServedQueues(("a", "b"))),
+        (["critical=5", "default=1"], ServedQueues(("critical", "default"), {"critical": 5.0, "default": 1.0})),
+        (["critical,default"], ServedQueues(("critical", "default"), strict=True)),
+        (["critical>default"], ServedQueues(("critical", "default"), strict=True)),
     ],
 )
 def test_a_worker_names_its_queues_with_weights_or_in_an_order(given, served):

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.admission.placement.preempt import Candidate, Waiter, Worker, choose_victims, is_in_front, to_front
+from horae.model.admission.placement.preempt import (
+    Candidate,
+    Waiter,
+    WorkerCapacity,
+    choose_victims,
+    is_in_front,
+    to_front,
+)
 
 
 def id(number: int) -> UUID:
@@ -19,8 +26,8 @@ def waiter(priority: int = 9, items: int = 1, *, number: int = 1, lane: int = 1,
     )
 
 
-def worker(number: int = 1, slots: int = 0, lanes: tuple[int, ...] = (1,), **left: int) -> Worker:
-    return Worker(session=id(number), lanes=frozenset(lanes), left={"slots": slots, **left})
+def worker(number: int = 1, slots: int = 0, lanes: tuple[int, ...] = (1,), **left: int) -> WorkerCapacity:
+    return WorkerCapacity(session=id(number), lanes=frozenset(lanes), left={"slots": slots, **left})
 
 
 def runs(number: int, priority: int = 0, lost: int = 0, *, on: int = 1, **cost: int) -> Candidate:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.definitions.retry import Budgets, GiveUp, RetryAt, RetryPolicy, after_failure
+from horae.model.definitions.retry import Budgets, NoRetry, RetryAt, RetryPolicy, after_failure
 from horae.model.fleet.protocol import Failure
 
 policies = st.builds(
@@ -51,7 +51,7 @@ def test_retries_are_the_bound(policy, failures, seed):
     decision = after_failure(failures, FAILED, policy, NOW, Random(seed))
 
     if failures > policy.retries:
-        assert decision == GiveUp("retries")
+        assert decision == NoRetry("retries")
     else:
         assert isinstance(decision, RetryAt)
         assert decision.at >= NOW
@@ -62,16 +62,16 @@ def test_what_no_retry_will_help_is_given_up_at_once(policy):
     permanent = Failure(type="OSError", permanent=True)
     named = RetryPolicy(retries=9, give_up_on=("OSError",))
 
-    assert after_failure(1, permanent, policy, NOW, Random(0)) == GiveUp("permanent")
-    assert after_failure(1, FAILED, named, NOW, Random(0)) == GiveUp("permanent")
-    assert after_failure(1, Failure(type="Other"), named, NOW, Random(0)) != GiveUp("permanent")
+    assert after_failure(1, permanent, policy, NOW, Random(0)) == NoRetry("permanent")
+    assert after_failure(1, FAILED, named, NOW, Random(0)) == NoRetry("permanent")
+    assert after_failure(1, Failure(type="Other"), named, NOW, Random(0)) != NoRetry("permanent")
 
 
 def test_the_jobs_own_wish_replaces_the_delay_but_not_the_bound():
     wish = Failure(type="Retry", retry_after=7)
 
     assert after_failure(1, wish, RetryPolicy(retries=1), NOW, Random(0)) == RetryAt(NOW + 7)
-    assert after_failure(2, wish, RetryPolicy(retries=1), NOW, Random(0)) == GiveUp("retries")
+    assert after_failure(2, wish, RetryPolicy(retries=1), NOW, Random(0)) == NoRetry("retries")
 
 
 kinds = st.sampled_from(["error", "timeout", "platform"])
@@ -89,9 +89,9 @@ def test_each_class_of_failure_is_charged_to_its_own_budget_or_to_the_shared_one
         own = of.of(kind)
         shared = sum(count for other, count in spent.items() if of.of(other) is None)
         over = spent[kind] > own if own is not None else shared > retries
-        assert isinstance(decision, GiveUp) == over
+        assert isinstance(decision, NoRetry) == over
         if over:
-            assert decision == GiveUp({"error": "retries", "timeout": "runTimeout", "platform": "platform"}[kind])
+            assert decision == NoRetry({"error": "retries", "timeout": "runTimeout", "platform": "platform"}[kind])
             return
 
 
@@ -100,7 +100,7 @@ def test_what_is_tried_again_may_be_named():
 
     def outcome(exit_code=None, **failure):
         decision = after_failure(1, Failure(**failure), policy, NOW, Random(0), exit_code=exit_code)
-        return decision.reason if isinstance(decision, GiveUp) else "again"
+        return decision.reason if isinstance(decision, NoRetry) else "again"
 
     assert outcome(type="HttpStatus", status=503) == "again"
     assert outcome(type="HttpStatus", status=501) == "permanent"
@@ -116,10 +116,10 @@ def test_what_could_only_begin_again_too_late_has_ended():
     policy = RetryPolicy(retries=3, delay=10, jitter=0)
 
     assert after_failure(1, FAILED, policy, NOW, Random(0), ends_at=NOW + 11) == RetryAt(NOW + 10)
-    assert after_failure(1, FAILED, policy, NOW, Random(0), ends_at=NOW + 10) == GiveUp("totalTimeout")
+    assert after_failure(1, FAILED, policy, NOW, Random(0), ends_at=NOW + 10) == NoRetry("totalTimeout")
 
 
 @given(policies, st.sampled_from(["QueueTimeout", "TotalTimeout"]))
 def test_an_execution_whose_own_time_is_up_is_not_tried_again(policy, type):
     decision = after_failure(1, Failure(type=type, kind="timeout"), policy, NOW, Random(0))
-    assert decision == GiveUp(type[0].lower() + type[1:])
+    assert decision == NoRetry(type[0].lower() + type[1:])

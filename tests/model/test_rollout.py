@@ -11,17 +11,17 @@ from horae.errors import BadInput
 from horae.features.rollouts.model.read import percent, plan_of, read_request
 from horae.features.rollouts.model.values import Tally, bucket_of, buckets_of, judge, span_of
 from horae.model.definitions.job import Spec
-from horae.model.definitions.rollout import Choice, Plan, Rollout, Trial, point_of
-from horae.model.definitions.tasks import Command
+from horae.model.definitions.rollout import Rollout, RolloutAttempts, RolloutPlan, VersionChoice, point_of
+from horae.model.definitions.tasks import CommandTask
 
 JOB = UUID(int=7)
-SPEC = Spec(name="report", task=Command(argv=("true",)), params={"customer": "nobody"})
+SPEC = Spec(name="report", task=CommandTask(argv=("true",)), params={"customer": "nobody"})
 SHARES = st.dictionaries(st.integers(1, 9), st.floats(0, 100), min_size=1).filter(lambda s: sum(s.values()) > 1)
 
 
-def choice(plan: Plan, current: int = 6) -> Choice[int]:
+def choice(plan: RolloutPlan, current: int = 6) -> VersionChoice[int]:
     rollout = Rollout(job=JOB, number=1, state="on", plan=plan, since=1, changed_at=1)
-    return Choice(rollout=rollout, current=current, arms={version: version for version in plan.shares})
+    return VersionChoice(rollout=rollout, current=current, arms={version: version for version in plan.shares})
 
 
 def ids():
@@ -31,20 +31,20 @@ def ids():
 
 @given(SHARES, st.floats(0, 1, exclude_max=True))
 def test_every_point_has_a_version_that_has_a_share(shares: dict[int, float], point: float):
-    assert shares[Plan(shares=shares).version_at(point)] > 0
+    assert shares[RolloutPlan(shares=shares).version_at(point)] > 0
 
 
 @given(st.floats(0, 1, exclude_max=True), st.floats(0, 100), st.floats(0, 100))
 def test_a_share_that_grows_keeps_what_it_had(point: float, share: float, more: float):
     less, more = sorted((share, more))
     for current, tried in ((6, 7), (6, 3)):
-        before = Plan(shares={current: 100 - less, tried: less}).version_at(point)
-        after = Plan(shares={current: 100 - more, tried: more}).version_at(point)
+        before = RolloutPlan(shares={current: 100 - less, tried: less}).version_at(point)
+        after = RolloutPlan(shares={current: 100 - more, tried: more}).version_at(point)
         assert before == current or after == tried
 
 
 def test_shares_are_kept_roughly_by_chance_and_by_key():
-    by_chance, by_key = Plan(shares={6: 90, 7: 10}), Plan(shares={6: 90, 7: 10}, by="${params.customer}")
+    by_chance, by_key = RolloutPlan(shares={6: 90, 7: 10}), RolloutPlan(shares={6: 90, 7: 10}, by="${params.customer}")
     new_id = ids()
     drawn = [choice(by_chance).of(SPEC, b"{}", {}, new_id) for _ in range(5000)]
     keyed = [choice(by_key).of(SPEC, b'{"customer":"c%d"}' % i, {}, new_id) for i in range(5000)]
@@ -60,9 +60,9 @@ def test_equal_keys_keep_to_one_version(key: str):
 
 
 def test_a_key_that_cannot_be_filled_in_runs_the_present_version():
-    missing = Plan(shares={6: 0, 7: 100}, by="${params.nothing}")
+    missing = RolloutPlan(shares={6: 0, 7: 100}, by="${params.nothing}")
     assert choice(missing).of(SPEC, b"{}", {}, ids()) == 6
-    assert choice(Plan(shares={7: 50, 8: 50}, by="${params.nothing}")).of(SPEC, b"{}", {}, ids()) is None
+    assert choice(RolloutPlan(shares={7: 50, 8: 50}, by="${params.nothing}")).of(SPEC, b"{}", {}, ids()) is None
 
 
 @given(st.integers(1, 10**12))
@@ -80,23 +80,23 @@ def tally(success: int, failed: int = 0, retried: int = 0) -> Tally:
 def test_percentiles_are_those_of_what_succeeded():
     counted = Tally(outcomes={}, spans={})
     for n in range(1, 101):
-        for bucket, count in buckets_of(Trial(JOB, JOB, "success", 1, (n * SECOND,))):
+        for bucket, count in buckets_of(RolloutAttempts(JOB, JOB, "success", 1, (n * SECOND,))):
             counted.add("success", bucket, count)
     counted.add("failed", bucket_of(10_000 * SECOND), 50)
     assert counted.percentile(50) == pytest.approx(50 * SECOND, rel=0.1)
     assert counted.percentile(99) == pytest.approx(99 * SECOND, rel=0.1)
     assert Tally(outcomes={}, spans={}).percentile(50) is None
-    assert list(buckets_of(Trial(JOB, JOB, "success", 3, (SECOND,)))) == [(bucket_of(SECOND), 1), (-1, 2)]
+    assert list(buckets_of(RolloutAttempts(JOB, JOB, "success", 3, (SECOND,)))) == [(bucket_of(SECOND), 1), (-1, 2)]
 
 
 def test_a_bound_counts_attempts_of_other_versions_than_the_present():
-    plan = Plan(shares={6: 90, 7: 10}, abort_above=10, minimum=20)
+    plan = RolloutPlan(shares={6: 90, 7: 10}, abort_above=10, minimum=20)
     assert judge(plan, 6, {}) is None
     assert judge(plan, 6, {6: tally(0, 100)}) is None
     assert judge(plan, 6, {7: tally(10, 9)}) is None
     assert judge(plan, 6, {7: tally(18, 1, 1)}) is None
     assert judge(plan, 6, {7: tally(17, 1, 2)}) == "3 of 20 attempts of version 7 failed (15 %), more than 10 %."
-    assert judge(Plan(shares={6: 90, 7: 10}), 6, {7: tally(0, 100)}) is None
+    assert judge(RolloutPlan(shares={6: 90, 7: 10}), 6, {7: tally(0, 100)}) is None
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_what_is_wrong_is_refused_by_its_field(body: object, field: str):
 
 def test_a_plan_is_read():
     plan = plan_of(read_request({"version": 7, "share": "12.5%", "by": "${params.customer}", "abortAbove": 5}), 6, None)
-    assert plan == Plan(shares={6: 87.5, 7: 12.5}, by="${params.customer}", abort_above=5.0)
+    assert plan == RolloutPlan(shares={6: 87.5, 7: 12.5}, by="${params.customer}", abort_above=5.0)
     assert plan_of(read_request({"change": {}, "share": 10}), 6, 9).shares == {6: 90, 9: 10}
     assert plan_of(read_request({"versions": {"6": 1, "7": 3}}), 6, None).shares == {6: 1, 7: 3}
     assert percent(" 10 %", "share") == 10

@@ -9,14 +9,14 @@ from msgspec import Raw
 
 from horae.model.definitions.retry import LOST, RetryPolicy
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE
-from horae.model.executions.settle import Rules, Settler, encode_timings, timing_of
+from horae.model.executions.settle import FailurePolicy, Settler, encode_timings, timing_of
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT, Failure, Outcome
 from horae.model.fleet.suspects import Loss
 from tests.model.making import JOBS, NOW, PARCELS, cuts, items, running
 
-ONCE_MORE = Rules(retry=RetryPolicy(retries=3), delivery=AT_LEAST_ONCE)
-NO_MORE = Rules(retry=RetryPolicy(), delivery=AT_LEAST_ONCE)
-AT_MOST = Rules(retry=RetryPolicy(retries=3), delivery=AT_MOST_ONCE)
+ONCE_MORE = FailurePolicy(retry=RetryPolicy(retries=3), delivery=AT_LEAST_ONCE)
+NO_MORE = FailurePolicy(retry=RetryPolicy(), delivery=AT_LEAST_ONCE)
+AT_MOST = FailurePolicy(retry=RetryPolicy(retries=3), delivery=AT_MOST_ONCE)
 KINDS = ("success", "failed", "cancelled", "released", "suspended", "lost")
 FAILED = Failure(type="ValueError", message="no")
 
@@ -126,8 +126,8 @@ def test_retries_of_neighbours_share_one_jittered_time():
 
 
 def test_retries_of_other_jobs_policies_and_counts_have_times_of_their_own():
-    minute = Rules(retry=RetryPolicy(retries=3, delay=60_000_000, jitter=0), delivery=AT_LEAST_ONCE)
-    second = Rules(retry=RetryPolicy(retries=3, jitter=0), delivery=AT_LEAST_ONCE)
+    minute = FailurePolicy(retry=RetryPolicy(retries=3, delay=60_000_000, jitter=0), delivery=AT_LEAST_ONCE)
+    second = FailurePolicy(retry=RetryPolicy(retries=3, jitter=0), delivery=AT_LEAST_ONCE)
     by = settler()
     for lo, rules, more in (
         (0, second, {}),
@@ -156,7 +156,7 @@ def test_the_jobs_own_wish_is_its_own():
 def test_failures_are_counted_against_retries(failures, retries):
     by = settler()
     slice = running(failures=failures)
-    rules = Rules(retry=RetryPolicy(retries=retries), delivery=AT_LEAST_ONCE)
+    rules = FailurePolicy(retry=RetryPolicy(retries=retries), delivery=AT_LEAST_ONCE)
     by.fail(slice, 0, 1, outcome(slice, "failed", error=FAILED), rules)
 
     if failures < retries:

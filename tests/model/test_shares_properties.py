@@ -5,10 +5,10 @@ from heapq import heappop, heappush
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from horae.model.admission.choice import UNKNOWN, LaneView, Taste, is_plain, plan
+from horae.model.admission.choice import UNKNOWN, LaneState, QueuePreferences, is_plain, plan
 from horae.model.admission.placement.preempt import to_front
 from horae.model.admission.policy import QUANTUM
-from horae.model.admission.shares import Shares, jain
+from horae.model.admission.shares import VirtualTimes, jain
 
 
 class Tenant:
@@ -21,7 +21,7 @@ class Tenant:
 
 def run(tenants, *, slots, until, ahead=1, expects=True):
     """Slots that are filled by plans; what is expected is learned from the first that ends, and corrected."""
-    shares, running, now = Shares(), [], 0.0
+    shares, running, now = VirtualTimes(), [], 0.0
     expected = {}
     free = slots * ahead
     count = 0
@@ -29,7 +29,7 @@ def run(tenants, *, slots, until, ahead=1, expects=True):
         if free:
             shares.present({t.name for t in tenants})
             views = [
-                LaneView(
+                LaneState(
                     lane=i, share=t.name, virtual=shares.virtual(t.name), served=shares.served(t.name),
                     price=expected.get(t.name, 1.0) / t.weight,
                 )
@@ -72,7 +72,7 @@ def test_what_is_not_expected_is_corrected_when_it_ends():
 
 @given(st.lists(st.integers(1, 10), min_size=2, max_size=8), st.integers(1, 2000))
 def test_a_plan_fills_the_room_and_no_share_is_a_quantum_ahead(weights, room):
-    views = [LaneView(lane=i, share=str(i), price=1 / w) for i, w in enumerate(weights)]
+    views = [LaneState(lane=i, share=str(i), price=1 / w) for i, w in enumerate(weights)]
 
     turns = {turn.view.lane: turn.most for turn in plan(views, room)}
 
@@ -83,7 +83,7 @@ def test_a_plan_fills_the_room_and_no_share_is_a_quantum_ahead(weights, room):
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.integers(1, 300))
 def test_a_plan_takes_no_more_of_a_lane_than_it_holds(amounts, room):
-    views = [LaneView(lane=i, share=str(i), amount=n, price=1.0) for i, n in enumerate(amounts)]
+    views = [LaneState(lane=i, share=str(i), amount=n, price=1.0) for i, n in enumerate(amounts)]
 
     turns = {turn.view.lane: turn.most for turn in plan(views, room)}
 
@@ -93,9 +93,9 @@ def test_a_plan_takes_no_more_of_a_lane_than_it_holds(amounts, room):
 
 def test_what_others_gave_way_to_goes_first_whatever_its_share_has_had():
     views = [
-        LaneView(lane=1, share="light", low=5, amount=40, price=1.0),
-        LaneView(lane=2, share="heavy", low=to_front(900), amount=40, price=1.0, virtual=1e9),
-        LaneView(lane=3, share="heavy", low=1, amount=40, price=1.0, virtual=1e9),
+        LaneState(lane=1, share="light", low=5, amount=40, price=1.0),
+        LaneState(lane=2, share="heavy", low=to_front(900), amount=40, price=1.0, virtual=1e9),
+        LaneState(lane=3, share="heavy", low=1, amount=40, price=1.0, virtual=1e9),
     ]
 
     assert [(turn.view.lane, turn.most) for turn in plan(views, 1)] == [(2, 1)]
@@ -104,7 +104,7 @@ def test_what_others_gave_way_to_goes_first_whatever_its_share_has_had():
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99)), min_size=1, max_size=12), st.integers(1, 60))
 def test_the_lanes_of_one_share_are_taken_in_the_order_of_their_ranks(lanes, room):
-    views = [LaneView(lane=i, share=s, low=low, amount=4, price=1.0) for i, (s, low) in enumerate(lanes)]
+    views = [LaneState(lane=i, share=s, low=low, amount=4, price=1.0) for i, (s, low) in enumerate(lanes)]
 
     turns = [turn.view for turn in plan(views, room)]
 
@@ -116,7 +116,7 @@ def test_the_lanes_of_one_share_are_taken_in_the_order_of_their_ranks(lanes, roo
 
 
 def test_who_comes_after_a_pause_starts_where_the_others_are():
-    shares = Shares()
+    shares = VirtualTimes()
     shares.present({"busy", "light"})
     for _ in range(100):
         shares.present({"busy"})
@@ -129,7 +129,7 @@ def test_who_comes_after_a_pause_starts_where_the_others_are():
 
 def test_who_was_served_alone_is_not_held_to_it_when_another_comes():
     """A night alone is nobody's debt in the morning."""
-    shares = Shares()
+    shares = VirtualTimes()
     shares.present({"night"})
     shares.charge("night", 1e9)
     shares.present(set())
@@ -144,7 +144,7 @@ def test_who_was_served_alone_is_not_held_to_it_when_another_comes():
 @given(st.integers(1, 40), st.integers(1, 64))
 @settings(max_examples=30)
 def test_a_newcomer_is_served_within_the_next_quantum(others, room):
-    shares = Shares()
+    shares = VirtualTimes()
     names = {str(i) for i in range(others)}
     for _ in range(5):
         shares.present(names)
@@ -154,7 +154,7 @@ def test_a_newcomer_is_served_within_the_next_quantum(others, room):
     shares.present({*names, "new"})
 
     views = [
-        LaneView(lane=i, share=n, virtual=shares.virtual(n), served=shares.served(n), price=1.0)
+        LaneState(lane=i, share=n, virtual=shares.virtual(n), served=shares.served(n), price=1.0)
         for i, n in enumerate([*sorted(names), "new"])
     ]
 
@@ -163,8 +163,8 @@ def test_a_newcomer_is_served_within_the_next_quantum(others, room):
 
 def test_what_is_reserved_comes_first_and_no_more_than_that():
     views = [
-        LaneView(lane=1, share="batch", virtual=0.0, price=0.1),
-        LaneView(lane=2, share="acme", virtual=50.0, price=1.0, owed=3),
+        LaneState(lane=1, share="batch", virtual=0.0, price=0.1),
+        LaneState(lane=2, share="acme", virtual=50.0, price=1.0, owed=3),
     ]
 
     first, second = plan(views, 10)
@@ -174,7 +174,7 @@ def test_what_is_reserved_comes_first_and_no_more_than_that():
 
 
 def test_the_virtual_times_of_many_that_are_gone_are_forgotten():
-    shares = Shares()
+    shares = VirtualTimes()
     for i in range(30_000):
         shares.present({i})
         shares.charge(i, 1.0)
@@ -183,11 +183,11 @@ def test_the_virtual_times_of_many_that_are_gone_are_forgotten():
 
 
 def queue_views(*amounts):
-    return [LaneView(lane=q, queue=q, low=0, amount=n) for q, n in enumerate(amounts)]
+    return [LaneState(lane=q, queue=q, low=0, amount=n) for q, n in enumerate(amounts)]
 
 
 def test_a_worker_with_weights_lets_no_queue_starve():
-    taste = Taste({0: 5.0, 1: 1.0})
+    taste = QueuePreferences({0: 5.0, 1: 1.0})
     got = [0, 0]
     for _ in range(60):
         taste.shares.present({0, 1})
@@ -200,7 +200,7 @@ def test_a_worker_with_weights_lets_no_queue_starve():
 
 
 def test_a_worker_with_an_order_takes_of_the_next_queue_only_when_the_first_is_empty():
-    taste = Taste({1: 1.0, 0: 1.0}, strict=True)
+    taste = QueuePreferences({1: 1.0, 0: 1.0}, strict=True)
 
     turns = [(turn.view.queue, turn.most) for turn in plan(queue_views(UNKNOWN, 3), 10, taste)]
 
@@ -209,5 +209,5 @@ def test_a_worker_with_an_order_takes_of_the_next_queue_only_when_the_first_is_e
 
 def test_lanes_without_shares_are_a_plain_line():
     assert is_plain(queue_views(1, 2), None)
-    assert not is_plain(queue_views(1, 2), Taste({0: 1.0, 1: 1.0}))
-    assert not is_plain([LaneView(lane=1, share="")], None)
+    assert not is_plain(queue_views(1, 2), QueuePreferences({0: 1.0, 1: 1.0}))
+    assert not is_plain([LaneState(lane=1, share="")], None)

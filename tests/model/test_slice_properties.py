@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from horae.model.executions.slice import Span, gaps, match, merge, part
+from horae.model.executions.slice import ItemRange, gaps, match, merge, part
 from tests.model.making import JOBS, PARCELS, cuts, items, queued, running, waiting
 
 
@@ -21,7 +21,7 @@ def holdings(draw):
 
 
 spans = st.builds(
-    lambda parcel, lo, size, attempt: Span(parcel, lo, lo + size, attempt),
+    lambda parcel, lo, size, attempt: ItemRange(parcel, lo, lo + size, attempt),
     st.sampled_from(PARCELS), st.integers(0, 26), st.integers(0, 26), st.integers(1, 3),
 )  # fmt: skip
 
@@ -35,8 +35,8 @@ def held_items(slices):
 
 
 @given(holdings(), st.lists(spans, max_size=6))
-@example([running(lo=0, hi=10)], [Span(PARCELS[0], 0, 10, 1), Span(PARCELS[0], 0, 10, 1)])
-@example([running(lo=0, hi=10)], [Span(PARCELS[0], 3, 5, 1), Span(PARCELS[0], 0, 10, 1)])
+@example([running(lo=0, hi=10)], [ItemRange(PARCELS[0], 0, 10, 1), ItemRange(PARCELS[0], 0, 10, 1)])
+@example([running(lo=0, hi=10)], [ItemRange(PARCELS[0], 3, 5, 1), ItemRange(PARCELS[0], 0, 10, 1)])
 def test_each_named_item_is_hit_once_by_the_first_span_that_names_it(held, spans):
     matched = match(held, spans)
 
@@ -91,14 +91,14 @@ def test_reporting_in_two_reports_is_reporting_in_one(held, spans, data):
 
 
 def test_an_older_attempt_matches_nothing():
-    matched = match([running(lo=0, hi=4, attempt=2)], [Span(PARCELS[0], 0, 4, 1)])
+    matched = match([running(lo=0, hi=4, attempt=2)], [ItemRange(PARCELS[0], 0, 4, 1)])
 
     assert (matched.hits, matched.touched, matched.left) == ([], [], [])
-    assert matched.missed == [Span(PARCELS[0], 0, 4, 1)]
+    assert matched.missed == [ItemRange(PARCELS[0], 0, 4, 1)]
 
 
 def test_what_is_named_backwards_hits_nothing():
-    matched = match([running(lo=0, hi=10)], [Span(PARCELS[0], 5, 3, 1)])
+    matched = match([running(lo=0, hi=10)], [ItemRange(PARCELS[0], 5, 3, 1)])
 
     assert (matched.hits, matched.missed) == ([], [])
 
@@ -106,7 +106,7 @@ def test_what_is_named_backwards_hits_nothing():
 @pytest.mark.timeout(10)  # well under a second; minutes when every span looks at every piece
 def test_a_report_of_very_many_scattered_items_holds_nobody_up():
     count = 20_000
-    spans = [Span(PARCELS[0], item, item + 1, 1) for item in range(0, 2 * count, 2)]
+    spans = [ItemRange(PARCELS[0], item, item + 1, 1) for item in range(0, 2 * count, 2)]
 
     matched = match([running(lo=0, hi=2 * count)], spans[::-1])
 

@@ -5,7 +5,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.admission.placement.spread import Holder, bounds
+from horae.model.admission.placement.spread import SpreadWorker, bounds
 
 
 @st.composite
@@ -14,7 +14,7 @@ def workers(draw):
     for n in range(draw(st.integers(0, 6))):
         own, others = draw(st.integers(0, 8)), draw(st.integers(0, 4))
         slots = max(1, own + others) + draw(st.integers(0, 10))
-        found.append(Holder(UUID(int=n + 1), own, own + others, slots))
+        found.append(SpreadWorker(UUID(int=n + 1), own, own + others, slots))
     return found
 
 
@@ -39,9 +39,9 @@ def test_who_gets_some_has_no_more_than_one_more_than_an_even_share_afterwards(c
 
 
 def test_what_is_there_is_shared_out():
-    four = [Holder(UUID(int=n), own, own, 50) for n, own in enumerate((0, 0, 10, 40))]
+    four = [SpreadWorker(UUID(int=n), own, own, 50) for n, own in enumerate((0, 0, 10, 40))]
 
     assert bounds(100, four[:2]) == {UUID(int=0): 50, UUID(int=1): 50}
     assert bounds(20, four) == {UUID(int=0): 10, UUID(int=1): 10}
     assert bounds(110, four) == {UUID(int=0): 40, UUID(int=1): 40, UUID(int=2): 30}
-    assert bounds(4, [Holder(UUID(int=1), 3, 4, 4), Holder(UUID(int=2), 9, 9, 12)]) == {UUID(int=2): 3}
+    assert bounds(4, [SpreadWorker(UUID(int=1), 3, 4, 4), SpreadWorker(UUID(int=2), 9, 9, 12)]) == {UUID(int=2): 3}

@@ -6,8 +6,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.definitions.retry import LOST, GiveUp
-from horae.model.fleet.suspects import SUSPECT, Company, Loss, after_loss, is_suspect, most, tries
+from horae.model.definitions.retry import LOST, NoRetry
+from horae.model.fleet.suspects import SUSPECT, Loss, SessionSuspects, after_loss, is_suspect, most, tries
 from tests.suspects import may_meet
 
 slots = st.integers(0, 200)
@@ -15,7 +15,7 @@ slots = st.integers(0, 200)
 
 @given(slots, st.lists(st.tuples(st.integers(1, 12), st.integers(0, 9)), max_size=12))
 def test_whatever_comes_in_turn_a_session_never_holds_too_many(slots, offers):
-    company, held = Company(slots=slots), []
+    company, held = SessionSuspects(slots=slots), []
     for losses, count in offers:
         if is_suspect(losses):
             taken = min(count, company.room(losses))
@@ -28,7 +28,7 @@ def test_whatever_comes_in_turn_a_session_never_holds_too_many(slots, offers):
 def test_each_loss_halves_what_a_session_takes_and_one_always_finds_room(slots, losses):
     assert most(SUSPECT, slots) == max(1, slots // 2)
     assert most(losses + 1, slots) == max(1, most(losses, slots) // 2)
-    assert Company(slots=slots).room(losses) >= 1
+    assert SessionSuspects(slots=slots).room(losses) >= 1
 
 
 @given(slots)
@@ -36,21 +36,21 @@ def test_an_execution_is_the_only_suspect_before_it_is_judged_among_others(slots
     """At the loss that ends it, and at the two before."""
     last = tries(slots)
     assert after_loss(last, 0, False, Loss(slots=slots, alone=False)) is None
-    assert after_loss(last + 1, 0, False, Loss(slots=slots, alone=False)) == GiveUp("poison")
+    assert after_loss(last + 1, 0, False, Loss(slots=slots, alone=False)) == NoRetry("poison")
     assert slots == 1 or all(most(losses, slots) == 1 for losses in (last - 1, last))
 
 
 @given(slots)
 def test_three_losses_of_workers_that_held_nothing_else_are_enough(slots):
-    assert after_loss(3, 3, False, Loss(slots=slots)) == GiveUp("poison")
+    assert after_loss(3, 3, False, Loss(slots=slots)) == NoRetry("poison")
     assert after_loss(2, 2, False, Loss(slots=slots)) is None
 
 
 @given(st.integers(1, 99), st.integers(0, 99), slots, st.booleans())
 def test_what_may_run_once_is_not_tried_again_and_a_job_may_say_how_often(losses, said, slots, alone):
     loss = Loss(slots=slots, alone=alone, tries=said)
-    assert after_loss(losses, losses, True, loss) == GiveUp("delivery")
-    assert after_loss(losses, losses, False, loss) == (GiveUp("poison") if losses > said else None)
+    assert after_loss(losses, losses, True, loss) == NoRetry("delivery")
+    assert after_loss(losses, losses, False, loss) == (NoRetry("poison") if losses > said else None)
 
 
 class Trial:
@@ -77,7 +77,7 @@ class Trial:
 
     def _claim(self) -> set[int]:
         """Fill the slots in the order of the queue, and pass by suspects that there is no room for."""
-        company, held = Company(slots=self.slots), set()
+        company, held = SessionSuspects(slots=self.slots), set()
         for item in self.queue:
             losses = self.losses[item]
             if len(held) == self.slots:

@@ -16,9 +16,9 @@ from horae.model.executions.tally import (
     MOST_POINTS,
     NAMESPACE_SPANS,
     TEN_MINUTES,
-    Counts,
     JobTally,
     NamespaceTally,
+    OutcomeCounts,
     missing,
     points,
     span_for,
@@ -54,9 +54,9 @@ def test_what_is_no_longer_kept_is_read_from_what_is():
 
 
 def test_rates_are_of_those_that_succeeded_or_failed():
-    counts = Counts(success=3, failed=1, cancelled=5, skipped=2, retried=2)
+    counts = OutcomeCounts(success=3, failed=1, cancelled=5, skipped=2, retried=2)
     assert (counts.success_rate, counts.retry_rate, counts.ended) == (0.75, 0.5, 11)
-    assert (Counts(cancelled=1).success_rate, Counts().retry_rate) == (None, None)
+    assert (OutcomeCounts(cancelled=1).success_rate, OutcomeCounts().retry_rate) == (None, None)
 
 
 def test_tallies_join_with_all_that_they_hold():
@@ -78,7 +78,12 @@ def test_what_is_missing_is_the_difference_of_all_minutes():
         (a, 2): JobTally(success=5, failed=1),
         (b, 2): JobTally(failed=2),
     }
-    known = {(a, 1): Counts(success=3), (a, 2): Counts(success=1), (a, 3): Counts(success=2), (b, 2): Counts(failed=2)}
+    known = {
+        (a, 1): OutcomeCounts(success=3),
+        (a, 2): OutcomeCounts(success=1),
+        (a, 3): OutcomeCounts(success=2),
+        (b, 2): OutcomeCounts(failed=2),
+    }
 
     lacking = missing(found, known)
 

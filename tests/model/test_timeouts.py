@@ -10,16 +10,16 @@ from horae.errors import BadInput
 from horae.model.definitions.reading.patch import merge_definition
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.write import render_definition
-from horae.model.definitions.timeouts import AGAIN, Allowance, Held, Patience, Timeouts, overdue
+from horae.model.definitions.timeouts import AGAIN, AttemptTimeouts, AttemptTimes, ParcelTimeouts, Timeouts, overdue
 from tests.model.making import NOW, queued, waiting
 
 spans = st.none() | st.integers(1, 1000)
-allowances = st.builds(Allowance, start=spans, run=spans, heartbeat=spans, total=spans)
+allowances = st.builds(AttemptTimeouts, start=spans, run=spans, heartbeat=spans, total=spans)
 
 
 @given(allowances, *(st.integers(0, 1000) for _ in range(4)), st.booleans())
 def test_what_is_overdue_has_taken_longer_than_it_may(allowed, granted, began, heard, age, started):
-    held = Held(
+    held = AttemptTimes(
         due_at=NOW, granted_at=NOW + granted, started_at=NOW + granted + began if started else None,
         heard_at=NOW + granted + began + heard if started and heard else None,
     )  # fmt: skip
@@ -39,7 +39,10 @@ def test_what_is_overdue_has_taken_longer_than_it_may(allowed, granted, began, h
 
 
 bounds = st.builds(
-    Patience, queue=st.integers(1, 60 * SECOND), total=st.none() | st.integers(1, 600 * SECOND), due_at=st.just(NOW)
+    ParcelTimeouts,
+    queue=st.integers(1, 60 * SECOND),
+    total=st.none() | st.integers(1, 600 * SECOND),
+    due_at=st.just(NOW),
 )
 
 
@@ -63,20 +66,20 @@ def test_what_is_left_is_looked_at_before_or_soon_after_its_time(patience, age, 
 
 
 def test_the_whole_counts_before_the_queue():
-    both = Patience(queue=10, total=20, due_at=NOW)
+    both = ParcelTimeouts(queue=10, total=20, due_at=NOW)
     stands = queued(queued_at=NOW)
 
     assert not both.is_over(stands, NOW + 9)
     assert (both.is_over(stands, NOW + 10), both.why(NOW + 10).type) == (True, "QueueTimeout")
     assert not both.is_over(waiting(), NOW + 10)
     assert (both.is_over(waiting(), NOW + 20), both.why(NOW + 20).type) == (True, "TotalTimeout")
-    assert (both.first_look, Patience(total=20, due_at=NOW).first_look) == (NOW + 10, NOW + 20)
+    assert (both.first_look, ParcelTimeouts(total=20, due_at=NOW).first_look) == (NOW + 10, NOW + 20)
 
 
 def test_a_parcel_without_bounds_has_none():
     assert spec().bounds is None
     assert spec(timeout="5s").bounds is None
-    assert spec(timeouts={"queue": "5s"}).bounds == Patience(queue=5 * SECOND)
+    assert spec(timeouts={"queue": "5s"}).bounds == ParcelTimeouts(queue=5 * SECOND)
 
 
 def spec(**fields):
@@ -93,8 +96,10 @@ def test_timeouts_are_read_and_written():
     assert spec(timeout="5m", timeouts={"run": "5m"}) == spec(timeout="5m")
     shown = render_definition(made)
     assert (shown["timeout"], shown["timeouts"]) == ("5m", said)
-    assert made.allowance == Allowance(start=30 * SECOND, run=310 * SECOND, heartbeat=60 * SECOND, total=3600 * SECOND)
-    assert structs.replace(made, timeouts=Timeouts()).bounds == Patience(total=3600 * SECOND)
+    assert made.allowance == AttemptTimeouts(
+        start=30 * SECOND, run=310 * SECOND, heartbeat=60 * SECOND, total=3600 * SECOND
+    )
+    assert structs.replace(made, timeouts=Timeouts()).bounds == ParcelTimeouts(total=3600 * SECOND)
 
 
 def test_a_patch_names_one_of_them():

@@ -9,7 +9,7 @@ from horae.engine.triggers import calendar_changes
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, Stale
 from horae.model.definitions.job import Spec
-from horae.model.definitions.tasks import Command
+from horae.model.definitions.tasks import CommandTask
 from horae.model.triggers.calendars.read import parse_times
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval
@@ -50,7 +50,7 @@ def firing(world: World) -> Move:
 
 def creating(world: World) -> Move:
     id, now = world.env.new_id(), world.now()
-    spec = Spec(name="new", task=Command(argv=("true",)))
+    spec = Spec(name="new", task=CommandTask(argv=("true",)))
     made = job_changes.Draft(spec=spec, whens=[When(trigger=Interval(every=HOUR), rules=ADVANCE)])
     script = lambda: job_changes.create(id, NAMESPACE, made, world.env.new_id, now)  # noqa: E731
     return Move("create", script, refusals=(BadInput,))

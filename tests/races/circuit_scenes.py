@@ -5,8 +5,8 @@ from uuid import UUID
 
 from msgspec import structs
 
-from horae.model.admission.circuit import Attempted, Change, Circuit
-from horae.model.admission.keys import Keys, encode_keys
+from horae.model.admission.circuit import Circuit, CircuitChange, ParcelAttempts
+from horae.model.admission.keys import EnvelopeKeys, encode_keys
 from horae.model.executions.submission import Submission
 from horae.store.admission import circuit_gates, circuit_reads, circuits
 from horae.store.script import Fetch, Script, Statement
@@ -21,7 +21,7 @@ RUNNING = Statement("test_running", "SELECT coalesce(sum(hi - lo), 0) FROM runni
 async def marked(world: World, n: int) -> tuple[Cast, UUID]:
     """Queued executions of a job with a circuit."""
     c = await cast(world, circuit=CIRCUIT)
-    keys = encode_keys(Keys(circuit=""))
+    keys = encode_keys(EnvelopeKeys(circuit=""))
     wanted = [structs.replace(one, envelope=structs.replace(one.envelope, keys=keys)) for one in world.wanted(c.job, n)]
     done = await world.store.submit([Submission(executions=wanted)])
     return c, done.parcels[0].id
@@ -35,7 +35,7 @@ def running() -> Script[int]:
 def opened(c: Cast) -> list[Move]:
     """Open the job's circuit, and look at what runs once that was acknowledged."""
     which = c.job.id, ""
-    force = Move("force", lambda: circuits.force(which, Change("open", "down"), "key:1", c.now))
+    force = Move("force", lambda: circuits.force(which, CircuitChange("open", "down"), "key:1", c.now))
     return [force, Move("look", running)]
 
 
@@ -62,7 +62,7 @@ async def _(world: World) -> Scene:
     c, parcel = await marked(world, 1)
 
     def feed(server: int) -> Move:
-        told = [Attempted(parcel, c.job.id, 0, 2)]
+        told = [ParcelAttempts(parcel, c.job.id, 0, 2)]
         return Move("feed", lambda: circuits.feed(UUID(int=server), told, c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
@@ -77,7 +77,7 @@ async def _(world: World) -> Scene:
     which = c.job.id, ""
     w = await world.worker()
     past = c.now - 1
-    await world.store.write(lambda: circuits.force(which, Change("open", "down", past), "key:1", past))
+    await world.store.write(lambda: circuits.force(which, CircuitChange("open", "down", past), "key:1", past))
     assert await w.claim(3) == []
     await world.store.write(lambda: circuits.turn(c.now))
     go = Move("let_go", lambda: circuit_gates.let_go(which, 10, c.now))
@@ -95,7 +95,7 @@ async def _(world: World) -> Scene:
     c, _ = await marked(world, 3)
     which = c.job.id, ""
     w = await world.worker()
-    await world.store.write(lambda: circuits.force(which, Change("open", "down"), "key:1", c.now - 1))
+    await world.store.write(lambda: circuits.force(which, CircuitChange("open", "down"), "key:1", c.now - 1))
     assert await w.claim(3) == []
     reset = Move("force", lambda: circuits.force(which, None, "key:1", c.now))
     go = Move("let_go", lambda: circuit_gates.let_go(which, 10, c.now))

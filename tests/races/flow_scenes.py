@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from horae.model.admission.choice import LaneView
+from horae.model.admission.choice import LaneState
 from horae.model.fleet.protocol import Exchange
 from horae.model.workflows.repeats import Foreach
 from horae.model.workflows.waits import Sleep
@@ -126,7 +126,7 @@ async def _(world: World) -> Scene:
         """By a server that believes all queues to be empty."""
         return exchange.exchange(
             [head], [], frozenset(), {}, c.now, Random(7), c.new_id,
-            lambda lanes: [LaneView(lane=lane, low=low) for lane, low in lanes.items()],
+            lambda lanes: [LaneState(lane=lane, low=low) for lane, low in lanes.items()],
         )  # fmt: skip
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 from msgspec import structs
 
-from horae.model.admission.choice import LaneView
-from horae.model.admission.keys import Keys
+from horae.model.admission.choice import LaneState
+from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.limits import KeyLimit, Limit, key_name, queue_limit, sequence_name
 from horae.model.admission.rate import Rate
 from horae.model.definitions.retry import RetryPolicy
@@ -23,7 +23,7 @@ AT_ONCE = 2
 class Limited(Cast):
     """A job whose executions share one key that allows some at once, or a sequence, or a rate."""
 
-    keys: Keys
+    keys: EnvelopeKeys
 
     def submit_keyed(self, n: int = 1) -> Move:
         wanted = submission.Submission(executions=self.world.wanted(self.job, n, keys=self.keys))
@@ -36,14 +36,14 @@ class Limited(Cast):
 async def limited(world: World, **more: Any) -> Limited:
     c = await cast(world, limits=(KeyLimit(key="k", concurrency=AT_ONCE),), **more)
     made = Limited(c.world, c.job)
-    made.keys = Keys(limits=(key_name(c.job.id, "k", "a"),))
+    made.keys = EnvelopeKeys(limits=(key_name(c.job.id, "k", "a"),))
     return made
 
 
 async def in_sequence(world: World, **more: Any) -> Limited:
     c = await cast(world, sequence="k", **more)
     made = Limited(c.world, c.job)
-    made.keys = Keys(sequence=sequence_name(c.job.id, "a"))
+    made.keys = EnvelopeKeys(sequence=sequence_name(c.job.id, "a"))
     return made
 
 
@@ -164,7 +164,7 @@ async def narrow(world: World, **said: Any) -> Cast:
     c = await cast(world)
     if said:
         await world.store.write(lambda: coarse.put(Limit(**said), queue=c.job.queue))
-    c.views = [LaneView(lane=c.job.lane, limits=(queue_limit(c.job.queue),))]
+    c.views = [LaneState(lane=c.job.lane, limits=(queue_limit(c.job.queue),))]
     await world.parcel(c.job, 4)
     return c
 
@@ -222,7 +222,7 @@ async def _(world: World) -> Scene:
 @scene("claim / claim under a key's rate")
 async def _(world: World) -> Scene:
     c = await cast(world, limits=(KeyLimit(key="k", rate=Rate(1, MINUTE)),))
-    keys = Keys(limits=(key_name(c.job.id, "k", "a"),), rated=True)
+    keys = EnvelopeKeys(limits=(key_name(c.job.id, "k", "a"),), rated=True)
     for _ in range(4):
         await world.parcel(c.job, keys=keys)
     await world.do("INSERT INTO rates (name, pace) VALUES ($1, 0)", keys.limits[0])

@@ -6,10 +6,10 @@ from uuid import UUID
 import msgspec
 
 from horae.errors import OverQuota
-from horae.model.admission.quota import Bounds
+from horae.model.admission.quota import QuotaBounds
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions import submission
-from horae.model.executions.deduplication import Batch, Debounce, Meeting, Unique
+from horae.model.executions.deduplication import Batch, Debounce, DeduplicationKey, Unique
 from horae.model.executions.submission import NewExecution, Receipt
 from horae.store.executions.deduplication import key_expiry
 from horae.store.executions.entering import submit
@@ -22,7 +22,7 @@ WINDOW = Debounce(wait=MINUTE)
 
 def asked(c: Cast, rule: Any, key: str = "k", item: bytes = b"{}") -> NewExecution:
     (one,) = c.world.wanted(c.job)
-    return msgspec.structs.replace(one, meets=(Meeting(rule, key),), item=item)
+    return msgspec.structs.replace(one, meets=(DeduplicationKey(rule, key),), item=item)
 
 
 async def begin(c: Cast, *executions: NewExecution) -> Receipt:
@@ -150,7 +150,7 @@ async def _(world: World) -> Scene:
 @scene("submit / submit, room for one")
 async def _(world: World) -> Scene:
     c = await cast(world)
-    bounds = Bounds(queues={c.job.queue: ("default", 1)})
+    bounds = QuotaBounds(queues={c.job.queue: ("default", 1)})
 
     def bounded() -> Move:
         wanted = [submission.Submission(executions=c.world.wanted(c.job))]

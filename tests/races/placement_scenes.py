@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import structs
 
-from horae.model.admission.keys import Keys, encode_keys
+from horae.model.admission.keys import EnvelopeKeys, encode_keys
 from horae.model.admission.placement.placement import Affinity, Preference, read_needs, widest
 from horae.model.base.duration import DAY
 from horae.model.executions import submission
@@ -99,7 +99,7 @@ async def warmed(world: World) -> tuple[Cast, Move]:
 
 
 async def _keyed(c: Cast) -> None:
-    keys = encode_keys(Keys(affinity="a"))
+    keys = encode_keys(EnvelopeKeys(affinity="a"))
     asked = [structs.replace(e, envelope=structs.replace(e.envelope, keys=keys)) for e in c.world.wanted(c.job, 1)]
     await c.world.store.submit([submission.Submission(executions=asked)])
 

@@ -9,7 +9,7 @@ from horae.errors import Conflict
 from horae.features.rollouts.engine import changes as rollout_changes
 from horae.features.rollouts.model.read import RolloutRequest
 from horae.features.rollouts.store import rollouts
-from horae.model.definitions.rollout import Plan, Rollout
+from horae.model.definitions.rollout import Rollout, RolloutPlan
 from horae.model.executions.parcel import by_rollout
 from horae.model.executions.submission import Submission
 from horae.store.definitions import jobs
@@ -21,7 +21,7 @@ from tests.races.trigger_scenes import due
 from tests.store_contract.world import NAMESPACE, World
 
 TRIED = Statement("test_tried", "SELECT coalesce(sum(n), 0) FROM parcels WHERE version = 2")
-ALL = Plan(shares={1: 0, 2: 100})
+ALL = RolloutPlan(shares={1: 0, 2: 100})
 
 
 def tried() -> Script[int]:
@@ -29,7 +29,7 @@ def tried() -> Script[int]:
     return int(rows[0][0])
 
 
-async def on(c: Cast, plan: Plan = ALL) -> Rollout:
+async def on(c: Cast, plan: RolloutPlan = ALL) -> Rollout:
     """A rollout that sends everything to a second version."""
     job = c.job
 

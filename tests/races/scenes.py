@@ -12,7 +12,7 @@ from horae.errors import BadInput, Conflict
 from horae.features.backfills.model.values import Backfill
 from horae.features.backfills.store import backfills
 from horae.features.backfills.store import work as backfill_work
-from horae.model.admission.choice import LaneView
+from horae.model.admission.choice import LaneState
 from horae.model.base.ids import parcel_of
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions import submission
@@ -70,7 +70,7 @@ class Cast:
     def __init__(self, world: World, job: TestJob) -> None:
         self.world, self.job = world, job
         self.lanes = frozenset({job.lane})
-        self.views = [LaneView(lane=job.lane)]
+        self.views = [LaneState(lane=job.lane)]
         self.seen = world.now()  # the last heartbeat of every worker when the scene begins
         self.now = world.now() + 5
         self.new_id = world.env.new_id
@@ -1243,7 +1243,9 @@ async def _(world: World) -> Scene:
 
 def receipts(results: list[Any]) -> list[Any]:
     answers = [answer for done in results for answer in done.answers]
-    return [r for answer in answers for r in (answer.answer if isinstance(answer, submission.Repeated) else answer)]
+    return [
+        r for answer in answers for r in (answer.answer if isinstance(answer, submission.RepeatedRequest) else answer)
+    ]
 
 
 @scene("submit / submit, one key")
@@ -1318,7 +1320,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         both = receipts(left + right)
         assert len({r.execution_id for r in both}) == 2, "a repeated request was carried out twice"
-        assert sum(isinstance(done.answers[0], submission.Repeated) for done in left + right) == 1
+        assert sum(isinstance(done.answers[0], submission.RepeatedRequest) for done in left + right) == 1
 
     asked = world.wanted(c.job, 2)
     return Scene(left=[c.submit(*asked, key="r")], right=[c.submit(*asked, key="r")], check=check)

@@ -11,7 +11,7 @@ from horae.errors import Busy
 from horae.features.templates.engine import changes as template_changes
 from horae.features.templates.model.values import Body, JobTemplate
 from horae.features.templates.store import templates
-from horae.model.definitions.made import Made
+from horae.model.definitions.made import TemplateUse
 from horae.store.definitions import made
 from horae.store.definitions.jobs import StoredJob
 from horae.store.triggers.dependencies.starts import Started
@@ -25,7 +25,7 @@ FIRST, SECOND = Body(job={"command": "true"}), Body(job={"command": "false"})
 class Set:
     """A template, and a job that was made from it."""
 
-    def __init__(self, c: Cast, template: JobTemplate, job: StoredJob, made: Made) -> None:
+    def __init__(self, c: Cast, template: JobTemplate, job: StoredJob, made: TemplateUse) -> None:
         self.c, self.template, self.job, self.made = c, template, job, made
 
     def change(self, *, used: bool = True) -> Move:
@@ -44,7 +44,7 @@ async def made_from(world: World, *, used: bool = True) -> Set:
     await world.store.write(lambda: templates.add(id, NAMESPACE, "t", FIRST, c.now))
     template = await world.store.read(lambda: templates.named(NAMESPACE, "t"))
     assert template is not None
-    origin = Made(template=id, name="t")
+    origin = TemplateUse(template=id, name="t")
     if used:
         before = await world.store.job(c.job.id, NAMESPACE)
         assert before is not None

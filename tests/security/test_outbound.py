@@ -25,7 +25,7 @@ from horae.cli.fleet.worker import worker_settings
 from horae.config.load import load
 from horae.env import SECOND, system_env
 from horae.errors import BadInput
-from horae.model.definitions.tasks import Http
+from horae.model.definitions.tasks import HttpTask
 from horae.outbound import fetch
 from horae.outbound.addresses import meant_by, why_not
 from horae.outbound.allow import Allowed
@@ -394,7 +394,7 @@ async def closed(writer):
 async def test_what_only_drips_ends(monkeypatch):
     monkeypatch.setattr(fetch, "WHOLE", 0.5)
     async with dripping() as url, shop(outbound=NEAR) as it:
-        error = (await it.run(Http(url=url))).error
+        error = (await it.run(HttpTask(url=url))).error
 
         assert (error.type, error.permanent) == ("TimeoutError", False)
         assert "no whole answer within 0.5 seconds" in error.message
@@ -405,7 +405,7 @@ async def test_what_only_drips_ends(monkeypatch):
 
 async def test_an_http_job_that_calls_inside_fails_for_good_and_names_the_setting():
     async with web(lambda asked: (200, {}, b"the secrets of a private service")) as site, shop() as it:
-        error = (await it.run(Http(url=site.url))).error
+        error = (await it.run(HttpTask(url=site.url))).error
 
         assert (error.type, error.permanent, site.asked) == ("OutboundRefused", True, [])
         assert "127.0.0.1 is this machine itself (loopback)" in error.message
@@ -416,8 +416,8 @@ async def test_an_http_job_that_calls_inside_fails_for_good_and_names_the_settin
 async def test_an_http_job_follows_redirects_when_it_says_so():
     hops = {"/": (302, {"location": "/end"}, b""), "/end": (200, {"content-type": "application/json"}, b"7")}
     async with web(lambda asked: hops[asked.path]) as site, shop(outbound=NEAR) as it:
-        assert result(await it.run(Http(url=site.url, redirects=1, method="GET"))) == 7
-        refused = (await it.run(Http(url=site.url, method="GET"), name="other")).error
+        assert result(await it.run(HttpTask(url=site.url, redirects=1, method="GET"))) == 7
+        refused = (await it.run(HttpTask(url=site.url, method="GET"), name="other")).error
         assert (refused.type, refused.status) == ("HttpStatus", 302)
 
 
@@ -429,7 +429,7 @@ def test_a_worker_with_a_setting_that_means_nothing_does_not_start():
 
 async def test_params_do_not_lead_inside():
     async with web(lambda asked: (200, {}, b"")) as site, shop(timeout=15.0) as it:
-        error = (await it.run(Http(url="${params.url}"), {"url": f"{site.url}/x"}, timeout=5 * SECOND)).error
+        error = (await it.run(HttpTask(url="${params.url}"), {"url": f"{site.url}/x"}, timeout=5 * SECOND)).error
 
         assert error.type == "OutboundRefused"
         assert not site.asked

@@ -11,9 +11,9 @@ import pytest
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.features.templates.model.read import read_template
-from horae.model.definitions.confines import Confines
+from horae.model.definitions.confines import ResourceLimits
 from horae.model.definitions.reading.read import parse_definition
-from horae.model.definitions.tasks import Command, Python
+from horae.model.definitions.tasks import CommandTask, PythonTask
 from horae.worker.processes.processes import all_processes, mark_of, tasks_of
 from tests.waiting import eventually
 from tests.worker.local import Jobs, result, shop
@@ -60,7 +60,7 @@ ECHO = "import sys, json; print(json.dumps(sys.argv[1:]))"
 
 
 async def test_what_is_filled_into_argv_stays_one_literal_argument():
-    task = Command(argv=(PYTHON, "-c", ECHO, "--", "${params.x}", "x=${params.x}"))
+    task = CommandTask(argv=(PYTHON, "-c", ECHO, "--", "${params.x}", "x=${params.x}"))
     async with shop(concurrency=8) as it:
         for payload in PAYLOADS:
             parcel = it.submit(task, {"x": payload})
@@ -70,7 +70,9 @@ async def test_what_is_filled_into_argv_stays_one_literal_argument():
 
 async def test_what_no_argument_can_hold_is_refused():
     async with shop() as it:
-        for n, task in enumerate((Command(argv=("echo", "${params.x}")), Command(argv=("echo",), cwd="${params.x}"))):
+        for n, task in enumerate(
+            (CommandTask(argv=("echo", "${params.x}")), CommandTask(argv=("echo",), cwd="${params.x}"))
+        ):
             error = (await it.run(task, {"x": "a\0b"}, name=f"nul-{n}")).error
             assert error.permanent, error
 
@@ -79,7 +81,9 @@ async def test_params_reach_a_shell_by_the_environment_alone():
     async with shop() as it:
         for payload in PAYLOADS:
             parcel = it.submit(
-                Command(shell='printf %s "$X"; printf %s "$HORAE_PARAMS" >&2'), {"x": payload}, env={"X": "${params.x}"}
+                CommandTask(shell='printf %s "$X"; printf %s "$HORAE_PARAMS" >&2'),
+                {"x": payload},
+                env={"X": "${params.x}"},
             )
             assert (await it.outcome(parcel)).outcome == "success"
             assert "\n".join(it.gateway.lines(parcel, 0, "stdout")).rstrip() == payload.replace("\r", "").rstrip()
@@ -128,13 +132,13 @@ async def beside_others(tmp_path, **settings):
     """A worker on which another command runs, which must not notice; and which runs commands afterwards."""
     async with shop(concurrency=4, **settings) as it:
         wait = f"touch {tmp_path}/began; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; echo end"
-        neighbour = it.submit(Command(shell=wait), name="neighbour")
+        neighbour = it.submit(CommandTask(shell=wait), name="neighbour")
         await eventually((tmp_path / "began").exists)
         yield it
         (tmp_path / "go").touch()
         assert (await it.outcome(neighbour)).outcome == "success"
         assert it.gateway.lines(neighbour, 0, "stdout") == ["end"]
-        assert (await it.run(Command(shell="true"), name="after")).outcome == "success"
+        assert (await it.run(CommandTask(shell="true"), name="after")).outcome == "success"
         assert len(it.transport.registered) == 1, "the worker is the one that it was"
 
 
@@ -164,7 +168,7 @@ while True:
 @pytest.mark.parametrize("act", ["pass", "os.setsid()", "os.setsid(); os.fork() and os._exit(0); signal.alarm(20)"])
 async def test_a_fork_bomb_is_stopped(tmp_path, act):
     async with beside_others(tmp_path) as it:
-        task = Command(argv=(PYTHON, "-S", "-c", BOMB.format(act=act)), limits=Confines(processes=40))
+        task = CommandTask(argv=(PYTHON, "-S", "-c", BOMB.format(act=act)), limits=ResourceLimits(processes=40))
         error = (await it.run(task, name="bomb", env={"POISON": str(tmp_path)})).error
 
         assert error.type == "LimitExceeded"
@@ -183,7 +187,7 @@ HOG = "b = []\nwhile True: b.append(bytearray(b'x' * 2**20)); len(b) < 3000 or e
 )
 async def test_a_memory_hog_is_stopped(tmp_path, program):
     async with beside_others(tmp_path) as it:
-        task = Command(argv=(PYTHON, "-S", "-c", program), limits=Confines(memory=150 * MIB))
+        task = CommandTask(argv=(PYTHON, "-S", "-c", program), limits=ResourceLimits(memory=150 * MIB))
         outcome = await it.run(task, name="hog", env={"POISON": str(tmp_path)})
 
         assert "limits.memory" in outcome.error.message, outcome.error
@@ -192,8 +196,8 @@ async def test_a_memory_hog_is_stopped(tmp_path, program):
 
 
 async def test_the_workers_own_limits_hold_for_those_that_say_none(tmp_path):
-    async with beside_others(tmp_path, limits=Confines(memory=150 * MIB, processes=50)) as it:
-        error = (await it.run(Command(argv=(PYTHON, "-S", "-c", HOG)), name="hog")).error
+    async with beside_others(tmp_path, limits=ResourceLimits(memory=150 * MIB, processes=50)) as it:
+        error = (await it.run(CommandTask(argv=(PYTHON, "-S", "-c", HOG)), name="hog")).error
 
         assert (error.type, error.permanent) == ("LimitExceeded", False)
         assert "of memory" in error.message
@@ -201,8 +205,8 @@ async def test_the_workers_own_limits_hold_for_those_that_say_none(tmp_path):
 
 
 async def test_output_without_end_is_stopped_and_its_log_is_cut_visibly(tmp_path):
-    async with beside_others(tmp_path, limits=Confines(output=40 * MIB)) as it:
-        parcel = it.submit(Command(shell="exec yes $(printf %01000d 7)"), name="endless")
+    async with beside_others(tmp_path, limits=ResourceLimits(output=40 * MIB)) as it:
+        parcel = it.submit(CommandTask(shell="exec yes $(printf %01000d 7)"), name="endless")
         error = (await it.outcome(parcel)).error
 
         assert error.type == "LimitExceeded"
@@ -216,7 +220,7 @@ async def test_output_without_end_is_stopped_and_its_log_is_cut_visibly(tmp_path
 
 async def test_what_crashes_takes_only_itself_down(tmp_path):
     async with beside_others(tmp_path) as it:
-        task = Command(argv=(PYTHON, "-S", "-c", "import ctypes; ctypes.string_at(0)"))
+        task = CommandTask(argv=(PYTHON, "-S", "-c", "import ctypes; ctypes.string_at(0)"))
         error = (await it.run(task, name="crash")).error
 
         assert (error.type, "SIGSEGV" in error.message) == ("Signal", True)
@@ -225,7 +229,7 @@ async def test_what_crashes_takes_only_itself_down(tmp_path):
 async def test_processor_time_of_a_family_is_limited(tmp_path):
     async with beside_others(tmp_path) as it:
         spin = "import os; os.fork(); os.fork()\nwhile True: pass"
-        task = Command(argv=(PYTHON, "-S", "-c", spin), limits=Confines(cpu=SECOND // 2))
+        task = CommandTask(argv=(PYTHON, "-S", "-c", spin), limits=ResourceLimits(cpu=SECOND // 2))
         error = (await it.run(task, name="spin")).error
 
         assert error.type == "LimitExceeded"
@@ -234,14 +238,14 @@ async def test_processor_time_of_a_family_is_limited(tmp_path):
 
 async def test_files_are_limited_in_number_and_size(tmp_path):
     async with beside_others(tmp_path) as it:
-        limits = Confines(files=20, file_size=MIB)
-        many = Command(argv=(PYTHON, "-S", "-c", "x = [open('/dev/null') for _ in range(50)]"), limits=limits)
+        limits = ResourceLimits(files=20, file_size=MIB)
+        many = CommandTask(argv=(PYTHON, "-S", "-c", "x = [open('/dev/null') for _ in range(50)]"), limits=limits)
         assert "Too many open files" in (await it.run(many, name="many")).error.message
-        large = Command(shell=f"exec head -c 5000000 /dev/zero > {tmp_path}/large", limits=limits)
+        large = CommandTask(shell=f"exec head -c 5000000 /dev/zero > {tmp_path}/large", limits=limits)
         error = (await it.run(large, name="large")).error
         assert (error.type, (tmp_path / "large").stat().st_size) == ("LimitExceeded", MIB)
         assert "more than 1 MiB to one file" in error.message
-        ulimit = Command(shell="ulimit -n; ulimit -n 4096 || echo stays", limits=limits)
+        ulimit = CommandTask(shell="ulimit -n; ulimit -n 4096 || echo stays", limits=limits)
         parcel = it.submit(ulimit, name="raise")
         await it.outcome(parcel)
         assert it.gateway.lines(parcel, 0, "stdout")[0] == "20"
@@ -269,16 +273,16 @@ def chatter() -> None:
 
 async def test_functions_in_processes_have_limits_too(tmp_path):
     async with shop(Jobs(hog, pid, spin, chatter)) as it:
-        for function, limits in (("spin", Confines(cpu=SECOND)), ("chatter", Confines(output=5 * MIB))):
-            error = (await it.run(Python(function=function, limits=limits), name=function)).error
+        for function, limits in (("spin", ResourceLimits(cpu=SECOND)), ("chatter", ResourceLimits(output=5 * MIB))):
+            error = (await it.run(PythonTask(function=function, limits=limits), name=function)).error
             assert (error.type, "the job's limits." in error.message) == ("LimitExceeded", True), error
-        error = (await it.run(Python(function="hog", limits=Confines(memory=200 * MIB)), name="hog")).error
+        error = (await it.run(PythonTask(function="hog", limits=ResourceLimits(memory=200 * MIB)), name="hog")).error
         assert "limits.memory" in error.message or error.type == "MemoryError"
-        limited = Python(function="pid", limits=Confines(memory=200 * MIB))
+        limited = PythonTask(function="pid", limits=ResourceLimits(memory=200 * MIB))
         first, second = [result(await it.run(limited, name="pid")) for _ in range(2)]
         assert len({os.getpid(), first, second}) == 3, "one that is limited serves one execution"
-    async with shop(Jobs(hog), limits=Confines(memory=200 * MIB)) as it:
-        error = (await it.run(Python(function="hog", isolation="process"), name="hog")).error
+    async with shop(Jobs(hog), limits=ResourceLimits(memory=200 * MIB)) as it:
+        error = (await it.run(PythonTask(function="hog", isolation="process"), name="hog")).error
         assert (error.type, "command_memory" in error.message) == ("LimitExceeded", True)
 
 
@@ -291,7 +295,7 @@ async def test_a_command_runs_as_another_user_with_that_ones_group_only(tmp_path
     script = 'id -u; id -G; echo "$HOME $USER"; echo kept > "$HORAE_ARTIFACTS/a.txt"; cat /etc/shadow'
     script += """; echo '{"result": 7}' >> "$HORAE_OUTPUT\""""
     async with shop() as it:
-        parcel = it.submit(Command(shell=script, user="nobody"))
+        parcel = it.submit(CommandTask(shell=script, user="nobody"))
         outcome = await it.outcome(parcel)
 
         assert (outcome.outcome, result(outcome)) == ("success", 7), outcome
@@ -304,7 +308,7 @@ async def test_a_command_runs_as_another_user_with_that_ones_group_only(tmp_path
 @pytest.mark.skipif(not IS_ROOT, reason="only root may run commands as others")
 async def test_the_kernel_counts_another_users_processes():
     async with shop() as it:
-        told = Command(shell="cat /proc/self/limits", user="nobody", limits=Confines(processes=20))
+        told = CommandTask(shell="cat /proc/self/limits", user="nobody", limits=ResourceLimits(processes=20))
         parcel = it.submit(told)
         await it.outcome(parcel)
 
@@ -324,7 +328,7 @@ async def test_another_user_cannot_have_the_worker_read_what_that_one_may_not(tm
         f'ln -sf {secret} "$HORAE_OUTPUT"; ln -s {secret} "$HORAE_ARTIFACTS/a"; ln -s {tmp_path} "$HORAE_ARTIFACTS/b"'
     )
     async with shop() as it:
-        outcome = await it.run(Command(shell=steal, user="nobody"))
+        outcome = await it.run(CommandTask(shell=steal, user="nobody"))
 
         assert result(outcome) is None
         assert it.transport.artifacts == {}
@@ -341,7 +345,7 @@ async def test_another_user_cannot_have_the_worker_read_what_that_one_may_not(tm
 )
 async def test_a_command_runs_as_nobody_that_the_worker_does_not_let_it(user, settings, said):
     async with shop(**settings) as it:
-        error = (await it.run(Command(shell="id", user=user))).error
+        error = (await it.run(CommandTask(shell="id", user=user))).error
 
         assert (error.type, error.permanent) == ("CannotRunAs", True)
         assert said in error.message
@@ -350,11 +354,11 @@ async def test_a_command_runs_as_nobody_that_the_worker_does_not_let_it(user, se
 @pytest.mark.skipif(not IS_ROOT, reason="only root may run commands as others")
 async def test_a_worker_says_whom_its_commands_run_as(tmp_path):
     async with shop(command_user="nobody") as it:
-        parcel = it.submit(Command(shell="id -un"))
+        parcel = it.submit(CommandTask(shell="id -un"))
         await it.outcome(parcel)
         assert it.gateway.lines(parcel, 0, "stdout") == ["nobody"]
     async with shop(command_user="nobody", command_users=("root",)) as it:
-        parcel = it.submit(Command(shell="id -un", user="root"))
+        parcel = it.submit(CommandTask(shell="id -un", user="root"))
         await it.outcome(parcel)
         assert it.gateway.lines(parcel, 0, "stdout") == ["root"]
 
@@ -362,6 +366,6 @@ async def test_a_worker_says_whom_its_commands_run_as(tmp_path):
 async def test_a_worker_that_is_not_root_says_so(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     async with shop() as it:
-        error = (await it.run(Command(shell="id", user="nobody"))).error
+        error = (await it.run(CommandTask(shell="id", user="nobody"))).error
 
         assert (error.type, "Start the worker as root" in error.message) == ("CannotRunAs", True)

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput, HoraeError
-from horae.model.base.trace import Carried
+from horae.model.base.trace import TraceHeaders
 from horae.server.reading.bodies import decode
 from horae.server.routes.executions.submission import requests_of, submit_of, terms_of
 from horae.server.routes.executions.submission_body import SubmissionBody, Trigger
 
 MIXTURES = 300
-TRACE = Carried("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "a=b")
+TRACE = TraceHeaders("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "a=b")
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 4, 9, 10, 3.5, 10**17, 10**30),
     *("", "x", "5m", "PT1H", "0s", "500000d", "soon", "-5m", "x" * 300, "2026-11-15T08:00:00Z", "2026-11-15T08:00:00"),

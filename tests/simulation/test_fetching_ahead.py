@@ -17,7 +17,7 @@ from horae.errors import Busy
 from horae.model.base.ids import execution_id
 from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.definitions.tasks import Python
+from horae.model.definitions.tasks import PythonTask
 from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from horae.store.definitions import jobs
@@ -109,7 +109,7 @@ class Tenant(Actor):
         store = Store(self.world.driver, self.world.env)
         kind = KINDS[number % len(KINDS)] if self.world.seed % 2 else {}
         params = {"i": 0, "ms": 1, "fail": 0, "steps": 3 if kind.get("durable") else 0}
-        spec = Spec(name=f"job-{number}", task=Python(function="work"), params=params, **kind)
+        spec = Spec(name=f"job-{number}", task=PythonTask(function="work"), params=params, **kind)
         queue, lane = await store.ensure_lane(1, spec.queue, spec.lane_needs)
         id = self.world.env.new_id()
         await store.change(lambda now: jobs.add(id, 1, spec, queue.id, lane.id, now))

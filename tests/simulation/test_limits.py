@@ -15,7 +15,7 @@ from horae.model.admission.rate import Rate
 from horae.model.base.ids import parcel_of
 from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.definitions.tasks import Python
+from horae.model.definitions.tasks import PythonTask
 from horae.store.admission import coarse, holder_sweep
 from horae.store.contract import Store
 from horae.store.definitions import jobs
@@ -80,7 +80,7 @@ async def _define(world: World) -> None:
     }
     for name, limits in said.items():
         spec = Spec(
-            name=name, task=Python(function="work"), retry=RetryPolicy(retries=2, delay=SECOND),
+            name=name, task=PythonTask(function="work"), retry=RetryPolicy(retries=2, delay=SECOND),
             params={"i": 0, "ms": 1, "fail": 0}, **limits,
         )  # fmt: skip
         queue, lane = await store.ensure_lane(1, "default", spec.capabilities)

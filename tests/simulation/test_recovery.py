@@ -8,7 +8,7 @@ from msgspec import Raw, json
 from horae.env import SECOND
 from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import LOST
-from horae.model.definitions.tasks import Python
+from horae.model.definitions.tasks import PythonTask
 from horae.model.fleet.submit import Submit
 from horae.model.fleet.suspects import tries
 from horae.store.contract import Store
@@ -34,7 +34,7 @@ class Crashing:
         """Submit executions of these lengths, and let a worker begin them all."""
         await self.world.begin()
         store = Store(self.world.driver, self.world.env)
-        spec = Spec(name="work", task=Python(function="work"), params={"i": 0, "ms": 1, "fail": 0})
+        spec = Spec(name="work", task=PythonTask(function="work"), params={"i": 0, "ms": 1, "fail": 0})
         queue, lane = await store.ensure_lane(1, "default", spec.capabilities)
         job = self.world.env.new_id()
         await store.change(lambda now: jobs.add(job, 1, spec, queue.id, lane.id, now))

@@ -10,7 +10,7 @@ import pytest
 from horae.env import SECOND
 from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import Budgets, RetryPolicy
-from horae.model.definitions.tasks import Python
+from horae.model.definitions.tasks import PythonTask
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.triggers.decisions.values import Interval
 from horae.model.triggers.decisions.when import When
@@ -116,7 +116,7 @@ async def _add_job(
     steps = {"steps": more.pop("steps")} if "steps" in more else {}
     conditions = {str(id): condition for id, condition in (needed or {}).items()}
     spec = Spec(
-        name=name, task=Python(function="work"), params={"i": 0, "ms": 1, "fail": 0, **steps},
+        name=name, task=PythonTask(function="work"), params={"i": 0, "ms": 1, "fail": 0, **steps},
         dependencies=tuple(conditions), conditions=conditions, **more,
     )  # fmt: skip
     queue, lane = await store.ensure_lane(1, "default", spec.capabilities)

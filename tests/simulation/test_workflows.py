@@ -14,7 +14,7 @@ from horae.errors import Busy, HoraeError
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.definitions.tasks import Python
+from horae.model.definitions.tasks import PythonTask
 from horae.model.workflows.decisions.flow import FINAL
 from horae.model.workflows.decisions.plan import plan_of
 from horae.model.workflows.decisions.values import JOINS, Step, Workflow
@@ -78,7 +78,7 @@ async def _define(world: World) -> dict[UUID, tuple[str, Workflow]]:
     """A job whose params say how it runs, and workflows of it."""
     store = Store(world.driver, world.env)
     work = Spec(
-        name="work", task=Python(function="work"), params={"i": 0, "ms": 1, "fail": 0},
+        name="work", task=PythonTask(function="work"), params={"i": 0, "ms": 1, "fail": 0},
         retry=RetryPolicy(retries=1, delay=SECOND),
     )  # fmt: skip
     job = await _add(world, store, work)

@@ -5,9 +5,9 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.admission.choice import LaneView
-from horae.model.admission.circuit import Attempted, Change, Circuit
-from horae.model.admission.keys import Keys, encode_keys
+from horae.model.admission.choice import LaneState
+from horae.model.admission.circuit import Circuit, CircuitChange, ParcelAttempts
+from horae.model.admission.keys import EnvelopeKeys, encode_keys
 from horae.model.executions.submission import Submission
 from horae.store.admission import circuit_gates, circuit_reads, circuits
 from tests.store_contract.world import World
@@ -19,13 +19,13 @@ async def fail_often(world: World) -> None:
     """A circuit of a key opens, is tried, and closes; everything that happens at it."""
     circuit = Circuit(minimum=1, key="${params.host}", open_for=SECOND)
     job = await world.job("breaks", queue="breaks", circuit=circuit)
-    which, keys = (job.id, "a"), encode_keys(Keys(circuit="a"))
+    which, keys = (job.id, "a"), encode_keys(EnvelopeKeys(circuit="a"))
     wanted = [structs.replace(one, envelope=structs.replace(one.envelope, keys=keys)) for one in world.wanted(job, 2)]
     (parcel,) = (await world.store.submit([Submission(executions=wanted)])).parcels
-    failed, ended = [Attempted(parcel.id, job.id, 0, 1)], [Attempted(parcel.id, job.id, 1, 0)]
+    failed, ended = [ParcelAttempts(parcel.id, job.id, 0, 1)], [ParcelAttempts(parcel.id, job.id, 1, 0)]
     await world.store.change(lambda now: circuits.feed(SERVER, failed, now))
     worker = await world.worker("breaks")
-    assert await worker.claim(5, views=[LaneView(lane=job.lane)]) == []
+    assert await worker.claim(5, views=[LaneState(lane=job.lane)]) == []
     world.clock.advance(SECOND)
     await world.store.change(circuits.turn)
     await world.store.read(circuit_gates.gates)
@@ -33,7 +33,7 @@ async def fail_often(world: World) -> None:
         await world.store.change(lambda now: circuit_gates.let_go(which, 5, now))
     await world.store.change(lambda now: circuits.feed(SERVER, ended, now))
     await world.store.read(circuit_reads.shut)
-    await world.store.change(lambda now: circuits.force(which, Change("open", ""), "", now))
+    await world.store.change(lambda now: circuits.force(which, CircuitChange("open", ""), "", now))
     await world.store.change(lambda now: circuits.force(which, None, "", now))
     await world.store.change(lambda now: circuit_gates.let_go(which, 5, now))
     await world.store.cancel(parcel.id, 0, "")

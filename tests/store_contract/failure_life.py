@@ -3,7 +3,7 @@
 from horae.env import SECOND
 from horae.features.dead_letters.model.replay import Letters, Replay
 from horae.features.dead_letters.store import replays
-from horae.model.admission.choice import LaneView
+from horae.model.admission.choice import LaneState
 from horae.model.definitions.retry import Budgets, RetryPolicy
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.triggers.decisions.values import Interval
@@ -29,7 +29,7 @@ async def run_late(world: World) -> None:
     job = await world.job("late", queue="late", timeouts=Timeouts(queue=SECOND))
     parcel = await world.parcel(job, 3)
     worker = await world.worker("late")
-    held = await worker.claim(1, views=[LaneView(lane=job.lane)])
+    held = await worker.claim(1, views=[LaneState(lane=job.lane)])
     world.clock.advance(SECOND)
     await world.store.end_overdue(10)
     await worker.report(*[success(slice) for slice in held])
@@ -43,7 +43,7 @@ async def spend(world: World) -> None:
     job = await world.job("spending", queue="spending", retry=RetryPolicy(budgets=Budgets(error=1)))
     await world.parcel(job, 1)
     worker = await world.worker("spending")
-    held = await worker.claim(1, views=[LaneView(lane=job.lane)])
+    held = await worker.claim(1, views=[LaneState(lane=job.lane)])
     await worker.report(*[failed(slice) for slice in held], policies=job.policy)
 
 
@@ -53,7 +53,7 @@ async def fail_in_a_row(world: World) -> None:
     await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()))
     await world.parcel(job, 1)
     worker = await world.worker("failing")
-    held = await worker.claim(1, views=[LaneView(lane=job.lane)])
+    held = await worker.claim(1, views=[LaneState(lane=job.lane)])
     await worker.report(*[failed(slice) for slice in held], policies=job.policy)
     now = world.now()
     await world.store.read(lambda: streaks.failed_lately(now // MINUTE))

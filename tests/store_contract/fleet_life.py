@@ -2,7 +2,7 @@
 
 from horae.env import SECOND
 from horae.model.admission.circuit import Circuit
-from horae.model.admission.keys import PREEMPTS, Keys
+from horae.model.admission.keys import PREEMPTS, EnvelopeKeys
 from horae.model.admission.limits import KeyLimit, key_name
 from horae.model.admission.rate import Rate
 from horae.store.admission.placement import ahead, preempt
@@ -17,7 +17,7 @@ async def give_way(world: World) -> None:
     (slice,) = await w.claim(1, lanes=frozenset({low.lane}))
     limits = (KeyLimit(key="c", rate=Rate(1, SECOND)),)
     high = await world.job("preempting", preempts=True, priority=9, limits=limits, circuit=Circuit())
-    keys = Keys(standing=PREEMPTS, limits=(key_name(high.id, "c", "a"),), rated=True, circuit="")
+    keys = EnvelopeKeys(standing=PREEMPTS, limits=(key_name(high.id, "c", "a"),), rated=True, circuit="")
     await world.submit(high, 1, keys=keys)
     now, lanes = world.now(), frozenset(await world.all_lanes())
     rules = preempt.Rules(may_take=lambda session: lanes if session.id == w.session else frozenset())

@@ -13,7 +13,7 @@ from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions import submission
 from horae.model.executions.execution import Extra
 from horae.model.executions.output.artifact import Artifact
-from horae.model.executions.tally import Counts, JobTally, NamespaceTally
+from horae.model.executions.tally import JobTally, NamespaceTally, OutcomeCounts
 from horae.model.fleet.protocol import Exchange, Step
 from horae.model.fleet.server import ServerProcess
 from horae.model.triggers.decisions.rules import Rules
@@ -278,7 +278,7 @@ async def clean(world: World) -> None:
     now, server = world.now(), world.env.new_id()
     seen = ServerProcess(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
     await world.store.write(lambda: sessions.server_seen(seen, now))
-    counts = {(server, n): Counts(success=1) for n in range(2)}
+    counts = {(server, n): OutcomeCounts(success=1) for n in range(2)}
     await world.store.write(lambda: statistics.add(server, counts))
     for span in (3600, 86_400):
         await world.store.write(lambda: statistics.put_jobs(server, [((server, span, now), JobTally())]))  # noqa: B023

@@ -1,7 +1,7 @@
 """What jobs with limits and sequences, and queues and namespaces with limits, ask of the store all day."""
 
 from horae.env import SECOND
-from horae.model.admission.keys import Keys
+from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.limits import KeyLimit, Limit, key_name, sequence_name
 from horae.model.admission.rate import Rate
 from horae.store.admission import coarse, holder_sweep
@@ -22,14 +22,14 @@ RARE_LIMITS = {
 async def limit(world: World) -> None:
     """Submit, wait, claim, report and sweep under keys; claim under the limits of a queue and a namespace."""
     job = await world.job("limited", limits=(KeyLimit(key="k", concurrency=1, rate=Rate(1, MINUTE)),), queue="limited")
-    keys = Keys(limits=(key_name(job.id, "k", "a"),), rated=True)
+    keys = EnvelopeKeys(limits=(key_name(job.id, "k", "a"),), rated=True)
     for sequence in (None, sequence_name(job.id, "a")):
         for _ in range(2):
-            await world.parcel(job, keys=Keys(limits=keys.limits, rated=True, sequence=sequence))
+            await world.parcel(job, keys=EnvelopeKeys(limits=keys.limits, rated=True, sequence=sequence))
     other = await world.job("paced", limits=(KeyLimit(key="k", rate=Rate(1, MINUTE)),), queue="paced")
-    await world.parcel(other, keys=Keys(limits=(key_name(other.id, "k", "b"),), rated=True))
+    await world.parcel(other, keys=EnvelopeKeys(limits=(key_name(other.id, "k", "b"),), rated=True))
     for _ in range(2):
-        await world.parcel(other, keys=Keys(sequence=sequence_name(other.id, "b")))
+        await world.parcel(other, keys=EnvelopeKeys(sequence=sequence_name(other.id, "b")))
     await world.store.write(lambda: coarse.put(Limit(sequence=True), queue=job.queue))
     await world.store.write(lambda: coarse.put(Limit(concurrency=9), namespace=NAMESPACE))
     for name in ("queue", "namespace"):

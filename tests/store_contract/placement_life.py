@@ -2,8 +2,8 @@
 
 from msgspec import structs
 
-from horae.model.admission.choice import Among, LaneView
-from horae.model.admission.keys import Keys, encode_keys
+from horae.model.admission.choice import LaneState, WorkerGroup
+from horae.model.admission.keys import EnvelopeKeys, encode_keys
 from horae.model.admission.placement.placement import Affinity, Preference, read_needs, widest
 from horae.model.admission.placement.reservation import Reservation
 from horae.model.base.duration import DAY
@@ -42,7 +42,7 @@ async def belong(world: World) -> None:
     job = await world.job("belonging", affinity=Affinity(key="k", patience=1))
     worker = await world.worker("had")
     for _ in range(3):
-        keys = encode_keys(Keys(affinity="k"))
+        keys = encode_keys(EnvelopeKeys(affinity="k"))
         asked = [structs.replace(e, envelope=structs.replace(e.envelope, keys=keys)) for e in world.wanted(job)]
         await world.store.submit([Submission(executions=asked)])
         needs, now = await needs_of(world, job), world.now()
@@ -56,8 +56,8 @@ async def share_out(world: World) -> None:
     job = await world.job("spread", spread=True)
     await world.submit(job, 2)
     worker = await world.worker("even")
-    among = Among("default", read_needs(await needs_of(world, job)))
-    held = await worker.claim(10, views=[LaneView(lane=job.lane, among=among)])
+    among = WorkerGroup("default", read_needs(await needs_of(world, job)))
+    held = await worker.claim(10, views=[LaneState(lane=job.lane, among=among)])
     await world.store.read(lambda: sessions.held_by_lane([worker.session]))
     await worker.report(*[success(slice) for slice in held])
 

@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from horae.model.admission.choice import LaneView
+from horae.model.admission.choice import LaneState
 from horae.model.executions.submission import Submission
 from horae.store.admission import share_lanes, shares
 from horae.store.admission.lanes import revisions
@@ -26,7 +26,7 @@ async def divide(world: World) -> None:
     job = await world.job("divided", queue="fair")
     lanes = await shared(world, job, "a", "b", "a")
     worker = await world.worker("fair")
-    views = [LaneView(lane=lane, share=share, price=1.0) for share, lane in lanes.items()]
+    views = [LaneState(lane=lane, share=share, price=1.0) for share, lane in lanes.items()]
     taken = await worker.claim(20, views=views)
     await worker.report(*(success(slice) for slice in taken))
     now = world.now()

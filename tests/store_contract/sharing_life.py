@@ -3,9 +3,9 @@
 import msgspec
 
 from horae.env import SECOND
-from horae.model.admission.quota import UNBOUNDED, Bounds, Quota, Use
+from horae.model.admission.quota import UNBOUNDED, Quota, QuotaBounds, QuotaUsage
 from horae.model.base.ids import parcel_of
-from horae.model.executions.deduplication import Batch, Cache, Debounce, Meeting, Unique
+from horae.model.executions.deduplication import Batch, Cache, Debounce, DeduplicationKey, Unique
 from horae.model.executions.submission import Submission
 from horae.model.triggers.decisions.values import Interval
 from horae.store.admission import quotas
@@ -29,11 +29,11 @@ async def share(world: World) -> None:
         Batch(size=5, wait=MINUTE),
         Cache(ttl=MINUTE),
     )
-    bounds = Bounds({NAMESPACE: Quota(queued=1000, submissions_per_second=1000)}, {job.queue: ("shared", 1000)})
+    bounds = QuotaBounds({NAMESPACE: Quota(queued=1000, submissions_per_second=1000)}, {job.queue: ("shared", 1000)})
     made = []
     for place, rule in enumerate((*rules, *rules)):
         (one,) = world.wanted(job)
-        asked = msgspec.structs.replace(one, meets=(Meeting(rule, f"k{place % len(rules)}"),))
+        asked = msgspec.structs.replace(one, meets=(DeduplicationKey(rule, f"k{place % len(rules)}"),))
         done = await world.store.submit([Submission(executions=[asked])], bounds=bounds)
         made += [receipt.execution_id for receipt in done.answers[0]]
     for id in sorted(set(made)):
@@ -46,6 +46,6 @@ async def share(world: World) -> None:
     now, server = world.now(), world.env.new_id()
     await world.store.write(lambda: key_expiry.expire(now, 10))
     await world.store.write(lambda: key_expiry.forget(key_expiry.START, 10, now))
-    await world.store.write(lambda: quotas.add_use(server, {(NAMESPACE, 1): Use(1)}))
+    await world.store.write(lambda: quotas.add_use(server, {(NAMESPACE, 1): QuotaUsage(1)}))
     await world.store.read(lambda: quotas.used_on(1))
     await world.store.write(lambda: quotas.forget_usage(0, 10))

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from horae.env import SECOND
-from horae.model.admission.choice import LaneView
+from horae.model.admission.choice import LaneState
 from horae.model.executions.awaits import Signal
 from horae.model.fleet.protocol import Await, Outcome
 from horae.store.executions.durable import awaits, signals
@@ -15,7 +15,7 @@ async def be_told(world: World) -> None:
     job = await world.job("waits", queue="waits")
     parcel = await world.parcel(job)
     worker = await world.worker("waits")
-    (slice,) = await worker.claim(1, views=[LaneView(lane=job.lane)])
+    (slice,) = await worker.claim(1, views=[LaneState(lane=job.lane)])
 
     async def wait(step: str) -> None:
         body = Await(parcel=parcel, item=0, attempt=slice.attempt, step=step, signal="go", timeout=SECOND)

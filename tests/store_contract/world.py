@@ -11,19 +11,19 @@ from uuid import UUID
 from msgspec import Raw, Struct
 
 from horae.env import Env, Instant, VirtualClock
-from horae.model.admission.choice import LaneView
-from horae.model.admission.keys import Keys, encode_keys
+from horae.model.admission.choice import LaneState
+from horae.model.admission.keys import EnvelopeKeys, encode_keys
 from horae.model.admission.limits import namespace_limit, queue_limit
 from horae.model.admission.policy import PRIORITY
-from horae.model.admission.rank import Leads
+from horae.model.admission.rank import RankLeads
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.definitions.tasks import Command
+from horae.model.definitions.tasks import CommandTask
 from horae.model.executions import submission
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.executions.slice import Running
-from horae.model.fleet.deal import Want
+from horae.model.fleet.deal import WorkRequest
 from horae.model.fleet.protocol import Exchange, Failure, LogLines, Outcome, Progress, Register, Started
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Trigger
@@ -77,7 +77,7 @@ class TestJob(Struct, frozen=True, kw_only=True):
         return {(self.id, self.version): self.spec.retry}
 
 
-lead = Leads(lambda queue: POLICY)
+lead = RankLeads(lambda queue: POLICY)
 rank = lead.rank
 
 
@@ -117,7 +117,7 @@ class World:
 
     async def job(self, name: str = "job", *, queue: str = "default", **spec: Any) -> TestJob:
         """A job, durable unless it says otherwise; `retries` and the like go to its spec."""
-        made = Spec(name=name, task=Command(argv=("true",)), queue=queue, **{"durable": True, **spec})
+        made = Spec(name=name, task=CommandTask(argv=("true",)), queue=queue, **{"durable": True, **spec})
         id, now = self.env.new_id(), self.now()
 
         def script() -> Script[TestJob]:
@@ -137,7 +137,7 @@ class World:
         key_for: int = 60_000_000,
         priority: int | None = None,
         parent: UUID | None = None,
-        keys: Keys | None = None,
+        keys: EnvelopeKeys | None = None,
     ) -> list[submission.NewExecution]:
         """Executions as they are asked for."""
         level = job.spec.priority if priority is None else priority
@@ -164,7 +164,7 @@ class World:
 
     async def hand_over(
         self, job: TestJob, n: int, *takers: Parked, paused: frozenset[UUID] = frozenset(), **more: Any
-    ) -> submission.Submitted:
+    ) -> submission.SubmitResult:
         """Submit in one request while these exchanges wait."""
         wanted = submission.Submission(executions=self.wanted(job, n, **more))
         return await self.store.submit([wanted], takers, paused)
@@ -187,12 +187,12 @@ class World:
     async def all_lanes(self) -> list[int]:
         return [row[0] for row in await self.rows("SELECT id FROM lanes ORDER BY id")]
 
-    async def views(self) -> list[LaneView]:
+    async def views(self) -> list[LaneState]:
         """What a server sees that knows every lane, and its limits."""
         limits = await self.store.read(coarse.all_limits)
         rows = await self.rows("SELECT id, queue, namespace FROM lanes ORDER BY id")
         return [
-            LaneView(lane=id, limits=tuple(n for n in (namespace_limit(owner), queue_limit(queue)) if n in limits))
+            LaneState(lane=id, limits=tuple(n for n in (namespace_limit(owner), queue_limit(queue)) if n in limits))
             for id, queue, owner in rows
         ]
 
@@ -279,7 +279,7 @@ class Worker:
         lanes: frozenset[int] | None = None,
         paused: frozenset[UUID] = frozenset(),
         policies: Any = None,
-        views: list[LaneView] | None = None,
+        views: list[LaneState] | None = None,
         arising: Arising | None = None,
         **up: Any,
     ) -> Reply:
@@ -312,7 +312,7 @@ class Worker:
     def parked(self, k: int, lanes: frozenset[int], *, channel: int = 0, n: int | None = None, **more: Any) -> Parked:
         """An exchange of this session that waits for work."""
         number = self.numbers[channel] + 1 if n is None else n
-        return Parked(want=Want(session=self.session, channel=channel, n=number, free=k, **more), lanes=lanes)
+        return Parked(want=WorkRequest(session=self.session, channel=channel, n=number, free=k, **more), lanes=lanes)
 
     async def lose(self) -> None:
         """The session is given up by whoever watched it."""

@@ -9,7 +9,7 @@ from horae.env import SECOND, VirtualClock, virtual_env
 from horae.errors import SessionEnded
 from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.definitions.tasks import Python
+from horae.model.definitions.tasks import PythonTask
 from horae.model.fleet.protocol import Answer, Exchange, Failure
 from horae.worker.holding import CANCELLED, RELEASED, Chunk, ItemOutcome, StartedItem
 from horae.worker.interrupts import Interrupt
@@ -18,9 +18,9 @@ from horae.worker.session import WorkerSession
 from tests.worker.gateway import Gateway, parameters
 
 SPECS = [
-    Spec(name="short", task=Python(function="f"), retry=RetryPolicy(retries=2)),
-    Spec(name="long", task=Python(function="f"), timeout=60 * SECOND),
-    Spec(name="once", task=Python(function="f"), delivery="at-most-once"),
+    Spec(name="short", task=PythonTask(function="f"), retry=RetryPolicy(retries=2)),
+    Spec(name="long", task=PythonTask(function="f"), timeout=60 * SECOND),
+    Spec(name="once", task=PythonTask(function="f"), delivery="at-most-once"),
 ]
 FAILED = ItemOutcome(outcome="failed", error=Failure(type="Oops"))
 FATES: dict[str, ItemOutcome] = {"cancel": CANCELLED, "preempt": RELEASED, "drain": RELEASED, "timeout": FAILED}

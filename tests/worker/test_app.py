@@ -9,9 +9,9 @@ from horae.client.options import JobOptions, WorkflowOptions
 from horae.client.workflows.job_options import SPELLED
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.definitions.confines import Confines
+from horae.model.definitions.confines import ResourceLimits
 from horae.model.definitions.reading.read import parse_definition
-from horae.model.definitions.tasks import Python
+from horae.model.definitions.tasks import PythonTask
 
 
 class FakeClient:
@@ -73,8 +73,8 @@ def test_a_definition_is_what_the_api_takes():
     definition = read(digest)
     spec = definition.spec
 
-    limits = Confines(memory=1 << 30, file_size=9, cpu=2 * SECOND)
-    assert spec.task == Python(function="daily-digest", isolation="process", limits=limits)
+    limits = ResourceLimits(memory=1 << 30, file_size=9, cpu=2 * SECOND)
+    assert spec.task == PythonTask(function="daily-digest", isolation="process", limits=limits)
     assert (spec.name, spec.description) == ("daily-digest", "Send the digest.\n\nTo everybody.")
     assert (spec.retry.retries, spec.retry.delay, spec.retry.max) == (3, 10 * SECOND, 300 * SECOND)
     assert (spec.timeout, spec.queue, spec.priority, spec.needs) == (300 * SECOND, "mail", 7, ("gpu=a100",))

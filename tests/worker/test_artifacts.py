@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from horae.errors import NotFound, TooLarge
-from horae.model.definitions.tasks import Command, Python
+from horae.model.definitions.tasks import CommandTask, PythonTask
 from horae.worker.code.artifacts import found_in, pieces_of
 from horae.worker.code.asks import ArtifactReceipt, UploadArtifact
 from horae.worker.http_transport import HttpTransport
@@ -38,7 +38,7 @@ async def test_what_was_put_in_a_files_place_is_not_read(tmp_path: Path):
 )  # fmt: skip
 async def test_a_function_leaves_bytes_and_files_behind(function: str, isolation, tmp_path: Path):
     async with shop(functions.app) as it:
-        outcome = await it.run(Python(function=function, isolation=isolation), {"folder": str(tmp_path)})
+        outcome = await it.run(PythonTask(function=function, isolation=isolation), {"folder": str(tmp_path)})
 
         assert result(outcome) == [5, "text/csv"]
         assert it.transport.artifacts == {
@@ -50,16 +50,16 @@ async def test_a_function_leaves_bytes_and_files_behind(function: str, isolation
 async def test_files_in_a_commands_folder_are_kept_also_when_it_fails():
     line = 'cd "$HORAE_ARTIFACTS"; mkdir plots; echo hi > plots/a.txt; ln -s /etc/passwd x'
     async with shop() as it:
-        assert (await it.run(Command(shell=line))).outcome == "success"
+        assert (await it.run(CommandTask(shell=line))).outcome == "success"
         assert it.transport.artifacts == {"plots/a.txt": ("text/plain", b"hi\n")}
-        outcome = await it.run(Command(shell='echo why > "$HORAE_ARTIFACTS/core"; exit 3'), name="failing")
+        outcome = await it.run(CommandTask(shell='echo why > "$HORAE_ARTIFACTS/core"; exit 3'), name="failing")
         assert (outcome.outcome, outcome.exit_code) == ("failed", 3)
         assert it.transport.artifacts["core"] == ("application/octet-stream", b"why\n")
 
 
 async def test_a_file_that_cannot_be_kept_fails_a_command_that_ended_well():
     async with shop() as it:
-        parcel = it.submit(Command(shell='head -c 2000000 /dev/zero > "$HORAE_ARTIFACTS/large"'))
+        parcel = it.submit(CommandTask(shell='head -c 2000000 /dev/zero > "$HORAE_ARTIFACTS/large"'))
         outcome = await it.outcome(parcel)
 
         assert outcome.error is not None
@@ -99,11 +99,11 @@ async def test_a_file_travels_in_pieces_and_a_refusal_comes_through(tmp_path: Pa
 )  # fmt: skip
 async def test_a_result_over_64_kib_becomes_a_file(function: str, isolation):
     async with shop(functions.app) as it:
-        outcome = await it.run(Python(function=function, isolation=isolation), {"n": 65_534})
+        outcome = await it.run(PythonTask(function=function, isolation=isolation), {"n": 65_534})
         assert len(result(outcome)) == 65_534
         it.transport.most = 3_000_000
         for n in (65_535, 2_000_000):
-            told = result(await it.run(Python(function=function, isolation=isolation), {"n": n}))["$artifact"]
+            told = result(await it.run(PythonTask(function=function, isolation=isolation), {"n": n}))["$artifact"]
             assert (told["name"], told["size"], told["type"]) == (":result", n + 2, "application/json")
             assert it.transport.artifacts[":result"][1] == b'"' + b"x" * n + b'"'
 
@@ -111,9 +111,9 @@ async def test_a_result_over_64_kib_becomes_a_file(function: str, isolation):
 async def test_a_result_whose_file_is_refused_goes_with_the_report_or_fails():
     async with shop(functions.app) as it:
         it.transport.most = 10
-        outcome = await it.run(Python(function="much_async"), {"n": 900_000})
+        outcome = await it.run(PythonTask(function="much_async"), {"n": 900_000})
         assert len(result(outcome)) == 900_000
-        outcome = await it.run(Python(function="much_async"), {"n": 2_000_000})
+        outcome = await it.run(PythonTask(function="much_async"), {"n": 2_000_000})
         assert outcome.error is not None
         assert (outcome.error.type, outcome.error.permanent) == ("ResultTooLarge", True)
 
@@ -121,4 +121,4 @@ async def test_a_result_whose_file_is_refused_goes_with_the_report_or_fails():
 async def test_the_result_of_a_command_becomes_a_file():
     line = """printf '{"result": "%s"}' "$(head -c 100000 /dev/zero | tr '\\0' x)" > "$HORAE_OUTPUT\""""
     async with shop() as it:
-        assert result(await it.run(Command(shell=line)))["$artifact"]["size"] == 100_002
+        assert result(await it.run(CommandTask(shell=line)))["$artifact"]["size"] == 100_002

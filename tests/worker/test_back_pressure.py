@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from horae.model.definitions.tasks import Command, Python
+from horae.model.definitions.tasks import CommandTask, PythonTask
 from horae.worker.code.context import current
 from horae.worker.logs import lines, log_queue
 from horae.worker.runners import process
@@ -22,9 +22,9 @@ def chatter() -> None:
 
 PRINTS = f"for number in range({COUNT}): print('INFO', number, '{TEXT}')"
 TASKS = {
-    "thread": Python(function="chatter", isolation="thread"),
-    "process": Python(function="chatter", isolation="process"),
-    "command": Command(argv=(sys.executable, "-c", PRINTS)),
+    "thread": PythonTask(function="chatter", isolation="thread"),
+    "process": PythonTask(function="chatter", isolation="process"),
+    "command": CommandTask(argv=(sys.executable, "-c", PRINTS)),
 }
 
 

@@ -10,19 +10,19 @@ import msgspec
 import pytest
 
 from horae.env import SECOND
-from horae.model.definitions.tasks import Command
+from horae.model.definitions.tasks import CommandTask
 from tests.waiting import eventually
 from tests.worker.local import result, shop
 
 PYTHON = sys.executable
 
 
-def script(text: str) -> Command:
-    return Command(argv=(PYTHON, "-c", text))
+def script(text: str) -> CommandTask:
+    return CommandTask(argv=(PYTHON, "-c", text))
 
 
-def shell(line: str) -> Command:
-    return Command(shell=line)
+def shell(line: str) -> CommandTask:
+    return CommandTask(shell=line)
 
 
 def alive(pid: int) -> bool:
@@ -66,7 +66,9 @@ async def test_output_is_seen_while_the_command_runs(tmp_path):
 @pytest.mark.parametrize("payload", [";id", "$(id)", "a\nb", "-oProxyCommand=x", "--upload-pack=x", "`id`", "é\u2028"])
 async def test_params_fill_whole_arguments_and_stay_literal(payload):
     async with shop() as it:
-        task = Command(argv=(PYTHON, "-c", "import sys, json; print(json.dumps(sys.argv[1:]))", "--", "x=${params.x}"))
+        task = CommandTask(
+            argv=(PYTHON, "-c", "import sys, json; print(json.dumps(sys.argv[1:]))", "--", "x=${params.x}")
+        )
         parcel = it.submit(task, {"x": payload})
         await it.outcome(parcel)
 
@@ -85,7 +87,7 @@ async def test_the_environment_is_the_jobs_and_a_little_of_the_workers(monkeypat
     monkeypatch.setenv("SECRET_OF_THE_WORKER", "x")
     monkeypatch.setenv("LET_THROUGH", "y")
     async with shop(pass_env=("LET_THROUGH",)) as it:
-        parcel = it.submit(Command(argv=("env",)), {"n": 7}, env={"MINE": "n=${params.n}"}, name="envy", priority=4)
+        parcel = it.submit(CommandTask(argv=("env",)), {"n": 7}, env={"MINE": "n=${params.n}"}, name="envy", priority=4)
         await it.outcome(parcel)
 
         env = dict(line.partition("=")[::2] for line in it.gateway.lines(parcel, 0, "stdout"))
@@ -105,7 +107,7 @@ async def test_the_environment_is_the_jobs_and_a_little_of_the_workers(monkeypat
 async def test_the_workers_own_programs_are_found_without_activating_anything(path, monkeypatch):
     monkeypatch.setenv("PATH", path)
     async with shop() as it:
-        parcel = it.submit(Command(argv=("horae", "report", "--progress", "50", "--result", '"done"')))
+        parcel = it.submit(CommandTask(argv=("horae", "report", "--progress", "50", "--result", '"done"')))
         outcome = await it.outcome(parcel)
 
         assert (outcome.outcome, result(outcome)) == ("success", "done")
@@ -155,9 +157,9 @@ async def test_a_signal_is_a_failure_too():
 @pytest.mark.parametrize(
     ("task", "type", "said"),
     [
-        (Command(argv=("no-such-command-here",)), "CommandNotFound", "Install it"),
-        (Command(argv=("/etc/hostname",)), "CommandNotExecutable", "executable"),
-        (Command(argv=("true",), cwd="/no/such/folder"), "DirectoryNotFound", "/no/such/folder"),
+        (CommandTask(argv=("no-such-command-here",)), "CommandNotFound", "Install it"),
+        (CommandTask(argv=("/etc/hostname",)), "CommandNotExecutable", "executable"),
+        (CommandTask(argv=("true",), cwd="/no/such/folder"), "DirectoryNotFound", "/no/such/folder"),
     ],
 )
 async def test_what_a_worker_lacks_is_the_platforms_fault_and_another_may_have_it(task, type, said):
@@ -171,9 +173,9 @@ async def test_what_a_worker_lacks_is_the_platforms_fault_and_another_may_have_i
 @pytest.mark.parametrize(
     ("task", "type", "said"),
     [
-        (Command(argv=("echo", "${params.missing}")), "BadParams", "missing"),
-        (Command(argv=("echo", "${params.nul}")), "BadParams", "refuses"),
-        (Command(argv=("echo", "${params +}")), "BadDefinition", "expression"),
+        (CommandTask(argv=("echo", "${params.missing}")), "BadParams", "missing"),
+        (CommandTask(argv=("echo", "${params.nul}")), "BadParams", "refuses"),
+        (CommandTask(argv=("echo", "${params +}")), "BadDefinition", "expression"),
     ],
 )
 async def test_what_cannot_be_started_says_what_to_do(task, type, said):
@@ -207,7 +209,9 @@ time.sleep(600)
 async def test_stopping_a_command_leaves_nothing_of_it(tmp_path, reason):
     async with shop(heartbeat=1.0) as it:
         timeout = 2 * SECOND if reason == "timeout" else None
-        parcel = it.submit(Command(argv=(PYTHON, "-c", STUBBORN, str(tmp_path))), timeout=timeout, grace=SECOND // 4)
+        parcel = it.submit(
+            CommandTask(argv=(PYTHON, "-c", STUBBORN, str(tmp_path))), timeout=timeout, grace=SECOND // 4
+        )
         pids = await pids_in(tmp_path, 4)
         if reason == "cancel":
             it.gateway.ask(parcel, 0, "cancel")
@@ -322,7 +326,7 @@ async def test_a_result_that_is_too_large_fails_the_item():
 
 async def test_a_lost_guard_fails_its_commands_and_is_replaced(tmp_path):
     async with shop() as it:
-        parcel = it.submit(Command(argv=(PYTHON, "-c", STUBBORN, str(tmp_path))))
+        parcel = it.submit(CommandTask(argv=(PYTHON, "-c", STUBBORN, str(tmp_path))))
         pids = await pids_in(tmp_path, 4)
         os.kill(it.worker.spawner._guard.pid, signal.SIGKILL)
 
@@ -389,7 +393,7 @@ wait("2")
 sys.stderr.write("yes")
 """
     async with shop() as it:
-        parcel = it.submit(Command(argv=(sys.executable, "-c", script)))
+        parcel = it.submit(CommandTask(argv=(sys.executable, "-c", script)))
         await eventually(lambda: ["999 of 1000", "sure? "] in [sorted(open) for open in it.gateway.open])
         assert it.gateway.lines(parcel, 0) == []
         Path(f"{gate}1").touch()

@@ -12,17 +12,17 @@ from msgspec import Raw
 from horae.env import SECOND, VirtualClock
 from horae.model.admission.placement.placement import Cost
 from horae.model.definitions.job import Spec
-from horae.model.definitions.tasks import Command
+from horae.model.definitions.tasks import CommandTask
 from horae.model.fleet.protocol import Answer, Exchange, Grant, Registered
 from horae.worker.pace import DurationEstimates
 from horae.worker.session import WorkerSession
 
 SLOTS, RESOURCES = 6, {"gpu": 2, "memory": 8}
 JOBS = {
-    UUID(int=1): Spec(name="plain", task=Command(argv=("true",))),
-    UUID(int=2): Spec(name="wide", task=Command(argv=("true",)), slots=4),
-    UUID(int=3): Spec(name="hungry", task=Command(argv=("true",)), resources={"memory": 5}),
-    UUID(int=4): Spec(name="both", task=Command(argv=("true",)), slots=2, resources={"gpu": 1, "memory": 2}),
+    UUID(int=1): Spec(name="plain", task=CommandTask(argv=("true",))),
+    UUID(int=2): Spec(name="wide", task=CommandTask(argv=("true",)), slots=4),
+    UUID(int=3): Spec(name="hungry", task=CommandTask(argv=("true",)), resources={"memory": 5}),
+    UUID(int=4): Spec(name="both", task=CommandTask(argv=("true",)), slots=2, resources={"gpu": 1, "memory": 2}),
 }
 
 

@@ -8,14 +8,14 @@ from msgspec import Raw
 
 from horae.env import SECOND
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.definitions.tasks import Command, Python
+from horae.model.definitions.tasks import CommandTask, PythonTask
 from tests.waiting import eventually
 from tests.worker.functions import app
 from tests.worker.local import result, shop
 
 
-def python(name: str, isolation: str | None = None) -> Python:
-    return Python(function=name, isolation=isolation)
+def python(name: str, isolation: str | None = None) -> PythonTask:
+    return PythonTask(function=name, isolation=isolation)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ exit 1
 
 async def test_a_commands_last_checkpoint_is_there_for_its_next_attempt():
     async with shop() as it:
-        parcel = it.submit(Command(shell=SCRIPT), retry=RetryPolicy(retries=1))
+        parcel = it.submit(CommandTask(shell=SCRIPT), retry=RetryPolicy(retries=1))
 
         assert (await it.outcome(parcel)).outcome == "success"
         await it.line(parcel, 'from {"row":2}')
@@ -98,7 +98,7 @@ async def test_a_commands_last_checkpoint_is_there_for_its_next_attempt():
 async def test_a_checkpoint_that_is_too_large_is_left_out_and_said():
     line = 'python3 -c \'print({"checkpoint": "x" * 70000})\' | tr "\'" \'"\' >> "$HORAE_OUTPUT"'
     async with shop() as it:
-        parcel = it.submit(Command(shell=line))
+        parcel = it.submit(CommandTask(shell=line))
         assert (await it.outcome(parcel)).outcome == "success"
         await it.line(parcel, "is not kept")
         assert it.transport.steps == {}

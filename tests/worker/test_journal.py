@@ -5,7 +5,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
-from horae.model.definitions.tasks import Python
+from horae.model.definitions.tasks import PythonTask
 from horae.worker.code.context import current
 from horae.worker.journal import AttemptLog
 from tests.waiting import eventually
@@ -23,7 +23,7 @@ async def test_a_log_that_is_too_long_keeps_its_first_and_last_lines():
     async with shop(Jobs(chatter)) as it:
         session = await eventually(lambda: it.worker.session)
         session.log_limit = 8000
-        parcel = it.submit(Python(function="chatter", isolation="thread"))
+        parcel = it.submit(PythonTask(function="chatter", isolation="thread"))
         assert (await it.outcome(parcel)).outcome == "success"
         lines = it.gateway.lines(parcel, 0)
 
@@ -44,7 +44,7 @@ async def test_a_text_of_several_lines_that_crosses_the_bound_is_cut_between_the
     async with shop(Jobs(speech)) as it:
         session = await eventually(lambda: it.worker.session)
         session.log_limit = 8000
-        parcel = it.submit(Python(function="speech", isolation="thread"))
+        parcel = it.submit(PythonTask(function="speech", isolation="thread"))
         assert (await it.outcome(parcel)).outcome == "success"
         lines = it.gateway.lines(parcel, 0)
     assert lines[0] == "INFO line 0"
@@ -74,7 +74,7 @@ async def test_threads_of_one_execution_write_one_log(monkeypatch):
 
     monkeypatch.setattr(AttemptLog, "__init__", slowly)
     async with shop(Jobs(pair)) as it:
-        parcel = it.submit(Python(function="pair", isolation="thread"))
+        parcel = it.submit(PythonTask(function="pair", isolation="thread"))
         assert (await it.outcome(parcel)).outcome == "success"
         lines = it.gateway.lines(parcel, 0)
     for name in "ab":
@@ -92,7 +92,7 @@ async def test_what_is_logged_in_the_midst_of_a_line_stops_nobody(monkeypatch):
 
     monkeypatch.setattr(AttemptLog, "_add", interrupted)
     async with shop(Jobs(chatter)) as it:
-        parcel = it.submit(Python(function="chatter", isolation="thread"))
+        parcel = it.submit(PythonTask(function="chatter", isolation="thread"))
         assert (await it.outcome(parcel)).outcome == "success"
         lines = it.gateway.lines(parcel, 0)
     assert lines[:2] == ["INFO within", "INFO line 0"]

@@ -9,7 +9,7 @@ import pytest
 from horae.env import SECOND
 from horae.errors import Conflict
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.definitions.tasks import Python
+from horae.model.definitions.tasks import PythonTask
 from horae.model.definitions.timeouts import Timeouts
 from tests.waiting import eventually
 from tests.worker.functions import app
@@ -17,8 +17,8 @@ from tests.worker.local import Jobs, Shop, result, shop
 from tests.worker.test_command import alive, pids_in
 
 
-def python(function: str, isolation: str | None = None) -> Python:
-    return Python(function=function, isolation=isolation)
+def python(function: str, isolation: str | None = None) -> PythonTask:
+    return PythonTask(function=function, isolation=isolation)
 
 
 async def loaded(it: Shop) -> None:

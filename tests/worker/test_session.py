@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.model.definitions.job import Spec
-from horae.model.definitions.tasks import Python
+from horae.model.definitions.tasks import PythonTask
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.fleet.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, LogLines, Outcome, Range, Request
 from horae.worker.code.refusal import REFUSED, halve, lighten
@@ -24,7 +24,7 @@ from horae.worker.stock import OVERDUE
 from tests.worker.gateway import Gateway, parameters
 from tests.worker.network import Network
 
-JOB = Spec(name="j", task=Python(function="f"))
+JOB = Spec(name="j", task=PythonTask(function="f"))
 
 
 class Bench:
@@ -170,8 +170,8 @@ def test_an_answer_that_was_long_under_way_renews_nothing():
 def test_unknown_and_long_and_once_only_jobs_are_not_fetched_ahead():
     specs = [
         JOB,
-        Spec(name="slow", task=Python(function="f"), timeout=11 * SECOND),
-        Spec(name="once", task=Python(function="f"), delivery="at-most-once"),
+        Spec(name="slow", task=PythonTask(function="f"), timeout=11 * SECOND),
+        Spec(name="once", task=PythonTask(function="f"), delivery="at-most-once"),
     ]
     for spec, expected in zip(specs, (True, False, False), strict=True):
         bench = Bench(slots=2)
@@ -222,7 +222,7 @@ def test_an_idle_slot_asks_for_anything_while_more_of_a_short_job_is_waited_for(
 
     bench.run(busy, 0.001)
     bench.talk()
-    bench.gateway.submit(Spec(name="other", task=Python(function="g")), parameters(1))
+    bench.gateway.submit(Spec(name="other", task=PythonTask(function="g")), parameters(1))
     bench.talk()
 
     assert bench.session.take() is not None
@@ -275,7 +275,7 @@ def test_what_was_fetched_ahead_and_waits_behind_long_items_of_another_job_is_ha
     bench.gateway.submit(JOB, parameters(2))
     bench.trade(bench.up())
     bench.run_all(0.01)
-    long = bench.gateway.submit(Spec(name="long", task=Python(function="f")), parameters(2))
+    long = bench.gateway.submit(Spec(name="long", task=PythonTask(function="f")), parameters(2))
     bench.gateway.submit(JOB, parameters(8))
     bench.talk()
     while chunk := bench.session.take():
@@ -772,7 +772,7 @@ def test_an_outcome_that_was_decided_is_not_decided_again():
 
 def test_what_must_begin_in_time_and_does_not_fails_without_having_begun():
     bench = Bench(slots=1)
-    hasty = Spec(name="h", task=Python(function="f"), timeouts=Timeouts(start=SECOND // 2))
+    hasty = Spec(name="h", task=PythonTask(function="f"), timeouts=Timeouts(start=SECOND // 2))
     bench.gateway.submit(hasty, parameters(3))
     exchange = bench.up()
     bench.gateway.exchange(bench.session.id, exchange, False)

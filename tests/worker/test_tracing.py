@@ -4,19 +4,19 @@ import pytest
 
 from horae.client.tracing import current_trace
 from horae.model.base.ids import execution_id
-from horae.model.base.trace import UNTRACED, Carried, TraceContext, root_of, span_of
-from horae.model.definitions.tasks import Command, Python
+from horae.model.base.trace import UNTRACED, TraceHeaders, TraceContext, root_of, span_of
+from horae.model.definitions.tasks import CommandTask, PythonTask
 from horae.worker.code.tracing import AttemptTracer
 from tests.spans import Spans
 from tests.waiting import eventually
 from tests.worker.functions import app
 from tests.worker.local import result, shop
 
-KINDS = [Python(function="traced"), Python(function="traced_async"), Python(function="traced", isolation="process")]
+KINDS = [PythonTask(function="traced"), PythonTask(function="traced_async"), PythonTask(function="traced", isolation="process")]
 
 
 @pytest.mark.parametrize("task", KINDS, ids=["thread", "task", "process"])
-async def test_a_function_and_what_it_submits_is_in_the_span_of_its_attempt(task: Python):
+async def test_a_function_and_what_it_submits_is_in_the_span_of_its_attempt(task: PythonTask):
     spans = Spans()
     async with shop(app) as it:
         it.worker.tracing = AttemptTracer(spans, "w")
@@ -37,10 +37,10 @@ async def test_a_failed_attempt_is_an_error_and_one_that_is_not_sampled_is_not_t
     spans = Spans()
     async with shop() as it:
         it.worker.tracing = AttemptTracer(spans, "w")
-        await it.run(Command(shell="exit 3"))
+        await it.run(CommandTask(shell="exit 3"))
         (span,) = await eventually(lambda: spans.all)
         spans.quiet = True
-        await it.run(Command(shell="exit 3"))
+        await it.run(CommandTask(shell="exit 3"))
 
     assert len(spans.all) == 1
     assert span.error is not None
@@ -52,8 +52,8 @@ def test_a_process_that_was_started_in_a_trace_goes_on_in_it(monkeypatch: pytest
     header = f"00-{'a' * 32}-{'b' * 16}-01"
     assert current_trace() == UNTRACED
     monkeypatch.setenv("TRACEPARENT", header)
-    assert current_trace() == Carried(header)
+    assert current_trace() == TraceHeaders(header)
     monkeypatch.setenv("TRACESTATE", "vendor=a")
-    assert current_trace() == Carried(header, "vendor=a")
+    assert current_trace() == TraceHeaders(header, "vendor=a")
     monkeypatch.setenv("TRACEPARENT", "nonsense")
     assert current_trace() == UNTRACED

@@ -11,7 +11,7 @@ import pytest
 
 from horae.env import SECOND, virtual_env
 from horae.errors import BadInput, Busy, Forbidden, HoraeError, ProtocolMismatch, SessionEnded, Unauthorized
-from horae.model.definitions.tasks import Command, Python
+from horae.model.definitions.tasks import CommandTask, PythonTask
 from horae.worker import session
 from horae.worker.session import WorkerSession
 from tests.waiting import eventually
@@ -19,7 +19,7 @@ from tests.worker.functions import app
 from tests.worker.local import Jobs, result, shop
 from tests.worker.test_command import STUBBORN, alive, pids_in, shell
 
-ADD = Python(function="add")
+ADD = PythonTask(function="add")
 
 
 async def test_it_presents_itself_with_what_it_can_do():
@@ -50,7 +50,7 @@ async def test_a_server_that_refuses_the_worker_ends_it_with_its_message(error):
 
 async def test_a_revoked_key_ends_a_worker_at_work(tmp_path):
     async with shop(app) as it:
-        it.submit(Python(function="sleep"), {"folder": str(tmp_path)})
+        it.submit(PythonTask(function="sleep"), {"folder": str(tmp_path)})
         await pids_in(tmp_path, 1)
         it.transport.failure = Unauthorized("revoked")
         await eventually(it.end.done)
@@ -88,9 +88,9 @@ async def test_outcomes_are_kept_while_no_server_listens(tmp_path):
 async def test_a_lost_session_stops_everything_and_a_new_one_goes_on(tmp_path):
     async with shop(app, heartbeat=0.5) as it:
         command = it.submit(shell(f"echo $$ > {tmp_path}/$HORAE_ATTEMPT.pid; echo up; exec sleep 600"), name="command")
-        coroutine = it.submit(Python(function="sleep"), {"folder": str(tmp_path), "name": "task"}, name="coroutine")
+        coroutine = it.submit(PythonTask(function="sleep"), {"folder": str(tmp_path), "name": "task"}, name="coroutine")
         process = it.submit(
-            Python(function="wait", isolation="process"), {"folder": str(tmp_path), "name": "kid"}, name="process"
+            PythonTask(function="wait", isolation="process"), {"folder": str(tmp_path), "name": "kid"}, name="process"
         )
         first = await pids_in(tmp_path, 3)
         assert {command, coroutine, process} == {parcel for parcel, _ in it.gateway.running}
@@ -105,7 +105,7 @@ async def test_a_lost_session_stops_everything_and_a_new_one_goes_on(tmp_path):
 
 async def test_a_thread_of_a_lost_session_keeps_its_slot_until_it_ends(tmp_path):
     async with shop(app, heartbeat=0.5, concurrency=2) as it:
-        it.submit(Python(function="wait"), {"folder": str(tmp_path)})
+        it.submit(PythonTask(function="wait"), {"folder": str(tmp_path)})
         await pids_in(tmp_path, 1)
         it.gateway.lose()
         it.gateway.queue.clear()
@@ -120,7 +120,9 @@ async def test_what_waits_behind_long_executions_of_another_job_goes_back_after_
         await it.run(ADD, {"a": 1}, name="short")
         short = next(iter(it.worker.session.stock.piles.values())).job
         monkeypatch.setattr(session, "fetch_ahead", lambda stock, asked: {} if asked else {short: 5})
-        it.submit(Python(function="sleep"), *({"folder": str(tmp_path), "name": str(i)} for i in range(2)), name="long")
+        it.submit(
+            PythonTask(function="sleep"), *({"folder": str(tmp_path), "name": str(i)} for i in range(2)), name="long"
+        )
         await pids_in(tmp_path, 2)
         parcel = it.submit(ADD, *[{"a": 1}] * 5, name="short")
         await it.is_running(parcel, 4)
@@ -149,8 +151,10 @@ async def test_draining_finishes_what_runs_and_hands_back_the_rest(tmp_path):
 async def test_what_outlives_the_grace_is_stopped_and_handed_back(tmp_path):
     async with shop(app, heartbeat=0.5, grace=SECOND // 5, concurrency=4) as it:
         it.submit(shell(f"echo $$ > {tmp_path}/a.pid; exec sleep 600"), name="command")
-        it.submit(Python(function="sleep"), {"folder": str(tmp_path), "name": "b"}, name="task")
-        it.submit(Python(function="stuck", isolation="thread"), {"folder": str(tmp_path), "seconds": 5}, name="thread")
+        it.submit(PythonTask(function="sleep"), {"folder": str(tmp_path), "name": "b"}, name="task")
+        it.submit(
+            PythonTask(function="stuck", isolation="thread"), {"folder": str(tmp_path), "seconds": 5}, name="thread"
+        )
         await pids_in(tmp_path, 3)
         it.worker.drain()
 
@@ -181,7 +185,7 @@ async def test_draining_without_a_server_leaves_at_once(begun):
 
 async def test_aborting_kills_what_runs(tmp_path):
     async with shop(app) as it:
-        it.submit(Command(argv=(sys.executable, "-c", STUBBORN, str(tmp_path))))
+        it.submit(CommandTask(argv=(sys.executable, "-c", STUBBORN, str(tmp_path))))
         pids = await pids_in(tmp_path, 4)
         folder = it.worker.spawner.folder
         it.worker.abort()
@@ -202,7 +206,9 @@ async def test_an_exchange_that_servers_refuse_is_cut_smaller():
             return await plain(session, body)
 
         it.transport.exchange = picky
-        parcel = it.submit(Python(function="echo"), *[{"value": v} for v in ["fine"] * 3 + ["poison"] + ["fine"] * 3])
+        parcel = it.submit(
+            PythonTask(function="echo"), *[{"value": v} for v in ["fine"] * 3 + ["poison"] + ["fine"] * 3]
+        )
 
         assert (await it.outcome(parcel, 3)).error.type == "OutcomeRefused"
         assert [result(await it.outcome(parcel, i)) for i in (0, 1, 2, 4, 5, 6)] == ["fine"] * 6
@@ -254,7 +260,7 @@ async def test_questions_of_executions_are_repeated_until_a_server_answers():
 
         it.transport.submit_children = shaky
 
-        assert len(result(await it.run(Python(function="children_sync")))) == 1
+        assert len(result(await it.run(PythonTask(function="children_sync")))) == 1
         assert len(tries) == 3
 
 
@@ -272,7 +278,7 @@ async def test_time_is_the_environments(tmp_path):
     """On a virtual clock a timeout comes when the clock is moved, and not before."""
     env = virtual_env(5)
     async with shop(app, env=env) as it:
-        parcel = it.submit(Python(function="sleep"), {"folder": str(tmp_path)}, timeout=3600 * SECOND)
+        parcel = it.submit(PythonTask(function="sleep"), {"folder": str(tmp_path)}, timeout=3600 * SECOND)
         await pids_in(tmp_path, 1)
         for _ in range(10):
             env.clock.advance(300 * SECOND)

@@ -3,12 +3,12 @@
 import os
 import sys
 
-from horae.model.base.trace import UNTRACED, Carried, TraceContext, checked_state, checked_trace
+from horae.model.base.trace import UNTRACED, TraceContext, TraceHeaders, checked_state, checked_trace
 
 PARENT, STATE = "TRACEPARENT", "TRACESTATE"  # how a command knows of its trace
 
 
-def current_trace() -> Carried:
+def current_trace() -> TraceHeaders:
     """The current span of OpenTelemetry's, else the trace that this process was started in, if any.
 
     Who has not imported OpenTelemetry has no current span, and need not wait for its import.
@@ -17,6 +17,6 @@ def current_trace() -> Carried:
     span = None if api is None else api.get_current_span().get_span_context()
     if span is not None and span.is_valid:
         own = TraceContext(f"{span.trace_id:032x}", f"{span.span_id:016x}", bool(span.trace_flags.sampled))
-        return Carried(own.header, checked_state(span.trace_state.to_header()))
+        return TraceHeaders(own.header, checked_state(span.trace_state.to_header()))
     parent = checked_trace(os.environ.get(PARENT))
-    return UNTRACED if parent is None else Carried(parent, checked_state(os.environ.get(STATE)))
+    return UNTRACED if parent is None else TraceHeaders(parent, checked_state(os.environ.get(STATE)))

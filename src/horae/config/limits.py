@@ -6,15 +6,15 @@ from pathlib import Path
 from horae.config.settings import Settings
 from horae.errors import BadInput
 from horae.model.admission.reading.placement import read_amount
-from horae.model.definitions.confines import Confines
+from horae.model.definitions.confines import ResourceLimits
 
 # Where containers say how much memory they have, by the version of control groups.
 _BOUNDS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-def command_limits(settings: Settings) -> Confines:
+def command_limits(settings: Settings) -> ResourceLimits:
     """The limits of executions in processes of their own, for what their jobs do not say. Raises BadInput."""
-    return Confines(
+    return ResourceLimits(
         memory=_memory(settings.command_memory),
         cpu=int(settings.command_cpu) or None,
         files=settings.command_files or None,

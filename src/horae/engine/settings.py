@@ -5,7 +5,7 @@ from msgspec import Struct
 from horae.env import SECOND, Micros
 from horae.model.admission.rate import Rate
 from horae.model.fleet.protocol import LOG_LIMIT
-from horae.model.tenancy.users import Mapped
+from horae.model.tenancy.users import RoleMapping
 
 DAY: Micros = 86_400 * SECOND
 
@@ -19,7 +19,7 @@ class OidcSettings(Struct, frozen=True, kw_only=True):
     scopes: str = "openid profile email groups"
     name_claim: str = "preferred_username"
     groups_claim: str = "groups"
-    roles: dict[str, Mapped]
+    roles: dict[str, RoleMapping]
     redirect: str = ""  # where browsers come back to; empty: the server's own URL
     allow: tuple[str, ...] = ()  # addresses beside public ones at which it may be
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from horae.engine.node import Node
 from horae.errors import BadInput, NotFound
-from horae.model.base.trace import Carried
+from horae.model.base.trace import TraceHeaders
 from horae.model.tenancy.principal import Principal
 from horae.server.http.proxies import Proxies
 from horae.server.reading.bodies import read_pieces
@@ -93,10 +93,10 @@ class ApiCall:
         return None if value is None else value.decode("latin-1")
 
     @property
-    def trace(self) -> Carried:
+    def trace(self) -> TraceHeaders:
         """The trace that this request is part of, as its headers say; several `tracestate` are one list."""
         states = [value.decode("latin-1") for name, value in self.scope["headers"] if name == b"tracestate"]
-        return Carried(self.header(b"traceparent"), ",".join(states) or None)
+        return TraceHeaders(self.header(b"traceparent"), ",".join(states) or None)
 
     def if_match(self) -> int | None:
         """The version an edit was made against; `*` and absence mean any."""

@@ -16,7 +16,7 @@ from msgspec import structs
 from horae.engine.base.refs import as_id
 from horae.errors import HoraeError, StoreUnavailable
 from horae.model.definitions.applied_view import AppliedListView
-from horae.model.tenancy.audit import Entry, Outcome, outcome_of
+from horae.model.tenancy.audit import AuditEntry, Outcome, outcome_of
 from horae.model.tenancy.users import NAME
 from horae.server.call import ApiCall
 from horae.server.reply import Response
@@ -158,7 +158,7 @@ def _known(value: Any) -> Any:
     return None if value is msgspec.UNSET else value
 
 
-async def _end(call: ApiCall, entry: Entry) -> None:
+async def _end(call: ApiCall, entry: AuditEntry) -> None:
     """What is done is done: if this cannot be told, the log says that it was begun."""
     try:
         await call.node.tenancy.audit.append(entry)
@@ -220,8 +220,8 @@ def _public(asked: Any, deep: int = 0) -> Any:
     return {name: UNTOLD if name in PERSONAL and value else _public(value, deep + 1) for name, value in asked.items()}
 
 
-def _entry(call: ApiCall, outcome: Outcome, target: str, said: dict[str, Any], begun: int | None = None) -> Entry:
-    return Entry(
+def _entry(call: ApiCall, outcome: Outcome, target: str, said: dict[str, Any], begun: int | None = None) -> AuditEntry:
+    return AuditEntry(
         at=call.node.env.now(), namespace=call.namespace, actor=call.caller, actor_name=call.who.name[:200],
         address=call.address, action=call.route.name, target=target, outcome=outcome, detail=_encoded(said),
         begun=begun,

@@ -10,15 +10,15 @@ from uuid import UUID
 
 from horae.env import Env, Instant
 from horae.errors import Busy
-from horae.model.admission.choice import LaneView
+from horae.model.admission.choice import LaneState
 from horae.model.admission.queue import Queue
-from horae.model.admission.quota import UNBOUNDED, Bounds
+from horae.model.admission.quota import UNBOUNDED, QuotaBounds
 from horae.model.base.topic import Topic
 from horae.model.definitions.job import JobVersion
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.slice import Running
-from horae.model.executions.submission import Submission, Submitted
+from horae.model.executions.submission import Submission, SubmitResult
 from horae.model.fleet.protocol import Register
 from horae.model.fleet.session import Session
 from horae.store import epochs
@@ -59,7 +59,7 @@ class Store:
     def __init__(self, driver: Driver, env: Env) -> None:
         self.driver = driver
         self.env = env
-        self.bounds: Bounds = UNBOUNDED  # the quotas that this server knows
+        self.bounds: QuotaBounds = UNBOUNDED  # the quotas that this server knows
         self.timings = Timings()
         self._kin = Kin()
         self.made: Topic[Sequence[Parcel]] = Topic("made")  # executions were stored for the first time
@@ -101,8 +101,8 @@ class Store:
         submissions: Sequence[Submission],
         takers: Sequence[exchanges.Parked] = (),
         paused: Paused = frozenset(),
-        bounds: Bounds | None = None,
-    ) -> Submitted:
+        bounds: QuotaBounds | None = None,
+    ) -> SubmitResult:
         """Accept executions: on disk when this returns, each id on exactly one shelf.
 
         Due items go to the takers, which are waiting exchanges, if their numbers are free and their sessions are not
@@ -117,8 +117,8 @@ class Store:
         return done
 
     async def _submit(
-        self, submissions: Sequence[Submission], takers: Sequence[exchanges.Parked], paused: Paused, bounds: Bounds
-    ) -> Submitted:
+        self, submissions: Sequence[Submission], takers: Sequence[exchanges.Parked], paused: Paused, bounds: QuotaBounds
+    ) -> SubmitResult:
         now = self.env.now()
         bounded = bool(bounds) and any(
             bounds.touch(e.envelope.namespace, e.envelope.queue) for s in submissions for e in s.executions
@@ -137,7 +137,7 @@ class Store:
     async def exchange(
         self,
         heads: Sequence[exchanges.Head],
-        views: Sequence[LaneView],
+        views: Sequence[LaneState],
         paused: Paused,
         policies: Mapping[tuple[UUID, int], RetryPolicy],
         rng: Random | None = None,
@@ -173,7 +173,7 @@ class Store:
 
     @timed
     async def claim_for_parked(
-        self, parked: Sequence[exchanges.Parked], views: Sequence[LaneView], paused: Paused
+        self, parked: Sequence[exchanges.Parked], views: Sequence[LaneState], paused: Paused
     ) -> Claimed:
         """Claim once for all parked exchanges; take the numbers of those that get something."""
         now = self.env.now()

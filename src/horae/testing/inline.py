@@ -24,8 +24,8 @@ from msgspec import Raw, Struct
 
 from horae.client.workflows.workflow import AppWorkflow
 from horae.env import SECOND, Instant, virtual_env
-from horae.model.definitions.retry import GiveUp as Ends
-from horae.model.executions.awaits import TIMED_OUT, Signal, first_for, taken
+from horae.model.definitions.retry import NoRetry as Ends
+from horae.model.executions.awaits import TIMED_OUT, Signal, first_signal_for, signal_result
 from horae.model.executions.signals import BadResult, Cancelled, ResultTooLarge, Suspended
 from horae.model.fleet.protocol import Awaited
 from horae.model.fleet.submit import Submit
@@ -65,7 +65,7 @@ class Waits(Exception):
     """The execution waits, without a timeout, for a signal that nobody has sent."""
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
+class InlineAttempt(Struct, frozen=True, kw_only=True):
     """How one attempt ended: success, failed, suspended or crashed."""
 
     outcome: str
@@ -101,7 +101,7 @@ class Inline:
         self.kept: dict[str, Raw] = {}
         self.submitted: list[Submit] = []
         self.artifacts: dict[str, bytes] = {}
-        self.attempts: list[Attempt] = []
+        self.attempts: list[InlineAttempt] = []
         self.failures = 0
         self.reason = ""
         self.log: list[str] = []
@@ -185,10 +185,10 @@ class Inline:
             result = await self._call(context, port)
             context._check_done()
         except Crash:
-            self.attempts.append(Attempt(outcome="crashed"))
+            self.attempts.append(InlineAttempt(outcome="crashed"))
             raise
         except Suspended as waits:
-            self.attempts.append(Attempt(outcome="suspended"))
+            self.attempts.append(InlineAttempt(outcome="suspended"))
             self._wake(waits.wake_at, waits.waits)
             raise
         except BaseException as error:
@@ -196,12 +196,12 @@ class Inline:
             raise
         finally:
             port.ended = True
-        self.attempts.append(Attempt(outcome="success"))
+        self.attempts.append(InlineAttempt(outcome="success"))
         return result
 
     def _failed(self, error: BaseException) -> None:
         self.failures += 1
-        self.attempts.append(Attempt(outcome="failed", error=error))
+        self.attempts.append(InlineAttempt(outcome="failed", error=error))
 
     async def _call(self, context: Context, port: "_InlinePort") -> Any:
         """Call the function. Real time counts, too, so a function that hangs is left when its time is over."""
@@ -288,7 +288,7 @@ class Inline:
 
     def _wait(self, ask: WaitForSignal) -> Awaited:
         named = [signal for signal in self._signals if signal.name == ask.signal]
-        found = first_for(ask.filter, named)
+        found = first_signal_for(ask.filter, named)
         begun = None if ask.timeout is None else self._now + ask.timeout
         deadline = self._deadlines.setdefault(ask.step, begun)
         if found is None and (deadline is None or deadline > self._now):
@@ -296,7 +296,7 @@ class Inline:
         if found is not None:
             self._signals.remove(found)
         del self._deadlines[ask.step]
-        self.kept[ask.step] = Raw(TIMED_OUT if found is None else taken(found))
+        self.kept[ask.step] = Raw(TIMED_OUT if found is None else signal_result(found))
         self._count()
         return Awaited(result=self.kept[ask.step])
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from horae.env import Instant
 from horae.model.definitions.reading.read import parse_definition
-from horae.model.definitions.retry import GiveUp, RetryAt
+from horae.model.definitions.retry import NoRetry, RetryAt
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE
-from horae.model.executions.settle import Rules
+from horae.model.executions.settle import FailurePolicy
 from horae.model.fleet.protocol import Failure
 from horae.model.fleet.suspects import Loss, after_loss
 from horae.worker.code.failure import TIMED_OUT, fate_of
@@ -42,9 +42,9 @@ class Judge:
         self._losses = 0
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> FailurePolicy:
         tried = tuple((0, 1, kind, times) for kind, times in self._failed.items())
-        return Rules(retry=self._retry, delivery=self._delivery, due_at=self._began, tried=tried)
+        return FailurePolicy(retry=self._retry, delivery=self._delivery, due_at=self._began, tried=tried)
 
     def limit(self, now: Instant) -> tuple[Instant, str] | None:
         """Return when an attempt that begins now must end, and the name of that timeout."""
@@ -58,7 +58,7 @@ class Judge:
         ends = [*([] if limit is None else [limit[0]]), *([] if within is None else [self._began + within])]
         return min(ends, default=None)
 
-    def after_failure(self, error: BaseException, failures: int, now: Instant) -> RetryAt | GiveUp:
+    def after_failure(self, error: BaseException, failures: int, now: Instant) -> RetryAt | NoRetry:
         """Decide what follows a failed attempt, which `failures` includes."""
         failure = self._told(error, failures)
         [(_, _, spent)] = self.rules.spent(0, 1)
@@ -66,7 +66,7 @@ class Judge:
         self._failed[failure.kind] += 1
         return decision
 
-    def after_crash(self) -> GiveUp | None:
+    def after_crash(self) -> NoRetry | None:
         """Decide what follows a crash; None means another attempt."""
         self._losses += 1
         loss = Loss(tries=self._retry.budgets.lost)

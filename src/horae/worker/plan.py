@@ -14,7 +14,7 @@ from horae.errors import HoraeError
 from horae.model.definitions.confines import FREE
 from horae.model.definitions.function_signature import BadParams, Bind
 from horae.model.definitions.job import Spec
-from horae.model.definitions.tasks import Command, Http, Python
+from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask
 from horae.model.expressions.template import compile_template, compile_tree
 from horae.model.tenancy.secret_refs import Values, filled, filled_tree, filled_url
 from horae.worker.code.context import AttemptFacts
@@ -58,7 +58,7 @@ class PreparedJob:
         plan.env = {name: filled(text, values) for name, text in self.env.items()}
         plan.url = filled_url(self.url, values)
         plan.headers = {name: filled(text, values) for name, text in self.headers.items()}
-        if isinstance(self.spec.task, Http):
+        if isinstance(self.spec.task, HttpTask):
             plan.body = filled_tree(self.spec.task.body, "http.body", values)
         return plan
 
@@ -98,7 +98,7 @@ class PreparedJob:
 def plan_for(pile: JobBacklog, registry: Registry) -> PreparedJob:
     """Prepare a job; whatever stands against it is kept as the fate of its items."""
     if pile.spec is None:
-        plan = PreparedJob(Spec(name="", task=Python(function="")))
+        plan = PreparedJob(Spec(name="", task=PythonTask(function="")))
         said = f"{pile.problem}. Upgrade this worker, or send the job elsewhere."
         plan.problem = failed("BadDefinition", said, kind="platform")
         return plan
@@ -116,21 +116,21 @@ def plan_for(pile: JobBacklog, registry: Registry) -> PreparedJob:
 
 def _prepare(plan: PreparedJob, spec: Spec, registry: Registry) -> None:
     task = spec.task
-    if isinstance(task, Python):
+    if isinstance(task, PythonTask):
         _prepare_function(plan, task, registry)
-    elif isinstance(task, Command):
+    elif isinstance(task, CommandTask):
         plan.kind, plan.limits = "command", task.limits
         plan.argv = [compile_template(part, f"command[{i}]") for i, part in enumerate(task.argv)]
         plan.cwd = None if task.cwd is None else compile_template(task.cwd, "command.cwd")
         plan.env = {name: compile_template(value, f"env.{name}") for name, value in spec.env.items()}
-    elif isinstance(task, Http):
+    elif isinstance(task, HttpTask):
         plan.kind = "http"
         plan.url = compile_template(task.url, "http.url")
         plan.headers = {name: compile_template(value, f"http.headers.{name}") for name, value in task.headers.items()}
         plan.body = compile_tree(task.body, "http.body")
 
 
-def _prepare_function(plan: PreparedJob, task: Python, registry: Registry) -> None:
+def _prepare_function(plan: PreparedJob, task: PythonTask, registry: Registry) -> None:
     entry = registry.jobs.get(task.function)
     if entry is None:
         known = ", ".join(sorted(registry.jobs)[:5]) or "none"
@@ -146,7 +146,7 @@ def _prepare_function(plan: PreparedJob, task: Python, registry: Registry) -> No
         plan.problem = failed("BadDefinition", f"{said} Move it there, or choose isolation='thread'.", permanent=True)
 
 
-def _kind(entry: JobFunction, task: Python, spec: Spec) -> Kind:
+def _kind(entry: JobFunction, task: PythonTask, spec: Spec) -> Kind:
     """Sync functions that may have to stop run in a process, because a thread cannot be stopped."""
     if task.isolation == "process" or task.limits != FREE:
         return "process"

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from horae.env import SECOND, Micros
-from horae.model.definitions.confines import FREE, Confines
+from horae.model.definitions.confines import FREE, ResourceLimits
 from horae.model.definitions.function_signature import Signature
 from horae.model.fleet.protocol import PROTOCOL, Function, Register
 from horae.outbound.allow import Allowed
@@ -29,7 +29,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ("command", "http")  # of work it takes beside its functions
     grace: Micros = 30 * SECOND  # how long a drain lets running work go on
     pass_env: tuple[str, ...] = ()  # further variables of the worker's environment that commands may see
-    limits: Confines = FREE  # of executions in processes of their own, for what their jobs do not say
+    limits: ResourceLimits = FREE  # of executions in processes of their own, for what their jobs do not say
     command_user: str = ""  # that commands run as which do not say; its own if empty
     command_users: tuple[str, ...] = ()  # that commands may ask for; any but root if empty
     secret_env: tuple[str, ...] = ()  # variables of its environment that jobs may refer to as secret://env/NAME

@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from horae.model.admission.keys import Keys, encode_keys
+from horae.model.admission.keys import EnvelopeKeys, encode_keys
 from horae.model.admission.placement.placement import Affinity, read_needs
 from horae.model.base.duration import DAY
 from horae.model.executions import submission
@@ -15,7 +15,7 @@ WARM = Affinity(key="${params.model}", patience=5_000_000)
 
 async def submit(world: World, job: TestJob, key: str | None, n: int = 1) -> None:
     """Executions under an affinity's key."""
-    keys = encode_keys(Keys(affinity=key))
+    keys = encode_keys(EnvelopeKeys(affinity=key))
     asked = [structs.replace(one, envelope=structs.replace(one.envelope, keys=keys)) for one in world.wanted(job, n)]
     await world.store.submit([submission.Submission(executions=asked)])
 

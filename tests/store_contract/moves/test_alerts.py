@@ -19,8 +19,8 @@ from horae.model.admission.rate import Rate
 from horae.model.base.duration import DAY, HOUR, MINUTE
 from horae.model.base.ids import execution_id
 from horae.model.executions.streak import Streak
-from horae.model.executions.tally import Counts as Counted
 from horae.model.executions.tally import JobTally, begin_of
+from horae.model.executions.tally import OutcomeCounts as Counted
 from horae.model.fleet.protocol import Started
 from horae.model.triggers.decisions.values import Once
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, success

@@ -3,9 +3,9 @@
 import asyncio
 
 from horae.env import SECOND
-from horae.model.admission.choice import LaneView
-from horae.model.admission.circuit import Change, Circuit
-from horae.model.admission.keys import Keys
+from horae.model.admission.choice import LaneState
+from horae.model.admission.circuit import Circuit, CircuitChange
+from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.limits import KeyLimit, Limit, key_name, queue_limit
 from horae.model.admission.rate import Rate
 from horae.store.admission import circuits, coarse, holds
@@ -17,7 +17,7 @@ ROUNDS = 12
 RATE = Rate(1_000_000, SECOND, 1_000_000)
 
 
-async def work(world: World, name: str, views: list[LaneView]) -> int:
+async def work(world: World, name: str, views: list[LaneState]) -> int:
     """A worker that takes from these lanes in this order, and reports; how many it ended."""
     worker, ended = await world.worker(name), 0
     for _ in range(3 * ROUNDS):
@@ -30,7 +30,7 @@ async def work(world: World, name: str, views: list[LaneView]) -> int:
 async def open_and_close(world: World, job: TestJob, paced: TestJob) -> None:
     """What people do meanwhile, again and again; in the end nothing is held back."""
     for _ in range(ROUNDS):
-        await world.store.change(lambda now: circuits.force((job.id, ""), Change("open", "down"), "me", now))
+        await world.store.change(lambda now: circuits.force((job.id, ""), CircuitChange("open", "down"), "me", now))
         await opened(world, paced)
         await world.store.write(lambda: coarse.put(Limit(concurrency=5), queue=paced.queue))
         await world.store.change(lambda now: circuits.force((job.id, ""), None, "me", now))
@@ -41,12 +41,12 @@ async def open_and_close(world: World, job: TestJob, paced: TestJob) -> None:
 async def test_nobody_waits_for_each_other_for_ever(world: World):
     broken = await world.job("broken", circuit=Circuit(), queue="one")
     paced = await world.job("paced", limits=(KeyLimit(key="k", rate=RATE),), queue="two")
-    keys = Keys(limits=(key_name(paced.id, "k", "a"),), rated=True)
+    keys = EnvelopeKeys(limits=(key_name(paced.id, "k", "a"),), rated=True)
     await world.store.write(lambda: coarse.put(Limit(concurrency=6), queue=paced.queue))
     for _ in range(40):
-        await world.submit(broken, keys=Keys(circuit=""))
+        await world.submit(broken, keys=EnvelopeKeys(circuit=""))
         await world.submit(paced, keys=keys)
-    lanes = [LaneView(lane=broken.lane), LaneView(lane=paced.lane, limits=(queue_limit(paced.queue),))]
+    lanes = [LaneState(lane=broken.lane), LaneState(lane=paced.lane, limits=(queue_limit(paced.queue),))]
 
     await asyncio.gather(
         *(work(world, f"w{i}", lanes if i % 2 else lanes[::-1]) for i in range(4)),

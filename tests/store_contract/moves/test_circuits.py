@@ -6,8 +6,8 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.admission.circuit import Attempted, Change, Circuit
-from horae.model.admission.keys import Keys, encode_keys
+from horae.model.admission.circuit import Circuit, CircuitChange, ParcelAttempts
+from horae.model.admission.keys import EnvelopeKeys, encode_keys
 from horae.model.admission.limits import KeyLimit, key_name
 from horae.model.base.ids import execution_id
 from horae.model.executions.submission import Submission
@@ -21,19 +21,19 @@ SERVER = UUID(int=7)
 async def submitted(world: World, job: TestJob, n: int = 1, key: str = "") -> UUID:
     """Executions of one parcel that belong to a circuit."""
     wanted = [
-        structs.replace(one, envelope=structs.replace(one.envelope, keys=encode_keys(Keys(circuit=key))))
+        structs.replace(one, envelope=structs.replace(one.envelope, keys=encode_keys(EnvelopeKeys(circuit=key))))
         for one in world.wanted(job, n)
     ]
     done = await world.store.submit([Submission(executions=wanted)])
     return done.parcels[0].id
 
 
-async def force(world: World, job: TestJob, change: Change | None, key: str = "") -> Any:
+async def force(world: World, job: TestJob, change: CircuitChange | None, key: str = "") -> Any:
     return await world.store.change(lambda now: circuits.force((job.id, key), change, "key:1", now))
 
 
 async def feed(world: World, job: TestJob, ok: int, failed: int, parcel: UUID | None = None) -> list[str]:
-    told = [Attempted(parcel or world.env.new_id(), job.id, ok, failed)]
+    told = [ParcelAttempts(parcel or world.env.new_id(), job.id, ok, failed)]
     return [s.state for s in await world.store.change(lambda now: circuits.feed(SERVER, told, now))]
 
 
@@ -56,7 +56,7 @@ async def test_nothing_starts_before_an_open_circuit_and_all_goes_on_when_it_is_
     job, other = await world.job(circuit=CIRCUIT), await world.job("other")
     parcel, beside = await submitted(world, job, 3), await world.parcel(other)
     worker = await world.worker()
-    await force(world, job, Change("open", "deploy"))
+    await force(world, job, CircuitChange("open", "deploy"))
 
     assert [slice.parcel for slice in await worker.claim(10)] == [beside]
     (waiting,) = await world.on("waiting")
@@ -162,7 +162,7 @@ async def test_reports_tell_of_attempts_of_jobs_with_a_circuit_alone(world: Worl
     worker = await world.worker()
     held = await worker.claim(10)
     await worker.report(*(success(slice) for slice in held))
-    assert worker.effects.attempted == [Attempted(parcel, job.id, 3, 0)]
+    assert worker.effects.attempted == [ParcelAttempts(parcel, job.id, 3, 0)]
 
 
 async def test_a_lost_worker_is_no_failure(world: World):
@@ -178,7 +178,7 @@ async def test_a_lost_worker_is_no_failure(world: World):
 
 async def test_what_is_closed_by_hand_does_not_open_until_it_is_reset(world: World):
     job = await world.job(circuit=CIRCUIT)
-    await force(world, job, Change("closed", "expected"))
+    await force(world, job, CircuitChange("closed", "expected"))
     assert await feed(world, job, 0, 100) == []
     await force(world, job, None)
     assert await feed(world, job, 0, 3) == [], "counted anew"
@@ -191,17 +191,17 @@ async def test_what_is_closed_by_hand_does_not_open_until_it_is_reset(world: Wor
 
 async def test_what_is_open_by_hand_stays_so_without_a_time(world: World):
     job = await world.job(circuit=CIRCUIT)
-    await force(world, job, Change("open", "deploy"))
+    await force(world, job, CircuitChange("open", "deploy"))
     world.clock.advance(3600 * SECOND)
     assert await turn(world) == []
-    await force(world, job, Change("open", "deploy", world.now() + SECOND))
+    await force(world, job, CircuitChange("open", "deploy", world.now() + SECOND))
     world.clock.advance(SECOND)
     assert await turn(world) == ["half-open"]
 
 
 async def test_a_circuit_that_the_job_no_longer_has_is_closed(world: World):
     job = await world.job(circuit=CIRCUIT)
-    await force(world, job, Change("open", "deploy"))
+    await force(world, job, CircuitChange("open", "deploy"))
     await world.do("UPDATE jobs SET state = 'deleted' WHERE id = $1", job.id)
     assert await turn(world) == ["closed"]
     await world.do("UPDATE jobs SET state = 'active' WHERE id = $1", job.id)
@@ -210,7 +210,7 @@ async def test_a_circuit_that_the_job_no_longer_has_is_closed(world: World):
 async def test_nothing_is_handed_over_past_a_circuit(world: World):
     job = await world.job(circuit=CIRCUIT)
     worker = await world.worker()
-    keys = encode_keys(Keys(circuit=""))
+    keys = encode_keys(EnvelopeKeys(circuit=""))
     wanted = [structs.replace(one, envelope=structs.replace(one.envelope, keys=keys)) for one in world.wanted(job)]
     taker = worker.parked(5, frozenset({job.lane}))
     done = await world.store.submit([Submission(executions=wanted)], [taker])
@@ -233,13 +233,13 @@ async def test_what_waits_before_a_circuit_lets_others_have_its_key(world: World
     key = key_name(job.id, "k", "k")
 
     async def submit(circuit: str | None) -> UUID:
-        keys = encode_keys(Keys(circuit=circuit, limits=(key,)))
+        keys = encode_keys(EnvelopeKeys(circuit=circuit, limits=(key,)))
         wanted = [structs.replace(one, envelope=structs.replace(one.envelope, keys=keys)) for one in world.wanted(job)]
         return (await world.store.submit([Submission(executions=wanted)])).parcels[0].id
 
     held, other = await submit(""), await submit(None)
     assert [slice.parcel for slice in await world.on("queued")] == [held]
-    await force(world, job, Change("open", "deploy"))
+    await force(world, job, CircuitChange("open", "deploy"))
     worker = await world.worker()
     await worker.claim(10)
     assert [slice.parcel for slice in await world.on("queued")] == [other]

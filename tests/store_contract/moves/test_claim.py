@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from horae.model.admission.choice import LaneView
+from horae.model.admission.choice import LaneState
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.fleet.protocol import MAX_EXCHANGE
 from tests.store_contract.world import World, failed, released, spans, success, suspended
@@ -142,7 +142,7 @@ async def test_lanes_are_taken_from_in_their_order(world: World):
     await world.parcel(b, 3)
     w = await world.worker()
 
-    granted = await w.claim(4, views=[LaneView(lane=b.lane), LaneView(lane=a.lane)])
+    granted = await w.claim(4, views=[LaneState(lane=b.lane), LaneState(lane=a.lane)])
     assert [(s.job, s.hi - s.lo) for s in granted] == [(b.id, 3), (a.id, 1)]
 
 
@@ -153,11 +153,11 @@ async def test_a_claim_tells_where_each_lane_now_begins(world: World):
     w = await world.worker()
     ranks = sorted(s.rank for s in await world.on("queued"))
 
-    await w.claim(1, views=[LaneView(lane=empty.lane), LaneView(lane=job.lane)])
+    await w.claim(1, views=[LaneState(lane=empty.lane), LaneState(lane=job.lane)])
     assert w.marks == {empty.lane: None, job.lane: ranks[0]}
-    await w.claim(2, views=[LaneView(lane=job.lane)])
+    await w.claim(2, views=[LaneState(lane=job.lane)])
     assert w.marks == {job.lane: ranks[1]}
-    await w.claim(9, views=[LaneView(lane=job.lane)])
+    await w.claim(9, views=[LaneState(lane=job.lane)])
     assert w.marks == {job.lane: None}
 
 
@@ -168,7 +168,7 @@ async def test_a_low_water_mark_hides_nothing_above_it(world: World):
     w = await world.worker()
     (_, second) = sorted(s.rank for s in await world.on("queued"))
 
-    granted = await w.claim(9, views=[LaneView(lane=job.lane, low=second)])
+    granted = await w.claim(9, views=[LaneState(lane=job.lane, low=second)])
     assert [s.parcel for s in granted] == [high]
 
 
@@ -178,7 +178,7 @@ async def test_many_small_slices_fill_a_large_room(world: World):
         await world.parcel(job, 3)
     w = await world.worker()
 
-    granted = await w.claim(20, views=[LaneView(lane=job.lane, mean=100.0)])
+    granted = await w.claim(20, views=[LaneState(lane=job.lane, mean=100.0)])
     assert sum(s.hi - s.lo for s in granted) == 20
 
 
@@ -324,7 +324,7 @@ async def test_lanes_that_have_nothing_to_fetch_ahead_are_not_looked_into(world:
     await world.parcel(a, 3)
     await world.parcel(b, 3)
     w = await world.worker()
-    views = [LaneView(lane=a.lane, jobs=frozenset({a.id})), LaneView(lane=b.lane, jobs=frozenset({b.id}))]
+    views = [LaneState(lane=a.lane, jobs=frozenset({a.id})), LaneState(lane=b.lane, jobs=frozenset({b.id}))]
 
     reply = await w.exchange(prefetch={b.id: 2}, views=views)
     assert [(s.job, s.hi - s.lo) for s in reply.granted] == [(b.id, 2)]
@@ -338,7 +338,7 @@ async def test_one_claim_takes_no_more_suspects_whatever_lanes_and_rounds_it_tak
     await world.do("UPDATE queued SET losses = 2")
     plain = await world.parcel(two, 2)
     w = await world.worker(concurrency=6)
-    views = [LaneView(lane=job.lane, mean=100.0) for job in (one, two)]
+    views = [LaneState(lane=job.lane, mean=100.0) for job in (one, two)]
 
     granted = await w.claim(9, views=views)
     assert sum(s.losses == 2 for s in granted) == 3

@@ -5,7 +5,7 @@ from msgspec import structs
 
 from horae.env import SECOND
 from horae.model.admission.policy import DeadlinePolicy
-from horae.model.admission.rank import Leads
+from horae.model.admission.rank import RankLeads
 from horae.model.executions.submission import Submission
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval
@@ -69,6 +69,6 @@ async def test_a_queue_by_deadline_takes_fires_by_it(world: World):
     for name, within in (("late", HOUR), ("soon", MINUTE), ("never", None)):
         await add_trigger(world, await world.job(name, within=within), trigger, Rules(overlap="allow"))
     world.clock.advance(MINUTE)
-    await world.store.fire(100, Leads(lambda queue: DeadlinePolicy()))
+    await world.store.fire(100, RankLeads(lambda queue: DeadlinePolicy()))
     rows = await world.rows("SELECT j.name FROM queued q JOIN jobs j ON j.id = q.job ORDER BY q.rank")
     assert [row[0] for row in rows] == ["soon", "late", "never"]

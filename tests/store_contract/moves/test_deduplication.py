@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.executions.deduplication import Batch, Cache, Debounce, Meeting, Unique
+from horae.model.executions.deduplication import Batch, Cache, Debounce, DeduplicationKey, Unique
 from horae.model.executions.submission import Receipt, Submission
 from horae.store.executions.deduplication import deduplicate, key_expiry
 from horae.store.executions.promote import LONG_AGO
@@ -17,7 +17,7 @@ HOUR = 3600 * SECOND
 
 async def ask(world: World, job: TestJob, *rules, key: str = "k", items=(b"{}",), **more) -> list[Receipt]:
     """Submit one request of an item each, all with this key under each rule."""
-    meets = tuple(Meeting(rule, key) for rule in rules)
+    meets = tuple(DeduplicationKey(rule, key) for rule in rules)
     wanted = [
         msgspec.structs.replace(e, meets=meets, item=item)
         for e, item in zip(world.wanted(job, len(items), **more), items, strict=True)
@@ -110,7 +110,7 @@ async def test_of_several_in_one_request_the_first_or_the_latest_is_kept(world: 
 async def test_a_key_of_the_submission_and_one_of_the_job_name_the_same_execution(world: World):
     job = await world.job()
     (first,) = await ask(world, job, Unique())
-    own = msgspec.structs.replace(world.wanted(job, key="mine")[0], meets=(Meeting(Unique(), "k"),))
+    own = msgspec.structs.replace(world.wanted(job, key="mine")[0], meets=(DeduplicationKey(Unique(), "k"),))
     done = await world.store.submit([Submission(executions=[own])])
     again = await world.submit(job, key="mine")
 
@@ -266,7 +266,7 @@ async def test_a_failure_is_not_remembered_and_results_can_be_forgotten(world: W
 async def test_a_result_of_other_params_does_not_answer_for_what_a_unique_key_joined(world: World):
     job = await world.job()
     (first,) = await ask(world, job, Cache(ttl=HOUR), Unique())
-    other = (Meeting(Cache(ttl=HOUR), "other"), Meeting(Unique(), "k"))
+    other = (DeduplicationKey(Cache(ttl=HOUR), "other"), DeduplicationKey(Unique(), "k"))
     wanted = msgspec.structs.replace(world.wanted(job)[0], meets=other)
     (answer,) = (await world.store.submit([Submission(executions=[wanted])])).answers
     assert answer[0].execution_id == first.execution_id

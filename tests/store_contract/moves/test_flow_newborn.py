@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.admission.choice import LaneView, Taste
+from horae.model.admission.choice import LaneState, QueuePreferences
 from horae.model.admission.hold import Hold
 from horae.model.admission.limits import Limit
 from horae.store.admission import coarse, holds
@@ -13,9 +13,9 @@ from tests.store_contract.flow_world import begin, run, state, step, step_of, st
 from tests.store_contract.world import NAMESPACE, TestJob, Worker, World, success
 
 
-def arising(lanes: Any) -> list[LaneView]:
+def arising(lanes: Any) -> list[LaneState]:
     """What a server says of lanes that it knows, and has heard of no limit of."""
-    return [LaneView(lane=lane, low=low) for lane, low in lanes.items()]
+    return [LaneState(lane=lane, low=low) for lane, low in lanes.items()]
 
 
 async def chain(world: World, *names: str, **spec: Any) -> tuple[TestJob, Any, Worker, Any]:
@@ -123,7 +123,7 @@ async def test_a_worker_that_weighs_its_queues_is_given_steps_by_its_weights(wor
     head = worker.head
 
     def weighing(*about: Any, **more: Any) -> Any:
-        return structs.replace(head(*about, **more), taste=Taste({job.queue: 1}))
+        return structs.replace(head(*about, **more), taste=QueuePreferences({job.queue: 1}))
 
     worker.head = weighing  # type: ignore[method-assign]
     before = world.driver.statements["insert queued"]

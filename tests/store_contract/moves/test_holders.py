@@ -3,7 +3,7 @@
 import pytest
 
 from horae.env import SECOND
-from horae.model.admission.keys import Keys
+from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.limits import KeyLimit, key_name, sequence_name
 from horae.model.definitions.retry import RetryPolicy
 from horae.store.admission import holder_sweep
@@ -15,12 +15,12 @@ MINUTE = 60 * SECOND
 async def limited(world: World, concurrency: int = 2, name: str = "sync", **more):
     """A job of which each customer has so many at once; the job and what makes keys of customers."""
     job = await world.job(name, limits=(KeyLimit(key="${params.customer}", concurrency=concurrency),), **more)
-    return job, lambda customer: Keys(limits=(key_name(job.id, "${params.customer}", customer),))
+    return job, lambda customer: EnvelopeKeys(limits=(key_name(job.id, "${params.customer}", customer),))
 
 
 async def in_sequence(world: World, **more):
     job = await world.job("post", sequence="${params.account}", **more)
-    return job, lambda account: Keys(sequence=sequence_name(job.id, account))
+    return job, lambda account: EnvelopeKeys(sequence=sequence_name(job.id, account))
 
 
 async def queued(world: World):
@@ -153,9 +153,9 @@ async def test_what_has_several_keys_needs_room_at_all(world: World):
     limits = (KeyLimit(key="a", concurrency=1), KeyLimit(key="b", concurrency=1))
     job = await world.job(limits=limits)
     a, b = key_name(job.id, "a", "x"), key_name(job.id, "b", "x")
-    holds_a = await world.parcel(job, keys=Keys(limits=(a,)))
-    holds_b = await world.parcel(job, keys=Keys(limits=(b,)))
-    both = await world.parcel(job, keys=Keys(limits=tuple(sorted((a, b)))))
+    holds_a = await world.parcel(job, keys=EnvelopeKeys(limits=(a,)))
+    holds_b = await world.parcel(job, keys=EnvelopeKeys(limits=(b,)))
+    both = await world.parcel(job, keys=EnvelopeKeys(limits=tuple(sorted((a, b)))))
     worker = await world.worker()
     held = {slice.parcel: slice for slice in await worker.claim(10)}
     await worker.report(success(held[holds_a]))
@@ -173,10 +173,10 @@ async def test_one_that_lacks_another_key_does_not_hold_up_who_stands_behind_it(
     limits = (KeyLimit(key="a", concurrency=1), KeyLimit(key="b", concurrency=1))
     job = await world.job(limits=limits)
     a, b = key_name(job.id, "a", "x"), key_name(job.id, "b", "x")
-    holds_a = await world.parcel(job, keys=Keys(limits=(a,)))
-    await world.parcel(job, keys=Keys(limits=(b,)))
-    await world.parcel(job, keys=Keys(limits=tuple(sorted((a, b)))))
-    only_a = await world.parcel(job, keys=Keys(limits=(a,)))
+    holds_a = await world.parcel(job, keys=EnvelopeKeys(limits=(a,)))
+    await world.parcel(job, keys=EnvelopeKeys(limits=(b,)))
+    await world.parcel(job, keys=EnvelopeKeys(limits=tuple(sorted((a, b)))))
+    only_a = await world.parcel(job, keys=EnvelopeKeys(limits=(a,)))
     worker = await world.worker()
     held = {slice.parcel: slice for slice in await worker.claim(10)}
     await worker.report(success(held[holds_a]))

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from horae.model.definitions.job import Spec
-from horae.model.definitions.tasks import Command
+from horae.model.definitions.tasks import CommandTask
 from horae.store.definitions import jobs
 from horae.store.executions.leaving import cancel_job
 from tests.store_contract.world import NAMESPACE, World
@@ -85,7 +85,7 @@ async def test_definitions_come_by_job_and_version(world: World):
 
 async def test_a_name_is_taken_once(world: World):
     job, other = await world.job("a"), await world.job("b")
-    spec = Spec(name="a", task=Command(argv=("true",)))
+    spec = Spec(name="a", task=CommandTask(argv=("true",)))
     taken = await world.store.write(lambda: jobs.add(world.env.new_id(), NAMESPACE, spec, 1, 1, world.now()))
 
     assert taken == jobs.Exists(job.id)
@@ -96,7 +96,7 @@ async def test_a_name_is_taken_once(world: World):
 
 
 async def test_of_many_makers_one_gets_the_name(world: World):
-    spec = Spec(name="a", task=Command(argv=("true",)))
+    spec = Spec(name="a", task=CommandTask(argv=("true",)))
     ids = [world.env.new_id() for _ in range(5)]
     answers = await asyncio.gather(
         *(world.store.write(lambda id=id: jobs.add(id, NAMESPACE, spec, 1, 1, world.now())) for id in ids)

@@ -1,7 +1,7 @@
 """Rates by key: starts are paced for each value, also after an hour without workers."""
 
 from horae.env import SECOND
-from horae.model.admission.keys import Keys
+from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.limits import KeyLimit, key_name
 from horae.model.admission.rate import Rate
 from tests.store_contract.world import World, rank, released, success
@@ -12,7 +12,7 @@ MINUTE = 60 * SECOND
 async def paced(world: World, count: int = 6, burst: int = 2, **more):
     """A job that starts so many a minute for each customer."""
     job = await world.job(limits=(KeyLimit(key="c", rate=Rate(count, MINUTE, burst), **more),))
-    return job, lambda customer: Keys(limits=(key_name(job.id, "c", customer),), rated=True)
+    return job, lambda customer: EnvelopeKeys(limits=(key_name(job.id, "c", customer),), rated=True)
 
 
 async def run(world: World, worker, seconds: int):

@@ -3,16 +3,16 @@
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import MAX_ITEMS, extras_of
-from horae.model.executions.submission import Idempotency, NewLot, Receipt, Repeated, Submission
+from horae.model.executions.submission import Idempotency, NewBulk, Receipt, RepeatedRequest, Submission
 from tests.store_contract.world import World, success
 
 HOUR = 3_600_000_000
 
 
-def lot(world: World, job, count: int, extra: Extra = Extra(), **more) -> NewLot:  # noqa: B008
+def lot(world: World, job, count: int, extra: Extra = Extra(), **more) -> NewBulk:  # noqa: B008
     like = world.wanted(job, **more)[0]
     items = [b'{"i":%d}' % i for i in range(count)]
-    return NewLot(envelope=like.envelope, rank_lead=like.rank_lead, items=items, extra=extra)
+    return NewBulk(envelope=like.envelope, rank_lead=like.rank_lead, items=items, extra=extra)
 
 
 def ids(receipts: list[Receipt]) -> list:
@@ -71,7 +71,7 @@ async def test_a_repeated_lot_is_answered_as_the_first_time(world: World):
     first = (await world.store.submit(asked)).answers[0]
     again = (await world.store.submit(asked)).answers[0]
 
-    assert again == Repeated(first)
+    assert again == RepeatedRequest(first)
     assert len(await world.on("queued")) == 2
 
 

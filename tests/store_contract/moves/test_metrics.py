@@ -7,7 +7,7 @@ from horae.features.alerts.model.findings import Finding
 from horae.features.alerts.model.rule import MissingSuccess
 from horae.features.alerts.store import alerts
 from horae.features.alerts.store import rules as alert_rules
-from horae.model.admission.keys import Keys
+from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.limits import KeyLimit, Limit, key_name, namespace_limit, queue_limit
 from horae.model.admission.rate import Rate
 from horae.model.base.duration import DAY
@@ -53,7 +53,7 @@ async def test_limits_tell_how_many_run_under_them(world: World):
 async def test_holders_of_keys_are_counted_up_to_a_bound(world: World):
     job = await world.job(limits=(KeyLimit(key="k", concurrency=9),))
     for _ in range(3):
-        await world.parcel(job, keys=Keys(limits=(key_name(job.id, "k", "a"),)))
+        await world.parcel(job, keys=EnvelopeKeys(limits=(key_name(job.id, "k", "a"),)))
 
     assert [await world.store.read(lambda most=most: limit_reads.holders(most)) for most in (2, 100)] == [2, 3]
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from horae.env import SECOND
-from horae.model.admission.circuit import Change, Circuit
-from horae.model.admission.keys import PREEMPTIBLE, PREEMPTS, Keys
+from horae.model.admission.circuit import Circuit, CircuitChange
+from horae.model.admission.keys import PREEMPTIBLE, PREEMPTS, EnvelopeKeys
 from horae.model.admission.limits import KeyLimit, Limit, key_name
 from horae.model.admission.placement.preempt import to_front
 from horae.model.admission.rate import Rate
@@ -38,7 +38,7 @@ async def busy(world: World, n: int = 1, *, concurrency: int | None = None, **sp
     return w, await w.claim(n)
 
 
-async def urgent(world: World, n: int = 1, *, keys: Keys | None = None, **spec):
+async def urgent(world: World, n: int = 1, *, keys: EnvelopeKeys | None = None, **spec):
     job = await world.job("high", preempts=True, **{"priority": 9, **spec})
     return job, await world.parcel(job, n, keys=keys)
 
@@ -157,8 +157,8 @@ async def test_nothing_gives_way_to_a_paused_job_or_to_what_no_worker_may_take(w
 
 async def test_nothing_gives_way_to_what_an_open_circuit_keeps_from_starting(world: World):
     await busy(world)
-    job, _ = await urgent(world, circuit=Circuit(), keys=Keys(standing=PREEMPTS, circuit=""))
-    await world.store.change(lambda now: circuits.force((job.id, ""), Change("open", "down"), "me", now))
+    job, _ = await urgent(world, circuit=Circuit(), keys=EnvelopeKeys(standing=PREEMPTS, circuit=""))
+    await world.store.change(lambda now: circuits.force((job.id, ""), CircuitChange("open", "down"), "me", now))
     assert (await decide(world)).items == 0
 
     await world.store.change(lambda now: circuits.force((job.id, ""), None, "me", now))
@@ -169,7 +169,7 @@ async def test_no_more_give_way_than_the_rate_of_a_key_lets_start(world: World):
     await busy(world, 3)
     limits = (KeyLimit(key="c", rate=Rate(1, SECOND, 2)),)
     job = await world.job("high", preempts=True, priority=9, limits=limits)
-    keys = Keys(standing=PREEMPTS, limits=(key_name(job.id, "c", "a"),), rated=True)
+    keys = EnvelopeKeys(standing=PREEMPTS, limits=(key_name(job.id, "c", "a"),), rated=True)
     await world.parcel(job, 3, keys=keys)
 
     assert (await decide(world)).items == 2

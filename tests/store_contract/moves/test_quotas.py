@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from horae.errors import OverQuota
-from horae.model.admission.quota import Bounds, Quota, Use
+from horae.model.admission.quota import Quota, QuotaBounds, QuotaUsage
 from horae.model.executions.submission import Submission
 from horae.store.admission import quotas
 from tests.store_contract.world import NAMESPACE, TestJob, World, failed
@@ -13,7 +13,7 @@ from tests.store_contract.world import NAMESPACE, TestJob, World, failed
 SECOND = 1_000_000
 
 
-async def submit(world: World, job: TestJob, bounds: Bounds, n: int = 1, **more):
+async def submit(world: World, job: TestJob, bounds: QuotaBounds, n: int = 1, **more):
     return await world.store.submit([Submission(executions=world.wanted(job, n, **more))], bounds=bounds)
 
 
@@ -24,7 +24,7 @@ async def standing(world: World) -> int:
 
 async def test_a_queue_takes_no_more_than_its_bound(world: World):
     job, other = await world.job(), await world.job("other", queue="other")
-    bounds = Bounds(queues={job.queue: ("default", 5)})
+    bounds = QuotaBounds(queues={job.queue: ("default", 5)})
     await submit(world, job, bounds, 3)
     await submit(world, job, bounds, due_at=world.now() + SECOND)
     with pytest.raises(OverQuota, match="maxQueued") as refused:
@@ -37,7 +37,7 @@ async def test_a_queue_takes_no_more_than_its_bound(world: World):
 
 async def test_what_runs_makes_room_and_what_comes_back_is_not_refused(world: World):
     job = await world.job()
-    bounds = Bounds(queues={job.queue: ("default", 2)})
+    bounds = QuotaBounds(queues={job.queue: ("default", 2)})
     await submit(world, job, bounds, 2)
     worker = await world.worker()
     await worker.claim(2)
@@ -51,7 +51,7 @@ async def test_what_runs_makes_room_and_what_comes_back_is_not_refused(world: Wo
 
 async def test_a_namespace_has_no_more_queued_than_its_quota_over_all_queues(world: World):
     job, other = await world.job(), await world.job("other", queue="other")
-    bounds = Bounds({NAMESPACE: Quota(queued=3)})
+    bounds = QuotaBounds({NAMESPACE: Quota(queued=3)})
     await submit(world, job, bounds, 2)
     await submit(world, other, bounds, 1)
     for one in (job, other):
@@ -61,7 +61,7 @@ async def test_a_namespace_has_no_more_queued_than_its_quota_over_all_queues(wor
 
 async def test_a_repeat_of_a_key_needs_no_room(world: World):
     job = await world.job()
-    bounds = Bounds(queues={job.queue: ("default", 1)})
+    bounds = QuotaBounds(queues={job.queue: ("default", 1)})
     first = await submit(world, job, bounds, key="a")
     again = await submit(world, job, bounds, key="a")
     assert again.answers[0][0].execution_id == first.answers[0][0].execution_id
@@ -69,7 +69,7 @@ async def test_a_repeat_of_a_key_needs_no_room(world: World):
 
 async def test_however_many_come_at_once_the_bound_holds(world: World):
     job = await world.job()
-    bounds = Bounds(queues={job.queue: ("default", 5)})
+    bounds = QuotaBounds(queues={job.queue: ("default", 5)})
     done = await asyncio.gather(*(submit(world, job, bounds) for _ in range(12)), return_exceptions=True)
     assert sum(isinstance(one, OverQuota) for one in done) == 7
     assert await standing(world) == 5
@@ -77,7 +77,7 @@ async def test_however_many_come_at_once_the_bound_holds(world: World):
 
 async def test_submissions_are_paced(world: World):
     job = await world.job()
-    bounds = Bounds({NAMESPACE: Quota(submissions_per_second=2)})
+    bounds = QuotaBounds({NAMESPACE: Quota(submissions_per_second=2)})
     await submit(world, job, bounds, 2)
     with pytest.raises(OverQuota, match="submissionsPerSecond"):
         await submit(world, job, bounds)
@@ -90,7 +90,7 @@ async def test_submissions_are_paced(world: World):
 
 async def test_what_is_used_up_of_the_day_refuses_all(world: World):
     job = await world.job()
-    bounds = Bounds({NAMESPACE: Quota(executions_per_day=1)}, spent={NAMESPACE: "executionsPerDay: 1 of 1"})
+    bounds = QuotaBounds({NAMESPACE: Quota(executions_per_day=1)}, spent={NAMESPACE: "executionsPerDay: 1 of 1"})
     with pytest.raises(OverQuota, match="executionsPerDay"):
         await submit(world, job, bounds)
     assert await world.rows("SELECT id FROM parcels") == []
@@ -98,12 +98,16 @@ async def test_what_is_used_up_of_the_day_refuses_all(world: World):
 
 async def test_usage_adds_up_over_servers_and_days(world: World):
     first, second = world.env.new_id(), world.env.new_id()
-    for server, use in ((first, Use(1, 2, 3, 4)), (second, Use(10, 20, 30, 40)), (first, Use(100, 0, 0, 0))):
+    for server, use in (
+        (first, QuotaUsage(1, 2, 3, 4)),
+        (second, QuotaUsage(10, 20, 30, 40)),
+        (first, QuotaUsage(100, 0, 0, 0)),
+    ):
         await world.store.write(lambda server=server, use=use: quotas.add_use(server, {(NAMESPACE, 7): use}))
-    await world.store.write(lambda: quotas.add_use(first, {(NAMESPACE, 8): Use(5)}))
-    assert await world.store.read(lambda: quotas.used_on(7)) == {NAMESPACE: Use(111, 22, 33, 44)}
+    await world.store.write(lambda: quotas.add_use(first, {(NAMESPACE, 8): QuotaUsage(5)}))
+    assert await world.store.read(lambda: quotas.used_on(7)) == {NAMESPACE: QuotaUsage(111, 22, 33, 44)}
     days = await world.store.read(lambda: quotas.used_between(NAMESPACE, 7, 8))
-    assert days == {7: Use(111, 22, 33, 44), 8: Use(5)}
+    assert days == {7: QuotaUsage(111, 22, 33, 44), 8: QuotaUsage(5)}
     assert not await world.store.write(lambda: quotas.forget_usage(8, 100))
     assert await world.store.read(lambda: quotas.used_on(7)) == {}
 

@@ -4,7 +4,7 @@ from horae.env import SECOND
 from horae.features.statistics.store import reads as statistics_reads
 from horae.features.statistics.store import recounting, statistics
 from horae.features.statistics.store.recounting import MINUTE
-from horae.model.executions.tally import DAY, HOUR, Counts, JobTally, begin_of
+from horae.model.executions.tally import DAY, HOUR, JobTally, OutcomeCounts, begin_of
 from horae.model.fleet.server import ServerProcess
 from horae.store.fleet import sessions
 from tests.store_contract.world import NAMESPACE, World, failed, success
@@ -41,7 +41,7 @@ async def test_what_is_missing_is_written_once(world: World):
     since, until = (minute - 5) * MINUTE, (minute + 1) * MINUTE
     (lost,) = await world.store.read(lambda: recounting.lost_servers(world.env.new_id(), world.now()))
 
-    assert await recount(world, lost, since, until) == {job: Counts(success=3)}
+    assert await recount(world, lost, since, until) == {job: OutcomeCounts(success=3)}
     assert await recount(world, lost, since, until) is None
 
     ((counted,),) = await world.rows("SELECT sum(success) FROM job_minutes")
@@ -70,7 +70,7 @@ async def test_only_the_window_is_recounted(world: World):
 
     told = await recount(world, lost, minute * MINUTE, (minute + 1) * MINUTE)
 
-    assert told == {job: Counts(failed=3)}
+    assert told == {job: OutcomeCounts(failed=3)}
 
 
 async def test_a_server_that_is_there_is_not_lost(world: World):

@@ -7,7 +7,7 @@ from horae.env import SECOND
 from horae.errors import OverQuota
 from horae.features.backfills.store import work as backfill_work
 from horae.features.events.store import events
-from horae.model.admission.quota import UNBOUNDED, Bounds, Quota
+from horae.model.admission.quota import UNBOUNDED, Quota, QuotaBounds
 from horae.model.base.ids import parcel_of
 from horae.model.executions.deduplication import Unique
 from horae.model.triggers.decisions.external import Event
@@ -29,7 +29,7 @@ async def ledger(world: World) -> list[tuple[str, bool]]:
     return [(disposition, execution is not None) for disposition, execution in rows]
 
 
-async def events_of(world: World, count: int, bounds: Bounds = UNBOUNDED, *, patient: bool = False) -> list[str]:
+async def events_of(world: World, count: int, bounds: QuotaBounds = UNBOUNDED, *, patient: bool = False) -> list[str]:
     given = [NewEvent(name="upload", payload=msgspec.json.encode({"n": n})) for n in range(count)]
     room = Room(bounds=bounds, patient=patient)
     taken = await world.store.change(
@@ -72,7 +72,7 @@ async def test_a_newer_fire_takes_the_place_of_what_has_not_begun(world: World):
 
 async def test_fires_without_room_are_skipped_and_do_not_count(world: World):
     job = await world.job()
-    world.store.bounds = Bounds(queues={job.queue: ("default", 1)})
+    world.store.bounds = QuotaBounds(queues={job.queue: ("default", 1)})
     trigger = await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), Rules(max_fires=2))
     await add_trigger(world, job, Once(at=world.now() + MINUTE), ALLOW)
     world.clock.advance(MINUTE)
@@ -89,7 +89,9 @@ async def test_fires_without_room_are_skipped_and_do_not_count(world: World):
 
 async def test_what_is_used_up_of_the_day_skips_fires(world: World):
     job = await world.job()
-    world.store.bounds = Bounds({NAMESPACE: Quota(executions_per_day=1)}, spent={NAMESPACE: "executionsPerDay: 1 of 1"})
+    world.store.bounds = QuotaBounds(
+        {NAMESPACE: Quota(executions_per_day=1)}, spent={NAMESPACE: "executionsPerDay: 1 of 1"}
+    )
     await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
     world.clock.advance(MINUTE)
     await world.store.fire(10, lead)
@@ -98,7 +100,7 @@ async def test_what_is_used_up_of_the_day_skips_fires(world: World):
 
 async def test_a_fire_waits_for_room_if_the_quota_says_so(world: World):
     job = await world.job()
-    world.store.bounds = Bounds({NAMESPACE: Quota(queued=1, over="wait")})
+    world.store.bounds = QuotaBounds({NAMESPACE: Quota(queued=1, over="wait")})
     for _ in range(2):
         await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
     world.clock.advance(MINUTE)
@@ -119,7 +121,7 @@ async def test_a_fire_waits_for_room_if_the_quota_says_so(world: World):
 
 async def test_a_fire_that_waited_for_room_too_long_says_so(world: World):
     job = await world.job()
-    world.store.bounds = Bounds({NAMESPACE: Quota(queued=0, over="wait")})
+    world.store.bounds = QuotaBounds({NAMESPACE: Quota(queued=0, over="wait")})
     skip = Rules(overlap="allow", misfire=Misfire(policy="skip"))
     await add_trigger(world, job, Interval(every=10 * MINUTE, anchor=world.now()), skip)
     world.clock.advance(10 * MINUTE)
@@ -138,7 +140,7 @@ async def test_what_is_refused_takes_nobodys_place(world: World):
     await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
     world.clock.advance(MINUTE)
     (first,) = (await world.store.fire(10, lead)).parcels
-    world.store.bounds = Bounds(queues={job.queue: ("default", 1)})
+    world.store.bounds = QuotaBounds(queues={job.queue: ("default", 1)})
     world.clock.advance(MINUTE)
     assert (await world.store.fire(10, lead)).parcels == []
     assert await world.states(first.id) == ["queued"]
@@ -151,7 +153,7 @@ async def test_events_go_by_keys_and_quotas(world: World):
     await add_trigger(world, job, Event(event="upload"), ALLOW, params={"n": "${event.payload.n}"})
     assert await events_of(world, 2) == ["fired", "fired"]
     assert await events_of(world, 3) == ["skipped-unique", "skipped-unique", "fired"]
-    bounds = Bounds(queues={job.queue: ("default", 4)})
+    bounds = QuotaBounds(queues={job.queue: ("default", 4)})
     assert await events_of(world, 6, bounds) == [*["skipped-unique"] * 3, "fired", *["skipped-quota"] * 2]
     assert await events_of(world, 5) == [*["skipped-unique"] * 4, "fired"]
 
@@ -159,7 +161,7 @@ async def test_events_go_by_keys_and_quotas(world: World):
 async def test_an_event_waits_for_room_if_the_quota_says_so_and_nothing_is_kept_meanwhile(world: World):
     job = await world.job()
     await add_trigger(world, job, Event(event="upload"), ALLOW)
-    bounds = Bounds({NAMESPACE: Quota(queued=1, over="wait")})
+    bounds = QuotaBounds({NAMESPACE: Quota(queued=1, over="wait")})
     assert await events_of(world, 1, bounds, patient=True) == ["fired"]
     with pytest.raises(OverQuota, match="queued"):
         await events_of(world, 1, bounds, patient=True)
@@ -173,9 +175,9 @@ async def test_an_event_waits_for_room_if_the_quota_says_so_and_nothing_is_kept_
 async def test_a_backfill_waits_for_keys_and_room(world: World):
     start, job, _ = await missed(world)
     backfill = await make(world, job, start + 3 * MINUTE, start + 6 * MINUTE)
-    bounds = Bounds(queues={job.queue: ("default", 2)})
+    bounds = QuotaBounds(queues={job.queue: ("default", 2)})
 
-    async def work(bounds: Bounds) -> backfill_work.Worked:
+    async def work(bounds: QuotaBounds) -> backfill_work.Worked:
         now = world.now()
         return await world.store.write(
             lambda: backfill_work.work(backfill.id, lead, world.env.new_id, now, bounds=bounds)

@@ -6,7 +6,7 @@ from msgspec import structs
 from horae.env import SECOND
 from horae.features.rollouts.store import rollouts
 from horae.model.admission.keys import CHOSEN
-from horae.model.definitions.rollout import Plan, Rollout, Trial
+from horae.model.definitions.rollout import Rollout, RolloutAttempts, RolloutPlan
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import by_rollout
 from horae.model.executions.submission import NewExecution, Submission
@@ -17,10 +17,10 @@ from horae.store.script import Script
 from horae.store.triggers.targets import execution_of, targets
 from tests.store_contract.world import NAMESPACE, TestJob, World, lead, success
 
-PLAN = Plan(shares={1: 0, 2: 100})
+PLAN = RolloutPlan(shares={1: 0, 2: 100})
 
 
-async def begin(world: World, job: TestJob, plan: Plan = PLAN) -> Rollout:
+async def begin(world: World, job: TestJob, plan: RolloutPlan = PLAN) -> Rollout:
     def script() -> Script[Rollout]:
         if (yield from jobs.newest(job.id)) == 1:
             yield from jobs.put_version(job.id, 2, job.spec, job.queue, job.lane, world.now())
@@ -52,7 +52,7 @@ async def test_only_what_was_chosen_by_the_rollout_that_is_on_is_accepted(world:
         await world.store.submit([plain])
     assert (await world.store.submit([mine])).parcels[0].envelope.version == 2
 
-    second = await begin(world, job, Plan(shares={1: 50, 2: 50}))
+    second = await begin(world, job, RolloutPlan(shares={1: 50, 2: 50}))
     assert (second.number, second.since) == (first.number + 1, first.since)
     with pytest.raises(JobMoved):
         await world.store.submit([mine])
@@ -68,7 +68,7 @@ async def test_a_rollout_of_other_versions_counts_anew(world: World):
     job = await world.job()
     first = await begin(world, job)
     await world.store.write(lambda: jobs.put_version(job.id, 3, job.spec, job.queue, job.lane, world.now()))
-    other = await begin(world, job, Plan(shares={1: 50, 3: 50}))
+    other = await begin(world, job, RolloutPlan(shares={1: 50, 3: 50}))
     assert other.since > first.since
 
 
@@ -97,7 +97,7 @@ async def test_ends_are_told_by_their_flag_and_counted_by_version(world: World):
     done = await world.store.exchange([worker.head(up, frozenset())], [], frozenset(), {})
     assert [(one.outcome, one.count) for one in done.effects.trials] == [("success", 3)]
 
-    trials = [*done.effects.trials, Trial(slice.parcel, job.id, "retried", 1)]
+    trials = [*done.effects.trials, RolloutAttempts(slice.parcel, job.id, "retried", 1)]
     for server in (world.env.new_id(), world.env.new_id()):
         await world.store.write(lambda: rollouts.count(server, trials))  # noqa: B023
     tallies = await world.store.read(lambda: rollouts.tallies(job.id, rollout.since))

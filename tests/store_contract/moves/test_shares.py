@@ -7,11 +7,11 @@ import pytest
 from msgspec import structs
 
 from horae.features.statistics.store import statistics
-from horae.model.admission.choice import LaneView, Taste
+from horae.model.admission.choice import LaneState, QueuePreferences
 from horae.model.admission.placement.preempt import is_in_front, to_front
 from horae.model.admission.policy import FIFO, FairPolicy, Policy
 from horae.model.admission.queue import QueueSpec
-from horae.model.admission.rank import Leads
+from horae.model.admission.rank import RankLeads
 from horae.model.executions.submission import Submission
 from horae.store.admission import lanes, queues, share_lanes, shares
 from horae.store.admission.lanes import revisions
@@ -22,8 +22,8 @@ from tests.store_contract.world import NAMESPACE, World, spans, success
 FAIR = FairPolicy(by="job")
 
 
-def views_of(lanes: dict[str, int], **prices: float) -> list[LaneView]:
-    return [LaneView(lane=lane, share=share, price=prices.get(share, 1.0)) for share, lane in lanes.items()]
+def views_of(lanes: dict[str, int], **prices: float) -> list[LaneState]:
+    return [LaneState(lane=lane, share=share, price=prices.get(share, 1.0)) for share, lane in lanes.items()]
 
 
 async def define(world: World, name: str, spec: QueueSpec, default: bool | None = None):
@@ -32,7 +32,7 @@ async def define(world: World, name: str, spec: QueueSpec, default: bool | None 
 
 async def rerank(world: World, lane: int, policy: Policy) -> set[int]:
     done = await world.store.change(
-        lambda now: queues.rerank(lane, Leads(lambda queue: policy), queues.FIRST, 100, now)
+        lambda now: queues.rerank(lane, RankLeads(lambda queue: policy), queues.FIRST, 100, now)
     )
     return set(done.lanes)
 
@@ -70,7 +70,7 @@ async def test_a_parcel_is_cut_where_the_share_of_its_lane_ends(world: World):
     big = await world.parcel(job, 100)
     lanes = await shared(world, job, "small")
     w = await world.worker()
-    views = [LaneView(lane=job.lane, share="", price=1.0, virtual=1.0), *views_of(lanes)]
+    views = [LaneState(lane=job.lane, share="", price=1.0, virtual=1.0), *views_of(lanes)]
 
     first = await w.claim(17, views=views)
 
@@ -85,7 +85,7 @@ async def test_a_small_parcel_is_not_cut_where_a_quantum_ends(world: World):
     parcels = [await world.parcel(job, 6) for _ in range(4)]
     lanes = await shared(world, job, "other")
     w = await world.worker()
-    views = [LaneView(lane=job.lane, share="", price=1.0, virtual=1.0), *views_of(lanes)]
+    views = [LaneState(lane=job.lane, share="", price=1.0, virtual=1.0), *views_of(lanes)]
 
     taken = await w.claim(30, views=views)
 
@@ -101,7 +101,7 @@ async def test_a_claim_tells_how_large_slices_are_and_sees_that_a_share_has_no_m
     lanes = await shared(world, job, *["other"] * 17)
     w = await world.worker()
     await w.claim(1, lanes=frozenset({job.lane}))
-    views = [LaneView(lane=job.lane, share="", price=1.0, mean=8.0), *views_of(lanes)]
+    views = [LaneState(lane=job.lane, share="", price=1.0, mean=8.0), *views_of(lanes)]
     parked = w.parked(39, frozenset({job.lane, *lanes.values()}))
 
     done = await world.store.claim_for_parked([parked], views, frozenset())
@@ -116,9 +116,9 @@ async def test_a_worker_with_an_order_takes_of_the_second_queue_when_the_first_h
     await world.parcel(one, 2)
     await world.parcel(two, 9)
     w = await world.worker()
-    views = [LaneView(lane=job.lane, queue=job.queue) for job in (two, one)]
+    views = [LaneState(lane=job.lane, queue=job.queue) for job in (two, one)]
     parked = w.parked(5, frozenset({one.lane, two.lane}))
-    taste = Taste({one.queue: 1.0, two.queue: 1.0}, strict=True)
+    taste = QueuePreferences({one.queue: 1.0, two.queue: 1.0}, strict=True)
 
     done = await world.store.claim_for_parked(
         [type(parked)(want=parked.want, lanes=parked.lanes, taste=taste)], views, frozenset()
@@ -214,7 +214,7 @@ async def test_no_more_items_are_looked_at_together_than_take_a_short_time(world
     monkeypatch.setattr(queues, "MOST_ITEMS", 5)
     job = await world.job()
     parcels = [await world.parcel(job, 4) for _ in range(3)]
-    leads = Leads(lambda queue: FairPolicy(by="${params.i < 2 ? 'low' : 'high'}"))
+    leads = RankLeads(lambda queue: FairPolicy(by="${params.i < 2 ? 'low' : 'high'}"))
     at, batches = queues.FIRST, 0
 
     while at is not None:
@@ -268,7 +268,7 @@ async def test_what_runs_and_the_slots_that_serve_a_queue_are_counted(world: Wor
 
 async def test_how_long_jobs_take_is_known_from_the_statistics(world: World):
     job = await world.job()
-    counts = statistics.Counts(success=4, busy=800)
+    counts = statistics.OutcomeCounts(success=4, busy=800)
     minute = world.now() // 60_000_000
     await world.store.write(lambda: statistics.add(world.env.new_id(), {(job.id, minute): counts}))
 
@@ -324,7 +324,7 @@ async def test_lanes_that_nobody_used_for_long_are_forgotten_and_what_comes_ther
     job = await world.job()
     lanes = await shared(world, job, "gone", "kept")
     w = await world.worker()
-    taken = await w.claim(1, views=[LaneView(lane=lanes["gone"], share="gone")])
+    taken = await w.claim(1, views=[LaneState(lane=lanes["gone"], share="gone")])
     await w.report(*(success(slice) for slice in taken))
 
     assert await world.store.write(lambda: queues.forget_lanes(world.now() + HOUR)) == 1
@@ -332,7 +332,7 @@ async def test_lanes_that_nobody_used_for_long_are_forgotten_and_what_comes_ther
     late = structs.replace(world.wanted(job)[0].envelope, lane=lanes["gone"])  # a server that has not heard of it
     await world.store.submit([Submission(executions=[structs.replace(world.wanted(job)[0], envelope=late)])])
     done = await world.store.change(
-        lambda now: queues.rerank(lanes["gone"], Leads(lambda queue: FIFO), queues.FIRST, 100, now, astray=True)
+        lambda now: queues.rerank(lanes["gone"], RankLeads(lambda queue: FIFO), queues.FIRST, 100, now, astray=True)
     )
 
     assert set(done.lanes) == {job.lane}

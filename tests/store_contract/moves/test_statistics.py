@@ -5,7 +5,7 @@ from horae.features.statistics.store import reads as statistics_reads
 from horae.features.statistics.store import statistics
 from horae.model.base.ids import execution_id
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.executions.tally import DAY, HOUR, MINUTE, Counts, JobTally, NamespaceTally, begin_of
+from horae.model.executions.tally import DAY, HOUR, MINUTE, JobTally, NamespaceTally, OutcomeCounts, begin_of
 from horae.store.executions.reads import live_reads
 from horae.store.executions.reads.live_reads import QueueLoad
 from horae.store.executions.state_changes import Retried, Waited
@@ -33,7 +33,7 @@ async def test_rows_of_jobs_are_replaced_by_their_writer_and_added_up(world: Wor
 
     assert found == {at: of_job(9, 9, 5, success=2, failed=1, retried=3)}
     assert listed == {job: found[at], a: JobTally()}
-    assert counted == {at: Counts(success=2, failed=1, retried=3)}
+    assert counted == {at: OutcomeCounts(success=2, failed=1, retried=3)}
     assert await world.store.read(lambda: statistics_reads.of_job(job, HOUR, at + 1, at + 2, HOUR)) == {}
 
 

@@ -10,7 +10,7 @@ from horae.model.base.ids import execution_id, index_of, instant_of, parcel_of
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import MAX_BYTES, extras_of
-from horae.model.executions.submission import Idempotency, NewLot, Repeated, Reused, Submission
+from horae.model.executions.submission import Idempotency, NewBulk, RepeatedRequest, ReusedKey, Submission
 from horae.store.executions.entering.idempotency import TwinRequests
 from horae.store.executions.entering.submit import JobMoved
 from tests.store_contract.world import World, failed, spans, success, suspended
@@ -266,7 +266,7 @@ async def test_a_repeated_request_gets_the_stored_answer(world: World):
     first = await world.store.submit([request(*world.wanted(job, 2), key="r", until=until)])
     again = await world.store.submit([request(*world.wanted(job, 2), key="r", until=until)])
 
-    assert again.answers == [Repeated(first.answers[0])]
+    assert again.answers == [RepeatedRequest(first.answers[0])]
     assert again.parcels == []
     assert spans(await world.on("queued")) == [(0, 2)]
 
@@ -279,7 +279,7 @@ async def test_another_body_under_the_same_key_is_refused(world: World):
         [request(*world.wanted(job), key="r", body=b"2", until=until), request(*world.wanted(job, 3))]
     )
 
-    assert done.answers[0] == Reused()
+    assert done.answers[0] == ReusedKey()
     assert len(done.answers[1]) == 3
 
 
@@ -316,7 +316,7 @@ async def test_of_many_equal_requests_at_once_one_is_carried_out(world: World):
         *(world.store.submit([request(*world.wanted(job, 2), key="r", until=until)]) for _ in range(6))
     )
 
-    answers = [d.answers[0].answer if isinstance(d.answers[0], Repeated) else d.answers[0] for d in done]
+    answers = [d.answers[0].answer if isinstance(d.answers[0], RepeatedRequest) else d.answers[0] for d in done]
     assert all(answer == answers[0] for answer in answers)
     assert spans(await world.on("queued")) == [(0, 2)]
 
@@ -329,7 +329,7 @@ async def test_a_repeat_that_was_deduplicated_reads_the_same(world: World):
     again = await world.store.submit([request(*world.wanted(job, key="k"), key="r", until=until)])
 
     assert first.answers[0][0].deduplicated
-    assert again.answers == [Repeated(first.answers[0])]
+    assert again.answers == [RepeatedRequest(first.answers[0])]
 
 
 # Jobs that change meanwhile
@@ -373,7 +373,7 @@ async def test_executions_keep_their_ids_apart(world: World):
 
 def lot(world: World, job, items, **more):
     (one,) = world.wanted(job, **more)
-    return NewLot(envelope=one.envelope, rank_lead=one.rank_lead, items=items)
+    return NewBulk(envelope=one.envelope, rank_lead=one.rank_lead, items=items)
 
 
 async def test_a_lot_lies_together_and_is_answered_with_its_place(world: World):
@@ -410,7 +410,7 @@ async def test_a_repeated_lot_gets_the_stored_answer(world: World):
     first = await world.store.submit([asked])
     again = await world.store.submit([asked])
 
-    assert again.answers == [Repeated(first.answers[0])]
+    assert again.answers == [RepeatedRequest(first.answers[0])]
     assert [(r.state, r.count) for r in first.answers[0]] == [("waiting", 3)]
     assert spans(await world.on("waiting")) == [(0, 3)]
 

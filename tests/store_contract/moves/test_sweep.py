@@ -3,7 +3,7 @@
 import asyncio
 
 from horae.features.statistics.store import statistics
-from horae.model.executions.tally import Counts
+from horae.model.executions.tally import OutcomeCounts
 from horae.model.fleet.protocol import Step
 from horae.model.fleet.server import ServerProcess
 from horae.model.triggers.decisions.rules import Misfire, Rules
@@ -173,7 +173,7 @@ async def test_a_run_of_fires_is_kept_as_long_as_its_last(world: World):
 
 async def test_statistics_are_forgotten_in_batches_after_their_time(world: World):
     job, server, first = world.env.new_id(), world.env.new_id(), world.now() // MINUTE
-    counts = {(job, first + n): Counts(success=1) for n in range(5)}
+    counts = {(job, first + n): OutcomeCounts(success=1) for n in range(5)}
     await world.store.write(lambda: statistics.add(server, counts))
 
     async def forget():

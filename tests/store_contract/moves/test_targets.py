@@ -9,9 +9,9 @@ from horae.env import SECOND
 from horae.model.admission.circuit import Circuit
 from horae.model.admission.placement.placement import Affinity
 from horae.model.admission.policy import PRIORITY, FairPolicy, PriorityPolicy, ShortestPolicy
-from horae.model.admission.rank import Leads
+from horae.model.admission.rank import RankLeads
 from horae.model.definitions.job import Spec
-from horae.model.definitions.tasks import Command
+from horae.model.definitions.tasks import CommandTask
 from horae.model.executions.deduplication import Batch
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import AT_MOST_ONCE, Envelope
@@ -66,13 +66,13 @@ POLICIES = {
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("defined", DEFINED)
 def test_what_is_modelled_on_a_job_alike_is_what_would_be_made_for_itself(defined: str, policy: str):
-    spec = Spec(name="one", task=Command(argv=("true",)), **DEFINED[defined])
+    spec = Spec(name="one", task=CommandTask(argv=("true",)), **DEFINED[defined])
     first = Target(
         job=UUID(int=1), namespace=NAMESPACE, key="default/one", name="one", state="active", version=1, spec=spec,
         queue=1, lane=1,
     )  # fmt: skip
     other = structs.replace(first, job=UUID(int=2), name="other")
-    leads = Leads(lambda queue: POLICIES[policy], lambda job: job.int * SECOND)
+    leads = RankLeads(lambda queue: POLICIES[policy], lambda job: job.int * SECOND)
     extra = Extra(origin="fire")
     modelled = ModelledOn(extra, leads)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from horae.model.admission.keys import Keys
+from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.limits import KeyLimit, key_name
 from horae.model.base.ids import parcel_of
 from horae.model.definitions.retry import RetryPolicy
@@ -149,7 +149,7 @@ async def test_two_servers_end_each_once(world: World):
 
 async def test_who_waits_for_the_keys_of_what_ends_goes_on(world: World):
     job = await world.job(**QUEUE, limits=(KeyLimit(key="${params.i}", concurrency=1),))
-    keys = Keys(limits=(key_name(job.id, "${params.i}", "a"),))
+    keys = EnvelopeKeys(limits=(key_name(job.id, "${params.i}", "a"),))
     first = await world.parcel(job, 1, keys=keys)
     world.clock.advance(5 * SECOND)
     second = await world.parcel(job, 1, keys=keys)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from horae.cli.remote import Api
 from horae.errors import BadInput, HoraeError
 from horae.model.base.duration import parse_duration
-from horae.model.fleet.autoscale import Bounds, Scaler
+from horae.model.fleet.autoscale import Scaler, ScalingBounds
 
 SECOND = 1_000_000
 PATIENCE = 60.0  # seconds for a command that changes a fleet
@@ -106,7 +106,7 @@ class Autoscaler:
         self._api, self._fleet = api, fleet
         self._queue, self._wait, self._slots = options["queue"], options["target_wait"], options["slots"]
         self._dry = options["dry_run"]
-        bounds = Bounds(
+        bounds = ScalingBounds(
             least=options["min"], most=options["max"], step=options["step"], cooldown=_seconds(options["cooldown"])
         )
         self._scaler = Scaler(bounds)

@@ -20,7 +20,7 @@ from horae.cli.terminal import echo
 if TYPE_CHECKING:
     from horae.config.settings import Settings
     from horae.env import Clock
-    from horae.model.executions.tracer import Sink
+    from horae.model.executions.tracer import SpanSink
     from horae.worker.settings import WorkerSettings
     from horae.worker.worker import WorkerProcess
 
@@ -109,18 +109,18 @@ async def _work(settings: "Settings") -> str:
             await sink.close()
 
 
-def open_sink(settings: "Settings") -> "Sink | None":
+def open_sink(settings: "Settings") -> "SpanSink | None":
     """Where a worker sends its spans, if a feature and the settings name a place. Raises BadInput."""
     from horae.feature import load, served
 
     for feature in served(settings.features):
         if feature.open_sink:
-            sink: Sink | None = load(feature.open_sink)(settings.otlp_endpoint, "horae-worker", os.environ)
+            sink: SpanSink | None = load(feature.open_sink)(settings.otlp_endpoint, "horae-worker", os.environ)
             return sink
     return None
 
 
-def trace_attempts(worker: "WorkerProcess", sink: "Sink") -> None:
+def trace_attempts(worker: "WorkerProcess", sink: "SpanSink") -> None:
     """Have a worker tell of its attempts, and its functions of what they do."""
     from horae.worker.code.tracing import AttemptTracer
 

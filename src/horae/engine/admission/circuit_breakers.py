@@ -7,7 +7,7 @@ from horae.engine.admission.circuits import Circuits
 from horae.engine.base.refs import find_job
 from horae.env import Env
 from horae.errors import BadInput, Conflict
-from horae.model.admission.circuit import CIRCUIT, NOBODY, Change, Circuit, Counted, Standing
+from horae.model.admission.circuit import CIRCUIT, NOBODY, AttemptCounts, Circuit, CircuitChange, CircuitStatus
 from horae.model.admission.circuit_view import CircuitChangeView, CircuitView, JobCircuitView, show_circuit
 from horae.model.base.duration import parse_duration
 from horae.model.base.instant import format_instant
@@ -65,13 +65,13 @@ class CircuitBreakers:
         """Start nothing of a job, or of a key, until its circuit is reset or the time is over."""
         span = None if length is None else parse_duration(length, field="for")  # type: ignore[arg-type]
         until = None if span is None else self._env.now() + span
-        return await self._force(namespace, ref, key, Change("open", _reason(reason), until), by)
+        return await self._force(namespace, ref, key, CircuitChange("open", _reason(reason), until), by)
 
     async def close(
         self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = ""
     ) -> CircuitView:
         """Start everything, whatever fails, until the circuit is reset."""
-        return await self._force(namespace, ref, key, Change("closed", _reason(reason)), by)
+        return await self._force(namespace, ref, key, CircuitChange("closed", _reason(reason)), by)
 
     async def reset(
         self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = ""
@@ -80,7 +80,7 @@ class CircuitBreakers:
         return await self._force(namespace, ref, key, None, by, _reason(reason))
 
     async def _force(
-        self, namespace: int, ref: str, key: str | None, change: Change | None, by: str, cause: str = ""
+        self, namespace: int, ref: str, key: str | None, change: CircuitChange | None, by: str, cause: str = ""
     ) -> CircuitView:
         job, circuit = await self._find(namespace, ref)
         which: Which = job.id, _key(circuit, key)
@@ -90,13 +90,13 @@ class CircuitBreakers:
         (shown,) = await self._shown([after], {job.id: job.name})
         return shown
 
-    async def _shown(self, found: Sequence[Standing], names: Mapping[UUID, str]) -> "list_of[CircuitView]":
+    async def _shown(self, found: Sequence[CircuitStatus], names: Mapping[UUID, str]) -> "list_of[CircuitView]":
         now = self._env.now()
         settings = await self._store.read(lambda: circuits.settings_of({s.job for s in found}))
         sums = await self._store.read(lambda: circuits.sums_of(found, settings, now))
         waiting = await self._store.read(lambda: circuit_reads.waiting_at([(s.job, s.key) for s in found]))
         return [
-            show_circuit(s, names[s.job], sums.get((s.job, s.key), Counted()), waiting.get((s.job, s.key), 0))
+            show_circuit(s, names[s.job], sums.get((s.job, s.key), AttemptCounts()), waiting.get((s.job, s.key), 0))
             for s in found
         ]
 

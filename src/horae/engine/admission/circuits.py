@@ -15,7 +15,7 @@ from horae.engine.definitions.directory import Directory
 from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
-from horae.model.admission.circuit import Attempted, CircuitState, Standing, delayed, is_due
+from horae.model.admission.circuit import CircuitState, CircuitStatus, ParcelAttempts, delayed, is_due
 from horae.model.base.duration import DAY, HOUR
 from horae.model.base.event import Event
 from horae.store.admission import circuit_gates, circuit_reads, circuits
@@ -49,9 +49,9 @@ class Circuits:
     ) -> None:
         self._env, self._store, self._node, self._clock = env, store, node, clock
         self._directory, self._hints = directory, hints
-        self._attempted: list[Attempted] = []
+        self._attempted: list[ParcelAttempts] = []
         self._fed_at = self._look_at = self._forget_at = 0.0
-        self.known: dict[Which, Standing] = {}  # those that are not closed
+        self.known: dict[Which, CircuitStatus] = {}  # those that are not closed
         self.changes: dict[CircuitState, int] = {"open": 0, "half-open": 0, "closed": 0}  # that this server made
         self.alarm = Alarm()
         happenings.settled.subscribe(self.name, self._settled)
@@ -103,7 +103,7 @@ class Circuits:
             if not count or which in self.known:
                 return
 
-    async def tell(self, changed: Sequence[Standing]) -> None:
+    async def tell(self, changed: Sequence[CircuitStatus]) -> None:
         """People hear of circuits that changed, and what follows is seen to at once."""
         if not changed:
             return
@@ -119,11 +119,11 @@ class Circuits:
         self.alarm.ring()
 
 
-def _together(attempted: Sequence[Attempted]) -> list[Attempted]:
+def _together(attempted: Sequence[ParcelAttempts]) -> list[ParcelAttempts]:
     """One of each parcel."""
-    sums: dict[UUID, Attempted] = {}
+    sums: dict[UUID, ParcelAttempts] = {}
     for one in attempted:
         before = sums.get(one.parcel)
         ok, failed = (before.ok, before.failed) if before else (0, 0)
-        sums[one.parcel] = Attempted(one.parcel, one.job, ok + one.ok, failed + one.failed)
+        sums[one.parcel] = ParcelAttempts(one.parcel, one.job, ok + one.ok, failed + one.failed)
     return list(sums.values())

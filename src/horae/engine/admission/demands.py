@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
-from horae.model.admission.choice import Among
-from horae.model.admission.placement.placement import Cost, Terms, read_needs
-from horae.model.fleet.deal import Want
+from horae.model.admission.choice import WorkerGroup
+from horae.model.admission.placement.placement import Cost, Requirements, read_needs
+from horae.model.fleet.deal import WorkRequest
 from horae.store.admission.lanes import Lane
 
 
@@ -15,9 +15,9 @@ class Demands:
     def __init__(self, heads: Mapping[int, int]) -> None:
         """`heads` are the lanes that have something, as the directory keeps them."""
         self._heads = heads
-        self.terms: dict[int, Terms] = {}
+        self.terms: dict[int, Requirements] = {}
         self.costs: dict[int, Cost] = {}  # of executions, in lanes where they take more than a slot
-        self.among: dict[int, Among] = {}  # workers that executions are spread over, in lanes where they are
+        self.among: dict[int, WorkerGroup] = {}  # workers that executions are spread over, in lanes where they are
         self.reserved: Mapping[UUID, int] = {}  # sessions that keep their room for one lane
         self._passing: set[int] = set()  # lanes that executions do not stay in
 
@@ -33,11 +33,11 @@ class Demands:
         if terms.cost:
             self.costs[lane.id] = terms.cost
         if terms.spread:
-            self.among[lane.id] = Among(queue, terms)
+            self.among[lane.id] = WorkerGroup(queue, terms)
         if terms.is_passing:
             self._passing.add(lane.id)
 
-    def affords(self, want: Want, lanes: frozenset[int]) -> bool:
+    def affords(self, want: WorkRequest, lanes: frozenset[int]) -> bool:
         """Whether a want has room for what one of these lanes has, if that takes more than a slot."""
         if not self.costs:
             return True

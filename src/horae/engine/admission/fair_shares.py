@@ -13,10 +13,10 @@ from msgspec import Struct, structs
 from horae.engine.executions.expectations import Expectations
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
-from horae.model.admission.choice import LaneView
+from horae.model.admission.choice import LaneState
 from horae.model.admission.policy import QUANTUM, FairPolicy, quantum, slots_reserved
 from horae.model.admission.queue import Queue
-from horae.model.admission.shares import Shares
+from horae.model.admission.shares import VirtualTimes
 from horae.model.executions.slice import Running
 from horae.store.admission import shares as moves
 from horae.store.admission.lanes import Lane
@@ -52,7 +52,7 @@ class FairShares:
         self._queues: Mapping[int, Queue] = {}
         self._lanes: Mapping[int, Lane] = {}
         self._slots: Mapping[int, int] = {}  # that an execution of a lane takes, where it is not one
-        self._shares: dict[int, Shares[str]] = {}
+        self._shares: dict[int, VirtualTimes[str]] = {}
         self._occupied: set[int] = set()  # lanes that have something, of whatever queue
         self._standing: dict[moves.Share, set[int]] = {}  # those of fair queues, by share
         self._families: dict[Family, set[int]] = {}  # and those that every worker may take from, or none
@@ -72,7 +72,7 @@ class FairShares:
         fair = {id: queue for id, queue in queues.items() if isinstance(queue.policy, FairPolicy)}
         self._queues, self._lanes, self._slots = fair, lanes, slots
         self._policies = {id: queue.policy for id, queue in fair.items() if isinstance(queue.policy, FairPolicy)}
-        self._shares = {id: self._shares.get(id) or Shares() for id in fair}
+        self._shares = {id: self._shares.get(id) or VirtualTimes() for id in fair}
         if fair:
             self.alarm.ring()
         self._stand_anew()
@@ -159,7 +159,7 @@ class FairShares:
                 break
         return chosen
 
-    def filled(self, view: LaneView) -> LaneView:
+    def filled(self, view: LaneState) -> LaneState:
         """A lane of a fair queue with its share, and what that has had."""
         share, policy, shares = self._lanes[view.lane].share, self._policies[view.queue], self._shares[view.queue]
         cost = EXECUTION if policy.charge == "executions" else view.expected * self._slots.get(view.lane, 1)

@@ -11,8 +11,8 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.tenancy.fair_access import FairAccess
 from horae.env import Env, Instant
 from horae.errors import BadInput, OverQuota, StoreUnavailable
-from horae.model.admission.quota import QUOTA, UNBOUNDED, Bounds, Quota, Use, day_of, read_quota, spent
-from horae.model.admission.quota_view import DayView, QuotaView, UsageView, show_quota
+from horae.model.admission.quota import QUOTA, UNBOUNDED, Quota, QuotaBounds, QuotaUsage, day_of, read_quota, spent
+from horae.model.admission.quota_view import QuotaDayView, QuotaView, UsageView, show_quota
 from horae.model.base.duration import DAY
 from horae.model.base.instant import format_instant
 from horae.model.executions.parcel import Parcel
@@ -49,8 +49,8 @@ class Quotas:
         self._env, self._store, self._directory, self._hints, self._node = env, store, directory, hints, node
         self._fair_access = fair_access
         self.known: dict[int, Quota] = {}
-        self._uses: dict[tuple[int, int], Use] = {}  # not written yet, by namespace and day
-        self._told: dict[int, Use] = {}  # what all servers had written of this day
+        self._uses: dict[tuple[int, int], QuotaUsage] = {}  # not written yet, by namespace and day
+        self._told: dict[int, QuotaUsage] = {}  # what all servers had written of this day
         self._day = 0
         self._flush_at = 0.0
         self.held = 0  # requests that wait for room
@@ -127,8 +127,8 @@ class Quotas:
         elif count >= least:
             raise refusal
 
-    def _use(self, namespace: int, day: int) -> Use:
-        return self._uses.setdefault((namespace, day), Use())
+    def _use(self, namespace: int, day: int) -> QuotaUsage:
+        return self._uses.setdefault((namespace, day), QuotaUsage())
 
     async def step(self) -> Wait:
         """Learn which quotas there are, and every five seconds write what was used and read what all servers did."""
@@ -153,7 +153,7 @@ class Quotas:
             except StoreUnavailable as error:
                 if not error.fields.get("unknown"):
                     for key, use in uses.items():
-                        self._uses.setdefault(key, Use()).join(use)
+                        self._uses.setdefault(key, QuotaUsage()).join(use)
                 raise
         day = day_of(self._env.now())
         self._day, self._told = day, await self._store.read(lambda: quotas.used_on(day))
@@ -165,13 +165,13 @@ class Quotas:
             if queue.spec.max_queued is not None
         }
         over = {id: reason for id, quota in self.known.items() if (reason := spent(quota, self._today(id)))}
-        self._store.bounds = Bounds(self.known, queues, over) if queues or self.known else UNBOUNDED
+        self._store.bounds = QuotaBounds(self.known, queues, over) if queues or self.known else UNBOUNDED
 
-    def _today(self, namespace: int) -> Use:
+    def _today(self, namespace: int) -> QuotaUsage:
         """What a namespace used today, as far as this server knows."""
-        use = Use()
+        use = QuotaUsage()
         use.join(self._told.get(namespace, use))
-        use.join(self._uses.get((namespace, self._day), Use()))
+        use.join(self._uses.get((namespace, self._day), QuotaUsage()))
         return use
 
     # For people
@@ -200,15 +200,15 @@ class Quotas:
         used = await self._store.read(lambda: quotas.used_between(namespace, first, last))
         queued, waiting, running = await self._store.read(lambda: quotas.standing_now(namespace))
         quota = (await self._store.read(quotas.all_quotas)).get(namespace, Quota())
-        today = used.get(day_of(self._env.now()), Use())
+        today = used.get(day_of(self._env.now()), QuotaUsage())
         return UsageView(
             namespace=name, queued=queued, waiting=waiting, running=running, over=spent(quota, today),
             quota=QUOTA.write(quota), days=[_day(day, use) for day, use in used.items()],
         )  # fmt: skip
 
 
-def _day(day: int, use: Use) -> DayView:
-    return DayView(
+def _day(day: int, use: QuotaUsage) -> QuotaDayView:
+    return QuotaDayView(
         day=format_instant(day * DAY)[:10], executions=use.executions, worker_seconds=round(use.busy / 1_000_000, 3),
         stored_bytes=use.stored, refused=use.refused,
     )  # fmt: skip

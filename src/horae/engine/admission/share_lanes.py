@@ -10,7 +10,7 @@ from horae.errors import HoraeError
 from horae.model.admission.policy import FairPolicy
 from horae.model.admission.share_key import share_of, shares_of
 from horae.model.executions.execution import Extra
-from horae.model.executions.submission import Asked, NewLot, Submission
+from horae.model.executions.submission import NewBulk, NewItems, Submission
 from horae.store.admission.share_lanes import lanes_of
 from horae.store.contract import Store
 from horae.store.definitions.jobs import StoredJob
@@ -58,19 +58,19 @@ class ShareLanes:
         return structs.replace(submission, executions=[_moved(one, known) for one in submission.executions])
 
 
-def _moved(one: Asked, lanes: dict[tuple[int, str], int]) -> Asked:
+def _moved(one: NewItems, lanes: dict[tuple[int, str], int]) -> NewItems:
     if not one.share:
         return one
     return structs.replace(one, envelope=structs.replace(one.envelope, lane=lanes[one.envelope.lane, one.share]))
 
 
-def split(lot: NewLot, shares: Sequence[str] | None) -> list[NewLot]:
+def split(lot: NewBulk, shares: Sequence[str] | None) -> list[NewBulk]:
     """A lot in parts that use one share each, in the order of its items."""
     if shares is None:
         return [lot]
     if shares.count(shares[0]) == len(shares):
         return [structs.replace(lot, share=shares[0])]
-    parts: list[NewLot] = []
+    parts: list[NewBulk] = []
     lo = 0
     for i in range(1, len(shares) + 1):
         if i == len(shares) or shares[i] != shares[lo]:

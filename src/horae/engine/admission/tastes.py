@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from horae.model.admission.choice import Taste
+from horae.model.admission.choice import QueuePreferences
 from horae.model.admission.policy import ranks_by_arrival
 from horae.model.admission.queue import Queue
 from horae.model.executions.slice import Running
@@ -17,7 +17,7 @@ class Tastes:
     """The tastes of sessions that were seen here."""
 
     def __init__(self) -> None:
-        self._known: dict[Key, Taste] = {}
+        self._known: dict[Key, QueuePreferences] = {}
         self._queues: Mapping[tuple[int, str], Queue] = {}
 
     def know(self, queues: Iterable[Queue]) -> None:
@@ -26,7 +26,7 @@ class Tastes:
         for (namespace, weights, _), taste in self._known.items():
             taste.choose(self._weights(namespace, weights))
 
-    def of(self, session: Session) -> Taste | None:
+    def of(self, session: Session) -> QueuePreferences | None:
         """How a session chooses; None when there is nothing to choose, or rank alone decides.
 
         Without weights, queues whose ranks are arrivals are one line; where ranks cannot be compared, each has its
@@ -41,7 +41,9 @@ class Tastes:
         if taste is None:
             if len(self._known) >= MOST:
                 self._known.clear()
-            taste = self._known[key] = Taste(self._weights(session.namespace, weights), strict=presence.strict)
+            taste = self._known[key] = QueuePreferences(
+                self._weights(session.namespace, weights), strict=presence.strict
+            )
         return taste
 
     def _differ(self, session: Session) -> bool:
@@ -62,6 +64,6 @@ class Tastes:
         return bool(self._known)
 
 
-def charge(taste: Taste, slice: Running, expected: float) -> None:
+def charge(taste: QueuePreferences, slice: Running, expected: float) -> None:
     """A worker of this taste took something of a queue."""
     taste.shares.charge(slice.queue, (slice.hi - slice.lo) * taste.price(slice.queue, expected))

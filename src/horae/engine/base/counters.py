@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from horae.env import SECOND, Instant
 from horae.model.base.buckets import Buckets
 from horae.model.executions.slice import Running
-from horae.model.executions.submission import Repeated, Submitted
+from horae.model.executions.submission import RepeatedRequest, SubmitResult
 from horae.model.fleet.protocol import Outcome, Range
 from horae.store.executions.leaving.effects import Effects
 from horae.store.fleet.claim import Claimed
@@ -56,13 +56,13 @@ class Counters:
         if granted:
             self.granted.add(sum(slice.hi - slice.lo for slice in granted))
 
-    def submitted(self, done: Submitted) -> None:
+    def submitted(self, done: SubmitResult) -> None:
         """Requests were accepted together."""
         self.accepted += sum(map(len, done.parcels))
         for answer in done.answers:
             if isinstance(answer, list):
                 self.known += sum(receipt.count for receipt in answer if receipt.deduplicated)
-            elif isinstance(answer, Repeated):
+            elif isinstance(answer, RepeatedRequest):
                 self.known += sum(receipt.count for receipt in answer.answer)
 
     def settled(self, effects: Effects) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from horae.env import Env
-from horae.model.definitions.rollout import Choice
+from horae.model.definitions.rollout import VersionChoice
 from horae.store.contract import Store
 from horae.store.definitions import rollouts
 from horae.store.definitions.jobs import StoredJob
@@ -29,7 +29,7 @@ async def with_choice(store: Store, stored: StoredJob) -> StoredJob:
         )
         for version, arm in arms.items()
     }
-    choice = Choice(rollout=rollout, current=job.version, arms=versions)
+    choice = VersionChoice(rollout=rollout, current=job.version, arms=versions)
     return structs.replace(stored, rolling=rollout.number, choice=choice)
 
 

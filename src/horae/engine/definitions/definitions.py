@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.definitions.timeouts import Allowance
+from horae.model.definitions.timeouts import AttemptTimeouts
 from horae.model.tenancy.secret_refs import is_stored
 from horae.store.contract import Store
 
@@ -24,7 +24,7 @@ class Definition(Struct, frozen=True):
 
     spec: bytes
     retry: RetryPolicy
-    allowance: Allowance  # how long an attempt may take
+    allowance: AttemptTimeouts  # how long an attempt may take
     secrets: tuple[str, ...] = ()  # of the store, that it refers to
     sensitive: bool = False
     name: str = ""

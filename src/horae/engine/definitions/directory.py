@@ -24,12 +24,12 @@ from horae.engine.executions.expectations import Expectations
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
 from horae.errors import Conflict
-from horae.model.admission.choice import LaneView
+from horae.model.admission.choice import LaneState
 from horae.model.admission.placement.placement import PLAIN, fits
 from horae.model.admission.placement.preempt import is_in_front
 from horae.model.admission.policy import PRIORITY, FairPolicy, Policy
 from horae.model.admission.queue import Queue
-from horae.model.admission.rank import Leads
+from horae.model.admission.rank import RankLeads
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.slice import Running
 from horae.model.fleet.session import Session
@@ -80,7 +80,7 @@ class Directory:
         self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
         self.definitions = Definitions(store)
         self.tastes = Tastes()
-        self.lead = Leads(self.policy, self.expectations.of)
+        self.lead = RankLeads(self.policy, self.expectations.of)
         self.rank = self.lead.rank
         self.full = FullLanes()
         hints.listen(self._on_hint)
@@ -265,7 +265,7 @@ class Directory:
     def _is_held(self, lane: int) -> bool:
         return lane in self.lanes and self.lanes[lane].queue in self.held
 
-    def views(self, room: int = MANY) -> list[LaneView]:
+    def views(self, room: int = MANY) -> list[LaneState]:
         """The occupied lanes, least rank first; of fair queues those whose shares are next for so many executions."""
         if self.tastes:
             self.tastes.present({self.lanes[lane].queue for lane in self._heads if lane in self.lanes})
@@ -277,20 +277,20 @@ class Directory:
             shared |= self._front - self.fair.plain
         return [*self._views(self.fair.plain), *map(self.fair.filled, self._views(shared))]
 
-    def _views(self, of: Iterable[int]) -> list[LaneView]:
+    def _views(self, of: Iterable[int]) -> list[LaneState]:
         ordered = sorted((self._heads[lane], lane) for lane in of)
         return [self._view(lane, low) for low, lane in ordered if lane in self.lanes]
 
-    def _view(self, lane: int, low: int) -> LaneView:
+    def _view(self, lane: int, low: int) -> LaneState:
         demands, queue = self.demands, self.lanes[lane].queue
         estimates = self.estimates
-        return LaneView(
+        return LaneState(
             lane=lane, low=low, mean=estimates.size(lane, queue), jobs=estimates.jobs.get(lane, NO_JOBS),
             cost=demands.costs.get(lane, PLAIN), among=demands.among.get(lane), limits=self._limits_of(lane),
             queue=queue, amount=estimates.amount(lane), expected=estimates.time(lane, queue),
         )  # fmt: skip
 
-    def arising(self, lanes: Mapping[int, int]) -> list[LaneView]:
+    def arising(self, lanes: Mapping[int, int]) -> list[LaneState]:
         """Lanes that something comes to stand in just now, of which nobody was told yet; those of shares are left."""
         known = {lane: low for lane, low in lanes.items() if lane in self.lanes}
         plain = {

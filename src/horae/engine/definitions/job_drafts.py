@@ -17,7 +17,7 @@ from horae.engine.triggers.trigger_checks import check_params, field_of, refuse_
 from horae.env import Env, Instant
 from horae.errors import BadInput
 from horae.model.definitions.job import Spec
-from horae.model.definitions.made import Made
+from horae.model.definitions.made import TemplateUse
 from horae.model.definitions.reading.patch import merge_definition, patched_form
 from horae.model.definitions.reading.read import Definition, parse_definition, parse_whens
 from horae.model.documents.schema import check_schema
@@ -36,7 +36,7 @@ CheckPlace = Callable[[Watch, str], None]
 class Derived(Struct, frozen=True):
     """What a job was made from, and by which version of it."""
 
-    made: Made
+    made: TemplateUse
     template: UUID
     version: int
 

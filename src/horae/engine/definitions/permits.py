@@ -13,7 +13,7 @@ from msgspec import structs
 
 from horae.errors import Forbidden
 from horae.model.definitions.job import Job, Spec
-from horae.model.definitions.tasks import Command
+from horae.model.definitions.tasks import CommandTask
 from horae.model.tenancy.principal import LOCAL, Principal
 from horae.model.workflows.decisions.naming import owner_of
 from horae.model.workflows.reading.workflow import INSIDE
@@ -29,7 +29,7 @@ def check_changes(changes: Iterable[Change]) -> None:
     if who.may("commands") and who.may("sensitive") and not who.scoped:
         return
     for before, after in changes:
-        if isinstance(after.task, Command) and not who.may("commands") and not _is_same(before, after):
+        if isinstance(after.task, CommandTask) and not who.may("commands") and not _is_same(before, after):
             raise no_commands(who, f'Job "{after.name}" runs a command')
         if before is not None and before.sensitive and not after.sensitive and not who.may("sensitive"):
             raise Forbidden(

@@ -13,7 +13,7 @@ from horae.env import Env
 from horae.errors import BadInput, Conflict, TooLarge
 from horae.model.base.buckets import Buckets
 from horae.model.documents.nesting import MAX_NESTING, is_too_deep
-from horae.model.executions.awaits import compile_wait
+from horae.model.executions.awaits import compile_signal_filter
 from horae.model.fleet.protocol import (
     MAX_CHECKPOINT,
     MAX_RESULT,
@@ -78,7 +78,7 @@ class Memory:
         await self._sessions.get(namespace, session)
         _check_name(body.step, "step")
         if body.filter is not None:
-            compile_wait(body.filter)
+            compile_signal_filter(body.filter)
         now = self._env.now()
         answer = await self._store.write(lambda: signals.wait(session, body, now))
         if answer is None:

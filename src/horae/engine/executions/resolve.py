@@ -18,12 +18,12 @@ from horae.model.base.instant import format_instant
 from horae.model.base.trace import checked_state, checked_trace
 from horae.model.definitions.job import Spec
 from horae.model.definitions.spec_fields import PRIORITIES
-from horae.model.executions.deduplication import batch_of
-from horae.model.executions.deduplication_keys import meetings_of, refuse_timed, unique_of
+from horae.model.executions.deduplication import start_batch
+from horae.model.executions.deduplication_keys import deduplication_keys, refuse_timed, unique_key
 from horae.model.executions.execution import Extra
 from horae.model.executions.lot_items import refuse_submission
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, by_retry, by_rollout
-from horae.model.executions.submission import Idempotency, NewExecution, NewLot, Submission, deadline_after
+from horae.model.executions.submission import Idempotency, NewBulk, NewExecution, Submission, deadline_after
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared
 from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
@@ -120,7 +120,7 @@ class Resolver:
             envelope = by_circuit(envelope, spec, b"{}", terms.tags)
         if spec.sensitive:
             kept = [self._stored(stored, item) for item in kept]
-        lot = NewLot(
+        lot = NewBulk(
             envelope=envelope, rank_lead=self._lead(envelope), items=kept,
             extra=_extra(wanted, 0, terms), patience=_patience(terms, stored),
         )  # fmt: skip
@@ -320,7 +320,7 @@ def whole_params(item: bytes, spec: Spec, *, retries: bool) -> bytes:
 
     What is tried again has been through that.
     """
-    return item if spec.batch is None or retries else batch_of(item)
+    return item if spec.batch is None or retries else start_batch(item)
 
 
 def meeting(one: NewExecution, spec: Spec) -> NewExecution:
@@ -331,9 +331,9 @@ def meeting(one: NewExecution, spec: Spec) -> NewExecution:
     """
     if one.extra.retry_of is not None:
         live = None if spec.unique is None else structs.replace(spec.unique, span=None, keep="first")
-        return structs.replace(one, meets=unique_of(spec, one.item, live))
+        return structs.replace(one, meets=unique_key(spec, one.item, live))
     refuse_timed(spec, delayed=one.envelope.due_at > 0, waits=one.patience is not None)
-    return structs.replace(one, meets=meetings_of(spec, one.envelope, one.item, one.extra.tags, one.share))
+    return structs.replace(one, meets=deduplication_keys(spec, one.envelope, one.item, one.extra.tags, one.share))
 
 
 def keyed(one: NewExecution, spec: Spec) -> NewExecution:

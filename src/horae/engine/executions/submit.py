@@ -22,14 +22,14 @@ from horae.model.base.event import Event
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.submission import (
-    Asked,
     Idempotency,
     NewExecution,
+    NewItems,
     Receipt,
-    Repeated,
-    Reused,
+    RepeatedRequest,
+    ReusedKey,
     Submission,
-    Submitted,
+    SubmitResult,
 )
 from horae.model.executions.tracer import Tracer
 from horae.model.fleet.submit import Submit
@@ -221,7 +221,7 @@ class Submitter:
             ]
         return [_answer(answer, one.wanted) for answer, one in zip(done.answers, batch, strict=True)]
 
-    async def _store_all(self, submissions: Sequence[Submission]) -> Submitted:
+    async def _store_all(self, submissions: Sequence[Submission]) -> SubmitResult:
         """Have them stored, and handed over to whoever waits for them; tell of the rest."""
         amounts = _amounts(submissions)
         takers = self._lot.takers(amounts) if amounts else []
@@ -244,7 +244,7 @@ class Submitter:
                 return _answer(done.answers[0], wanted)
         return NotFound("The job was changed again and again while this was submitted.", "Try again.")
 
-    def _tell(self, done: Submitted) -> None:
+    def _tell(self, done: SubmitResult) -> None:
         """Tell of new executions, and of the lanes where some are to be had."""
         now = self._env.now()
         events = [created(parcel, now) for parcel in done.parcels[:20]]
@@ -276,15 +276,15 @@ def created(parcel: Parcel, now: Instant, state: str | None = None) -> Event:
     return Event("execution", parcel.id, state, e.namespace, now, e.job, len(parcel))
 
 
-def _bytes_of(asked: Asked) -> int:
+def _bytes_of(asked: NewItems) -> int:
     return len(asked.item) if isinstance(asked, NewExecution) else sum(map(len, asked.items))
 
 
-def _answer(answer: list[Receipt] | Repeated | Reused, wanted: Wanted) -> list[Receipt] | BaseException:
+def _answer(answer: list[Receipt] | RepeatedRequest | ReusedKey, wanted: Wanted) -> list[Receipt] | BaseException:
     """A repeated request is answered as before; children that were submitted before are told as such."""
-    if isinstance(answer, Reused):
+    if isinstance(answer, ReusedKey):
         return KeyReused("This Idempotency-Key came with another body before.", "Use a new key for a new request.")
-    if not isinstance(answer, Repeated):
+    if not isinstance(answer, RepeatedRequest):
         return answer
     if wanted.origin == "child":
         return [structs.replace(receipt, deduplicated=True) for receipt in answer.answer]

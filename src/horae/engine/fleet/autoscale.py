@@ -5,7 +5,7 @@ from msgspec import Struct
 from horae.engine.definitions.directory import Directory
 from horae.env import SECOND, Env, Micros
 from horae.errors import NotFound
-from horae.model.fleet.autoscale import Flow, Sample, Signals, desired_workers
+from horae.model.fleet.autoscale import ArrivalMeter, BacklogSample, ScalingSignals, desired_workers
 from horae.model.fleet.session import Session
 from horae.store.contract import Store
 from horae.store.fleet import autoscale
@@ -19,7 +19,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     """A queue's signals, and what follows from them."""
 
     queue: str
-    signals: Signals
+    signals: ScalingSignals
     target_wait: Micros
     desired: int
 
@@ -29,7 +29,7 @@ class Autoscale:
 
     def __init__(self, env: Env, store: Store, directory: Directory) -> None:
         self._env, self._store, self._directory = env, store, directory
-        self._flows: dict[int, Flow] = {}
+        self._flows: dict[int, ArrivalMeter] = {}
 
     async def advise(self, namespace: int, name: str, target_wait: Micros, slots: int | None = None) -> Advice:
         """The signals of a queue, by name, and how many workers it wants so that nothing waits for longer."""
@@ -51,7 +51,7 @@ class Autoscale:
                     return queue.id
         raise NotFound(f'No queue "{name}".', "List queues with `horae queues list` or GET /api/v1/queues.")
 
-    def _signals(self, queue: int, stands: autoscale.Standing, sessions: list[Session]) -> Signals:
+    def _signals(self, queue: int, stands: autoscale.Standing, sessions: list[Session]) -> ScalingSignals:
         now = self._env.now()
         ended = sum(count for count, _ in stands.ended.values())
         busy = sum(micros for _, micros in stands.ended.values())
@@ -59,9 +59,9 @@ class Autoscale:
         if len(self._flows) > MOST_FLOWS:
             self._flows.clear()
         counts = {minute: count for minute, (count, _) in stands.ended.items()}
-        sample = Sample(now / SECOND, stands.backlog + stands.running, counts)
-        arriving = self._flows.setdefault(queue, Flow()).rate(sample)
-        return Signals(
+        sample = BacklogSample(now / SECOND, stands.backlog + stands.running, counts)
+        arriving = self._flows.setdefault(queue, ArrivalMeter()).rate(sample)
+        return ScalingSignals(
             backlog=stands.backlog,
             running=stands.running,
             oldest_age=0.0 if stands.oldest is None else max(0, now - stands.oldest) / SECOND,

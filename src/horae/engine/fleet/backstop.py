@@ -9,7 +9,7 @@ from horae.engine.definitions.directory import Directory
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant, Micros
 from horae.model.base.ids import execution_id
-from horae.model.definitions.timeouts import REQUESTS, Allowance, Attempted, Held, overdue
+from horae.model.definitions.timeouts import REQUESTS, AttemptTimeout, AttemptTimeouts, AttemptTimes, overdue
 from horae.store.contract import Store
 from horae.store.fleet import backstop
 
@@ -46,7 +46,7 @@ class Backstop:
                 await self._ask(row, late)
         return (rows[-1].parcel, rows[-1].lo) if len(rows) == PAGE else None
 
-    async def _ask(self, row: backstop.LongRunning, late: Attempted) -> None:
+    async def _ask(self, row: backstop.LongRunning, late: AttemptTimeout) -> None:
         now = self._env.now()
         if await self._store.write(lambda: backstop.ask_to_end(row, REQUESTS[late], now)):
             self.asked += row.hi - row.lo
@@ -57,11 +57,11 @@ class Backstop:
             )  # fmt: skip
 
 
-def _late(row: backstop.LongRunning, allowed: Allowance, before: Instant) -> Attempted | None:
+def _late(row: backstop.LongRunning, allowed: AttemptTimeouts, before: Instant) -> AttemptTimeout | None:
     """Which timeout passed before an instant. Of several items under way together only the first may have spoken."""
     if not allowed.is_bounded:
         return None
     heard_at = row.heard_at if row.hi - row.lo == 1 else before
-    held = Held(due_at=row.due_at, granted_at=row.granted_at, started_at=row.started_at, heard_at=heard_at)
+    held = AttemptTimes(due_at=row.due_at, granted_at=row.granted_at, started_at=row.started_at, heard_at=heard_at)
     late = overdue(held, allowed, before)
     return None if late == "start" and row.not_to_begin else late

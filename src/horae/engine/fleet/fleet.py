@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from horae.env import Env
-from horae.model.admission.placement.placement import Cost, Terms, fits, missing_from
+from horae.model.admission.placement.placement import Cost, Requirements, fits, missing_from
 from horae.model.definitions.job import Spec
 from horae.model.executions.hint import Offer
 from horae.store.contract import Store
@@ -31,7 +31,7 @@ class Fleet:
         if now < until:
             return said
         had = await self._store.read(lambda: reads.ever_offered(namespace))
-        missing = missing_from(Terms(must=frozenset(spec.needs), cost=spec.cost), had)
+        missing = missing_from(Requirements(must=frozenset(spec.needs), cost=spec.cost), had)
         said = f"No worker has ever had {' and '.join(missing)}: executions stay queued until one does."
         if len(self._told) > MOST_TOLD:
             self._told.clear()
@@ -50,6 +50,6 @@ class Fleet:
         return offers
 
 
-def able(offers: Iterable[Offer], queue: str, terms: Terms) -> Iterator[Offer]:
+def able(offers: Iterable[Offer], queue: str, terms: Requirements) -> Iterator[Offer]:
     """Those of these workers that could take what stands in such a lane of a queue."""
     return (offer for offer in offers if queue in offer.queues and fits(terms, offer.capabilities))

@@ -13,7 +13,7 @@ from horae.engine.definitions.directory import Directory
 from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
-from horae.model.admission.choice import Taste
+from horae.model.admission.choice import QueuePreferences
 from horae.model.admission.placement.ahead import MARGIN, goes_before
 from horae.model.admission.placement.preempt import is_in_front
 from horae.model.executions.slice import Running
@@ -28,7 +28,7 @@ PAUSE, BURST = 1.0, 8
 IDLE = 60.0
 LAST = 1 << 62  # after every rank
 LanesOf = Callable[[UUID], frozenset[int]]
-TasteOf = Callable[[UUID], Taste | None]
+TasteOf = Callable[[UUID], QueuePreferences | None]
 
 
 class HandBacks:

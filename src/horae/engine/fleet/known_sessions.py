@@ -8,7 +8,7 @@ from horae.engine.base.lookup import Lookup
 from horae.engine.definitions.directory import Directory
 from horae.env import Env
 from horae.errors import NotFound
-from horae.model.admission.choice import Taste
+from horae.model.admission.choice import QueuePreferences
 from horae.model.fleet.session import Session
 from horae.store.contract import Store
 
@@ -24,7 +24,7 @@ class Known(Struct):
     is_new: bool = False  # it came from elsewhere and has not waited here yet
     version: int = -1
     lanes: frozenset[int] = frozenset()
-    taste: Taste | None = None  # how it chooses between its queues
+    taste: QueuePreferences | None = None  # how it chooses between its queues
 
 
 class KnownSessions:
@@ -75,7 +75,7 @@ class KnownSessions:
         known = self._known.get(id)
         return self.lanes(known) if known is not None else frozenset()
 
-    def taste_of(self, id: UUID) -> Taste | None:
+    def taste_of(self, id: UUID) -> QueuePreferences | None:
         """How a session chooses between its queues, as it was when its lanes were looked up."""
         known = self._known.get(id)
         return None if known is None else known.taste

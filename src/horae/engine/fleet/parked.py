@@ -14,7 +14,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.model.executions.slice import Running
-from horae.model.fleet.deal import Want
+from horae.model.fleet.deal import WorkRequest
 from horae.model.fleet.protocol import CHANNELS
 
 Lanes = frozenset[int]
@@ -24,7 +24,7 @@ Key = tuple[UUID, int]  # session and channel
 class Parked(Struct, frozen=True, kw_only=True):
     """An exchange that waits until a monotonic instant."""
 
-    want: Want
+    want: WorkRequest
     until: float
 
     @property
@@ -123,7 +123,7 @@ class Places:
             heappop(self._ends)
         return self._ends[0][0] if self._ends else None
 
-    def able(self, version: int, has_work: Callable[[Want, Lanes], bool]) -> Iterator[Place]:
+    def able(self, version: int, has_work: Callable[[WorkRequest, Lanes], bool]) -> Iterator[Place]:
         """Those that a claim may bring something, the least loaded first. `version` is that of the lanes."""
         self._keep_up(version)
         free = [line for lanes, line in self._free.items() if has_work(line[0][2].parked.want, lanes)]
@@ -175,7 +175,7 @@ class Places:
             self._stand(place)
 
 
-_ANYTHING = Want(session=UUID(int=0), channel=0, n=0, free=1)
+_ANYTHING = WorkRequest(session=UUID(int=0), channel=0, n=0, free=1)
 
 
 def _standing(place: Place) -> Standing:

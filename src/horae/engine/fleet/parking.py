@@ -17,15 +17,15 @@ from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.errors import HoraeError, StoreUnavailable
-from horae.model.admission.choice import Taste
+from horae.model.admission.choice import QueuePreferences
 from horae.model.executions.slice import Running
-from horae.model.fleet.deal import Want, capacity
+from horae.model.fleet.deal import WorkRequest, capacity
 from horae.store.contract import Store
 from horae.store.fleet import exchange
 from horae.store.fleet.claim import Claimed
 
 LanesOf = Callable[[UUID], frozenset[int]]
-TasteOf = Callable[[UUID], Taste | None]
+TasteOf = Callable[[UUID], QueuePreferences | None]
 MOST_AT_ONCE = 64  # exchanges served by one claim
 log = structlog.get_logger("horae.engine")
 
@@ -184,11 +184,11 @@ class ParkingLot:
             able = (place for place in able if self._directory.demands.affords(place.parked.want, place.lanes))
         return list(islice(able, most))
 
-    def has_work(self, want: Want, lanes: frozenset[int]) -> bool:
+    def has_work(self, want: WorkRequest, lanes: frozenset[int]) -> bool:
         """Whether a claim may bring something; one that wants nothing only waits for news."""
         return self._is_occupied(want, lanes) and self._directory.demands.affords(want, lanes)
 
-    def _is_occupied(self, want: Want, lanes: frozenset[int]) -> bool:
+    def _is_occupied(self, want: WorkRequest, lanes: frozenset[int]) -> bool:
         """The same, whatever executions take."""
         ahead = None if want.free > 0 else [job for job, count in want.prefetch.items() if count > 0]
         return self._directory.occupied(lanes, of=ahead)

@@ -2,14 +2,14 @@
 
 from typing import Protocol
 
-from horae.model.tenancy.audit import Entry
+from horae.model.tenancy.audit import AuditEntry
 from horae.model.tenancy.principal import Principal
 
 
 class AuditTrail(Protocol):
     """Records changes before they begin and when they have ended, sign-ins, and what was refused."""
 
-    async def append(self, entry: Entry) -> int:
+    async def append(self, entry: AuditEntry) -> int:
         """Write an entry; return its place once it is stored."""
         ...
 
@@ -17,7 +17,7 @@ class AuditTrail(Protocol):
         """Write what somebody did who came without a credential, and has one now."""
         ...
 
-    async def deny(self, entry: Entry) -> None:
+    async def deny(self, entry: AuditEntry) -> None:
         """Write that a credential lacks a permission; repetitions only now and then."""
         ...
 

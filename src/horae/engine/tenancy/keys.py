@@ -21,9 +21,9 @@ from horae.model.tenancy.keys import KeyGrant, StoredKey
 from horae.model.tenancy.principal import (
     DEFAULT_NAMESPACE,
     LOCAL,
-    Allowance,
     Permission,
     Principal,
+    RequestLimit,
     Role,
     check_grant,
     in_effect,
@@ -353,11 +353,11 @@ def _principal(stored: StoredKey, csrf: str | None) -> Principal:
     )  # fmt: skip
 
 
-def _allowance(stored: StoredKey, is_browser: bool) -> Allowance | None:
+def _allowance(stored: StoredKey, is_browser: bool) -> RequestLimit | None:
     if stored.rate is None:
         return None
     rate = parse_rate(stored.rate, "rate")
-    return Allowance(
+    return RequestLimit(
         of=(stored.grant.made_by if is_browser else None) or stored.id, rate=replace(rate, burst=rate.count)
     )
 

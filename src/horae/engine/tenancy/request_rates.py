@@ -7,7 +7,7 @@ what they hold and by their connections.
 from horae.env import SECOND, Env, Instant
 from horae.errors import TooOften
 from horae.model.admission.rate import NEVER, Rate
-from horae.model.tenancy.principal import Allowance, Principal
+from horae.model.tenancy.principal import Principal, RequestLimit
 
 MOST = 10_000  # credentials that are remembered
 
@@ -27,7 +27,7 @@ class RequestRates:
         if allowed is None:
             if self._default is None:
                 return
-            allowed = Allowance(of=who.key, rate=self._default)
+            allowed = RequestLimit(of=who.key, rate=self._default)
         now, rate = self._env.now(), allowed.rate
         pace = self._paces.pop(allowed.of, NEVER)
         if not rate.room(pace, now):

@@ -18,7 +18,7 @@ from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
 from horae.model.base.days import a_day, begin_of_day, day_at, days_between
 from horae.model.base.instant import format_instant
-from horae.model.executions.tally import HOUR, Counts
+from horae.model.executions.tally import HOUR, OutcomeCounts
 from horae.model.triggers.fire_view import FireCountsView, FireCountView
 from horae.store.contract import Store
 from horae.store.triggers import fire_reads
@@ -37,7 +37,7 @@ class EndedCounts(Protocol):
 
     async def __call__(
         self, store: Store, namespace: int, job: UUID | None, since: Instant, until: Instant
-    ) -> Mapping[Instant, Counts]: ...
+    ) -> Mapping[Instant, OutcomeCounts]: ...
 
 
 class FireCounts:

@@ -18,7 +18,7 @@ from horae.engine.happenings import Happenings
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
 from horae.errors import Busy, HoraeError
-from horae.model.admission.choice import LaneView
+from horae.model.admission.choice import LaneState
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.slice import Running
 from horae.model.executions.tracer import Tracer
@@ -75,7 +75,7 @@ class Opener:
     async def step(self) -> Wait:
         """Begin one batch of each namespace, as large as its weight; again at once while there are more."""
         mine = self.lanes
-        waiting: dict[int, list[LaneView]] = {}
+        waiting: dict[int, list[LaneState]] = {}
         for view in self._directory.views(BATCH):
             if view.lane in mine:
                 waiting.setdefault(self._directory.lanes[view.lane].namespace, []).append(view)
@@ -86,7 +86,7 @@ class Opener:
             goes_on |= await self._open(views, most)
         return 0.0 if goes_on else SAFETY
 
-    async def _open(self, views: Sequence[LaneView], most: int) -> bool:
+    async def _open(self, views: Sequence[LaneState], most: int) -> bool:
         """Begin a batch of these lanes; whether there may be more."""
         marks, paused = self._directory.marks(), self._directory.paused
         new_id, within = self._env.new_id, None if self._tracer is None else self._tracer.within

@@ -13,7 +13,7 @@ from horae.errors import StoreUnavailable
 from horae.features.audit_log.model.values import ChainHead, Checker, Link, RowFilter
 from horae.features.audit_log.model.view import AuditRow, AuditVerdict, show_row
 from horae.features.audit_log.store import log as moves
-from horae.model.tenancy.audit import Entry
+from horae.model.tenancy.audit import AuditEntry
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE, Principal
 from horae.store.contract import Store
 
@@ -33,9 +33,9 @@ class AuditLog:
         """`sealer` signs the head, by a key that does not lie in the store."""
         self._env, self._store, self._sealer = env, store, sealer
         self._denied: dict[str, dict[tuple[str, str], float]] = {}  # by credential: what was denied, and when
-        self._batcher: Batcher[Entry, int] = Batcher(self._write, most=MOST_TOGETHER)
+        self._batcher: Batcher[AuditEntry, int] = Batcher(self._write, most=MOST_TOGETHER)
 
-    async def append(self, entry: Entry) -> int:
+    async def append(self, entry: AuditEntry) -> int:
         """Write an entry; tells its place when it is stored."""
         return await self._batcher.do(entry)
 
@@ -43,7 +43,7 @@ class AuditLog:
         """Write what somebody did who came without a credential, and has one now."""
         actor = who.key if who.kind == "user" else f"key:{who.key}"
         await self.append(
-            Entry(
+            AuditEntry(
                 at=self._env.now(),
                 namespace=who.namespace,
                 actor=actor,
@@ -56,7 +56,7 @@ class AuditLog:
             )
         )
 
-    async def deny(self, entry: Entry) -> None:
+    async def deny(self, entry: AuditEntry) -> None:
         """Write that something was denied, but not each time: who asks again and again does not fill the store."""
         if self._is_new(entry.actor, (entry.action, entry.target), MOST_DENIED_OF_ONE):
             await self.append(entry)
@@ -68,7 +68,7 @@ class AuditLog:
             return
         if not self._is_new(NOBODY, (action, f"{name} {where}"), MOST_FAILED):
             return
-        entry = Entry(
+        entry = AuditEntry(
             at=self._env.now(), namespace=DEFAULT_NAMESPACE, actor=NOBODY, actor_name="", address=address,
             action=action, target=f"users/{name}" if name else "", outcome="denied",
             detail=msgspec.json.encode({"said": said[:500]}).decode(),
@@ -110,5 +110,5 @@ class AuditLog:
     async def _page(self, after: int) -> tuple[ChainHead, list[Link]]:
         return await self._store.read_at_once(lambda: moves.chain(after, CHECKED_TOGETHER))
 
-    async def _write(self, entries: Sequence[Entry]) -> Sequence[int | BaseException]:
+    async def _write(self, entries: Sequence[AuditEntry]) -> Sequence[int | BaseException]:
         return await self._store.write(lambda: moves.append(entries, self._sealer.sign))

@@ -7,7 +7,7 @@ from horae.engine.parts.part import Part
 from horae.engine.service import Service
 from horae.features.tracing.engine.spans import Tracing
 from horae.features.tracing.engine.workflow_spans import FlowSpans
-from horae.model.executions.tracer import Sink
+from horae.model.executions.tracer import SpanSink
 from horae.store.executions.leaving.effects import Effects
 
 
@@ -22,7 +22,7 @@ class TracingPart(Part):
             node.base.happenings.settled.subscribe("tracing", self._settled)
 
     @property
-    def sink(self) -> Sink | None:
+    def sink(self) -> SpanSink | None:
         """Where spans go, if they go anywhere."""
         return None if self.tracing is None else self.tracing.sink
 

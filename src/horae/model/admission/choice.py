@@ -11,23 +11,23 @@ from uuid import UUID
 
 from msgspec import Struct, structs
 
-from horae.model.admission.placement.placement import PLAIN, Cost, Terms
+from horae.model.admission.placement.placement import PLAIN, Cost, Requirements
 from horae.model.admission.placement.preempt import is_in_front
 from horae.model.admission.policy import quantum
-from horae.model.admission.shares import Shares
+from horae.model.admission.shares import VirtualTimes
 
 NO_RANK = -(1 << 62)
 UNKNOWN = 1 << 20  # executions: as many as nobody has counted
 
 
-class Among(Struct, frozen=True):
+class WorkerGroup(Struct, frozen=True):
     """The workers of a queue that offer what is asked for."""
 
     queue: str
-    terms: Terms
+    terms: Requirements
 
 
-class LaneView(Struct, frozen=True, kw_only=True):
+class LaneState(Struct, frozen=True, kw_only=True):
     """What a server believes about a non-empty lane: where its least rank lies and how large its slices are.
 
     `jobs` are those it has granted from there, the only ones worth a look for what would be fetched ahead; None
@@ -39,7 +39,7 @@ class LaneView(Struct, frozen=True, kw_only=True):
     mean: float = 1.0
     jobs: frozenset[UUID] | None = None
     cost: Cost = PLAIN  # of each execution
-    among: Among | None = None  # workers that its executions are spread over; None: they are not
+    among: WorkerGroup | None = None  # workers that its executions are spread over; None: they are not
     limits: tuple[str, ...] = ()  # names of those that its queue and its namespace have
     queue: int = 0
     share: str | None = None  # of a fair queue
@@ -51,7 +51,7 @@ class LaneView(Struct, frozen=True, kw_only=True):
     owed: int = 0  # slots that are reserved for its share and not in use
 
 
-class Taste:
+class QueuePreferences:
     """How a worker chooses between its queues: by weights, no queue starves; strictly, the first that has something.
 
     Workers that choose alike have one together, and so have the virtual times of their queues in common.
@@ -59,7 +59,7 @@ class Taste:
 
     def __init__(self, weights: Mapping[int, float], *, strict: bool = False) -> None:
         self.strict = strict
-        self.shares: Shares[int] = Shares()
+        self.shares: VirtualTimes[int] = VirtualTimes()
         self.choose(weights)
 
     def choose(self, weights: Mapping[int, float]) -> None:
@@ -75,17 +75,17 @@ class Taste:
         return cost / self.weights.get(queue, 1.0)
 
 
-class Turn(Struct):
+class LaneClaim(Struct):
     """So many executions, at most, are to be taken from a lane."""
 
-    view: LaneView
+    view: LaneState
     most: int
 
 
 class _Share:
     """The lanes of one share, least rank first, and what may still be taken of the first of them."""
 
-    def __init__(self, lanes: list[LaneView]) -> None:
+    def __init__(self, lanes: list[LaneState]) -> None:
         first = lanes[0]
         self.lanes, self.at, self.left = lanes, 0, first.amount
         self.virtual, self.served, self.owed = first.virtual, first.served, first.owed
@@ -99,7 +99,7 @@ class _Share:
         """How many it gets at a time."""
         return quantum(self.lanes[self.at].expected)
 
-    def take(self, most: int) -> tuple[LaneView, int]:
+    def take(self, most: int) -> tuple[LaneState, int]:
         """Take from the lane whose turn it is."""
         view = self.lanes[self.at]
         count = min(most, self.left)
@@ -119,8 +119,8 @@ class _Share:
 class _Queue:
     """The shares of one queue, whose turn it is first."""
 
-    def __init__(self, views: Iterable[LaneView]) -> None:
-        shares: dict[str | None, list[LaneView]] = {}
+    def __init__(self, views: Iterable[LaneState]) -> None:
+        shares: dict[str | None, list[LaneState]] = {}
         for view in views:
             shares.setdefault(view.share, []).append(view)
         made = (_Share(lanes if len(lanes) == 1 else sorted(lanes, key=_low)) for lanes in shares.values())
@@ -131,7 +131,7 @@ class _Queue:
     def has_more(self) -> bool:
         return bool(self._line)
 
-    def take(self, most: int, *, alone: bool) -> tuple[LaneView, int]:
+    def take(self, most: int, *, alone: bool) -> tuple[LaneState, int]:
         """Take a quantum for the share whose turn it is, or all that is wanted when nobody else waits."""
         _, i, share = heappop(self._line)
         if self._line or not alone:
@@ -143,7 +143,7 @@ class _Queue:
         return view, count
 
 
-def after(view: LaneView, count: int, low: int) -> LaneView:
+def after(view: LaneState, count: int, low: int) -> LaneState:
     """A lane of which so many were taken; its least rank lies there now."""
     return structs.replace(
         view, low=low, amount=max(1, view.amount - count), virtual=view.virtual + count * view.price,
@@ -151,29 +151,31 @@ def after(view: LaneView, count: int, low: int) -> LaneView:
     )  # fmt: skip
 
 
-def _low(view: LaneView) -> int:
+def _low(view: LaneState) -> int:
     return view.low
 
 
-def is_plain(views: Sequence[LaneView], taste: Taste | None) -> bool:
+def is_plain(views: Sequence[LaneState], taste: QueuePreferences | None) -> bool:
     """Whether rank alone decides, so that lanes are taken as they stand."""
     return taste is None and all(view.share is None for view in views)
 
 
-def plan(views: Sequence[LaneView], room: int, taste: Taste | None = None) -> list[Turn]:
+def plan(views: Sequence[LaneState], room: int, taste: QueuePreferences | None = None) -> list[LaneClaim]:
     """What to take of which lane for so many executions, in the order in which their turns come first."""
-    queues: dict[int, list[LaneView]] = {}
+    queues: dict[int, list[LaneState]] = {}
     for view in views:
         queues.setdefault(view.queue if taste is not None else 0, []).append(view)
     lines = {queue: line for queue, own in queues.items() if (line := _Queue(own)).has_more}
     had = {queue: taste.shares.virtual(queue) if taste is not None else 0.0 for queue in lines}
     front = sorted((view for view in views if is_in_front(view.low) and view.low != NO_RANK), key=_low)[:room]
-    turns: dict[int, Turn] = {view.lane: Turn(view, 1) for view in front}  # others gave way to what stands there
+    turns: dict[int, LaneClaim] = {
+        view.lane: LaneClaim(view, 1) for view in front
+    }  # others gave way to what stands there
     room -= len(front)
     while room > 0 and lines:
         queue = _next(lines, had, taste)
         view, count = lines[queue].take(room, alone=len(lines) == 1 or (taste is not None and taste.strict))
-        turn = turns.setdefault(view.lane, Turn(view, 0))
+        turn = turns.setdefault(view.lane, LaneClaim(view, 0))
         turn.most += count
         room -= count
         if taste is not None:
@@ -183,7 +185,7 @@ def plan(views: Sequence[LaneView], room: int, taste: Taste | None = None) -> li
     return list(turns.values())
 
 
-def _next(lines: Mapping[int, _Queue], had: Mapping[int, float], taste: Taste | None) -> int:
+def _next(lines: Mapping[int, _Queue], had: Mapping[int, float], taste: QueuePreferences | None) -> int:
     if len(lines) == 1 or taste is None:  # gate: none
         return next(iter(lines))
     if taste.strict:  # gate: other-queues

@@ -54,7 +54,7 @@ CIRCUIT = Object(
 )
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class CircuitStatus(Struct, frozen=True, kw_only=True):
     """How one circuit stands. `era` grows with every change: what was counted before it counts no more."""
 
     job: UUID
@@ -74,7 +74,7 @@ class Standing(Struct, frozen=True, kw_only=True):
         return self.state != "closed"
 
 
-class Counted(Struct, frozen=True):
+class AttemptCounts(Struct, frozen=True):
     """Attempts that ended."""
 
     ok: int = 0
@@ -89,7 +89,7 @@ class Counted(Struct, frozen=True):
         return 100 * self.failed / self.total if self.total else 0.0
 
 
-class Attempted(Struct, frozen=True):
+class ParcelAttempts(Struct, frozen=True):
     """Attempts of items of a parcel that ended well or failed."""
 
     parcel: UUID
@@ -98,7 +98,7 @@ class Attempted(Struct, frozen=True):
     failed: int
 
 
-class Change(Struct, frozen=True):
+class CircuitChange(Struct, frozen=True):
     """What a circuit changes to, and why."""
 
     state: CircuitState
@@ -106,27 +106,27 @@ class Change(Struct, frozen=True):
     until: Instant | None = None
 
 
-def judge(circuit: Circuit, standing: Standing, counted: Counted, now: Instant) -> Change | None:
+def judge(circuit: Circuit, standing: CircuitStatus, counted: AttemptCounts, now: Instant) -> CircuitChange | None:
     """What becomes of a circuit by what was counted in its window since its last change; None: nothing."""
     if standing.forced or standing.state == "open":
         return None
     if standing.state == "half-open":
         if counted.failed:
-            return Change("open", "A probe failed.", now + circuit.open_for)
+            return CircuitChange("open", "A probe failed.", now + circuit.open_for)
         if counted.ok >= circuit.probes:
-            return Change("closed", f"{_probes(circuit.probes)} succeeded.")
+            return CircuitChange("closed", f"{_probes(circuit.probes)} succeeded.")
         return None
     if counted.total < circuit.minimum or counted.percent < circuit.failures:
         return None
     cause = f"{counted.failed} of {counted.total} attempts failed within {format_duration(circuit.window)}."
-    return Change("open", cause, now + circuit.open_for)
+    return CircuitChange("open", cause, now + circuit.open_for)
 
 
 def _probes(count: int) -> str:
     return "A probe" if count == 1 else f"{count} probes"
 
 
-def is_due(standing: Standing, now: Instant) -> bool:
+def is_due(standing: CircuitStatus, now: Instant) -> bool:
     """Whether an open circuit is to be tried again."""
     return standing.state == "open" and standing.until is not None and standing.until <= now
 
@@ -148,7 +148,7 @@ def read_gate(gate: str) -> tuple[UUID, str]:
     return UUID(job), key
 
 
-def why_shut(standing: Standing, job: str) -> str:
+def why_shut(standing: CircuitStatus, job: str) -> str:
     """Why executions wait before a circuit, for people."""
     of = f' for "{standing.key}"' if standing.key else ""
     by = " by hand" if standing.forced else ""
@@ -157,7 +157,7 @@ def why_shut(standing: Standing, job: str) -> str:
     return f'The circuit of "{job}"{of} is {state}{by}{until}: {standing.cause or "no reason was given."}'
 
 
-def delayed(standing: Standing) -> str:
+def delayed(standing: CircuitStatus) -> str:
     """What the ledger says of a fire whose execution waits before a circuit."""
     until = f" until {format_instant(standing.until)}" if standing.until is not None else ""
     return f"delayed: its circuit is {standing.state}{until}"

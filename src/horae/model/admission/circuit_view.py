@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import Meta
 
-from horae.model.admission.circuit import NOBODY, CircuitState, Counted, Standing
+from horae.model.admission.circuit import NOBODY, AttemptCounts, CircuitState, CircuitStatus
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View, shown_time
 
@@ -52,7 +52,7 @@ class JobCircuitView(View, frozen=True, kw_only=True):
     changes: Annotated[list[CircuitChangeView], Meta(description="The newest first, of the last 30 days.")]
 
 
-def show_circuit(standing: Standing, job: str, counted: Counted, waiting: int) -> CircuitView:
+def show_circuit(standing: CircuitStatus, job: str, counted: AttemptCounts, waiting: int) -> CircuitView:
     return CircuitView(
         job_id=standing.job,
         job=job,

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.errors import BadInput
-from horae.model.admission.keys import Keys, encode_keys, keys_of
-from horae.model.admission.limits import KeyedBy, plain_param, value_of, with_own
+from horae.model.admission.keys import EnvelopeKeys, encode_keys, keys_of
+from horae.model.admission.limits import KeyTemplates, plain_param, value_of, with_own
 from horae.model.base.naming import MOST_KEY, fill, scope_of
 from horae.model.definitions.job import Spec
 from horae.model.executions.parcel import Envelope
@@ -34,7 +34,7 @@ def envelope_keys(
     return encode_keys(mine)
 
 
-def _keys(job: UUID, spec: Spec, item: bytes, tags: Mapping[str, str], *, lenient: bool) -> Keys:
+def _keys(job: UUID, spec: Spec, item: bytes, tags: Mapping[str, str], *, lenient: bool) -> EnvelopeKeys:
     params: Mapping[str, object] | None = None
 
     def value(template: str, field: str) -> str:
@@ -52,7 +52,7 @@ def _keys(job: UUID, spec: Spec, item: bytes, tags: Mapping[str, str], *, lenien
                 raise
             return UNFILLED
 
-    return KeyedBy(job, with_own(spec.limits, spec.concurrency, spec.rate), spec.sequence).keys(value)
+    return KeyTemplates(job, with_own(spec.limits, spec.concurrency, spec.rate), spec.sequence).keys(value)
 
 
 def common_keys(base: str | None, job: UUID, spec: Spec, items: Sequence[bytes], tags: Mapping[str, str]) -> str | None:

@@ -9,32 +9,32 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.keys import Keys
+from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.limits import is_sequence
 from horae.model.executions.slice import Queued, Waiting, part
 
-Place = tuple[UUID, int]  # a parcel and one of its items
+ItemRef = tuple[UUID, int]  # a parcel and one of its items
 
 
-class Entry(Struct, frozen=True):
+class GateEntry(Struct, frozen=True):
     """A slice that comes to the gate, and where it would stand in the queue."""
 
     slice: Waiting
-    keys: Keys
+    keys: EnvelopeKeys
     lane: int
     rank: int
 
 
-class Standing(Struct):
+class KeyState(Struct):
     """How a key stands, under its lock: its room, and of a sequence the item whose turn it is."""
 
     room: int = 0  # of a limit
-    head: Place | None = None  # of a sequence: the first that has not ended, None when nobody has a place
+    head: ItemRef | None = None  # of a sequence: the first that has not ended, None when nobody has a place
     woken: bool = False  # somebody who waited is on the way, and comes before those who are new
     waits: bool = False  # somebody waits at this key's gate
 
 
-class Passed(Struct):
+class GateResult(Struct):
     """What came through, what waits, and the parcels that hold keys now."""
 
     queued: list[Queued] = []
@@ -42,12 +42,14 @@ class Passed(Struct):
     held: set[tuple[str, UUID]] = set()
 
 
-def pass_gate(entries: Sequence[Entry], stands: Mapping[str, Standing], now: Instant, *, fresh: bool = False) -> Passed:
+def pass_gate(
+    entries: Sequence[GateEntry], stands: Mapping[str, KeyState], now: Instant, *, fresh: bool = False
+) -> GateResult:
     """Let entries in, in order, as far as all their keys have room; what has none waits at the key that lacks it.
 
     A slice that fits in part is cut. Those that are `fresh` do not go past somebody who was woken.
     """
-    passed = Passed()
+    passed = GateResult()
     for entry in entries:
         slice = entry.slice
         blocked = _blocked(entry, stands, fresh)
@@ -62,7 +64,7 @@ def pass_gate(entries: Sequence[Entry], stands: Mapping[str, Standing], now: Ins
     return passed
 
 
-def _blocked(entry: Entry, stands: Mapping[str, Standing], fresh: bool, *, after: int = 0) -> str | None:
+def _blocked(entry: GateEntry, stands: Mapping[str, KeyState], fresh: bool, *, after: int = 0) -> str | None:
     """The first key that lets nothing of an entry in, or nothing more after so many."""
     for key in entry.keys.guarded:
         stand = stands[key]
@@ -74,12 +76,12 @@ def _blocked(entry: Entry, stands: Mapping[str, Standing], fresh: bool, *, after
     return None
 
 
-def _room(entry: Entry, stands: Mapping[str, Standing]) -> int:
+def _room(entry: GateEntry, stands: Mapping[str, KeyState]) -> int:
     rooms = [1 if is_sequence(key) else stands[key].room for key in entry.keys.guarded]
     return min(entry.slice.hi - entry.slice.lo, *rooms)
 
 
-def _take(entry: Entry, count: int, stands: Mapping[str, Standing]) -> None:
+def _take(entry: GateEntry, count: int, stands: Mapping[str, KeyState]) -> None:
     for key in entry.keys.guarded:
         if is_sequence(key):
             stands[key].head = (entry.slice.parcel, entry.slice.lo)
@@ -98,7 +100,7 @@ def on_the_way(slice: Waiting, rank: int, now: Instant) -> Waiting:
     return structs.replace(slice, wake_at=now, reason="limit", gate=None, rank=rank)
 
 
-def queued_of(w: Waiting, entry: Entry, now: Instant) -> Queued:
+def queued_of(w: Waiting, entry: GateEntry, now: Instant) -> Queued:
     """What waited, as it stands in line."""
     return Queued(
         parcel=w.parcel, lo=w.lo, hi=w.hi, job=w.job, queue=w.queue, namespace=w.namespace, attempt=w.attempt,

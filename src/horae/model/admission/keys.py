@@ -22,7 +22,7 @@ CHOSEN = 256  # a rollout chose its version, and counts what becomes of it
 AGAIN = 512  # it runs a dead letter again, which opens again if it is cancelled
 
 
-class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EnvelopeKeys(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The keys under which the items of a parcel stand."""
 
     turn: str | None = None  # a trigger's: its executions run one at a time
@@ -52,23 +52,23 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.standing | keyed | rated | affine | child | (0 if self.circuit is None else CIRCUIT)
 
 
-NO_KEYS = Keys()
-_STANDINGS = tuple(Keys(standing=standing) for standing in (0, PREEMPTS, PREEMPTIBLE, PREEMPTS | PREEMPTIBLE))
-_decode = msgspec.json.Decoder(Keys).decode
+NO_KEYS = EnvelopeKeys()
+_STANDINGS = tuple(EnvelopeKeys(standing=standing) for standing in (0, PREEMPTS, PREEMPTIBLE, PREEMPTS | PREEMPTIBLE))
+_decode = msgspec.json.Decoder(EnvelopeKeys).decode
 
 
-def keys_of_job(preempts: bool, preemptible: bool) -> Keys:
+def keys_of_job(preempts: bool, preemptible: bool) -> EnvelopeKeys:
     """What all executions of a job stand under, whatever their params."""
     return _STANDINGS[preempts + 2 * preemptible]
 
 
-def encode_keys(keys: Keys) -> str | None:
+def encode_keys(keys: EnvelopeKeys) -> str | None:
     """Keys as an envelope carries them; None when there are none."""
     return None if keys == NO_KEYS else msgspec.json.encode(keys).decode()
 
 
 @lru_cache(maxsize=4096)
-def keys_of(encoded: str | None) -> Keys:
+def keys_of(encoded: str | None) -> EnvelopeKeys:
     """The keys of an envelope."""
     return NO_KEYS if encoded is None else _decode(encoded)
 

@@ -13,7 +13,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.errors import BadInput
-from horae.model.admission.keys import Keys
+from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.rate import MOST_STARTS, RATE, RATE_TEXT, Rate
 from horae.model.expressions.template import as_text
 from horae.model.fields.kinds import Integer, Key, Listed
@@ -141,7 +141,7 @@ def _short(value: str) -> str:
 Fill = Callable[[str, str], str]  # of a template and the field it stands in
 
 
-class KeyedBy(Struct, frozen=True):
+class KeyTemplates(Struct, frozen=True):
     """The templates of a job by which its executions are limited."""
 
     job: UUID
@@ -151,7 +151,7 @@ class KeyedBy(Struct, frozen=True):
     def __bool__(self) -> bool:
         return bool(self.limits or self.sequence)
 
-    def keys(self, fill: Fill) -> Keys:
+    def keys(self, fill: Fill) -> EnvelopeKeys:
         """The keys of one execution."""
         own = any(one.key == OWN for one in self.limits)  # it stands first, and is none that the job lists
         names = {
@@ -159,7 +159,7 @@ class KeyedBy(Struct, frozen=True):
         }
         sequence = sequence_name(self.job, fill(self.sequence, "sequence")) if self.sequence else None
         rated = any(one.rate is not None for one in self.limits)
-        return Keys(limits=tuple(sorted(names)), sequence=sequence, rated=rated)
+        return EnvelopeKeys(limits=tuple(sorted(names)), sequence=sequence, rated=rated)
 
 
 def plain_param(template: str) -> str | None:

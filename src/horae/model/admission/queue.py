@@ -17,7 +17,7 @@ DEFAULT_QUEUE = "default"  # of a namespace that named no other
 QueueState = Literal["active", "draining"]
 
 
-class Served(Struct, frozen=True):
+class ServedQueues(Struct, frozen=True):
     """Which queues a worker takes from, and how it chooses between them."""
 
     queues: tuple[str, ...]
@@ -25,20 +25,20 @@ class Served(Struct, frozen=True):
     strict: bool = False
 
 
-def read_served(given: Sequence[str]) -> Served:
+def read_served(given: Sequence[str]) -> ServedQueues:
     """Queues as a worker names them: "critical=5" with weights, "critical,default" or "critical>default" in order."""
     if len(given) == 1 and ("," in given[0] or ">" in given[0]):
         names = tuple(name.strip() for name in given[0].replace(">", ",").split(","))
         if any("=" in name for name in names):
             raise BadInput(f"{given[0]!r} has both an order and weights.", _SERVED, field="queues")
-        return Served(_checked(names), strict=True)
+        return ServedQueues(_checked(names), strict=True)
     weights: dict[str, float] = {}
     names = tuple(entry.partition("=")[0].strip() for entry in given)
     for entry in given:
         name, equals, weight = entry.partition("=")
         if equals:
             weights[name.strip()] = _weight(weight, entry)
-    return Served(_checked(names), weights)
+    return ServedQueues(_checked(names), weights)
 
 
 _SERVED = "Write --queue critical=5 --queue default=1 for weights, or --queue critical,default for an order."

@@ -66,7 +66,7 @@ def _each_second(count: float | None) -> Rate | None:
     return None if count is None else Rate(1, max(1, round(SECOND / count)), max(1, int(count)))
 
 
-class Use(Struct):
+class QuotaUsage(Struct):
     """What a namespace used in a day."""
 
     executions: int = 0
@@ -77,7 +77,7 @@ class Use(Struct):
     def __bool__(self) -> bool:
         return bool(self.executions or self.busy or self.stored or self.refused)
 
-    def join(self, other: "Use") -> None:
+    def join(self, other: "QuotaUsage") -> None:
         for name in self.__struct_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -97,7 +97,7 @@ def day_of(now: Instant) -> int:
     return now // DAY
 
 
-def spent(quota: Quota, use: Use) -> str | None:
+def spent(quota: Quota, use: QuotaUsage) -> str | None:
     """Which quota of the day is used up, in words."""
     bounds = (
         (quota.executions_per_day, use.executions, "executionsPerDay", "executions"),
@@ -120,7 +120,7 @@ def over_day(reason: str, now: Instant) -> OverQuota:
     )  # fmt: skip
 
 
-class Bounds(Struct, frozen=True):
+class QuotaBounds(Struct, frozen=True):
     """What this server knows of quotas: of namespaces, of queues, and which are used up today, in words."""
 
     quotas: Mapping[int, Quota] = {}
@@ -140,13 +140,13 @@ class Bounds(Struct, frozen=True):
         return namespace in self.quotas or queue in self.queues
 
 
-UNBOUNDED = Bounds()
+UNBOUNDED = QuotaBounds()
 
 
-class Room(Struct):
+class QuotaRoom(Struct):
     """How many more executions may be accepted in a transaction, by what bounds them."""
 
-    bounds: Bounds
+    bounds: QuotaBounds
     now: Instant
     queues: dict[int, int] = {}  # room in queues
     namespaces: dict[int, int] = {}  # room in namespaces

@@ -19,7 +19,7 @@ else:
     QuotaView = view(QUOTA, "QuotaView", "What a namespace may have and use; null is without a bound.", _OfNamespace)
 
 
-class DayView(View, frozen=True, kw_only=True):
+class QuotaDayView(View, frozen=True, kw_only=True):
     """What was used in a day of UTC: executions that were made, time of workers, bytes of params and results; and how
     many executions a quota refused.
     """
@@ -40,7 +40,7 @@ class UsageView(View, frozen=True, kw_only=True):
     running: int
     over: str | None = None
     quota: dict[str, Any]
-    days: list[DayView]
+    days: list[QuotaDayView]
 
 
 def show_quota(namespace: str, quota: Quota) -> QuotaView:

@@ -40,7 +40,7 @@ def ranked(due_at: Instant, lead: int, deadline: Instant | None = None) -> int:
     return deadline if lead == BY_DEADLINE and deadline is not None else due_at - lead
 
 
-class Leads:
+class RankLeads:
     """How queues rank what is made by the store itself: its policies, and what is expected of jobs."""
 
     def __init__(self, policy: Callable[[int], Policy], expected: Callable[[UUID], Micros] = lambda job: 0) -> None:

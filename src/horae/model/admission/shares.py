@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 MOST_IDLE = 10_000  # shares without work that are remembered; the others start anew
 
 
-class Shares(Generic[K]):
+class VirtualTimes(Generic[K]):
     """The virtual times of shares that compete. What a look costs follows what it finds, not the number of shares."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ _PART = re.compile(rf"{_NAME}|\"[^\"]*\"|'[^']*'")
 MISSING = object()
 
 
-class Far(dict[str, Any]):
+class RemoteValue(dict[str, Any]):
     """What stands for a value that is not here: it can be handed on as it is, and nothing can be read in it."""
 
     def __init__(self, stands: Mapping[str, Any], why: str) -> None:
@@ -44,7 +44,7 @@ def value_at(scope: Mapping[str, Any], path: Path) -> Any:
     """What lies at a path, or MISSING."""
     value: Any = scope
     for name in path:
-        if not isinstance(value, Mapping) or name not in value or value.__class__ is Far:
+        if not isinstance(value, Mapping) or name not in value or value.__class__ is RemoteValue:
             return MISSING
         value = value[name]
     return value
@@ -75,7 +75,7 @@ def far_at(scope: Mapping[str, Any], tree: Branches) -> str | None:
     """The first of these paths that leads to a value which is far, or through it, and why it is."""
     for name, below in tree.items():
         value = scope.get(name)
-        if isinstance(value, Far):
+        if isinstance(value, RemoteValue):
             return f"{name} {value.why}"
         if below and isinstance(value, Mapping) and (found := far_at(value, below)):
             return f"{name}.{found}"

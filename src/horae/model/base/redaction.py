@@ -132,15 +132,15 @@ class Redactor:
         """Bytes with every occurrence covered."""
         return _covered(data, spans_of(data, self._bytes), MASK.encode())
 
-    def stream(self) -> "Stream":
+    def stream(self) -> "RedactingStream":
         """For bytes that come in pieces."""
-        return Stream(self._bytes)
+        return RedactingStream(self._bytes)
 
 
 _NONE = object()
 
 
-class Stream:
+class RedactingStream:
     """Covers what comes in pieces, wherever they were cut. What may be the beginning of a form is held back."""
 
     def __init__(self, forms: Sequence[bytes]) -> None:

@@ -12,9 +12,9 @@ from horae.model.executions.execution import (
     RUNNING,
     SUCCESS,
     WAITING,
-    Attempt,
     Execution,
     State,
+    UnsuccessfulAttempt,
 )
 from horae.model.executions.execution_view import AttemptView, ErrorView, ExecutionView, shown_interval
 from horae.model.fleet.protocol import Failure
@@ -102,7 +102,7 @@ def show_error(failure: Failure | None, *, brief: bool = False) -> ErrorView | N
     return ErrorView(type=failure.type, kind=failure.kind, message=failure.message, traceback=traceback)
 
 
-def show_attempt(attempt: Attempt) -> AttemptView:
+def show_attempt(attempt: UnsuccessfulAttempt) -> AttemptView:
     return AttemptView(
         attempt=attempt.attempt,
         worker_id=attempt.worker or None,

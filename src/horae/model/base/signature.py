@@ -36,13 +36,13 @@ _REMEDY = (
 )
 
 
-class Signed(Struct, frozen=True):
+class SignedMessage(Struct, frozen=True):
     """A request whose signature holds; `id` is the same whenever the same message comes again."""
 
     id: str
 
 
-def verify(headers: Headers, body: bytes, secrets: Iterable[str], now: Instant) -> Signed:
+def verify(headers: Headers, body: bytes, secrets: Iterable[str], now: Instant) -> SignedMessage:
     """Check a signature against every secret that is valid. Raises BadSignature, which says what is wrong."""
     for names in _STANDARD:
         if names[2] in headers or names[0] in headers:
@@ -82,7 +82,7 @@ def check_secret(secret: str, field: str = "secret") -> str:
 
 def _standard(
     headers: Headers, names: tuple[bytes, bytes, bytes], body: bytes, secrets: tuple[str, ...], now: Instant
-) -> Signed:
+) -> SignedMessage:
     id, stamp, shown = (headers.get(name, b"").decode("latin-1") for name in names)
     missing = [name.decode() for name, text in zip(names, (id, stamp, shown), strict=True) if not text]
     if missing:
@@ -96,7 +96,7 @@ def _standard(
     if not _any_holds(shown.split(" "), content, secrets):
         raise BadSignature("The signature does not match the body.", _REMEDY)
     _refuse_stale(int(stamp) * SECOND, now)
-    return Signed(id)
+    return SignedMessage(id)
 
 
 def _refuse_stale(at: Instant, now: Instant) -> None:
@@ -114,7 +114,7 @@ def _any_holds(shown: list[str], content: bytes, secrets: tuple[str, ...]) -> bo
     return sum(hmac.compare_digest(one, other) for one in expected for other in given) > 0
 
 
-def _hub(shown: bytes, body: bytes, secrets: tuple[str, ...]) -> Signed:
+def _hub(shown: bytes, body: bytes, secrets: tuple[str, ...]) -> SignedMessage:
     """GitHub signs the body alone, so the body's digest is the message's id: its delivery id could be made up."""
     found = _HEX.fullmatch(shown.strip())
     if found is None:
@@ -122,7 +122,7 @@ def _hub(shown: bytes, body: bytes, secrets: tuple[str, ...]) -> Signed:
     given = found[1].lower()
     if not sum(hmac.compare_digest(_mac(secret.encode(), body).hex().encode(), given) for secret in secrets):
         raise BadSignature("The signature does not match the body.", _REMEDY)
-    return Signed(f"sha256:{hashlib.sha256(body).hexdigest()}")
+    return SignedMessage(f"sha256:{hashlib.sha256(body).hexdigest()}")
 
 
 def _mac(key: bytes, content: bytes) -> bytes:

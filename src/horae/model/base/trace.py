@@ -19,14 +19,14 @@ _MOST_MEMBERS, _LONG_MEMBER, _MOST_STATE = 32, 128, 512  # of a `tracestate`: me
 _NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
 
 
-class Carried(Struct, frozen=True):
+class TraceHeaders(Struct, frozen=True):
     """The two headers of W3C's trace context, as somebody gave them."""
 
     parent: str | None = None
     state: str | None = None
 
 
-UNTRACED = Carried()
+UNTRACED = TraceHeaders()
 
 
 class TraceContext(Struct, frozen=True):

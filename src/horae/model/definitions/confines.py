@@ -18,7 +18,7 @@ _LIMITS = (
 _SIZE = Custom(read_amount, int | str, "int | str", out=int)
 
 
-class Confines(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ResourceLimits(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Limits of one execution; what is None is not limited here. Sizes are bytes."""
 
     memory: Annotated[int | None, Field(_SIZE, "Memory of all its processes together.")] = None
@@ -30,22 +30,22 @@ class Confines(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     output: Annotated[int | None, Field(_SIZE, "Bytes that it writes to its log, whether they are kept or not.")] = None
     file_size: Annotated[int | None, Field(_SIZE, "The size of a file that it writes.")] = None
 
-    def over(self, defaults: "Confines") -> "Confines":
+    def over(self, defaults: "ResourceLimits") -> "ResourceLimits":
         """These, with defaults for what is not said."""
         said = {name: value for name, value in structs.asdict(self).items() if value is not None}
         return structs.replace(defaults, **said)
 
 
-def _check_memory(limits: Confines, at: str) -> None:
+def _check_memory(limits: ResourceLimits, at: str) -> None:
     if limits.memory is not None and limits.memory < LEAST_MEMORY:
         remedy = "Nothing starts in less than 1MiB."
         raise BadInput(f"{at}.memory is {limits.memory} bytes.", remedy, field=f"{at}.memory")
 
 
-FREE = Confines()
-CONFINES = Object(Confines, _LIMITS, check=_check_memory)
+FREE = ResourceLimits()
+CONFINES = Object(ResourceLimits, _LIMITS, check=_check_memory)
 
 
-def read_confines(value: Any, field: str) -> Confines:
+def read_confines(value: Any, field: str) -> ResourceLimits:
     """Read the limits of an execution; null stands for none."""
     return FREE if value is None else CONFINES.read(value, field)

@@ -11,8 +11,8 @@ from horae.model.admission.keys import encode_keys, keys_of_job
 from horae.model.admission.limits import Limit
 from horae.model.admission.placement.placement import Cost, spell
 from horae.model.definitions.spec_fields import SpecFields
-from horae.model.definitions.tasks import Command, Http, Python
-from horae.model.definitions.timeouts import Allowance, Patience
+from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask
+from horae.model.definitions.timeouts import AttemptTimeouts, ParcelTimeouts
 from horae.model.definitions.words import words_of
 from horae.model.fields.table import Table
 from horae.model.tenancy.secret_refs import SEALED, TAKES_SECRETS, references_in_all, texts_in
@@ -53,26 +53,30 @@ class Spec(SpecFields, frozen=True, kw_only=True):
         return Limit(concurrency=self.concurrency, rate=self.rate)
 
     @property
-    def allowance(self) -> Allowance:
+    def allowance(self) -> AttemptTimeouts:
         """How long a worker may hold one of its executions."""
         run = None if self.timeout is None else self.timeout + self.grace
         bounds = self.timeouts
-        return Allowance(start=bounds.start, run=run, heartbeat=bounds.heartbeat, total=self.retry.within)
+        return AttemptTimeouts(start=bounds.start, run=run, heartbeat=bounds.heartbeat, total=self.retry.within)
 
     @property
-    def bounds(self) -> Patience | None:
+    def bounds(self) -> ParcelTimeouts | None:
         """How long its executions may wait in the queue, and take altogether."""
         queue, total = self.timeouts.queue, self.retry.within
-        return None if queue is None and total is None else Patience(queue=queue, total=total)
+        return None if queue is None and total is None else ParcelTimeouts(queue=queue, total=total)
 
     @property
     def capabilities(self) -> tuple[str, ...]:
         """What a worker must offer to be given this job: labels and, for functions, the function itself."""
         steady = () if self.interruptible else (STEADY,)
         discreet = (*((TAKES_SECRETS,) if self.references else ()), *((SEALED,) if self.sensitive else ()))
-        if isinstance(self.task, Python):
+        if isinstance(self.task, PythonTask):
             return tuple(sorted({*self.needs, *steady, *discreet, f"function:{self.task.function}"}))
-        kinds = ((Command, "command"), (Http, "http"), (Workflow, "workflow"))  # servers themselves offer the last
+        kinds = (
+            (CommandTask, "command"),
+            (HttpTask, "http"),
+            (Workflow, "workflow"),
+        )  # servers themselves offer the last
         kind = next(word for type, word in kinds if isinstance(self.task, type))
         return tuple(sorted({*self.needs, *steady, *discreet, f"kind:{kind}"}))
 
@@ -85,7 +89,7 @@ class Spec(SpecFields, frozen=True, kw_only=True):
         """Every text into which secrets are filled, with its field."""
         for name, text in self.env.items():
             yield text, f"env.{name}"
-        if isinstance(self.task, Http):
+        if isinstance(self.task, HttpTask):
             yield self.task.url, "http.url"
             for name, text in self.task.headers.items():
                 yield text, f"http.headers.{name}"

@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct, field
 
 
-class Made(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class TemplateUse(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A template by its id and name; `own` are the fields of the job's definition that the template does not decide."""
 
     template: UUID
@@ -15,7 +15,7 @@ class Made(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     own: dict[str, Any] = {}
 
 
-def source_of(name: str, made: Made) -> dict[str, Any]:
+def source_of(name: str, made: TemplateUse) -> dict[str, Any]:
     """What the user said about a job that was made from a template."""
     values = {"with": made.values} if made.values else {}
     return {"name": name, "template": made.name, **values, **{k: v for k, v in made.own.items() if k != "name"}}

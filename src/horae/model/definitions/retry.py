@@ -43,7 +43,7 @@ _BUDGETS = (
 )
 _TRIES = Integer(0, MOST_RETRIES, _BUDGETS)
 KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
-Spent = Mapping[str, int]  # class of failure -> how often an execution failed by it before
+FailureCounts = Mapping[str, int]  # class of failure -> how often an execution failed by it before
 
 
 class Budgets(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -98,7 +98,7 @@ class RetryPolicy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
             base = min(self.max, int(self.delay * self.factor ** min(failures - 1, 64)))
         return int(base * (1 + self.jitter * rng.uniform(-1, 1)))
 
-    def is_spent(self, failures: int, kind: FailureKind, spent: Spent) -> bool:
+    def is_spent(self, failures: int, kind: FailureKind, spent: FailureCounts) -> bool:
         """Whether this failure was one too many for its class; `failures` counts all of the execution, this one too."""
         budget = self.budgets.of(kind)
         if budget is not None:
@@ -117,7 +117,7 @@ class RetryAt(Struct, frozen=True):
     at: Instant
 
 
-class GiveUp(Struct, frozen=True):
+class NoRetry(Struct, frozen=True):
     """No further try: the execution ends as failed, among the dead letters, for this reason."""
 
     reason: Reason
@@ -131,22 +131,22 @@ def after_failure(
     rng: Random,
     *,
     exit_code: int | None = None,
-    spent: Spent | None = None,
+    spent: FailureCounts | None = None,
     ends_at: Instant | None = None,
-) -> RetryAt | GiveUp:
+) -> RetryAt | NoRetry:
     """Decide what follows an attempt that failed; `failures` counts this one. Lost workers are counted elsewhere.
 
     `spent` tells of the failures before, where classes of them are counted each by itself. What cannot begin again
     before the execution must have ended, at `ends_at`, has ended now.
     """
     if failure.type in LAST_TIMEOUTS and failure.kind == "timeout":
-        return GiveUp(TIMEOUTS[failure.type])
+        return NoRetry(TIMEOUTS[failure.type])
     if failure.permanent or not _may_help(failure, policy, exit_code):
-        return GiveUp("permanent")
+        return NoRetry("permanent")
     if policy.is_spent(failures, failure.kind, spent or {}):
-        return GiveUp(_spent(failure))
+        return NoRetry(_spent(failure))
     after = failure.retry_after if failure.retry_after is not None else policy.wait(failures, rng)
-    return GiveUp("totalTimeout") if ends_at is not None and now + after >= ends_at else RetryAt(now + after)
+    return NoRetry("totalTimeout") if ends_at is not None and now + after >= ends_at else RetryAt(now + after)
 
 
 def _may_help(failure: Failure, policy: RetryPolicy, exit_code: int | None) -> bool:

@@ -24,7 +24,7 @@ T = TypeVar("T")
 _POINTS = 2**64
 
 
-class Plan(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class RolloutPlan(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """How new executions are shared out: a weight for each version; and when that ends by itself."""
 
     shares: dict[int, float]
@@ -54,14 +54,14 @@ class Rollout(Struct, frozen=True, kw_only=True):
     job: UUID
     number: int
     state: RolloutState
-    plan: Plan
+    plan: RolloutPlan
     since: Instant
     changed_at: Instant
     cause: str = ""
     by: str = ""  # who changed it last; empty when nobody did
 
 
-class Choice(Struct, Generic[T], frozen=True, kw_only=True):
+class VersionChoice(Struct, Generic[T], frozen=True, kw_only=True):
     """What new executions of a job are chosen from: its `arms`, by version. `current` is its present version."""
 
     rollout: Rollout
@@ -83,7 +83,7 @@ def point_of(job: UUID, key: str) -> float:
     return int.from_bytes(blake2b(key.encode(), digest_size=8, key=job.bytes).digest()) / _POINTS
 
 
-class Trial(Struct, frozen=True):
+class RolloutAttempts(Struct, frozen=True):
     """Items of a parcel that a rollout chose, and what an attempt of them came to; how long each took, if known."""
 
     parcel: UUID

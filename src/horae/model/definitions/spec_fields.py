@@ -35,7 +35,7 @@ from horae.model.definitions.kinds import (
     WORKFLOW,
     JobField,
 )
-from horae.model.definitions.made import Made
+from horae.model.definitions.made import TemplateUse
 from horae.model.definitions.retry import MOST_RETRIES, RetryPolicy
 from horae.model.definitions.tasks import Task
 from horae.model.definitions.timeouts import Timeouts
@@ -342,7 +342,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         JobField(CIRCUIT, "Stop it for a while when this share of its attempts fails.", example="50%"),
     ] = None
     made: Annotated[
-        Made | None,
+        TemplateUse | None,
         MADE,
         JobField(Name(), "The template that it is made from.", name="template", steps="never", sdk=False),
         JobField(

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from horae.model.definitions.confines import FREE, Confines
+from horae.model.definitions.confines import FREE, ResourceLimits
 from horae.model.workflows.decisions.values import Workflow
 
 Isolation = Literal["thread", "process"]
@@ -14,25 +14,25 @@ class _Stored(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     """A task as it is stored and sent to workers: camelCase, spans in microseconds."""
 
 
-class Command(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="command"):
+class CommandTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="command"):
     """A program: `argv` without a shell, or one explicit `shell` line."""
 
     argv: tuple[str, ...] = ()
     shell: str | None = None
     cwd: str | None = None
-    limits: Confines = FREE
+    limits: ResourceLimits = FREE
     user: str | None = None  # that it runs as; None: the worker's own
 
 
-class Python(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="python"):
+class PythonTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="python"):
     """A function registered with `@app.job` in a module that a worker has loaded."""
 
     function: str
     isolation: Isolation | None = None  # None: threads, or a process when a sync function has a timeout or limits
-    limits: Confines = FREE  # of a process
+    limits: ResourceLimits = FREE  # of a process
 
 
-class Http(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="http"):
+class HttpTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="http"):
     """One HTTP request; a status outside `expect` is a failure."""
 
     url: str
@@ -43,4 +43,4 @@ class Http(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="http"):
     redirects: int = 0  # that are followed; one more is an answer
 
 
-Task = Command | Python | Http | Workflow
+Task = CommandTask | PythonTask | HttpTask | Workflow

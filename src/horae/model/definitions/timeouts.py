@@ -15,8 +15,8 @@ from horae.model.fleet.protocol import Failure, RequestKind
 
 AGAIN: Micros = 5 * SECOND  # after which what runs, or waits for others, is looked at again: it may come to the queue
 
-Attempted = Literal["start", "run", "heartbeat", "total"]  # timeouts of what a worker holds
-REQUESTS: Mapping[Attempted, RequestKind] = {
+AttemptTimeout = Literal["start", "run", "heartbeat", "total"]  # timeouts of what a worker holds
+REQUESTS: Mapping[AttemptTimeout, RequestKind] = {
     "start": "startTimeout",
     "run": "timeout",
     "heartbeat": "heartbeatTimeout",
@@ -32,7 +32,7 @@ class Timeouts(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     heartbeat: Micros | None = None  # between two signs of life while it runs
 
 
-class Allowance(Struct, frozen=True, kw_only=True):
+class AttemptTimeouts(Struct, frozen=True, kw_only=True):
     """How long what a worker holds may take; None for as long as it likes."""
 
     start: Micros | None = None
@@ -45,7 +45,7 @@ class Allowance(Struct, frozen=True, kw_only=True):
         return any(span is not None for span in (self.start, self.run, self.heartbeat, self.total))
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class AttemptTimes(Struct, frozen=True, kw_only=True):
     """What the server knows of the time of something that a worker holds."""
 
     due_at: Instant
@@ -54,10 +54,10 @@ class Held(Struct, frozen=True, kw_only=True):
     heard_at: Instant | None = None  # when it last told of itself
 
 
-def overdue(held: Held, allowed: Allowance, now: Instant) -> Attempted | None:
+def overdue(held: AttemptTimes, allowed: AttemptTimeouts, now: Instant) -> AttemptTimeout | None:
     """Which timeout has passed for something that a worker holds, the one that leaves least first."""
     since = held.granted_at if held.started_at is None else held.started_at
-    ends: tuple[tuple[Attempted, Instant, Micros | None], ...] = (
+    ends: tuple[tuple[AttemptTimeout, Instant, Micros | None], ...] = (
         ("total", held.due_at, allowed.total),
         ("start", held.granted_at, allowed.start if held.started_at is None else None),
         ("run", since, allowed.run),
@@ -66,7 +66,7 @@ def overdue(held: Held, allowed: Allowance, now: Instant) -> Attempted | None:
     return next((name for name, begun, span in ends if span is not None and begun + span < now), None)
 
 
-class Patience(Struct, frozen=True, kw_only=True):
+class ParcelTimeouts(Struct, frozen=True, kw_only=True):
     """How long the executions of a parcel may stand in the queue, and until when they may take altogether."""
 
     queue: Micros | None = None

@@ -23,7 +23,7 @@ from horae.model.documents.schema_cost import (
     units_of,
     within_unique,
 )
-from horae.model.executions.deduplication import batch_of
+from horae.model.executions.deduplication import start_batch
 
 MOST_TOLD = 500  # characters of what is wrong with a value
 MOST_KEPT = 500  # places of a schema in memory
@@ -192,7 +192,7 @@ def checker_of(spec: Spec, field: str) -> Callable[[bytes], None]:
     fit, spent = Fit(spec), Spent()
 
     def check(item: bytes) -> None:
-        given = item if spec.batch is None else batch_of(item)
+        given = item if spec.batch is None else start_batch(item)
         units = fit.units(given)
         spent.take(units)
         problem = fit.problem(given, units)

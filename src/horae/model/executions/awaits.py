@@ -37,7 +37,7 @@ class Signal(Struct, frozen=True, kw_only=True):
     payload: bytes = b"null"
 
 
-class Wait(Struct, frozen=True, kw_only=True):
+class WaitingStep(Struct, frozen=True, kw_only=True):
     """A step that waits for a signal."""
 
     step: str
@@ -45,24 +45,24 @@ class Wait(Struct, frozen=True, kw_only=True):
     deadline: Instant | None = None
 
 
-def compile_wait(filter: str) -> Filter:
+def compile_signal_filter(filter: str) -> Filter:
     """Compile what a wait asks of signals, or refuse it with what is wrong."""
     return compile_filter(filter, names=SIGNAL_NAMES)
 
 
-def taker(waits: Sequence[Wait], signal: Signal) -> Wait | None:
+def first_wait_for(waits: Sequence[WaitingStep], signal: Signal) -> WaitingStep | None:
     """Who takes a signal, of those that wait for its name, the longest first."""
     with shared(Meter(MOST_STEPS + ITEM_STEPS * len(waits))):
         return next((wait for wait in waits if _passes(wait.filter, signal)), None)
 
 
-def first_for(filter: str | None, signals: Sequence[Signal]) -> Signal | None:
+def first_signal_for(filter: str | None, signals: Sequence[Signal]) -> Signal | None:
     """What a wait takes of the signals that have come, oldest first."""
     with shared(Meter(MOST_STEPS + ITEM_STEPS * len(signals))):
         return next((signal for signal in signals if _passes(filter, signal)), None)
 
 
-def taken(signal: Signal) -> bytes:
+def signal_result(signal: Signal) -> bytes:
     """The result of the step that took a signal."""
     return b'{"payload":' + signal.payload + b"}"
 
@@ -72,4 +72,4 @@ def _passes(filter: str | None, signal: Signal) -> bool:
     if filter is None:
         return True
     told: dict[str, Any] = {"name": signal.name, "payload": msgspec.json.decode(signal.payload)}
-    return compile_wait(filter).refusal({"signal": told}) is None
+    return compile_signal_filter(filter).refusal({"signal": told}) is None

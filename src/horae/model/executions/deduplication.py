@@ -36,13 +36,13 @@ def _read_span(value: Any, at: str) -> Micros | None:
     return None if value == LIVE else a_duration(value, at, SECOND, _LONG)
 
 
-class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class DeduplicationRule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A rule of a job as it is stored: camelCase, spans in microseconds."""
 
     key: Annotated[str, Field(Key(), "A template; without one all submissions of the job share it.")] = ""
 
 
-class Unique(Rule, frozen=True, kw_only=True):
+class Unique(DeduplicationRule, frozen=True, kw_only=True):
     """A key stands for one execution for a span, or while it is live."""
 
     span: Annotated[
@@ -57,7 +57,7 @@ class Unique(Rule, frozen=True, kw_only=True):
     keep: Annotated[Keep, Field(_KEEP, "Which of two submissions runs.")] = "first"
 
 
-class Debounce(Rule, frozen=True, kw_only=True):
+class Debounce(DeduplicationRule, frozen=True, kw_only=True):
     """An execution begins when no submission has come for a while, or the first is so old."""
 
     wait: Annotated[Micros, Field(_SOON, "How long no submission must have come.")]
@@ -71,14 +71,14 @@ class Debounce(Rule, frozen=True, kw_only=True):
         return now + self.wait if self.most is None else min(now + self.wait, opened_at + self.most)
 
 
-class Batch(Rule, frozen=True, kw_only=True):
+class Batch(DeduplicationRule, frozen=True, kw_only=True):
     """An execution gets up to so many submissions, or what came within a span of the first."""
 
     size: Annotated[int, Field(Integer(1, MOST_BATCH), "How many submissions one execution gets at most.")]
     wait: Annotated[Micros, Field(_SOON, "How long it waits for more.", default=SECOND)]
 
 
-class Cache(Rule, frozen=True, kw_only=True):
+class Cache(DeduplicationRule, frozen=True, kw_only=True):
     """A success is remembered for a span after its end."""
 
     ttl: Annotated[Micros, Field(Duration(SECOND, _LONG), "How long a result answers.")]
@@ -94,14 +94,14 @@ UNIQUE = Object(Unique, _UNIQUE, short=((bool, ""),), main="key")
 DEBOUNCE = Object(Debounce, _DEBOUNCE, main="wait", check=_check_debounce)
 BATCH = Object(Batch, _BATCH, main="size")
 CACHE = Object(Cache, _CACHE, main="ttl")
-MeetingRule = Unique | Debounce | Batch | Cache
+AnyDeduplicationRule = Unique | Debounce | Batch | Cache
 KINDS: dict[type, str] = {Unique: "unique", Debounce: "debounce", Batch: "batch", Cache: "cache"}
 
 
-class Meeting(Struct, frozen=True):
+class DeduplicationKey(Struct, frozen=True):
     """A rule of a job with the key that one submission has."""
 
-    rule: MeetingRule
+    rule: AnyDeduplicationRule
     key: str
 
     @property
@@ -110,7 +110,7 @@ class Meeting(Struct, frozen=True):
         return KINDS[type(self.rule)]
 
 
-class Known(Struct, frozen=True, kw_only=True):
+class KeyHolder(Struct, frozen=True, kw_only=True):
     """How the execution stands that a key was given to."""
 
     state: str = "expired"
@@ -131,7 +131,7 @@ class Known(Struct, frozen=True, kw_only=True):
 Verdict = Literal["new", "same", "replace"]
 
 
-def judge_unique(rule: Unique, known: Known, now: Instant) -> Verdict:
+def judge_unique(rule: Unique, known: KeyHolder, now: Instant) -> Verdict:
     """What becomes of a submission whose key was given before: nothing, or it takes the place of the other.
 
     With `keep: latest` it takes the place of one that has not begun; what has begun, or ended, stays.
@@ -142,7 +142,7 @@ def judge_unique(rule: Unique, known: Known, now: Instant) -> Verdict:
     return "replace" if rule.keep == "latest" and known.is_live and not known.has_begun else "same"
 
 
-def remembers(rule: Cache, known: Known, now: Instant) -> bool:
+def has_cached_result(rule: Cache, known: KeyHolder, now: Instant) -> bool:
     """Whether the result of an execution answers a submission."""
     return known.state == SUCCESS and known.completed_at is not None and known.completed_at + rule.ttl > now
 
@@ -152,11 +152,11 @@ def fits(rule: Batch, count: int, size: int, item: bytes) -> bool:
     return count < rule.size and size + 1 + len(item) <= MAX_BYTES
 
 
-def batch_of(item: bytes) -> bytes:
+def start_batch(item: bytes) -> bytes:
     """The params of a batch of one."""
     return HEAD + item + TAIL
 
 
-def extended(batch: bytes, items: list[bytes]) -> bytes:
+def extend_batch(batch: bytes, items: list[bytes]) -> bytes:
     """The params of a batch with more items."""
     return b",".join((batch[: -len(TAIL)], *items)) + TAIL

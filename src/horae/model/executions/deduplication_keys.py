@@ -8,14 +8,14 @@ import msgspec
 from horae.errors import BadInput
 from horae.model.base.naming import fill, scope_of
 from horae.model.definitions.job import Spec
-from horae.model.executions.deduplication import Batch, Meeting, Unique
+from horae.model.executions.deduplication import Batch, DeduplicationKey, Unique
 from horae.model.executions.parcel import Envelope
 from horae.model.expressions.template import Scope
 
 
-def meetings_of(
+def deduplication_keys(
     spec: Spec, envelope: Envelope, item: bytes, tags: Mapping[str, str], share: str = ""
-) -> tuple[Meeting, ...]:
+) -> tuple[DeduplicationKey, ...]:
     """What a submission shares with others, in the order in which it is looked at: a remembered result comes first.
 
     Raises BadInput when a key cannot be filled in.
@@ -27,23 +27,25 @@ def meetings_of(
     found = []
     if spec.cache is not None:
         key = fill(spec.cache.key, scope, "cache.key") if spec.cache.key else _whole(scope)
-        found.append(Meeting(spec.cache, f"{envelope.version}:{key}"))
+        found.append(DeduplicationKey(spec.cache, f"{envelope.version}:{key}"))
     if spec.unique is not None:
-        found.append(Meeting(spec.unique, fill(spec.unique.key, scope, "unique.key")))
+        found.append(DeduplicationKey(spec.unique, fill(spec.unique.key, scope, "unique.key")))
     if spec.debounce is not None:
-        found.append(Meeting(spec.debounce, f"{envelope.version}:{fill(spec.debounce.key, scope, 'debounce.key')}"))
+        found.append(
+            DeduplicationKey(spec.debounce, f"{envelope.version}:{fill(spec.debounce.key, scope, 'debounce.key')}")
+        )
     if spec.batch is not None:
-        found.append(Meeting(spec.batch, _alike(spec.batch, envelope, share, scope)))
+        found.append(DeduplicationKey(spec.batch, _alike(spec.batch, envelope, share, scope)))
     return tuple(found)
 
 
-def unique_of(spec: Spec, item: bytes, rule: Unique | None = None) -> tuple[Meeting, ...]:
+def unique_key(spec: Spec, item: bytes, rule: Unique | None = None) -> tuple[DeduplicationKey, ...]:
     """What an execution that no submission asked for shares with others: only what must not be there twice.
 
     It goes by the job's rule, unless it is given another.
     """
     rule = rule or spec.unique
-    return () if rule is None else (Meeting(rule, fill(rule.key, scope_of(spec, item, {}), "unique.key")),)
+    return () if rule is None else (DeduplicationKey(rule, fill(rule.key, scope_of(spec, item, {}), "unique.key")),)
 
 
 def _whole(scope: Scope) -> str:

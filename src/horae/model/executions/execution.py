@@ -19,13 +19,13 @@ FAILED: State = "failed"
 CANCELLED: State = "cancelled"
 SKIPPED: State = "skipped"
 
-NEXT: Mapping[State, frozenset[State]] = {
+TRANSITIONS: Mapping[State, frozenset[State]] = {
     WAITING: frozenset({QUEUED, SUCCESS, FAILED, CANCELLED, SKIPPED}),
     QUEUED: frozenset({RUNNING, WAITING, FAILED, CANCELLED, SKIPPED}),
     RUNNING: frozenset({WAITING, QUEUED, SUCCESS, FAILED, CANCELLED}),
 }
 STATES: tuple[State, ...] = (WAITING, QUEUED, RUNNING, SUCCESS, FAILED, CANCELLED, SKIPPED)
-FINAL: frozenset[State] = frozenset(STATES) - NEXT.keys()
+FINAL: frozenset[State] = frozenset(STATES) - TRANSITIONS.keys()
 
 # Why a slice lies on waiting. The last three read as running: a parent or a sleeper has begun.
 WaitReason = Literal[
@@ -112,7 +112,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
+class UnsuccessfulAttempt(Struct, frozen=True, kw_only=True):
     """One try that did not succeed."""
 
     attempt: int

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from horae.model.admission.placement.placement import (
     COUNTS_COSTS,
-    Terms,
+    Requirements,
     amounts,
     fits,
     missing_from,
@@ -52,7 +52,7 @@ def why_queued(queue: str, needs: Collection[str], offers: Sequence[Offer], loss
     return f"No single live worker offers all of {', '.join(asked)}."
 
 
-def _size(terms: Terms) -> str:
+def _size(terms: Requirements) -> str:
     resources = "".join(f" --resource {name}={amount}" for name, amount in terms.cost.resources)
     return f" --slots {terms.cost.slots}{resources}"
 

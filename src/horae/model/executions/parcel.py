@@ -11,7 +11,7 @@ from horae.env import Instant
 from horae.errors import BadInput, TooLarge
 from horae.model.admission.keys import encode_keys, keys_of
 from horae.model.base.packing import Packed, pack
-from horae.model.definitions.timeouts import Patience
+from horae.model.definitions.timeouts import ParcelTimeouts
 from horae.model.executions.execution import Extra
 
 MAX_ITEMS = 1024
@@ -37,7 +37,7 @@ class Envelope(Struct, frozen=True, kw_only=True, gc=False):
     keys: str | None = None  # as model/admission/keys.py reads them: limits, sequence, share, a trigger's turn
     parent: UUID | None = None
     delivery: int = AT_LEAST_ONCE
-    bounds: Patience | None = None  # of the time in the queue, or of all of it, where its job has such
+    bounds: ParcelTimeouts | None = None  # of the time in the queue, or of all of it, where its job has such
 
 
 class Parcel(Struct, frozen=True, kw_only=True, gc=False):

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from horae.env import Instant, Micros
 from horae.model.base.packing import Packed, pack
-from horae.model.definitions.retry import GiveUp, RetryAt, RetryPolicy, Spent, after_failure
+from horae.model.definitions.retry import FailureCounts, NoRetry, RetryAt, RetryPolicy, after_failure
 from horae.model.executions.execution import WaitReason
 from horae.model.executions.parcel import AT_MOST_ONCE
 from horae.model.executions.slice import Queued, Running, Slice, Waiting, part
@@ -21,7 +21,7 @@ from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT, Failure, O
 from horae.model.fleet.suspects import Loss, after_loss
 
 
-class Finished(Struct, frozen=True, kw_only=True):
+class FinishedSlice(Struct, frozen=True, kw_only=True):
     """A slice as history keeps it. `results` is None when all are null; an empty one lies among the blobs."""
 
     slice: Slice
@@ -37,7 +37,7 @@ class Finished(Struct, frozen=True, kw_only=True):
     error: Failure | None = None
 
 
-class Tried(Struct, frozen=True, kw_only=True):
+class FailedAttempt(Struct, frozen=True, kw_only=True):
     """An attempt that did not succeed, kept beside the execution."""
 
     parcel: UUID
@@ -54,37 +54,37 @@ class Tried(Struct, frozen=True, kw_only=True):
 FirstStart = tuple[UUID, int, int, Instant]  # of an item: its attempt, and when that began
 
 
-class Fates(Struct, frozen=True):
+class Settlement(Struct, frozen=True):
     """Where the items of one report go."""
 
-    finished: list[Finished]
+    finished: list[FinishedSlice]
     waiting: list[Waiting]
     queued: list[Queued]
-    tried: list[Tried]
+    tried: list[FailedAttempt]
     blobs: list[tuple[UUID, int, bytes]]
     begun: list[FirstStart]  # of what is suspended
 
 
-Awaited = tuple[UUID, int, str]  # a step of an item that waits for a signal
+AwaitedStep = tuple[UUID, int, str]  # a step of an item that waits for a signal
 SIGNAL_GATE = "signal"  # where executions lie that wait for one
-Failed = tuple[int, int, str, int]  # items lo..hi-1, the class of their failures, and how many
+CountedFailures = tuple[int, int, str, int]  # items lo..hi-1, the class of their failures, and how many
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class FailurePolicy(Struct, frozen=True, kw_only=True):
     """What decides about a parcel's failures."""
 
     retry: RetryPolicy
     delivery: int
     due_at: Instant = 0
     durable: bool = False  # whether it may wait without a worker; looked up for what is suspended
-    tried: tuple[Failed, ...] = ()  # where classes of failures are counted each by itself
+    tried: tuple[CountedFailures, ...] = ()  # where classes of failures are counted each by itself
 
     @property
     def ends_at(self) -> Instant | None:
         """When all tries must have ended."""
         return None if self.retry.within is None else self.due_at + self.retry.within
 
-    def spent(self, lo: int, hi: int) -> list[tuple[int, int, Spent]]:
+    def spent(self, lo: int, hi: int) -> list[tuple[int, int, FailureCounts]]:
         """The items of a range by how often they failed before, and by what."""
         if not self.tried:
             return [(lo, hi, {})]
@@ -99,17 +99,17 @@ class Rules(Struct, frozen=True, kw_only=True):
         now: Instant,
         rng: Random,
         *,
-        spent: Spent,
+        spent: FailureCounts,
         exit_code: int | None = None,
-    ) -> RetryAt | GiveUp:
+    ) -> RetryAt | NoRetry:
         """Decide what follows a failure; `failures` counts it, `spent` the earlier ones by their class."""
         if self.delivery == AT_MOST_ONCE:
-            return GiveUp("delivery")
+            return NoRetry("delivery")
         return after_failure(
             failures, failure, self.retry, now, rng, exit_code=exit_code, spent=spent, ends_at=self.ends_at
         )
 
-    def _spent(self, item: int) -> Spent:
+    def _spent(self, item: int) -> FailureCounts:
         counts: Counter[str] = Counter()
         for lo, hi, kind, times in self.tried:
             if lo <= item < hi:
@@ -149,7 +149,7 @@ def has_begun(slice: Running, outcome: Outcome) -> bool:
     return slice.started_at is not None or bool(outcome.started_at)
 
 
-def lost(slice: Running) -> Outcome:
+def lost_outcome(slice: Running) -> Outcome:
     """What a worker that is gone has to say: nothing but that it did not succeed."""
     return Outcome(parcel=slice.parcel, lo=slice.lo, hi=slice.hi, attempt=slice.attempt, outcome="failed")
 
@@ -163,12 +163,12 @@ class Settler:
         now: Instant,
         rng: Random,
         preempted: Collection[tuple[UUID, int]] = frozenset(),
-        awaited: Collection[Awaited] = frozenset(),
+        awaited: Collection[AwaitedStep] = frozenset(),
     ) -> None:
         self.worker, self.now, self.rng = worker, now, rng
         self._awaited = awaited  # steps for which no signal has come
         self._preempted = preempted  # items that were asked to give way
-        self.fates = Fates([], [], [], [], [], [])
+        self.fates = Settlement([], [], [], [], [], [])
         self._waits: dict[tuple[UUID, int, RetryPolicy], RetryAt] = {}
 
     def succeed(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
@@ -191,20 +191,20 @@ class Settler:
             self.fates.blobs.append((slice.parcel, item, result))
         self._finish(slice, item, item + 1, outcome, "success", results=pack([b"" if by_reference else result]))
 
-    def fail(self, slice: Running, lo: int, hi: int, outcome: Outcome, rules: Rules) -> None:
+    def fail(self, slice: Running, lo: int, hi: int, outcome: Outcome, rules: FailurePolicy) -> None:
         """An attempt that failed: another try after a delay, or the end."""
         failure = outcome.error or Failure(type="Failed")
         for a, b, spent in rules.spent(lo, hi):
             decision = self._decide(slice, outcome, failure, rules, spent)
-            if isinstance(decision, GiveUp):
+            if isinstance(decision, NoRetry):
                 self.give_up(slice, a, b, outcome, failure, decision.reason)
                 continue
             self._try(slice, a, b, outcome, "failed", failure)
             self.fates.waiting.append(_to_wait(slice, a, b, decision.at, "retry", failures=slice.failures + 1))
 
     def _decide(
-        self, slice: Running, outcome: Outcome, failure: Failure, rules: Rules, spent: Spent
-    ) -> RetryAt | GiveUp:
+        self, slice: Running, outcome: Outcome, failure: Failure, rules: FailurePolicy, spent: FailureCounts
+    ) -> RetryAt | NoRetry:
         """Neighbours that fail in one report under one policy share one jittered time."""
         exit_code = outcome.exit_code
         decision = rules.decide(slice.failures + 1, failure, self.now, self.rng, spent=spent, exit_code=exit_code)
@@ -249,7 +249,7 @@ class Settler:
         losses, alone = slice.losses + 1, slice.alone + loss.alone
         message = f"The worker {self.worker} stopped answering while it held this execution."
         failure = Failure(type="WorkerLost", message=message, kind="lost")
-        nothing = lost(slice)
+        nothing = lost_outcome(slice)
         verdict = after_loss(losses, alone, delivery == AT_MOST_ONCE, loss)
         self._try(slice, slice.lo, slice.hi, nothing, "lost", failure)
         if verdict is None:
@@ -264,7 +264,7 @@ class Settler:
     ) -> None:  # fmt: skip
         started, ended, timings = _times(slice, outcome, lo, hi, self.now)
         self.fates.finished.append(
-            Finished(
+            FinishedSlice(
                 slice=part(slice, lo, hi), state=state, reason=reason, worker=self.worker, queued_at=slice.queued_at,
                 started_at=started, completed_at=ended, exit_code=outcome.exit_code, results=results,
                 timings=timings, error=error,
@@ -274,7 +274,7 @@ class Settler:
     def _try(self, slice: Running, lo: int, hi: int, outcome: Outcome, word: str, failure: Failure | None) -> None:
         started, ended, _ = _times(slice, outcome, lo, hi, self.now)
         self.fates.tried.append(
-            Tried(
+            FailedAttempt(
                 parcel=slice.parcel, lo=lo, hi=hi, attempt=slice.attempt, outcome=word, started_at=started,
                 ended_at=ended, exit_code=outcome.exit_code, error=failure,
             )

@@ -63,7 +63,7 @@ class Running(Slice, frozen=True, kw_only=True, gc=False):
     started_at: Instant | None = None
 
 
-class Span(Struct, frozen=True, gc=False):
+class ItemRange(Struct, frozen=True, gc=False):
     """Items lo..hi-1 of a parcel as somebody names them."""
 
     parcel: UUID
@@ -80,16 +80,16 @@ def part(slice: S, lo: int, hi: int) -> S:
     return slice if lo == slice.lo and hi == slice.hi else structs.replace(slice, lo=lo, hi=hi)
 
 
-class Matched(Struct, frozen=True):
+class RangeMatch(Struct, frozen=True):
     """How named spans meet the slices held: hits (slice, index of the span, lo, hi), what each slice keeps, misses."""
 
     hits: list[tuple[Running, int, int, int]]
     touched: list[Running]
     left: list[Running]
-    missed: list[Span]
+    missed: list[ItemRange]
 
 
-def match(held: Sequence[Running], spans: Sequence[Span]) -> Matched:
+def match(held: Sequence[Running], spans: Sequence[ItemRange]) -> RangeMatch:
     """Match spans with held slices **that overlap them** at the same attempt.
 
     Each item is hit at most once, by the first span that names it. What a touched slice keeps comes back as smaller
@@ -99,7 +99,7 @@ def match(held: Sequence[Running], spans: Sequence[Span]) -> Matched:
     for slice in sorted(held, key=lambda s: s.lo):
         free.setdefault((slice.parcel, slice.attempt), []).append((slice.lo, slice.hi, slice))  # guard: held-by-attempt
     hits: list[tuple[Running, int, int, int]] = []
-    missed: list[Span] = []
+    missed: list[ItemRange] = []
     for index, span in enumerate(spans):
         pieces = free.get((span.parcel, span.attempt))  # guard: reported-attempt
         if pieces is None:
@@ -113,15 +113,15 @@ def match(held: Sequence[Running], spans: Sequence[Span]) -> Matched:
         for lo, hi, slice in pieces
         if (slice.parcel, slice.lo) in touched
     ]
-    return Matched(hits, list(touched.values()), left, missed)
+    return RangeMatch(hits, list(touched.values()), left, missed)
 
 
 def _hit(
     pieces: list[tuple[int, int, Running]],
     index: int,
-    span: Span,
+    span: ItemRange,
     hits: list[tuple[Running, int, int, int]],
-    missed: list[Span],
+    missed: list[ItemRange],
 ) -> None:
     """Take one span out of the free pieces, in place; they lie in order, so only those that it overlaps are looked at.
 
@@ -143,7 +143,7 @@ def _hit(
         if b < hi:
             kept.append((b, hi, slice))
     pieces[first:last] = kept
-    missed += [Span(span.parcel, lo, hi, span.attempt) for lo, hi in gaps(span.lo, span.hi, taken)]
+    missed += [ItemRange(span.parcel, lo, hi, span.attempt) for lo, hi in gaps(span.lo, span.hi, taken)]
 
 
 def gaps(lo: int, hi: int, taken: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from horae.env import Instant
 from horae.model.executions.execution import FAILED, SUCCESS
 
 
-class Ended(Struct, frozen=True):
+class EndedExecutions(Struct, frozen=True):
     """Executions of a job that ended alike: how many, how, when, and the last of them."""
 
     count: int
@@ -25,7 +25,7 @@ class Streak(Struct, frozen=True):
     execution: UUID
 
 
-def streak(ended: Iterable[Ended], since: Instant) -> Streak | None:
+def failure_streak(ended: Iterable[EndedExecutions], since: Instant) -> Streak | None:
     """The failures since the last success, or since an instant; what was cancelled or skipped says nothing."""
     failures, newest = 0, None
     for one in sorted(ended, key=lambda one: (one.at, one.execution), reverse=True):
@@ -36,7 +36,7 @@ def streak(ended: Iterable[Ended], since: Instant) -> Streak | None:
     return None if newest is None else Streak(failures, newest)
 
 
-class Pause(Struct, frozen=True, kw_only=True):
+class AutoPause(Struct, frozen=True, kw_only=True):
     """Why a job paused by itself: its triggers, after failures in a row, or all of it, for a reason in words."""
 
     job: UUID

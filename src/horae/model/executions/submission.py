@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant, Micros
-from horae.model.executions.deduplication import Meeting
+from horae.model.executions.deduplication import DeduplicationKey
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Envelope, Parcel
 from horae.model.executions.slice import Running
@@ -27,11 +27,11 @@ class NewExecution(Struct, frozen=True, kw_only=True, gc=False):
     unique_for: int = 0
     patience: Micros | None = None  # how long it waits for what its job depends on; None: it does not
     share: str = ""  # of a fair queue, whose lane is still to be looked up
-    meets: tuple[Meeting, ...] = ()  # what it shares with others of its job
+    meets: tuple[DeduplicationKey, ...] = ()  # what it shares with others of its job
     rolling: int | None = None  # the number of the rollout that chose its version
 
 
-class NewLot(Struct, frozen=True, kw_only=True):
+class NewBulk(Struct, frozen=True, kw_only=True):
     """Many executions asked for at once on the same terms, without keys."""
 
     envelope: Envelope
@@ -45,7 +45,7 @@ class NewLot(Struct, frozen=True, kw_only=True):
     rolling: None = None
 
 
-Asked = NewExecution | NewLot
+NewItems = NewExecution | NewBulk
 
 
 class Idempotency(Struct, frozen=True):
@@ -61,7 +61,7 @@ class Idempotency(Struct, frozen=True):
 class Submission(Struct, frozen=True, kw_only=True):
     """One request: executions that are accepted together."""
 
-    executions: Sequence[Asked]
+    executions: Sequence[NewItems]
     idempotency: Idempotency | None = None
 
 
@@ -77,26 +77,26 @@ class Receipt(Struct, frozen=True, rename="camel", omit_defaults=True):
     index: int | None = None  # its place in the batch
 
 
-class Repeated(Struct, frozen=True):
+class RepeatedRequest(Struct, frozen=True):
     """The request was answered before."""
 
     answer: list[Receipt]
 
 
-class Reused(Struct, frozen=True):
+class ReusedKey(Struct, frozen=True):
     """The idempotency key belongs to another body."""
 
 
-Answered = list[Receipt] | Repeated | Reused
+SubmissionAnswer = list[Receipt] | RepeatedRequest | ReusedKey
 
 
-class Submitted(Struct, frozen=True):
+class SubmitResult(Struct, frozen=True):
     """Answers in the order of the submissions; the parcels written; lanes and timers to hint; and what already runs.
 
     Parcels of `windows` may still change: nobody may keep them.
     """
 
-    answers: list[Answered]
+    answers: list[SubmissionAnswer]
     parcels: list[Parcel]
     lanes: dict[int, int]
     wake_at: Instant | None

@@ -22,7 +22,7 @@ OUTCOMES = ("success", "failed", "cancelled", "skipped", "retried", "lost")
 SAMPLES = 8  # durations that are looked at of a slice's items, each standing for its neighbours
 
 
-class Counts(Struct):
+class OutcomeCounts(Struct):
     """How executions ended, how often they were tried again or lost, and how long workers were busy with them."""
 
     success: int = 0
@@ -37,7 +37,7 @@ class Counts(Struct):
         setattr(self, state, getattr(self, state) + count)
         self.busy += busy
 
-    def join(self, other: "Counts") -> None:
+    def join(self, other: "OutcomeCounts") -> None:
         self.success += other.success
         self.failed += other.failed
         self.cancelled += other.cancelled
@@ -67,11 +67,11 @@ class Counts(Struct):
         return self.retried / judged if judged else None
 
 
-NOTHING = Counts()
+NOTHING = OutcomeCounts()
 Minute = tuple[UUID, int]  # a job, and a minute since 1970
 
 
-class JobTally(Counts):
+class JobTally(OutcomeCounts):
     """One job's, with how long its executions took, and how long they waited in the queue before."""
 
     durations: Histogram = field(default_factory=Histogram)
@@ -88,8 +88,8 @@ class JobTally(Counts):
         for place, micros in enumerate(spans):
             self.durations.add(micros, each + (place < more))
 
-    def join(self, other: Counts) -> None:
-        Counts.join(self, other)
+    def join(self, other: OutcomeCounts) -> None:
+        OutcomeCounts.join(self, other)
         if isinstance(other, JobTally):
             self.durations.join(other.durations)
             self.waits.join(other.waits)
@@ -97,7 +97,7 @@ class JobTally(Counts):
             self.steps_failed += other.steps_failed
 
 
-class NamespaceTally(Counts):
+class NamespaceTally(OutcomeCounts):
     """All of a namespace: how late fires came, how long executions waited in the queue, and how many stood there."""
 
     lags: Histogram = field(default_factory=Histogram)
@@ -109,8 +109,8 @@ class NamespaceTally(Counts):
         self.lags.add(lag, count)
         self.lag_max = lag if self.lag_max is None else max(lag, self.lag_max)
 
-    def join(self, other: Counts) -> None:
-        Counts.join(self, other)
+    def join(self, other: OutcomeCounts) -> None:
+        OutcomeCounts.join(self, other)
         if isinstance(other, NamespaceTally):
             self.lags.join(other.lags)
             self.waits.join(other.waits)
@@ -118,7 +118,7 @@ class NamespaceTally(Counts):
             self.queued = most(self.queued, other.queued)
 
 
-def missing(found: Mapping[Minute, JobTally], known: Mapping[Minute, Counts]) -> dict[Minute, JobTally]:
+def missing(found: Mapping[Minute, JobTally], known: Mapping[Minute, OutcomeCounts]) -> dict[Minute, JobTally]:
     """What history has of jobs and minutes and statistics have not.
 
     A job's ends may be counted a moment, and so a minute, later than they happened: only what is missing of all these

@@ -21,7 +21,7 @@ Kind = Literal["producer", "consumer", "internal"]
 Attributes = Mapping[str, str | int]
 
 
-class Span(Struct, frozen=True, kw_only=True):
+class TraceSpan(Struct, frozen=True, kw_only=True):
     """Something that took its time, after the fact."""
 
     name: str
@@ -34,7 +34,7 @@ class Span(Struct, frozen=True, kw_only=True):
     error: Failure | None = None
 
 
-class Sink(Protocol):
+class SpanSink(Protocol):
     """Where spans go."""
 
     @property
@@ -46,7 +46,7 @@ class Sink(Protocol):
         """Whether a trace is told of that begins here, or that was given by somebody who tells of it."""
         ...
 
-    def record(self, span: Span) -> None:
+    def record(self, span: TraceSpan) -> None:
         """Tell of a span, soon; never waits."""
         ...
 
@@ -59,7 +59,7 @@ class Sink(Protocol):
         ...
 
 
-class Submitting(Struct, frozen=True):
+class SubmitSpan(Struct, frozen=True):
     """A traced request on its way to the store."""
 
     context: TraceContext
@@ -71,16 +71,16 @@ class Tracer(Protocol):
     """Records the spans of executions that a server submits, grants and begins."""
 
     @property
-    def sink(self) -> Sink:
+    def sink(self) -> SpanSink:
         """Where its spans go."""
         ...
 
-    def submitting(self, requests: Sequence[Submit]) -> Submitting | None:
+    def submitting(self, requests: Sequence[Submit]) -> SubmitSpan | None:
         """Begin the span of a request; None when its sender asked for no trace."""
         ...
 
     def submitted(
-        self, one: Submitting, job: str, count: int, executions: Sequence[UUID], error: BaseException | None
+        self, one: SubmitSpan, job: str, count: int, executions: Sequence[UUID], error: BaseException | None
     ) -> None:
         """End the span of a request."""
         ...

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from horae.model.base.paths import Far
+from horae.model.base.paths import RemoteValue
 from horae.model.expressions.meter import CHARACTERS_A_STEP, ELEMENTS_A_STEP, Meter, Missing, Wrong
 
 _KINDS = {
     type(None): "null_type", bool: "bool", int: "int", float: "double", str: "string", list: "list", dict: "map",
-    Far: "map", datetime: "timestamp", timedelta: "duration",
+    RemoteValue: "map", datetime: "timestamp", timedelta: "duration",
 }  # fmt: skip
 KINDS = frozenset(_KINDS.values())
 KEY_STEPS = 3  # of a member of a map that is compared or written out
@@ -176,7 +176,7 @@ def member(holder: Any, name: Any) -> Any:
     """The member of a map."""
     if not isinstance(holder, dict):
         raise Wrong(f"{kind(holder)} has no {shown(name)}")
-    if isinstance(holder, Far):
+    if isinstance(holder, RemoteValue):
         raise Wrong(f"it {holder.why}")
     try:
         return holder[name]

@@ -183,7 +183,7 @@ class Rows:
         return {self._by_name[name].keyword: value for name, value in fields.items()}
 
 
-class Joined(Rows):
+class JoinedRows(Rows):
     """The fields of several tables; one that more than one table has is that of the first."""
 
     def __init__(self, tables: Iterable["Table"], what: str) -> None:

@@ -13,7 +13,7 @@ HEADROOM = 0.8  # of its slots that a fleet uses at most when it just keeps up: 
 DEFAULT_SLOTS = 10  # of a worker, when none is there to tell
 
 
-class Signals(Struct, frozen=True, kw_only=True):
+class ScalingSignals(Struct, frozen=True, kw_only=True):
     """How a queue stands. Times are in seconds, rates in executions per second."""
 
     backlog: int  # queued
@@ -36,7 +36,7 @@ class Signals(Struct, frozen=True, kw_only=True):
         return max(1, round(self.slots / self.workers)) if self.workers else DEFAULT_SLOTS
 
 
-def desired_slots(signals: Signals, target_wait: float) -> float:
+def desired_slots(signals: ScalingSignals, target_wait: float) -> float:
     """How many slots let what is queued, and what will come, start within the target wait.
 
     N slots of which some are busy begin N - busy executions at once and N x wait / duration more within the wait, when
@@ -49,7 +49,7 @@ def desired_slots(signals: Signals, target_wait: float) -> float:
     return max(now, signals.arrival_rate * signals.duration / HEADROOM)
 
 
-def desired_workers(signals: Signals, target_wait: float, slots_per_worker: int | None = None) -> int:
+def desired_workers(signals: ScalingSignals, target_wait: float, slots_per_worker: int | None = None) -> int:
     """How many workers that is; none when nothing is queued, runs or comes."""
     per_worker = slots_per_worker or signals.slots_per_worker
     wanted = desired_slots(signals, target_wait)
@@ -58,7 +58,7 @@ def desired_workers(signals: Signals, target_wait: float, slots_per_worker: int 
     return max(1, ceil(wanted / per_worker - 1e-6))
 
 
-class Sample(Struct, frozen=True):
+class BacklogSample(Struct, frozen=True):
     """What a queue held at an instant (in seconds), and how many executions had ended by minute."""
 
     at: float
@@ -66,7 +66,7 @@ class Sample(Struct, frozen=True):
     ended: dict[int, int]
 
 
-def arrivals(before: Sample, now: Sample) -> float:
+def arrivals(before: BacklogSample, now: BacklogSample) -> float:
     """Executions that came between two samples: what is there more, and what has ended since."""
     first = int(before.at // 60)
     ended = sum(count for minute, count in now.ended.items() if minute >= first)
@@ -74,14 +74,14 @@ def arrivals(before: Sample, now: Sample) -> float:
     return max(0.0, float(now.held - before.held + ended - known))
 
 
-class Flow:
+class ArrivalMeter:
     """Samples of one queue over a while: how fast it fills."""
 
     def __init__(self, keep: float = 120.0, least: float = 5.0) -> None:
         self._keep, self._least = keep, least  # seconds
-        self._samples: deque[Sample] = deque(maxlen=240)
+        self._samples: deque[BacklogSample] = deque(maxlen=240)
 
-    def rate(self, sample: Sample) -> float | None:
+    def rate(self, sample: BacklogSample) -> float | None:
         """Arrivals per second since the oldest sample that is kept; None when there is none to compare with."""
         while self._samples and self._samples[0].at < sample.at - self._keep:
             self._samples.popleft()
@@ -93,7 +93,7 @@ class Flow:
         return arrivals(oldest, sample) / (sample.at - oldest.at)
 
 
-class Bounds(Struct, frozen=True, kw_only=True):
+class ScalingBounds(Struct, frozen=True, kw_only=True):
     """Within which a fleet is kept, and how fast it changes."""
 
     least: int = 0
@@ -105,7 +105,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
 class Scaler:
     """Decides a fleet's size step by step: up as soon as more is wanted, down when that has lasted."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: ScalingBounds) -> None:
         self._bounds = bounds
         self._wanted: deque[tuple[float, int]] = deque()
         self._since: float | None = None  # when it looked first

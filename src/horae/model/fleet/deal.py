@@ -9,12 +9,12 @@ from horae.model.admission.placement.ahead import goes_before
 from horae.model.admission.placement.placement import PLAIN, Cost
 from horae.model.executions.slice import Queued
 from horae.model.fleet.protocol import MAX_EXCHANGE
-from horae.model.fleet.suspects import Company, is_suspect
+from horae.model.fleet.suspects import SessionSuspects, is_suspect
 
 GRANT_BYTES = 400  # of JSON around a slice in an answer, at most
 
 
-class Want(Struct, frozen=True, kw_only=True):
+class WorkRequest(Struct, frozen=True, kw_only=True):
     """What one waiting exchange can take: idle slots and resources, and for jobs known to be short some more."""
 
     session: UUID
@@ -24,12 +24,14 @@ class Want(Struct, frozen=True, kw_only=True):
     room: Mapping[str, int] = {}  # what is idle of resources that some executions take beside slots
     prefetch: Mapping[UUID, int] = {}
     load: float = 0.0  # share of its slots in use; the least loaded is served first
-    company: Company | None = None  # the suspects of its session; None: not looked up, because none was in sight
+    company: SessionSuspects | None = (
+        None  # the suspects of its session; None: not looked up, because none was in sight
+    )
     size: int = 0  # bytes that its answer has grown to
     full: bool = False  # its answer takes nothing more
 
 
-class Dealt(Struct, frozen=True):
+class Assignment(Struct, frozen=True):
     """Items lo..hi-1 of a queued slice go to the want with this index."""
 
     want: int
@@ -41,17 +43,21 @@ class Dealt(Struct, frozen=True):
 class Deal(Struct, frozen=True):
     """Who gets what, which slices were touched, where the rest of a cut slice now begins, and what is wanted still."""
 
-    dealt: list[Dealt]
+    dealt: list[Assignment]
     whole: list[Queued]
     cut: list[tuple[Queued, int]]
-    wants: list[Want]
+    wants: list[WorkRequest]
 
 
 class _Room:
     """How much a want can still take; `companies` holds the suspects of each session."""
 
     def __init__(
-        self, want: Want, companies: dict[UUID, Company], cost: Cost = PLAIN, most: dict[UUID, int] | None = None
+        self,
+        want: WorkRequest,
+        companies: dict[UUID, SessionSuspects],
+        cost: Cost = PLAIN,
+        most: dict[UUID, int] | None = None,
     ) -> None:
         self.want = want
         self.cost = cost
@@ -109,7 +115,7 @@ class _Room:
         if k > from_free:
             self.prefetch[slice.job] -= k - from_free
 
-    def left(self) -> Want:
+    def left(self) -> WorkRequest:
         """What is wanted still."""
         company = self.companies.get(self.session)
         return structs.replace(
@@ -118,7 +124,7 @@ class _Room:
         )  # fmt: skip
 
 
-def capacity(wants: Sequence[Want], jobs: Container[UUID] | None = None, cost: Cost = PLAIN) -> int:
+def capacity(wants: Sequence[WorkRequest], jobs: Container[UUID] | None = None, cost: Cost = PLAIN) -> int:
     """The most items these wants could take together, of these jobs or of any, at this cost each."""
     room = 0
     for want in wants:
@@ -126,7 +132,7 @@ def capacity(wants: Sequence[Want], jobs: Container[UUID] | None = None, cost: C
     return room
 
 
-def _room_of(want: Want, jobs: Container[UUID] | None, cost: Cost) -> int:
+def _room_of(want: WorkRequest, jobs: Container[UUID] | None, cost: Cost) -> int:
     if want.full:
         return 0
     if cost:
@@ -137,7 +143,7 @@ def _room_of(want: Want, jobs: Container[UUID] | None, cost: Cost) -> int:
 
 
 def deal(
-    slices: Sequence[Queued], wants: Sequence[Want], cost: Cost = PLAIN, most: Mapping[UUID, int] | None = None
+    slices: Sequence[Queued], wants: Sequence[WorkRequest], cost: Cost = PLAIN, most: Mapping[UUID, int] | None = None
 ) -> Deal:
     """Deal slices in order, least loaded want first, in even shares; no item goes to two wants.
 
@@ -151,7 +157,7 @@ def deal(
     rooms = [_Room(want, companies, cost, bounds) for want in wants]
     order = sorted(range(len(wants)), key=lambda i: (wants[i].load, -wants[i].free))
     fair = max(1, -(-sum(s.hi - s.lo for s in slices) // max(1, len(wants))))
-    dealt: list[Dealt] = []
+    dealt: list[Assignment] = []
     whole: list[Queued] = []
     cut: list[tuple[Queued, int]] = []
     shares = [fair] * len(wants)
@@ -172,7 +178,7 @@ def deal(
 
 def deal_most(
     slices: Sequence[Queued],
-    wants: Sequence[Want],
+    wants: Sequence[WorkRequest],
     most: int,
     cost: Cost = PLAIN,
     each: Mapping[UUID, int] | None = None,
@@ -198,7 +204,7 @@ def deal_most(
 
 
 def _deal_one(
-    slice: Queued, order: Sequence[int], rooms: Sequence[_Room], shares: list[int], dealt: list[Dealt]
+    slice: Queued, order: Sequence[int], rooms: Sequence[_Room], shares: list[int], dealt: list[Assignment]
 ) -> int:
     """Deal one slice; a first round keeps to even shares, a second fills up. Returns where the rest begins."""
     lo = slice.lo
@@ -211,7 +217,7 @@ def _deal_one(
             if k > 0:
                 rooms[i].take(slice, k)
                 shares[i] -= k
-                dealt.append(Dealt(i, slice, lo, lo + k))
+                dealt.append(Assignment(i, slice, lo, lo + k))
                 lo += k
     if lo < slice.hi:
         for i in order:  # who took what fits, and no more, is full

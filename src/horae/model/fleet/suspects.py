@@ -8,7 +8,7 @@ kills its workers is lost with half as many others each time, and in the end as 
 
 from msgspec import Struct, structs
 
-from horae.model.definitions.retry import LOST, GiveUp
+from horae.model.definitions.retry import LOST, NoRetry
 
 SUSPECT = 2  # losses from which on an execution is a suspect
 
@@ -23,7 +23,7 @@ def most(losses: int, slots: int) -> int:
     return max(1, slots >> (losses - 1))
 
 
-class Company(Struct, frozen=True, kw_only=True):
+class SessionSuspects(Struct, frozen=True, kw_only=True):
     """The suspects that a session holds: how many, and the most losses of one."""
 
     slots: int
@@ -34,7 +34,7 @@ class Company(Struct, frozen=True, kw_only=True):
         """How many more suspects it may hold that were lost so often."""
         return max(0, most(max(losses, self.losses), self.slots) - self.held)
 
-    def joined(self, losses: int, count: int) -> "Company":
+    def joined(self, losses: int, count: int) -> "SessionSuspects":
         """The same with so many more."""
         return structs.replace(self, held=self.held + count, losses=max(losses, self.losses))
 
@@ -55,14 +55,14 @@ def tries(slots: int) -> int:
     return LOST + 2 * (max(1, slots).bit_length() - 1)
 
 
-def after_loss(losses: int, alone: int, at_most_once: bool, loss: Loss) -> GiveUp | None:
+def after_loss(losses: int, alone: int, at_most_once: bool, loss: Loss) -> NoRetry | None:
     """Decide what follows the loss of a worker; None means back to the queue. `losses` and `alone` count this one.
 
     The loss of a worker that held nothing else is evidence, and three of them suffice. The loss of one that held more
     is hardly any: a worker that is killed from outside again and again must not end what it happens to run.
     """
     if at_most_once:
-        return GiveUp("delivery")
+        return NoRetry("delivery")
     if loss.tries is not None:
-        return GiveUp("poison") if losses > loss.tries else None
-    return GiveUp("poison") if alone > LOST or losses > tries(loss.slots) else None
+        return NoRetry("poison") if losses > loss.tries else None
+    return NoRetry("poison") if alone > LOST or losses > tries(loss.slots) else None

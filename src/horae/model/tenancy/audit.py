@@ -9,7 +9,7 @@ from horae.env import Instant
 Outcome = Literal["begun", "done", "refused", "failed", "denied"]
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class AuditEntry(Struct, frozen=True, kw_only=True):
     """What is to be written."""
 
     at: Instant

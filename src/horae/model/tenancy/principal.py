@@ -26,7 +26,7 @@ DEFAULT_NAMESPACE = 1
 DEFAULT_NAME = "default"
 
 
-class Allowance(Struct, frozen=True, kw_only=True):
+class RequestLimit(Struct, frozen=True, kw_only=True):
     """How often somebody may ask, and by what that is counted: browsers count with the key that signed them in."""
 
     of: str
@@ -45,7 +45,7 @@ class Principal(Struct, frozen=True, kw_only=True):
     permissions: frozenset[str] = frozenset()  # in effect: those that the role brings included
     queues: tuple[str, ...] = ()  # the only ones it is for; empty: all
     jobs: tuple[str, ...] = ()  # patterns of the only jobs it is for; empty: all
-    allowance: Allowance | None = None
+    allowance: RequestLimit | None = None
     csrf: str | None = None  # set when a browser's cookie was the credential: writes must show it
 
     @property

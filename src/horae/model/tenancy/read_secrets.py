@@ -2,7 +2,7 @@
 
 from horae.errors import BadInput
 from horae.model.definitions.job import Spec
-from horae.model.definitions.tasks import Command, Python
+from horae.model.definitions.tasks import CommandTask, PythonTask
 from horae.model.tenancy.secret_refs import MOST_SECRETS, SCHEME, texts_in
 from horae.model.workflows.decisions.values import Workflow
 
@@ -15,11 +15,11 @@ _PARAMS = "A command reads it from env; a function with ctx.secret(NAME), when `
 
 def check_references(spec: Spec) -> None:
     """Refuse references where they would not be filled in, or be seen."""
-    if isinstance(spec.task, Command):
+    if isinstance(spec.task, CommandTask):
         _refuse_seen(spec.task)
     if any(SCHEME in text for text, _ in texts_in(spec.params, "params")):
         raise BadInput("params refer to a secret, and secrets are not filled into params.", _PARAMS, field="params")
-    if spec.secrets and not isinstance(spec.task, Python):
+    if spec.secrets and not isinstance(spec.task, PythonTask):
         remedy = "Put secret://NAME into env of a command, or into url, headers or body of an http job."
         raise BadInput("secrets is for functions, which ask for them with ctx.secret.", remedy, field="secrets")
     found = spec.references
@@ -30,7 +30,7 @@ def check_references(spec: Spec) -> None:
         raise BadInput(f"It refers to {len(found)} secrets.", f"At most {MOST_SECRETS} are allowed.", field="secrets")
 
 
-def _refuse_seen(task: Command) -> None:
+def _refuse_seen(task: CommandTask) -> None:
     texts = [(word, f"command[{i}]") for i, word in enumerate(task.argv)]
     texts += [(task.shell or "", "command.shell"), (task.cwd or "", "command.cwd")]
     for text, field in texts:

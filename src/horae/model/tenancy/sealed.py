@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 MARK = b'{"$sealed":'
 
 
-class Sealed(Struct, frozen=True):
+class SealedText(Struct, frozen=True):
     """A sealed value as JSON."""
 
     text: str = msgspec.field(name="$sealed")
@@ -20,12 +20,12 @@ def is_sealed(value: bytes | Raw) -> bool:
 
 def spell(sealed: bytes) -> bytes:
     """Sealed bytes as JSON."""
-    return msgspec.json.encode(Sealed(base64.b64encode(sealed).decode()))
+    return msgspec.json.encode(SealedText(base64.b64encode(sealed).decode()))
 
 
 def read(value: bytes | Raw) -> bytes:
     """The sealed bytes of a JSON value. Raises ValueError for what only looks so."""
     try:
-        return base64.b64decode(msgspec.json.decode(value, type=Sealed).text, validate=True)
+        return base64.b64decode(msgspec.json.decode(value, type=SealedText).text, validate=True)
     except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from None

@@ -10,7 +10,7 @@ from horae.model.tenancy.principal import NESTED, PERMISSIONS
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
 
 
-class Mapped(Struct, frozen=True):
+class RoleMapping(Struct, frozen=True):
     """What a group of the identity provider stands for."""
 
     namespace: str
@@ -18,7 +18,7 @@ class Mapped(Struct, frozen=True):
     permissions: tuple[str, ...] = ()
 
 
-def read_mapping(group: str, text: str) -> Mapped:
+def read_mapping(group: str, text: str) -> RoleMapping:
     """`namespace:role` or `namespace:role+permission+...`, as a setting says it."""
     namespace, _, granted = text.partition(":")
     role, *permissions = granted.split("+")
@@ -27,4 +27,4 @@ def read_mapping(group: str, text: str) -> Mapped:
             f'Write "namespace:role", with a role of {", ".join(NESTED)}; "+commands" after it grants a permission.'
         )
         raise BadInput(f"oidc_roles: {group}={text} is no mapping.", remedy, field="oidc_roles")
-    return Mapped(namespace, role, tuple(permissions))
+    return RoleMapping(namespace, role, tuple(permissions))

@@ -9,7 +9,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.env import Instant
-from horae.model.admission.circuit import Standing, gate_of, read_gate
+from horae.model.admission.circuit import CircuitStatus, gate_of, read_gate
 from horae.model.admission.keys import CIRCUIT
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.slice import Queued, Waiting, part
@@ -106,7 +106,7 @@ def let_go(which: Which, limit: int, now: Instant) -> Script[int]:
     return sum(s.hi - s.lo for s in slices)
 
 
-def _let_probes_go(standing: Standing, now: Instant) -> Script[int]:
+def _let_probes_go(standing: CircuitStatus, now: Instant) -> Script[int]:
     settings = yield from settings_of({standing.job})
     if standing.job not in settings:
         return 0

@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.admission.circuit import CircuitState, Standing, gate_of, read_gate
+from horae.model.admission.circuit import CircuitState, CircuitStatus, gate_of, read_gate
 from horae.store.admission.circuits import COLUMNS, SHUT, Which, read, standing_of
 from horae.store.script import Among, Fetch, ForEach, Script, Statement
 
@@ -54,22 +54,22 @@ def owners(jobs: Collection[UUID]) -> Script[dict[UUID, tuple[int, str]]]:
     return {row[0]: (row[1], row[2]) for row in rows}
 
 
-def shut() -> Script[list[Standing]]:
+def shut() -> Script[list[CircuitStatus]]:
     """All circuits that are not closed."""
     return [read(row) for row in (yield Fetch(SHUT))]
 
 
-def shut_in(namespace: int, limit: int) -> Script[list[tuple[Standing, str]]]:
+def shut_in(namespace: int, limit: int) -> Script[list[tuple[CircuitStatus, str]]]:
     """Circuits of a namespace that are not closed, each with the name of its job."""
     return [(read(row[:-1]), row[-1]) for row in (yield Fetch(OF_NAMESPACE, (namespace, limit)))]
 
 
-def of_job(job: UUID, limit: int) -> Script[list[Standing]]:
+def of_job(job: UUID, limit: int) -> Script[list[CircuitStatus]]:
     """Circuits of a job that opened or were changed by hand, the latest first."""
     return [read(row) for row in (yield Fetch(OF_JOB, (job, limit)))]
 
 
-def one_of_job(which: Which) -> Script[Standing]:
+def one_of_job(which: Which) -> Script[CircuitStatus]:
     return (yield from standing_of([which]))[which]
 
 

@@ -13,11 +13,11 @@ import msgspec
 from horae.env import Instant
 from horae.model.admission.circuit import (
     NOBODY,
-    Attempted,
-    Change,
+    AttemptCounts,
     Circuit,
-    Counted,
-    Standing,
+    CircuitChange,
+    CircuitStatus,
+    ParcelAttempts,
     bucket_of,
     gate_of,
     is_due,
@@ -63,7 +63,7 @@ _CHANGE: shelves.Columns = (
 )  # fmt: skip
 
 
-def feed(server: UUID, attempts: Sequence[Attempted], now: Instant) -> Script[list[Standing]]:
+def feed(server: UUID, attempts: Sequence[ParcelAttempts], now: Instant) -> Script[list[CircuitStatus]]:
     """Count attempts that ended, and judge those circuits that it may change; what changed."""
     settings = yield from settings_of({one.job for one in attempts})
     counted = yield from _counted([one for one in attempts if one.job in settings], settings)
@@ -82,20 +82,22 @@ def feed(server: UUID, attempts: Sequence[Attempted], now: Instant) -> Script[li
     changes = [
         (standing[one], change)
         for one in doubtful
-        if (change := judge(settings[one[0]], standing[one], sums.get(one, Counted()), now)) is not None
+        if (change := judge(settings[one[0]], standing[one], sums.get(one, AttemptCounts()), now)) is not None
     ]
     return (yield from _apply(changes, now))
 
 
-def _counted(attempts: Sequence[Attempted], settings: Mapping[UUID, Circuit]) -> Script[dict[Which, Counted]]:
+def _counted(
+    attempts: Sequence[ParcelAttempts], settings: Mapping[UUID, Circuit]
+) -> Script[dict[Which, AttemptCounts]]:
     """Attempts by circuit; only where jobs have one for each value of a key are the keys read."""
     keyed = {one.parcel for one in attempts if settings[one.job].key is not None}
     keys = (yield from keys_in(keyed)) if keyed else {}
-    counted: dict[Which, Counted] = {}
+    counted: dict[Which, AttemptCounts] = {}
     for one in attempts:
         which = one.job, keys.get(one.parcel, "")
-        before = counted.get(which, Counted())
-        counted[which] = Counted(before.ok + one.ok, before.failed + one.failed)
+        before = counted.get(which, AttemptCounts())
+        counted[which] = AttemptCounts(before.ok + one.ok, before.failed + one.failed)
     return counted
 
 
@@ -106,8 +108,8 @@ def keys_in(parcels: Collection[UUID]) -> Script[dict[UUID, str]]:
 
 
 def sums_of(
-    standing: Iterable[Standing], settings: Mapping[UUID, Circuit], now: Instant
-) -> Script[dict[Which, Counted]]:
+    standing: Iterable[CircuitStatus], settings: Mapping[UUID, Circuit], now: Instant
+) -> Script[dict[Which, AttemptCounts]]:
     """What was counted in the windows of circuits, since each changed last."""
     given = [
         (s.job, s.key, s.era, bucket_of(settings[s.job], now - settings[s.job].window))
@@ -116,7 +118,7 @@ def sums_of(
     ]
     columns: shelves.Columns = (*WHICH, ("era", "int"), ("since", "bigint"))
     rows = (yield ForEach(SUMS, columns, given)) if given else []
-    return {(job, key): Counted(int(ok), int(failed)) for job, key, ok, failed in rows}
+    return {(job, key): AttemptCounts(int(ok), int(failed)) for job, key, ok, failed in rows}
 
 
 def settings_of(jobs: Collection[UUID]) -> Script[dict[UUID, Circuit]]:
@@ -130,16 +132,16 @@ def locked(which: Iterable[Which]) -> Lock:
     return Lock(names=tuple(sorted(gate_of(*one) for one in which)))
 
 
-def standing_of(which: Collection[Which]) -> Script[dict[Which, Standing]]:
+def standing_of(which: Collection[Which]) -> Script[dict[Which, CircuitStatus]]:
     """How circuits stand; one without a row is closed."""
     rows = yield ForEach(READ, WHICH, sorted(which))
     found = {(row[0], row[1]): read(row) for row in rows}
-    return {one: found.get(one) or Standing(job=one[0], key=one[1]) for one in which}
+    return {one: found.get(one) or CircuitStatus(job=one[0], key=one[1]) for one in which}
 
 
-def read(row: Row) -> Standing:
+def read(row: Row) -> CircuitStatus:
     job, key, state, era, since, until, forced, cause, by, probes = row
-    return Standing(
+    return CircuitStatus(
         job=job, key=key, state=state, era=era, since=since, until=until, forced=bool(forced), cause=cause, by=by,
         probes=ids(probes),
     )  # fmt: skip
@@ -150,13 +152,13 @@ def ids(probes: str) -> tuple[UUID, ...]:
 
 
 def _apply(
-    changes: Sequence[tuple[Standing, Change]], now: Instant, *, forced: bool = False, by: str = NOBODY
-) -> Script[list[Standing]]:
+    changes: Sequence[tuple[CircuitStatus, CircuitChange]], now: Instant, *, forced: bool = False, by: str = NOBODY
+) -> Script[list[CircuitStatus]]:
     """Write what circuits change to."""
     if not changes:
         return []
     after = [
-        Standing(
+        CircuitStatus(
             job=s.job, key=s.key, state=change.state, era=s.era + 1, since=now, until=change.until, forced=forced,
             cause=change.cause, by=by,
         )
@@ -168,7 +170,7 @@ def _apply(
     return after
 
 
-def put(standing: Iterable[Standing]) -> Insert:
+def put(standing: Iterable[CircuitStatus]) -> Insert:
     rows = [
         (s.job, s.key, s.state, s.era, s.since, s.until, s.forced, s.cause, s.by, _json(s.probes)) for s in standing
     ]
@@ -179,18 +181,18 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def force(which: Which, change: Change | None, by: str, now: Instant, cause: str = "") -> Script[Standing]:
+def force(which: Which, change: CircuitChange | None, by: str, now: Instant, cause: str = "") -> Script[CircuitStatus]:
     """Open or close a circuit until somebody says otherwise; without a change, close it and count anew."""
     yield locked([which])  # guard: circuit-force-locks
     standing = (yield from standing_of([which]))[which]
-    made = change or Change("closed", cause)
+    made = change or CircuitChange("closed", cause)
     if made.state == "open":
         yield Lock(table="circuits")  # guard: circuit-locks-claims
     (after,) = yield from _apply([(standing, made)], now, forced=change is not None, by=by)
     return after
 
 
-def turn(now: Instant) -> Script[list[Standing]]:
+def turn(now: Instant) -> Script[list[CircuitStatus]]:
     """Open circuits whose time is over become half-open; those that their job no longer has are closed."""
     found = [read(row) for row in (yield Fetch(SHUT))]
     settings = yield from settings_of({s.job for s in found})
@@ -201,7 +203,7 @@ def turn(now: Instant) -> Script[list[Standing]]:
     changes = []
     for one, s in (yield from standing_of(due)).items():
         if s.is_shut and one[0] not in settings:
-            changes.append((s, Change("closed", "The job has no circuit any more.")))
+            changes.append((s, CircuitChange("closed", "The job has no circuit any more.")))
         elif is_due(s, now):
-            changes.append((s, Change("half-open", "Its time is over: probes are tried.")))
+            changes.append((s, CircuitChange("half-open", "Its time is over: probes are tried.")))
     return (yield from _apply(changes, now))

@@ -15,8 +15,8 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.gate import Entry, Passed, Standing, pass_gate
-from horae.model.admission.keys import Keys, keys_of
+from horae.model.admission.gate import GateEntry, GateResult, KeyState, pass_gate
+from horae.model.admission.keys import EnvelopeKeys, keys_of
 from horae.model.admission.limits import Limit, is_sequence, job_of, limit_of
 from horae.model.executions.slice import Queued
 from horae.store.base import shelves
@@ -132,7 +132,7 @@ class Gate:
     def __init__(self, keys: Collection[str], now: Instant) -> None:
         self.keys = tuple(sorted(keys))
         self.now = now
-        self.stands: dict[str, Standing] = {}
+        self.stands: dict[str, KeyState] = {}
         self.entered = Entered()
 
     def lock(self) -> Script[None]:
@@ -149,12 +149,12 @@ class Gate:
             said = yield from limits_of(limits)
             for key, queued, running, woken, waits in (yield ForEach(USE, KEY, [(key,) for key in limits])):
                 room = said[key].most - int(queued) - int(running)
-                self.stands[key] = Standing(room=room, woken=bool(woken), waits=bool(waits))
+                self.stands[key] = KeyState(room=room, woken=bool(woken), waits=bool(waits))
         yield from self._look_at_sequences([key for key in self.keys if is_sequence(key)])
 
     def _look_at_sequences(self, keys: Sequence[str]) -> Script[None]:
         """A parcel of which nothing is left has no place any more: the next has the turn."""
-        self.stands |= {key: Standing() for key in keys}
+        self.stands |= {key: KeyState() for key in keys}
         left = keys
         while left:
             stale: list[tuple[str, UUID]] = []
@@ -164,7 +164,7 @@ class Gate:
                     stale.append((key, parcel))
                     continue
                 head = min(firsts)
-                self.stands[key] = Standing(head=(parcel, head), waits=head == waiting and gate == key)
+                self.stands[key] = KeyState(head=(parcel, head), waits=head == waiting and gate == key)
             if stale:
                 yield ForEach(DROP_TICKETS, HELD, stale)
             left = [key for key, _ in stale]
@@ -176,7 +176,7 @@ class Gate:
             if not rows:
                 return
             came = [_entry(row) for row in rows]
-            passed = Passed()
+            passed = GateResult()
             for entry in came:
                 self._take_in(entry, passed)
             yield shelves.take("waiting", [entry.slice for entry in came])
@@ -204,7 +204,7 @@ class Gate:
             rows += yield ForEach(AT_HEAD, shelves.SPAN, heads)
         return rows
 
-    def _take_in(self, entry: Entry, passed: Passed) -> None:
+    def _take_in(self, entry: GateEntry, passed: GateResult) -> None:
         """Let one in. One that has other keys too, which are not locked here, is sent to enter by itself."""
         if self.stands.keys() >= set(entry.keys.guarded):
             one = pass_gate([entry], self.stands, self.now)
@@ -219,9 +219,9 @@ class Gate:
             self.stands[slice.gate].room -= slice.hi - slice.lo
 
 
-def _entry(row: Row) -> Entry:
+def _entry(row: Row) -> GateEntry:
     slice = shelves.waiting(row)
-    return Entry(slice, keys_of(row[LANE_AT + 1]), row[LANE_AT], slice.rank)
+    return GateEntry(slice, keys_of(row[LANE_AT + 1]), row[LANE_AT], slice.rank)
 
 
 def limits_of(keys: Iterable[str]) -> Script[dict[str, Limit]]:
@@ -258,7 +258,7 @@ def free(parcels: Collection[UUID], now: Instant, known: Mapping[UUID, str | Non
     return gate.entered
 
 
-def _keys_of(parcels: Collection[UUID]) -> Script[dict[UUID, Keys]]:
+def _keys_of(parcels: Collection[UUID]) -> Script[dict[UUID, EnvelopeKeys]]:
     if not parcels:
         return {}
     rows = yield ForEach(KEYS_OF, (("parcel", "uuid"),), [(parcel,) for parcel in sorted(parcels)])
@@ -268,13 +268,17 @@ def _keys_of(parcels: Collection[UUID]) -> Script[dict[UUID, Keys]]:
 class Admitted(Struct, frozen=True):
     """Where entries go, for the caller to write; and who else went in, or was woken, because of them."""
 
-    passed: Passed
+    passed: GateResult
     changes: list[Insert]
     entered: Entered
 
 
 def enter(
-    entries: Sequence[Entry], now: Instant, *, fresh: bool = False, places: Mapping[UUID, Keys] | None = None
+    entries: Sequence[GateEntry],
+    now: Instant,
+    *,
+    fresh: bool = False,
+    places: Mapping[UUID, EnvelopeKeys] | None = None,
 ) -> Script[Admitted]:
     """Decide which of these slices may be queued; they lie on no shelf, or on one that the caller takes them off.
 
@@ -296,7 +300,7 @@ def enter(
 
 
 def _take_places(
-    gate: Gate, taking: Mapping[UUID, Keys], firsts: Mapping[UUID, int], *, fresh: bool
+    gate: Gate, taking: Mapping[UUID, EnvelopeKeys], firsts: Mapping[UUID, int], *, fresh: bool
 ) -> Script[list[tuple[str, UUID, int]]]:
     """Give parcels their places in sequences, those that have none; the first of all has the turn."""
     wanted = [(keys.sequence, parcel) for parcel, keys in taking.items() if keys.sequence is not None]

@@ -13,7 +13,7 @@ from horae.model.admission.limits import NO_LIMIT
 from horae.model.admission.placement.preempt import is_in_front, to_front
 from horae.model.admission.policy import PRIORITY, FairPolicy
 from horae.model.admission.queue import Queue, QueueSpec, QueueState
-from horae.model.admission.rank import Leads
+from horae.model.admission.rank import RankLeads
 from horae.model.admission.share_key import share_or_none, shares_of
 from horae.model.definitions.job import Spec
 from horae.model.executions.execution import READS_AS_RUNNING
@@ -138,7 +138,9 @@ def lanes_of_queue(queue: int) -> Script[list[int]]:
     return [row[0] for row in (yield Fetch(LANES, (queue,)))]
 
 
-def rerank(lane: int, lead: Leads, after: At, limit: int, now: Instant, *, astray: bool = False) -> Script[Reranked]:
+def rerank(
+    lane: int, lead: RankLeads, after: At, limit: int, now: Instant, *, astray: bool = False
+) -> Script[Reranked]:
     """Order a batch of a lane's slices by the policy that its queue has now; they move to other lanes with their share.
 
     What a claim holds right now is left to it. What is `astray` stands in a lane that was forgotten, and goes to that
@@ -182,7 +184,7 @@ _WIDTH = [name for name, _ in shelves.QUEUED].index("width")
 _read_spec = lru_cache(maxsize=64)(msgspec.json.Decoder(Spec).decode)
 
 
-def _by_share(row: Row, lead: Leads, parcels: dict[UUID, Parcel]) -> Iterator[tuple[Queued, str]]:
+def _by_share(row: Row, lead: RankLeads, parcels: dict[UUID, Parcel]) -> Iterator[tuple[Queued, str]]:
     """A slice with its new rank, in pieces whose items use one share. What others gave way to stays before them."""
     slice = shelves.queued(row)
     due_at, priority, deadline, spec = row[_COLUMNS : _COLUMNS + 4]

@@ -10,7 +10,7 @@ import msgspec
 
 from horae.env import Instant
 from horae.model.admission.limits import namespace_limit
-from horae.model.admission.quota import Bounds, Quota, Room, Use
+from horae.model.admission.quota import Quota, QuotaBounds, QuotaRoom, QuotaUsage
 from horae.model.admission.rate import NEVER
 from horae.model.executions.parcel import Envelope
 from horae.store.admission import coarse
@@ -63,7 +63,7 @@ NAMED = Statement("namespace_named", "SELECT id FROM namespaces WHERE name = $1 
 Place = tuple[int, int]  # namespace and queue
 
 
-def room(bounds: Bounds, places: Iterable[Place], now: Instant) -> Script[Room]:
+def room(bounds: QuotaBounds, places: Iterable[Place], now: Instant) -> Script[QuotaRoom]:
     """How many more executions these places take; it stays so until the transaction ends."""
     wanted = [(namespace, queue) for namespace, queue in set(places) if bounds.touch(namespace, queue)]
     queues = sorted({queue for _, queue in wanted if queue in bounds.queues})
@@ -71,7 +71,7 @@ def room(bounds: Bounds, places: Iterable[Place], now: Instant) -> Script[Room]:
     full = {id: most for id in namespaces if (most := bounds.quotas[id].queued) is not None}
     paced = [id for id in namespaces if bounds.quotas[id].rate is not None]
     names = [f"quota:queue:{id}" for id in queues] + [f"quota:namespace:{id}" for id in {*full, *paced}]
-    found = Room(bounds, now)
+    found = QuotaRoom(bounds, now)
     if not names:
         return found
     yield Lock(tuple(sorted(names)))  # guard: quota-locks
@@ -101,7 +101,7 @@ def _count(queues: Sequence[int], most: int) -> Script[int]:
     return total
 
 
-def keep_pace(found: Room) -> Iterable[Insert]:
+def keep_pace(found: QuotaRoom) -> Iterable[Insert]:
     """Write how fast submissions came."""
     rows = [(_pace_name(id), found.paces[id]) for id in sorted(found.paced)]
     if rows:
@@ -109,7 +109,7 @@ def keep_pace(found: Room) -> Iterable[Insert]:
 
 
 def admit(
-    bounds: Bounds, asked: Iterable[tuple[int, int]], making: Iterable[tuple[Envelope, int]], now: Instant
+    bounds: QuotaBounds, asked: Iterable[tuple[int, int]], making: Iterable[tuple[Envelope, int]], now: Instant
 ) -> Script[list[Insert]]:
     """Refuse what there is no room for: raises OverQuota. `asked` tells how many submissions come from a namespace.
 
@@ -148,7 +148,7 @@ def set_quota(namespace: int, quota: Quota, now: Instant) -> Script[None]:
         yield from coarse.put(quota.limit, namespace=namespace)
 
 
-def add_use(server: object, uses: Mapping[tuple[int, int], Use]) -> Script[None]:
+def add_use(server: object, uses: Mapping[tuple[int, int], QuotaUsage]) -> Script[None]:
     """Add to this server's rows, by namespace and day."""
     rows = [
         (namespace, day, server, use.executions, use.busy, use.stored, use.refused)
@@ -157,14 +157,14 @@ def add_use(server: object, uses: Mapping[tuple[int, int], Use]) -> Script[None]
     yield Insert("usage_days", USAGE, rows, conflict=f"ON CONFLICT (namespace, day, server) DO UPDATE SET {_SUMS}")
 
 
-def used_on(day: int) -> Script[dict[int, Use]]:
+def used_on(day: int) -> Script[dict[int, QuotaUsage]]:
     """What namespaces used in a day, as far as servers have told."""
-    return {row[0]: Use(*map(int, row[1:])) for row in (yield Fetch(TODAY, (day,)))}
+    return {row[0]: QuotaUsage(*map(int, row[1:])) for row in (yield Fetch(TODAY, (day,)))}
 
 
-def used_between(namespace: int, first: int, last: int) -> Script[dict[int, Use]]:
+def used_between(namespace: int, first: int, last: int) -> Script[dict[int, QuotaUsage]]:
     """What a namespace used, by day."""
-    return {row[0]: Use(*map(int, row[1:])) for row in (yield Fetch(DAYS, (namespace, first, last)))}
+    return {row[0]: QuotaUsage(*map(int, row[1:])) for row in (yield Fetch(DAYS, (namespace, first, last)))}
 
 
 def standing_now(namespace: int) -> Script[tuple[int, int, int]]:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from horae.model.executions.settle import Finished, Tried
+from horae.model.executions.settle import FailedAttempt, FinishedSlice
 from horae.model.executions.slice import Queued, Running, Slice, Waiting
 from horae.store.script import ColumnType, ForEach, Insert, Row, Statement
 from horae.store.tables import SHELVES
@@ -98,11 +98,11 @@ def put_running(slices: Iterable[Running]) -> Insert:
     return Insert("running", RUNNING, rows)
 
 
-def put_finished(finished: Iterable[Finished]) -> Insert:
+def put_finished(finished: Iterable[FinishedSlice]) -> Insert:
     return Insert("history", HISTORY, [_history_row(f) for f in finished])
 
 
-def _history_row(f: Finished) -> tuple[object, ...]:
+def _history_row(f: FinishedSlice) -> tuple[object, ...]:
     s, results = f.slice, f.results
     return (
         s.parcel, s.lo, s.hi, s.job, s.queue, s.namespace, s.attempt, s.failures, s.losses, f.state, f.reason,
@@ -118,7 +118,7 @@ def put_blobs(blobs: Iterable[tuple[UUID, int, bytes]]) -> Insert:
     return Insert("blobs", (*ITEM, ("content", "bytea")), list(blobs), conflict=newest)  # guard: result-stored-once
 
 
-def put_tried(tried: Sequence[Tried], worker: str, session: object) -> Insert:
+def put_tried(tried: Sequence[FailedAttempt], worker: str, session: object) -> Insert:
     rows = [
         (t.parcel, t.lo, t.hi, t.attempt, worker, session, t.outcome, t.error.kind if t.error else "", t.started_at,
          t.ended_at, t.exit_code, json_or_none(t.error))

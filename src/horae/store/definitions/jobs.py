@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.definitions.job import Job, JobVersion, Spec
-from horae.model.definitions.rollout import Choice
+from horae.model.definitions.rollout import VersionChoice
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 from horae.store.triggers.dependencies import dependents
@@ -71,7 +71,9 @@ class StoredJob(Struct, frozen=True, kw_only=True):
     queue: int
     lane: int
     rolling: int | None = None  # the number of the rollout that is on
-    choice: "Choice[StoredJob] | None" = None  # which versions of it new executions are chosen from, once that was read
+    choice: "VersionChoice[StoredJob] | None" = (
+        None  # which versions of it new executions are chosen from, once that was read
+    )
     chosen: Instant = 0  # since when the rollout is on that chose this version
 
 

@@ -6,7 +6,7 @@ under it is still true when it is written, and a change finds all that it affect
 
 from uuid import UUID
 
-from horae.model.definitions.made import Made
+from horae.model.definitions.made import TemplateUse
 from horae.store.script import Fetch, Insert, Script, Statement
 
 PRESENT = Statement("template_version", "SELECT version FROM templates WHERE id = $1 AND deleted_at IS NULL")
@@ -19,7 +19,7 @@ def present(id: UUID) -> Script[int | None]:
     return int(rows[0][0]) if rows else None
 
 
-def use(job: UUID, before: Made | None, after: Made | None) -> Script[None]:
+def use(job: UUID, before: TemplateUse | None, after: TemplateUse | None) -> Script[None]:
     """Note which template a job is made from now."""
     if (before and before.template) == (after and after.template):
         return

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from horae.model.definitions.job import Spec
-from horae.model.definitions.rollout import Plan, Rollout
+from horae.model.definitions.rollout import Rollout, RolloutPlan
 from horae.store.script import Among, Fetch, ForEach, Row, Script, Statement
 
 COLUMNS = "r.job, r.number, r.state, r.plan, r.since, r.changed_at, r.cause, r.changed_by"
@@ -21,7 +21,7 @@ ARMS = Statement(
     " JOIN job_versions v ON v.job = given.job AND v.version = given.version",
 )
 
-_read_plan = msgspec.json.Decoder(Plan).decode
+_read_plan = msgspec.json.Decoder(RolloutPlan).decode
 _read_spec = msgspec.json.Decoder(Spec).decode
 
 

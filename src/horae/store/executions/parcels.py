@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.env import Instant
-from horae.model.admission.gate import Entry, on_the_way
+from horae.model.admission.gate import GateEntry, on_the_way
 from horae.model.admission.keys import KEYED, flags_of, keys_of
 from horae.model.admission.rank import ranked
 from horae.model.base.packing import Packed
@@ -64,7 +64,7 @@ def enter_parcels(parcels: Sequence[tuple[Parcel, int]], held: Collection[UUID],
     """Bring parcels with keys to the gate that are to be written; all take their places in sequences."""
     places = {p.id: keys_of(p.envelope.keys) for p, _ in parcels}
     ready = [(p, lead) for p, lead in parcels if p.id not in held and p.envelope.due_at <= now]
-    entries = [Entry(_waiting(p), places[p.id], p.envelope.lane, _rank(p, lead)) for p, lead in ready]
+    entries = [GateEntry(_waiting(p), places[p.id], p.envelope.lane, _rank(p, lead)) for p, lead in ready]
     return (yield from enter(entries, now, fresh=True, places=places))
 
 

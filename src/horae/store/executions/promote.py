@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.admission.gate import Entry
+from horae.model.admission.gate import GateEntry
 from horae.model.admission.keys import KEYED, keys_of
 from horae.model.executions.slice import Queued, Waiting, merge
 from horae.store.admission.holders import enter
@@ -78,7 +78,7 @@ def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[Promoted]:
     came = []
     for slice, row in zip(waiting, rows, strict=True):
         lane, due_at, priority, deadline, keys = row[len(shelves.WAITING) :]
-        came.append(Entry(slice, keys_of(keys), lane, rank(slice.queue, due_at, priority, deadline, slice.job)))
+        came.append(GateEntry(slice, keys_of(keys), lane, rank(slice.queue, due_at, priority, deadline, slice.job)))
     queued = [to_queue(e.slice, e.lane, e.rank, now) for e in came if not e.slice.flags & KEYED]
     keyed = [entry for entry in came if entry.slice.flags & KEYED]
     if keyed:
@@ -89,7 +89,9 @@ def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[Promoted]:
     return Promoted(least_ranks(queued), len(rows), queued)
 
 
-def _enter(keyed: Sequence[Entry], queued: list[Queued], now: Instant, came: Sequence[Entry]) -> Script[Promoted]:
+def _enter(
+    keyed: Sequence[GateEntry], queued: list[Queued], now: Instant, came: Sequence[GateEntry]
+) -> Script[Promoted]:
     """What has keys is queued as far as they have room; the rest waits at their gates."""
     admitted = yield from enter(sorted(keyed, key=lambda e: (e.rank, e.slice.parcel, e.slice.lo)), now)
     queued = merge([*queued, *admitted.passed.queued])

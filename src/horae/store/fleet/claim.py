@@ -10,11 +10,11 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.choice import LaneView, Taste, after, is_plain, plan
+from horae.model.admission.choice import LaneState, QueuePreferences, after, is_plain, plan
 from horae.model.admission.keys import AFFINE
 from horae.model.admission.placement.ahead import goes_before
 from horae.model.executions.slice import Running
-from horae.model.fleet.deal import Want, capacity
+from horae.model.fleet.deal import WorkRequest, capacity
 from horae.store.admission import coarse
 from horae.store.admission.coarse import Rooms
 from horae.store.admission.placement.affinity import remember
@@ -22,7 +22,7 @@ from horae.store.base.deferred import Deferred
 from horae.store.fleet.claim_lane import ALL, Taken, claim_lane, pick_each, whole_of
 from horae.store.script import Script
 
-NO_TASTES: Mapping[UUID, Taste | None] = {}
+NO_TASTES: Mapping[UUID, QueuePreferences | None] = {}
 
 
 class Claimed(Struct, frozen=True):
@@ -42,19 +42,19 @@ class Claimed(Struct, frozen=True):
 
 
 def claim(
-    wants: Sequence[Want],
+    wants: Sequence[WorkRequest],
     eligible: Mapping[UUID, frozenset[int]],
-    lanes: Sequence[LaneView],
+    lanes: Sequence[LaneState],
     paused: frozenset[UUID],
     moves: Deferred,
     now: Instant,
-    tastes: Mapping[UUID, Taste | None] = NO_TASTES,
+    tastes: Mapping[UUID, QueuePreferences | None] = NO_TASTES,
 ) -> Script[Claimed]:
     """Take for all wants, each from the lanes that its session may take from; those with the same lanes together.
 
     The last moves are left to the caller, who makes them together with what follows from them.
     """
-    groups: dict[tuple[frozenset[int], Taste | None], list[Want]] = {}
+    groups: dict[tuple[frozenset[int], QueuePreferences | None], list[WorkRequest]] = {}
     for want in wants:
         groups.setdefault((eligible[want.session], tastes.get(want.session)), []).append(want)
     done = Claimed([], {})
@@ -77,7 +77,10 @@ def claim(
 
 
 def _rooms(
-    groups: Iterable[tuple[frozenset[int], Taste | None]], lanes: Sequence[LaneView], moves: Deferred, now: Instant
+    groups: Iterable[tuple[frozenset[int], QueuePreferences | None]],
+    lanes: Sequence[LaneState],
+    moves: Deferred,
+    now: Instant,
 ) -> Script[Rooms]:
     """What the limits of these lanes have room for; what was just reported has left it."""
     reaches = [those for those, _ in groups]
@@ -100,14 +103,14 @@ class _Tally:
         self._full: dict[int, Instant | None] = {}
         self._means: dict[int, float] = {}
 
-    def room(self, view: LaneView) -> int:
+    def room(self, view: LaneState) -> int:
         """How many its limits let a lane give."""
         most = self._rooms.most(view.limits, view.lane) if view.limits else ALL  # gate: queue-limit, namespace-limit
         if most <= 0:  # gate: queue-limit, namespace-limit
             self._full[view.lane] = self._rooms.opens_at(view.limits)
         return most
 
-    def add(self, view: LaneView, took: Taken) -> int:
+    def add(self, view: LaneState, took: Taken) -> int:
         """Note what was taken from a lane; how many executions."""
         count = sum(slice.hi - slice.lo for slice in took.running)
         if view.limits:  # gate: queue-limit, namespace-limit
@@ -125,8 +128,8 @@ class _Tally:
 
 
 def _claim_lanes(
-    wants: Sequence[Want],
-    lanes: Sequence[LaneView],
+    wants: Sequence[WorkRequest],
+    lanes: Sequence[LaneState],
     paused: frozenset[UUID],
     moves: Deferred,
     now: Instant,
@@ -154,9 +157,9 @@ def _claim_lanes(
 
 
 def _claim_by_plan(
-    wants: Sequence[Want],
-    lanes: Sequence[LaneView],
-    taste: Taste | None,
+    wants: Sequence[WorkRequest],
+    lanes: Sequence[LaneState],
+    taste: QueuePreferences | None,
     paused: frozenset[UUID],
     moves: Deferred,
     now: Instant,

@@ -7,12 +7,12 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.choice import LaneView, Turn
+from horae.model.admission.choice import LaneClaim, LaneState
 from horae.model.admission.keys import CIRCUIT, KEYED, LIMITED, RATED
 from horae.model.admission.policy import QUANTUM
 from horae.model.executions.slice import Queued, Running, Waiting
-from horae.model.fleet.deal import Deal, Want, capacity, deal_most
-from horae.model.fleet.suspects import SUSPECT, Company, is_suspect
+from horae.model.fleet.deal import Deal, WorkRequest, capacity, deal_most
+from horae.model.fleet.suspects import SUSPECT, SessionSuspects, is_suspect
 from horae.store.admission.circuit_gates import shut_out
 from horae.store.admission.coarse import is_open
 from horae.store.admission.key_rates import Paces
@@ -63,12 +63,12 @@ class Taken(Struct, frozen=True):
 
     running: list[Running]
     low: int | None
-    wants: list[Want]
+    wants: list[WorkRequest]
     suspects: bool = False  # nothing was taken, and only suspects were seen
     mean: float = 1.0  # how many executions a slice had, of those that were seen
 
 
-def pick_each(turns: Sequence[Turn], moves: Deferred, now: Instant) -> Script[dict[int, Picked]]:
+def pick_each(turns: Sequence[LaneClaim], moves: Deferred, now: Instant) -> Script[dict[int, Picked]]:
     """Pick for all turns at once; a single one is left to its lane."""
     if len(turns) < 2:
         return {}
@@ -88,7 +88,7 @@ def _order(slice: Queued) -> tuple[int, UUID, int]:
     return slice.rank, slice.parcel, slice.lo
 
 
-def whole_of(turn: Turn) -> int:
+def whole_of(turn: LaneClaim) -> int:
     """Slices of no more executions than that are not cut where a share's turn ends."""
     return QUANTUM if turn.most >= QUANTUM and not turn.view.limits else 0
 
@@ -103,8 +103,8 @@ def _limit(room: int, mean: float, whole: int = 0) -> int:
 
 
 def claim_lane(
-    wants: list[Want],
-    view: LaneView,
+    wants: list[WorkRequest],
+    view: LaneState,
     paused: frozenset[UUID],
     moves: Deferred,
     now: Instant,
@@ -160,8 +160,8 @@ def _pick(asked: tuple[int, int, int, Instant, bool], milder: int, moves: Deferr
 
 
 def _usable(
-    picked: list[Queued], wants: list[Want], paused: frozenset[UUID], paces: Paces, now: Instant
-) -> Script[tuple[list[Queued], list[Want]]]:
+    picked: list[Queued], wants: list[WorkRequest], paused: frozenset[UUID], paces: Paces, now: Instant
+) -> Script[tuple[list[Queued], list[WorkRequest]]]:
     """What of it may be given now, to wants that know what suspects their sessions hold."""
     if not paused and not any(s.flags & _GATED or is_suspect(s.losses) for s in picked):
         return picked, wants
@@ -181,14 +181,14 @@ def _moves(decided: Deal, running: Sequence[Running]) -> list[Change]:
     return [shelves.take("queued", decided.whole), cut, start_running(running)]
 
 
-def _look_up_companies(wants: list[Want], usable: Sequence[Queued]) -> Script[list[Want]]:
+def _look_up_companies(wants: list[WorkRequest], usable: Sequence[Queued]) -> Script[list[WorkRequest]]:
     """Suspects are in sight: learn which of them the sessions, all of them locked, hold already."""
     if not any(is_suspect(s.losses) for s in usable) or all(want.company is not None for want in wants):
         return wants
     ids = sorted({want.session for want in wants})
     rows = yield ForEach(COMPANIES, (("id", "uuid"),), [(id,) for id in ids])
     found = {
-        id: Company(slots=slots, held=int(held), losses=losses)  # guard: claim-sees-suspects
+        id: SessionSuspects(slots=slots, held=int(held), losses=losses)  # guard: claim-sees-suspects
         for id, slots, held, losses in rows
     }
     return [structs.replace(want, company=found.get(want.session)) for want in wants]

@@ -12,10 +12,10 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.admission.choice import LaneView, Taste
+from horae.model.admission.choice import LaneState, QueuePreferences
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.slice import Running
-from horae.model.fleet.deal import Want
+from horae.model.fleet.deal import WorkRequest
 from horae.model.fleet.protocol import Exchange, Range
 from horae.model.fleet.session import LIVE, see, seen_on
 from horae.store.base import shelves
@@ -49,7 +49,7 @@ TOUCH_SESSIONS = Statement(
 
 
 Decision = Literal["ended", "gap", "answer", "park"]
-Arising = Callable[[Mapping[int, int]], Sequence[LaneView]]  # of lanes and their least ranks
+Arising = Callable[[Mapping[int, int]], Sequence[LaneState]]  # of lanes and their least ranks
 
 
 class Head(Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class Head(Struct, frozen=True, kw_only=True):
     session: UUID
     exchange: Exchange
     lanes: frozenset[int]
-    taste: Taste | None = None  # how its worker chooses between its queues
+    taste: QueuePreferences | None = None  # how its worker chooses between its queues
     patient: bool  # may wait for work; otherwise an empty answer is decided at once
     pieces: Sequence[bytes] = ()  # its log lines as they are kept, if that was made ready
     most_log: int = log_lines.MOST  # bytes of the lines of one execution
@@ -82,9 +82,9 @@ class Reply(Struct, frozen=True, kw_only=True):
 class Parked(Struct, frozen=True, kw_only=True):
     """An exchange that waits for work."""
 
-    want: Want
+    want: WorkRequest
     lanes: frozenset[int]
-    taste: Taste | None = None
+    taste: QueuePreferences | None = None
 
     @property
     def place(self) -> tuple[UUID, int]:
@@ -124,7 +124,7 @@ def lock_sessions(ids: Sequence[UUID], statement: Statement = LOCK_SESSIONS) -> 
 
 def exchange(
     heads: Sequence[Head],
-    lanes: Sequence[LaneView],
+    lanes: Sequence[LaneState],
     paused: frozenset[UUID],
     policies: Mapping[tuple[UUID, int], RetryPolicy],
     now: Instant,
@@ -207,11 +207,11 @@ def _asks(head: Head, row: SessionRow) -> bool:
     )
 
 
-def want_of(head: Head, concurrency: int) -> Want:
+def want_of(head: Head, concurrency: int) -> WorkRequest:
     """What an exchange can take."""
     up = head.exchange
     load = 1 - min(1.0, up.free / max(1, concurrency))
-    return Want(
+    return WorkRequest(
         session=head.session, channel=up.channel, n=up.n, free=up.free, room=up.room, prefetch=up.prefetch, load=load
     )
 
@@ -220,7 +220,7 @@ def _claim(
     heads: Sequence[Head],
     parked: Sequence[Parked],
     sessions: Mapping[UUID, SessionRow],
-    lanes: Sequence[LaneView],
+    lanes: Sequence[LaneState],
     arising: Arising | None,
     paused: frozenset[UUID],
     effects: Effects,
@@ -286,7 +286,7 @@ def touched(sessions: Mapping[UUID, SessionRow], now: Instant) -> Iterator[ForEa
 
 
 def claim_for_parked(
-    parked: Sequence[Parked], lanes: Sequence[LaneView], paused: frozenset[UUID], now: Instant
+    parked: Sequence[Parked], lanes: Sequence[LaneState], paused: frozenset[UUID], now: Instant
 ) -> Script[Claimed]:
     """Claim once for all waiting exchanges and deal the slices out; only those served have their number taken.
 
@@ -303,7 +303,7 @@ def claim_for_parked(
     return claimed
 
 
-def _awaits(row: SessionRow | None, want: Want) -> bool:
+def _awaits(row: SessionRow | None, want: WorkRequest) -> bool:
     return (
         row is not None
         and row.state == "live"  # guard: parked-while-live

@@ -10,15 +10,15 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.env import Instant
-from horae.model.admission.choice import LaneView, Taste
+from horae.model.admission.choice import LaneState, QueuePreferences
 from horae.model.admission.keys import AFFINE, CIRCUIT, LIMITED
 from horae.model.executions.slice import Queued, Running
-from horae.model.fleet.deal import Want, deal
+from horae.model.fleet.deal import WorkRequest, deal
 from horae.store.base import shelves
 from horae.store.script import Insert
 
 
-def granted(s: Queued, lo: int, hi: int, want: Want, now: Instant, mark: int = 0) -> Running:
+def granted(s: Queued, lo: int, hi: int, want: WorkRequest, now: Instant, mark: int = 0) -> Running:
     """Items of a queued slice that a want gets: another attempt begins. `mark` says whether limits are about it."""
     return Running(
         parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace,
@@ -36,7 +36,7 @@ def start_running(running: Iterable[Running]) -> Insert:
 
 def dealt(
     ready: Sequence[Queued],
-    wants: Sequence[Want],
+    wants: Sequence[WorkRequest],
     eligible: Mapping[UUID, Container[int]],
     paused: Collection[UUID],
     now: Instant,
@@ -63,11 +63,11 @@ def dealt(
 
 def newborn(
     slices: Sequence[Queued],
-    wants: Sequence[Want],
+    wants: Sequence[WorkRequest],
     eligible: Mapping[UUID, frozenset[int]],
-    tastes: Mapping[UUID, Taste | None],
-    lanes: Sequence[LaneView],
-    arising: Sequence[LaneView],
+    tastes: Mapping[UUID, QueuePreferences | None],
+    lanes: Sequence[LaneState],
+    arising: Sequence[LaneState],
     open: Container[int],
     paused: Collection[UUID],
     now: Instant,
@@ -92,7 +92,7 @@ def newborn(
     return dealt(ordered, wants, eligible, paused, now)
 
 
-def with_steps(lanes: Sequence[LaneView], arising: Sequence[LaneView]) -> list[LaneView]:
+def with_steps(lanes: Sequence[LaneState], arising: Sequence[LaneState]) -> list[LaneState]:
     """Lanes with those in which steps have just come to stand, least rank first."""
     views = {view.lane: view for view in lanes}
     for view in arising:

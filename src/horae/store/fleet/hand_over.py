@@ -14,7 +14,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.executions.submission import Submission, Submitted
+from horae.model.executions.submission import Submission, SubmitResult
 from horae.store.admission.coarse import is_open
 from horae.store.base import shelves
 from horae.store.executions.entering.submit import if_nothing_is_known
@@ -49,7 +49,7 @@ class Draft(Struct, frozen=True):
     """A change that accepts requests, and what they are answered if it is made."""
 
     change: Provided
-    submitted: Submitted
+    submitted: SubmitResult
 
 
 def draft(
@@ -87,7 +87,7 @@ def draft(
                 _after(taken, now),
             ],
         ),
-        Submitted(
+        SubmitResult(
             [placed.answers[i] for i in range(len(submissions))],
             [p for p, _ in placed.parcels],
             heads(left),

@@ -6,7 +6,7 @@ from uuid import UUID
 from horae.env import Instant
 from horae.model.admission.keys import LIMITED
 from horae.model.executions.parcel import AT_MOST_ONCE
-from horae.model.executions.settle import Settler, lost
+from horae.model.executions.settle import Settler, lost_outcome
 from horae.model.executions.slice import Running, part
 from horae.model.fleet.session import LIVE
 from horae.model.fleet.suspects import Loss
@@ -103,7 +103,7 @@ def _said(versions: set[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], int 
 
 def _give_up(settler: Settler, slice: Running, delivery: int, loss: Loss, cancels: Cancels, charge: bool) -> None:
     """What was to be cancelled has ended; what may run once is lost whether or not a loss is charged."""
-    nothing = lost(slice)
+    nothing = lost_outcome(slice)
     for lo, hi in cancel_asked(settler, slice, slice.lo, slice.hi, nothing, cancels):
         if charge or delivery == AT_MOST_ONCE:  # guard: lost-runs-once
             settler.lose(part(slice, lo, hi), delivery, loss)

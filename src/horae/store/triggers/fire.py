@@ -10,7 +10,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
-from horae.model.admission.quota import UNBOUNDED, Bounds
+from horae.model.admission.quota import UNBOUNDED, QuotaBounds
 from horae.model.base.ids import parcel_of
 from horae.model.executions.parcel import Parcel
 from horae.store.admission.share_lanes import in_their_lanes
@@ -72,7 +72,7 @@ def fire(
     now: Instant,
     low: Mark = FIRST,
     holds: Delays = NO_DELAYS,
-    bounds: Bounds = UNBOUNDED,
+    bounds: QuotaBounds = UNBOUNDED,
 ) -> Script[Fired]:
     """Decide timers that are due since an instant: ledger rows, parcels and the timers' advance in one transaction.
 

@@ -11,9 +11,9 @@ from msgspec import Struct, field, structs
 
 from horae.env import Instant
 from horae.errors import HoraeError, OverQuota
-from horae.model.admission.quota import UNBOUNDED, Bounds
+from horae.model.admission.quota import UNBOUNDED, QuotaBounds
 from horae.model.definitions.job import Spec
-from horae.model.executions.deduplication_keys import unique_of
+from horae.model.executions.deduplication_keys import unique_key
 from horae.model.executions.submission import NewExecution, Receipt
 from horae.model.triggers.decisions.decide import Decision, LedgerRun, due_after
 from horae.store.admission import quotas
@@ -41,7 +41,7 @@ class Room(Struct, frozen=True, kw_only=True):
     Who is `patient` decides nothing now of which something is to wait: OverQuota is raised.
     """
 
-    bounds: Bounds = UNBOUNDED
+    bounds: QuotaBounds = UNBOUNDED
     delays: Delays = NO_DELAYS
     patient: bool = False
 
@@ -93,7 +93,7 @@ class Sifted(Struct):
 def sift(
     wanted: Sequence[NewExecution],
     specs: Sequence[Spec],
-    bounds: Bounds,
+    bounds: QuotaBounds,
     new_id: NewId,
     now: Instant,
     *,
@@ -110,7 +110,7 @@ def sift(
         if spec.unique is not None:
             try:
                 rule = spec.unique if replaces else structs.replace(spec.unique, keep="first")
-                found.asked[i] = structs.replace(wanted[i], meets=unique_of(spec, wanted[i].item, rule))
+                found.asked[i] = structs.replace(wanted[i], meets=unique_key(spec, wanted[i].item, rule))
             except HoraeError as error:
                 found.refused[i] = Refusal("skipped-unique", error.detail)
     found.met = yield from deduplicate.meet(found.asked, {}, new_id, now)
@@ -122,7 +122,7 @@ def sift(
     return found
 
 
-def _take_room(found: Sifted, bounds: Bounds, now: Instant) -> Script[None]:
+def _take_room(found: Sifted, bounds: QuotaBounds, now: Instant) -> Script[None]:
     left = [(i, one.envelope) for i, one in enumerate(found.asked) if i not in found.refused]
     room = yield from quotas.room(bounds, [(e.namespace, e.queue) for _, e in left], now)
     for i, envelope in left:
@@ -137,7 +137,7 @@ def _take_room(found: Sifted, bounds: Bounds, now: Instant) -> Script[None]:
 
 
 def sift_fires(
-    decided: list[Decided], bounds: Bounds, new_id: NewId, now: Instant
+    decided: list[Decided], bounds: QuotaBounds, new_id: NewId, now: Instant
 ) -> Script[tuple[list[Decided], Sifted]]:
     """Decided timers without what is refused; their ledgers say so."""
     if not bounds and all(d.due.target.spec.unique is None for d in decided):

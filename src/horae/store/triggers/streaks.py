@@ -12,7 +12,7 @@ import msgspec
 from horae.env import Instant
 from horae.model.base.ids import execution_id
 from horae.model.definitions.job import Spec
-from horae.model.executions.streak import Ended, Pause, streak
+from horae.model.executions.streak import AutoPause, EndedExecutions, failure_streak
 from horae.store.definitions import jobs
 from horae.store.script import Among, Fetch, Row, Script, Statement
 from horae.store.triggers import triggers
@@ -68,7 +68,7 @@ def is_watched(job: UUID) -> Script[bool]:
     return bool(rows) and msgspec.json.decode(rows[0][1], type=Spec).pause_after is not None
 
 
-def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, Pause] | None]:
+def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, AutoPause] | None]:
     """Pause a job's triggers if as many executions failed in a row as its `pauseAfter` says; its namespace, and why.
 
     Looked at under the job's lock: of two servers one pauses, and whoever resumes at the same time is not undone.
@@ -86,7 +86,7 @@ def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, Pause] | None
         return None
     rows = yield Fetch(NEWEST, (job, max(AT_LEAST, 4 * spec.pause_after)))
     newest = sorted(rows, key=lambda row: (row[3], row[4]), reverse=True)
-    found = streak([ended(row) for row in newest], known[0][0] if known else 0)
+    found = failure_streak([ended(row) for row in newest], known[0][0] if known else 0)
     if found is None or found.failures < spec.pause_after:
         return None
     owner = Owner(job, namespace, present[0])
@@ -98,20 +98,20 @@ def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, Pause] | None
     names = tuple(timer.name for timer in active)
     encoded = msgspec.json.encode(names).decode()
     yield Fetch(PUT, (job, now, found.failures, found.execution, encoded))
-    return namespace, Pause(job=job, at=now, failures=found.failures, execution=found.execution, triggers=names)
+    return namespace, AutoPause(job=job, at=now, failures=found.failures, execution=found.execution, triggers=names)
 
 
-def ended(row: Row) -> Ended:
+def ended(row: Row) -> EndedExecutions:
     """A row of what `NEWEST` asks for."""
     count, state, at, parcel, hi = row
-    return Ended(count, state, at, execution_id(parcel, hi - 1))
+    return EndedExecutions(count, state, at, execution_id(parcel, hi - 1))
 
 
-def pauses(of: Collection[UUID]) -> Script[dict[UUID, Pause]]:
+def pauses(of: Collection[UUID]) -> Script[dict[UUID, AutoPause]]:
     """Which of these jobs are paused by themselves, or have triggers that are, and why."""
     rows = yield Among(PAUSES, sorted(of))
     return {
-        job: Pause(
+        job: AutoPause(
             job=job, at=at, failures=failures or 0, execution=execution,
             triggers=tuple(msgspec.json.decode(names or "[]")), reason=reason or "",
         )

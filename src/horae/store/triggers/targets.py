@@ -14,11 +14,11 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.model.admission.execution_keys import by_affinity, by_circuit, envelope_keys, is_keyed
 from horae.model.admission.policy import FairPolicy, ShortestPolicy, inner
-from horae.model.admission.rank import Leads
+from horae.model.admission.rank import RankLeads
 from horae.model.admission.share_key import share_or_none
 from horae.model.definitions.job import JobState, Spec
-from horae.model.definitions.rollout import Choice
-from horae.model.executions.deduplication import batch_of
+from horae.model.definitions.rollout import VersionChoice
+from horae.model.executions.deduplication import start_batch
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, by_rollout
 from horae.model.executions.submission import NewExecution
@@ -35,7 +35,7 @@ COUNT = 10  # columns
 JOINED = "JOIN job_versions v ON v.job = j.id AND v.version = j.version"
 OF_JOBS = Statement("targets_of_jobs", f"SELECT {COLUMNS} FROM jobs j {JOINED} WHERE j.id = ANY($1)")
 
-Lead = Leads  # (queue, priority, job) -> how far the rank lies before the arrival
+Lead = RankLeads  # (queue, priority, job) -> how far the rank lies before the arrival
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -51,7 +51,9 @@ class Target(Struct, frozen=True, kw_only=True):
     queue: int
     lane: int
     rolling: int | None = None  # the number of the rollout that is on
-    choice: "Choice[Target] | None" = None  # which versions of it new executions are chosen from, once that was read
+    choice: "VersionChoice[Target] | None" = (
+        None  # which versions of it new executions are chosen from, once that was read
+    )
     chosen: Instant = 0  # since when the rollout is on that chose this version
 
 
@@ -89,7 +91,7 @@ def with_choices(found: dict[UUID, Target]) -> Script[dict[UUID, Target]]:
             )
             for version, arm in arms.items()
         }
-        choice = Choice(rollout=rollout, current=target.version, arms=versions)
+        choice = VersionChoice(rollout=rollout, current=target.version, arms=versions)
         found[job] = structs.replace(target, choice=choice)
     return found
 
@@ -149,7 +151,7 @@ def execution_of(
     if new_id is not None:
         target = arm_of(target, item, extra.tags, new_id)
     spec = target.spec
-    item = item if spec.batch is None else batch_of(item)
+    item = item if spec.batch is None else start_batch(item)
     urgency = spec.priority if priority is None else priority
     keys = envelope_keys(spec.keys, target.job, spec, item, extra.tags, lenient=True) if is_keyed(spec) else spec.keys
     envelope = Envelope(

@@ -17,7 +17,7 @@ from horae.model.admission.keys import encode_keys, flags_of, is_keyed, keys_of
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import Extra, WaitReason
 from horae.model.executions.parcel import Parcel, extra_of
-from horae.model.executions.settle import Finished
+from horae.model.executions.settle import FinishedSlice
 from horae.model.executions.slice import Waiting, part
 from horae.model.executions.submission import NewExecution
 from horae.model.triggers.decisions.rules import Rules
@@ -184,7 +184,9 @@ def _replace(keys: Collection[str], now: Instant) -> Script[list[Over]]:
     old = [shelves.waiting(row) for row in rows]
     if old:
         yield shelves.take("waiting", old)
-        ended = [Finished(slice=s, state="skipped", reason=REPLACED, queued_at=None, completed_at=now) for s in old]
+        ended = [
+            FinishedSlice(slice=s, state="skipped", reason=REPLACED, queued_at=None, completed_at=now) for s in old
+        ]
         yield shelves.put_finished(ended)
     return [Over(s.parcel, s.lo, s.hi, s.job, "skipped") for s in old]
 

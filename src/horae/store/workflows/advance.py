@@ -15,7 +15,7 @@ from horae.model.admission.keys import CHILD
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.base.packing import pack
 from horae.model.executions.parcel import extras_of
-from horae.model.executions.settle import TOO_LARGE, Finished
+from horae.model.executions.settle import TOO_LARGE, FinishedSlice
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT
 from horae.model.workflows.decisions import decide
 from horae.model.workflows.decisions.flow import End, Ended, Final
@@ -52,11 +52,11 @@ class Board:
     ) -> None:
         self.moves, self.new_id, self.now, self.done, self._kin = moves, new_id, now, done, kin
         self.courses: dict[UUID, Course] = {}
-        self.finished: list[Finished] = []  # parents that have ended
+        self.finished: list[FinishedSlice] = []  # parents that have ended
         self.terms = Terms()
         self._begun: list[Begun] = []
 
-    def hear(self, finished: Sequence[Finished]) -> Script[News]:
+    def hear(self, finished: Sequence[FinishedSlice]) -> Script[News]:
         """Lock the workflows whose steps have ended, and learn what is known of them."""
         told = yield from flow_locks.lock_of_children({f.slice.parcel for f in finished}, self._kin)
         plans = yield from plans_of((child.digest, child.job, child.version) for child in told.values())
@@ -98,7 +98,7 @@ class Board:
                 course.learn([flow_rows.read_step(row)])
             self.terms.learn(row[flow_rows.TERMS_AT :])
 
-    def _large(self, finished: Sequence[Finished]) -> Script[dict[tuple[UUID, int], bytes]]:
+    def _large(self, finished: Sequence[FinishedSlice]) -> Script[dict[tuple[UUID, int], bytes]]:
         """Results that do not lie with their execution: whatever follows may speak of them."""
         yield from self.moves.make()
         return (yield from flow_results.large(dict(place for f in finished for place in flow_results.elsewhere(f))))
@@ -177,10 +177,10 @@ class Board:
                     news.setdefault(flow, []).extend(ended_above)
         return news
 
-    def _end(self, over: dict[UUID, End]) -> Script[list[Finished]]:
+    def _end(self, over: dict[UUID, End]) -> Script[list[FinishedSlice]]:
         """Put parents on history."""
         given = sorted((parcel_of(id), index_of(id)) for id in over)
-        finished: list[Finished] = []
+        finished: list[FinishedSlice] = []
         for row in (yield ForEach(PARENTS, shelves.ITEM, given)):
             slice = shelves.waiting(row)
             id = execution_id(slice.parcel, slice.lo)
@@ -194,7 +194,7 @@ class Board:
                 if large:
                     self.moves.add([shelves.put_blobs([(slice.parcel, slice.lo, end.result)])])
             finished.append(
-                Finished(
+                FinishedSlice(
                     slice=slice, state=state, reason=end.reason, queued_at=course.held.queued_at,
                     started_at=course.held.began_at, completed_at=self.now, results=result, error=error,
                 )
@@ -203,7 +203,7 @@ class Board:
         self.moves.add(self._letters(finished))
         return finished
 
-    def _letters(self, finished: Sequence[Finished]) -> list[Change]:
+    def _letters(self, finished: Sequence[FinishedSlice]) -> list[Change]:
         """Open the dead letters again that workflows which were cancelled ran again for."""
         cancelled = [execution_id(f.slice.parcel, f.slice.lo) for f in finished if f.state == "cancelled"]
         letters = [(self.courses[id].held.extra.retry_of, id) for id in cancelled]
@@ -211,18 +211,18 @@ class Board:
         return [dead_letters.reopened(opened)] if opened else []
 
 
-def _ends(finished: Sequence[Finished]) -> list[Change]:
+def _ends(finished: Sequence[FinishedSlice]) -> list[Change]:
     return [shelves.take("waiting", [f.slice for f in finished]), shelves.put_finished(finished)]
 
 
 def follow(
-    finished: Sequence[Finished],
+    finished: Sequence[FinishedSlice],
     moves: Deferred,
     new_id: NewId,
     now: Instant,
     done: Started,
     kin: flow_locks.Kin | None = None,
-) -> Script[list[Finished]]:
+) -> Script[list[FinishedSlice]]:
     """Go on with the workflows whose steps have ended; the parents that ended by it, all the way up.
 
     What is to be written is left with the other changes; what was started is told by `done`.
@@ -247,7 +247,9 @@ def _fan_of(extras: bytes | None, plan: Plan) -> str | None:
     return step if plan.fans(step) else None
 
 
-def _ended(f: Finished, extras: bytes | None, plan: Plan, large: Mapping[tuple[UUID, int], bytes]) -> Iterator[Ended]:
+def _ended(
+    f: FinishedSlice, extras: bytes | None, plan: Plan, large: Mapping[tuple[UUID, int], bytes]
+) -> Iterator[Ended]:
     """What a slice of children that has ended is to the steps that they are of."""
     s = f.slice
     fan = _fan_of(extras, plan)
@@ -266,7 +268,7 @@ def _ended(f: Finished, extras: bytes | None, plan: Plan, large: Mapping[tuple[U
         )  # fmt: skip
 
 
-def _items_ended(f: Finished, step: str, count: int) -> Ended:
+def _items_ended(f: FinishedSlice, step: str, count: int) -> Ended:
     ok = count if f.state == "success" else 0
     state = _final(f.state)
     return Ended(

@@ -13,15 +13,15 @@ import msgspec
 from msgspec import Struct, field, structs
 
 from horae.env import Instant
-from horae.model.admission.choice import LaneView
+from horae.model.admission.choice import LaneState
 from horae.model.admission.keys import CHILD, LIMITED, RATED
 from horae.model.base.ids import execution_id
 from horae.model.definitions.job import Spec
-from horae.model.definitions.rollout import Choice
+from horae.model.definitions.rollout import VersionChoice
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel, extra_of
 from horae.model.executions.slice import Running, Waiting
-from horae.model.fleet.deal import Want
+from horae.model.fleet.deal import WorkRequest
 from horae.model.workflows.decisions import decide
 from horae.model.workflows.decisions.flow import Flow, Pin
 from horae.model.workflows.decisions.naming import calls_of
@@ -47,7 +47,7 @@ ROOTS = Statement(
 )
 CURRENT = Statement("versions_of_jobs", "SELECT j.id, j.version, j.rollout FROM jobs j WHERE j.id = ANY($1)")
 Version = tuple[UUID, int]
-Choices = Mapping[UUID, Choice[Pin]]  # of jobs whose rollouts are on
+Choices = Mapping[UUID, VersionChoice[Pin]]  # of jobs whose rollouts are on
 
 
 class Begun(Struct, frozen=True):
@@ -73,7 +73,7 @@ class Opened(Struct):
 
 
 def open_some(
-    views: Sequence[LaneView],
+    views: Sequence[LaneState],
     most: int,
     paused: frozenset[UUID],
     new_id: NewId,
@@ -85,7 +85,7 @@ def open_some(
     `within` tells the trace that their steps are in, if anybody tells of traces.
     """
     moves = Deferred()
-    want = Want(session=NOBODY, channel=0, n=0, free=most)
+    want = WorkRequest(session=NOBODY, channel=0, n=0, free=most)
     lanes = frozenset(view.lane for view in views)
     claimed = yield from claim([want], {NOBODY: lanes}, views, paused, moves, now)
     yield from moves.make()
@@ -207,7 +207,7 @@ def _choices(rolling: Sequence[UUID], current: Mapping[UUID, int]) -> Script[Cho
     """What the rollouts of these jobs choose from."""
     found = yield from rollouts.on(rolling)
     return {
-        job: Choice(rollout=rollout, current=current[job], arms={version: Pin(job, version) for version in arms})
+        job: VersionChoice(rollout=rollout, current=current[job], arms={version: Pin(job, version) for version in arms})
         for job, (rollout, arms) in found.items()
     }
 

@@ -12,7 +12,7 @@ from horae.model.base.ids import index_of, parcel_of
 from horae.model.base.packing import Packed
 from horae.model.executions.output.artifact import REFERENCE, is_content_of
 from horae.model.executions.parcel import extras_of
-from horae.model.executions.settle import Finished
+from horae.model.executions.settle import FinishedSlice
 from horae.model.workflows.decisions.expressions import too_much
 from horae.model.workflows.decisions.flow import StepRow
 from horae.model.workflows.decisions.plan import Plan
@@ -61,12 +61,12 @@ def is_foreach(row: StepRow, plan: Plan) -> bool:
     return bool(row.total) and node is not None and node.step.foreach is not None
 
 
-def some_elsewhere(finished: Finished) -> bool:
+def some_elsewhere(finished: FinishedSlice) -> bool:
     """Whether results of a slice may lie elsewhere than with it."""
     return finished.results is not None and (not finished.results.blob or REFERENCE in finished.results.blob)
 
 
-def elsewhere(finished: Finished) -> Iterator[tuple[Place, bytes]]:
+def elsewhere(finished: FinishedSlice) -> Iterator[tuple[Place, bytes]]:
     """The items of a slice whose results do not lie with them, with what lies there instead."""
     s, results = finished.slice, finished.results
     assert results is not None

@@ -13,7 +13,7 @@ import msgspec
 
 from horae.env import Instant, Micros
 from horae.model.admission.policy import PRIORITY, Policy, ShortestPolicy, decode_policy, inner
-from horae.model.admission.rank import Leads
+from horae.model.admission.rank import RankLeads
 from horae.model.definitions.job import Spec
 from horae.model.workflows.decisions.flow import Pin
 from horae.store.admission.coarse import is_open
@@ -67,7 +67,7 @@ class Terms:
         policies, learned = self._policies, dict[UUID, Micros]()
         if any(isinstance(inner(policy), ShortestPolicy) for policy in policies.values()):
             learned = yield from expected_of({pin.job for pin in self.targets}, now)
-        return Leads(lambda queue: policies.get(queue, PRIORITY), lambda job: learned.get(job, 0))
+        return RankLeads(lambda queue: policies.get(queue, PRIORITY), lambda job: learned.get(job, 0))
 
     def _take(self, row: Row, since: dict[tuple[UUID, int], Instant]) -> None:
         job, namespace, owner, name, state, version, spec, queue, lane, _, policy, is_open_now = row

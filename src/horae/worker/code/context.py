@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 
 from horae.env import Instant
 from horae.model.base.instant import parse_instant
-from horae.model.base.trace import Carried
+from horae.model.base.trace import TraceHeaders
 from horae.model.executions.lot_items import is_submission
 from horae.model.executions.signals import Cancelled, GiveUp, Span, micros_of
 from horae.model.fields.kinds import Duration, Kind, Moment
@@ -296,7 +296,7 @@ class Context:
             wrong = ", ".join(sorted(unknown))
             raise TypeError(f'params of a submission are one mapping: submit("{name}", {{...}}), not {wrong}=...')
         facts = self._facts
-        trace = Carried(facts.trace, facts.trace_state)
+        trace = TraceHeaders(facts.trace, facts.trace_state)
         return SubmitExecutions(call, [_submission(name, item, how, facts.interval, trace) for item in items])
 
 
@@ -329,7 +329,7 @@ def _submission(
     params: Mapping[str, Any],
     how: Mapping[str, Any],
     interval: tuple[Instant, Instant] | None,
-    trace: Carried,
+    trace: TraceHeaders,
 ) -> Submit:
     said = {name: _spelled(_HOW[name], value) for name, value in how.items() if value is not None}
     sent = Raw(msgspec.json.encode(params))

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from horae.model.base.trace import Carried, read_trace
+from horae.model.base.trace import TraceHeaders, read_trace
 
 
-def inside(carried: Carried, function: Callable[..., Any]) -> Callable[..., Any]:
+def inside(carried: TraceHeaders, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that sees a trace as the current one."""
     if read_trace(carried.parent) is None:
         return function
@@ -20,7 +20,7 @@ def inside(carried: Carried, function: Callable[..., Any]) -> Callable[..., Any]
 
 
 @contextmanager
-def within(carried: Carried) -> Iterator[None]:
+def within(carried: TraceHeaders) -> Iterator[None]:
     """Have a trace be the current one, for whoever asks OpenTelemetry's API."""
     given = read_trace(carried.parent, carried.state)
     if given is None:

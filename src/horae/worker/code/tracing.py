@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from horae.model.base.trace import TraceContext, read_trace, root_of, span_of
-from horae.model.executions.tracer import Sink, Span
+from horae.model.executions.tracer import SpanSink, TraceSpan
 from horae.worker.holding import EndedItem, HeldSlice, ItemOutcome
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class AttemptTracer:
     """Tells of the attempts of one worker. An attempt follows from what its execution was submitted by."""
 
-    def __init__(self, sink: Sink, worker: str) -> None:
+    def __init__(self, sink: SpanSink, worker: str) -> None:
         self.sink, self._worker = sink, worker
 
     def header(self, lot: HeldSlice, index: int) -> str:
@@ -31,7 +31,7 @@ class AttemptTracer:
                 continue
             error = outcome.error if isinstance(outcome, ItemOutcome) else None
             self.sink.record(
-                Span(
+                TraceSpan(
                     name=f"run {job}", kind="consumer", context=context, parent=parent,
                     start=session.instant(started), end=session.instant(ended),
                     attributes={

@@ -5,7 +5,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 
-from horae.model.base.redaction import Stream
+from horae.model.base.redaction import RedactingStream
 from horae.model.fleet.protocol import LogStream
 from horae.worker.journal import MAX_LINE, AttemptLog
 from horae.worker.logs.log_queue import BACKLOG
@@ -46,7 +46,7 @@ class Output:
         self._session = session
         self._stream = stream
         self._journal: AttemptLog | None = None
-        self._covering: Stream | None = None  # of secrets, before lines are told apart
+        self._covering: RedactingStream | None = None  # of secrets, before lines are told apart
         self._partial = b""
         self._is_cut = False  # whether a line that was too long goes on, or has its end still to come
         self._ends = 0  # of lines, so far

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from horae.env import SECOND
-from horae.model.definitions.confines import FREE, Confines
+from horae.model.definitions.confines import FREE, ResourceLimits
 from horae.worker.code.failure import failed
 from horae.worker.holding import ItemOutcome
 
@@ -28,8 +28,8 @@ _NO_MEMORY = ("memory", "bad_alloc", "allocate")
 class ProcessBounds(Struct, frozen=True):
     """Limits of a job's executions on this worker; `own` are those that the job says itself."""
 
-    own: Confines = FREE
-    all: Confines = FREE
+    own: ResourceLimits = FREE
+    all: ResourceLimits = FREE
 
     def frame(self) -> dict[str, Any]:
         """What the guard is told beside the program; nothing when there is nothing to keep to."""

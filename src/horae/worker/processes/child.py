@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from horae.model.base.redaction import Redactor
-from horae.model.base.trace import Carried
+from horae.model.base.trace import TraceHeaders
 from horae.model.definitions.function_signature import Bind, signature_of
 from horae.model.executions.signals import Cancelled
 from horae.model.fleet.protocol import LogStream
@@ -126,7 +126,7 @@ class ChildRuntime:
             entry = find(order.module, order.function)
             retry = entry.retry_function
             CURRENT.set(lambda: context)
-            with within(Carried(order.facts.trace, order.facts.trace_state)):
+            with within(TraceHeaders(order.facts.trace, order.facts.trace_state)):
                 outcome = self._call(entry, context)
         except BaseException as error:
             outcome = fate_of(error, retry, order.facts.failures + 1)

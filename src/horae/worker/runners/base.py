@@ -10,7 +10,7 @@ from msgspec import structs
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
 from horae.model.base.redaction import MASK
-from horae.model.base.trace import UNTRACED, Carried, trace_id_of
+from horae.model.base.trace import UNTRACED, TraceHeaders, trace_id_of
 from horae.model.fleet.protocol import LogStream
 from horae.worker.code.asks import ExecutionRequest
 from horae.worker.code.context import NO_SECRETS, Context
@@ -125,12 +125,12 @@ class ChunkRun:
         secrets = begun[0].secrets
         return Context(facts, LocalPort(self, begun), NO_SECRETS if secrets is None else secrets.values)
 
-    def trace_of(self, begun: StartedItem) -> Carried:
+    def trace_of(self, begun: StartedItem) -> TraceHeaders:
         """The trace that an item's attempt is the current span of; mostly none."""
         if self.host.tracing is None and not begun[0].traced:
             return UNTRACED
         context = self.context_of(begun)
-        return Carried(context.trace, context.trace_state)
+        return TraceHeaders(context.trace, context.trace_state)
 
     def logged(self, begun: StartedItem) -> dict[str, str | int]:
         """What a line of the worker's own log says of an item."""

@@ -30,9 +30,9 @@ from msgspec import Struct, structs
 
 from horae.env import SECOND
 from horae.model.base.instant import format_instant
-from horae.model.definitions.confines import FREE, Confines
+from horae.model.definitions.confines import FREE, ResourceLimits
 from horae.model.definitions.function_signature import BadParams
-from horae.model.definitions.tasks import Command
+from horae.model.definitions.tasks import CommandTask
 from horae.model.expressions.meter import shared
 from horae.model.expressions.template import TemplateError, render
 from horae.worker.code.context import Context
@@ -132,7 +132,7 @@ class CommandRunner(TaskRunner):
 
     async def _run(self, run: ChunkRun, begun: StartedItem, context: Context, folder: Path) -> bytes | ItemOutcome:
         task = run.plan.spec.task
-        assert isinstance(task, Command)
+        assert isinstance(task, CommandTask)
         port = context._port
         assert isinstance(port, LocalPort)
         params = run.plan.params(begun[0].item(begun[1]))
@@ -173,10 +173,10 @@ class CommandRunner(TaskRunner):
         fate = broken or ended(status, file.result, reporter(err)(), launch.bounds)
         return fate if refused is None or fate.outcome != "success" else refused
 
-    def _bounds(self, own: Confines) -> ProcessBounds:
+    def _bounds(self, own: ResourceLimits) -> ProcessBounds:
         return self._plain if own == FREE else ProcessBounds(own, own.over(self.host.settings.limits))
 
-    def _user(self, task: Command) -> SystemUser | None:
+    def _user(self, task: CommandTask) -> SystemUser | None:
         settings = self.host.settings
         if task.user is not None:
             return user_of(task.user, settings.command_users)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from horae.env import SECOND
 from horae.model.definitions.function_signature import BadParams
-from horae.model.definitions.tasks import Http
+from horae.model.definitions.tasks import HttpTask
 from horae.model.expressions.meter import shared
 from horae.model.expressions.template import TemplateError, render, render_tree
 from horae.model.fleet.protocol import ToldFailure
@@ -77,7 +77,7 @@ class HttpRunner(TaskRunner):
 
     def _request(self, run: ChunkRun, begun: StartedItem, context: Context) -> RenderedRequest:
         task = run.plan.spec.task
-        assert isinstance(task, Http)
+        assert isinstance(task, HttpTask)
         plan = run.plan_of(begun)
         params = plan.params(begun[0].item(begun[1]))
         scope = {"params": params}
@@ -100,7 +100,7 @@ class HttpRunner(TaskRunner):
 
     async def _exchange(self, run: ChunkRun, begun: StartedItem, request: RenderedRequest) -> bytes | ItemOutcome:
         task, timeout = run.plan.spec.task, run.plan.spec.timeout
-        assert isinstance(task, Http)
+        assert isinstance(task, HttpTask)
         response = await self._outbound.fetch(
             request.method,
             request.url,
@@ -113,7 +113,7 @@ class HttpRunner(TaskRunner):
 
 
 def judged(
-    task: Http, request: RenderedRequest, response: "Answer", secrets: HeldSecrets | None
+    task: HttpTask, request: RenderedRequest, response: "Answer", secrets: HeldSecrets | None
 ) -> bytes | ItemOutcome:
     """What an answer means for the job that asked. What is cut of it is covered before: half a secret is not known."""
     if secrets is not None and not response.is_whole:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from horae.env import SECOND
-from horae.model.definitions.confines import FREE, Confines
+from horae.model.definitions.confines import FREE, ResourceLimits
 from horae.worker.code.failure import failed
 from horae.worker.environ import divide
 from horae.worker.holding import ItemOutcome, StartedItem
@@ -280,9 +280,9 @@ def _answering(host: RunnerHost, kid: FunctionProcess, id: int) -> Callable[[Any
     return answer
 
 
-def kept_to(limits: Confines) -> Confines:
+def kept_to(limits: ResourceLimits) -> ResourceLimits:
     """Of a worker's limits, those that a process keeps to which serves one execution after another."""
-    return Confines(memory=limits.memory, processes=limits.processes)
+    return ResourceLimits(memory=limits.memory, processes=limits.processes)
 
 
 def died(status: int | None) -> ItemOutcome:

@@ -6,7 +6,7 @@ from horae.engine.definitions.directory import Directory
 from horae.engine.fleet.fleet import Fleet, able
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant
-from horae.model.admission.placement.placement import Terms, settle_for
+from horae.model.admission.placement.placement import Requirements, settle_for
 from horae.model.base.duration import DAY
 from horae.store.admission.lanes import Lane
 from horae.store.admission.placement import affinity, relax
@@ -67,7 +67,7 @@ class Placer:
         patience = self._directory.demands.terms[lane.id].patience
         offers, queue = await self._fleet.offers(lane.namespace), self._directory.queues[lane.queue].name
 
-        def there(terms: Terms) -> bool:
+        def there(terms: Requirements) -> bool:
             return any(able(offers, queue, terms))
 
         waited = 0 if settle_for(lane.needs, 0, there) != lane.needs else patience

@@ -9,7 +9,7 @@ from horae.engine.fleet.workers import used
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.admission.placement.placement import capacity_of
-from horae.model.admission.placement.reservation import REST, Load, choose, is_over, is_vain
+from horae.model.admission.placement.reservation import REST, SessionLoad, choose, is_over, is_vain
 from horae.model.admission.reading.placement import SLOTS
 from horae.store.admission.lanes import Lane
 from horae.store.admission.placement import reserve
@@ -61,11 +61,13 @@ class Reserver:
             found.update(offer.session for offer in await self._fleet.offers(namespace) if offer.session is not None)
         return found
 
-    async def _loads(self, lane: Lane) -> list[Load]:
+    async def _loads(self, lane: Lane) -> list[SessionLoad]:
         """The workers that are large enough for a lane, and how much of them is in use."""
         queue, terms = self._directory.queues[lane.queue].name, self._directory.demands.terms[lane.id]
         fitting = {offer.session: offer for offer in able(await self._fleet.offers(lane.namespace), queue, terms)}
         ids = [id for id in fitting if id is not None]
         held = await self._store.read(lambda: sessions.held_by_lane(ids))
         slots = {id: capacity_of(fitting[id].capabilities)[SLOTS] for id in ids}
-        return [Load(id, used(slots[id], held[id], self._directory.demands.costs)[SLOTS] / slots[id]) for id in ids]
+        return [
+            SessionLoad(id, used(slots[id], held[id], self._directory.demands.costs)[SLOTS] / slots[id]) for id in ids
+        ]

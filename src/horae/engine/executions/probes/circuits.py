@@ -1,7 +1,7 @@
 """The gate of circuits: a job, or what an execution is about, failed too often."""
 
 from horae.engine.executions.probes.case import Case, ExecutionCase, Sources
-from horae.model.admission.circuit import Standing, why_shut
+from horae.model.admission.circuit import CircuitStatus, why_shut
 from horae.model.admission.keys import keys_of
 from horae.model.executions.gates import Blocker, closed
 from horae.store.admission import circuit_reads
@@ -30,7 +30,7 @@ async def circuit_of_job(sources: Sources, case: Case) -> list[Blocker]:
     return [_shut(standing, case)] if standing.is_shut else []
 
 
-def _shut(standing: Standing, case: Case) -> Blocker:
+def _shut(standing: CircuitStatus, case: Case) -> Blocker:
     key = f" --key {standing.key!r}" if standing.key else ""
     remedy = f"Probes succeed, or somebody resets it: `horae circuits reset {case.job.name}{key}`."
     return closed(

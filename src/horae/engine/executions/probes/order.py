@@ -1,7 +1,7 @@
 """Gates of order: others whose turn comes first, by fair shares, by workers' choice of queues, or by a reservation."""
 
 from horae.engine.executions.probes.case import ExecutionCase, Sources
-from horae.model.admission.choice import LaneView, Taste
+from horae.model.admission.choice import LaneState, QueuePreferences
 from horae.model.admission.policy import FairPolicy
 from horae.model.executions.gates import Blocker, closed
 
@@ -36,7 +36,7 @@ def crowd(sources: Sources, case: ExecutionCase) -> float:
     return sum(map(policy.weight, busy)) / policy.weight(mine.share)
 
 
-def _turn(view: LaneView) -> tuple[bool, float, int]:
+def _turn(view: LaneState) -> tuple[bool, float, int]:
     """Whose turn it is: what is reserved first, then who had least, then whose turn was longest ago."""
     return view.owed <= 0, view.virtual, view.served
 
@@ -60,7 +60,7 @@ async def other_queues(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     return [closed("other-queues", message, queues=names, queue=case.queue_name)]
 
 
-def _comes_before(taste: Taste, other: int, own: int) -> bool:
+def _comes_before(taste: QueuePreferences, other: int, own: int) -> bool:
     if taste.strict:
         return taste.place(other) < taste.place(own)
     shares = taste.shares

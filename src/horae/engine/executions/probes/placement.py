@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from horae.engine.executions.probes.case import ExecutionCase, Sources
 from horae.engine.fleet.workers import used
-from horae.model.admission.placement.placement import Terms, amounts, capacity_of, fits
+from horae.model.admission.placement.placement import Requirements, amounts, capacity_of, fits
 from horae.model.admission.placement.spread import PATIENCE
 from horae.model.admission.reading.placement import SLOTS
 from horae.model.base.instant import format_instant
@@ -54,17 +54,17 @@ async def room(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     return [closed("room", message, takes=_takes(terms), workers=told, reserved=kept)]
 
 
-def _terms(sources: Sources, case: ExecutionCase) -> Terms | None:
+def _terms(sources: Sources, case: ExecutionCase) -> Requirements | None:
     """What the lane asks for that it stands in; None when it stands in none."""
     return sources.directory.demands.terms.get(case.place.lane) if case.is_queued else None
 
 
-def _has_room(terms: Terms, session: Session, taken: dict[str, int]) -> bool:
+def _has_room(terms: Requirements, session: Session, taken: dict[str, int]) -> bool:
     left = {name: has - taken.get(name, 0) for name, has in capacity_of(session.capabilities).items()}
     return terms.cost.times(left[SLOTS], left) > 0
 
 
-def _takes(terms: Terms) -> dict[str, int]:
+def _takes(terms: Requirements) -> dict[str, int]:
     return {SLOTS: terms.cost.slots, **dict(terms.cost.resources)}
 
 

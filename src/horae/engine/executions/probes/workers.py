@@ -10,7 +10,7 @@ from horae.model.executions.gates import Blocker, closed
 from horae.model.executions.hint import WORKFLOW, Offer, why_queued
 from horae.model.fleet.server import KEYLESS
 from horae.model.fleet.session import Session
-from horae.model.fleet.suspects import Company, is_suspect
+from horae.model.fleet.suspects import SessionSuspects, is_suspect
 from horae.store.executions.reads import explain_reads
 from horae.store.fleet import sessions
 
@@ -62,7 +62,7 @@ async def suspect(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     held = await sources.store.read(lambda: explain_reads.suspects_in([session.id for session in fitting]))
     for session in fitting:
         count, worst = held.get(session.id, (0, 0))
-        if Company(slots=session.concurrency, held=count, losses=worst).room(losses):
+        if SessionSuspects(slots=session.concurrency, held=count, losses=worst).room(losses):
             return []
     message = f"It was lost with its worker {losses} times, and each worker that fits runs as many such as it may."
     return [closed("suspect", message, losses=losses, workers=len(fitting))]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 from msgspec import Struct
 
-from horae.model.tenancy.audit import Entry
+from horae.model.tenancy.audit import AuditEntry
 
 FIRST = b"\0" * 32  # what the first link follows
 _encode = msgspec.json.Encoder().encode
@@ -20,7 +20,7 @@ class Link(Struct, frozen=True):
     """An entry in its place."""
 
     seq: int
-    entry: Entry
+    entry: AuditEntry
     hash: bytes
 
 
@@ -44,13 +44,13 @@ class Broken(Struct, frozen=True, kw_only=True, rename="camel"):
     why: str
 
 
-def link(entry: Entry, before: ChainHead) -> Link:
+def link(entry: AuditEntry, before: ChainHead) -> Link:
     """Put an entry at the chain's end."""
     seq = before.seq + 1
     return Link(seq, entry, hash_of(seq, entry, before.hash))
 
 
-def hash_of(seq: int, entry: Entry, before: bytes) -> bytes:
+def hash_of(seq: int, entry: AuditEntry, before: bytes) -> bytes:
     """The hash of a link: everything it says, in one spelling, after the hash of the one before."""
     said = (
         seq, entry.at, entry.namespace, entry.actor, entry.actor_name, entry.address, entry.action, entry.target,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from horae.features.audit_log.model.values import ChainHead, Link, RowFilter, link
-from horae.model.tenancy.audit import Entry
+from horae.model.tenancy.audit import AuditEntry
 from horae.store.script import ColumnType, Fetch, Insert, Lock, Row, Script, Statement
 from horae.store.tenancy.holdings import Holdings
 
@@ -51,7 +51,7 @@ HOLDINGS = Holdings(
 )
 
 
-def append(entries: Sequence[Entry], sign: Sign) -> Script[list[int]]:
+def append(entries: Sequence[AuditEntry], sign: Sign) -> Script[list[int]]:
     """Put entries at the end; tells their places."""
     yield Lock(("audit-log",))
     end = yield from head()
@@ -100,7 +100,7 @@ def _row(one: Link) -> Row:
 
 
 def _link(row: Row) -> Link:
-    entry = Entry(
+    entry = AuditEntry(
         at=row[1], namespace=row[2], actor=row[3], actor_name=row[4], address=row[5], action=row[6], target=row[7],
         outcome=row[8], detail=row[9], begun=row[10],
     )  # fmt: skip

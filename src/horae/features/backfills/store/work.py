@@ -15,7 +15,7 @@ from horae.features.backfills.model.plan import Stretch, ahead, stretches
 from horae.features.backfills.model.values import Backfill, Counts
 from horae.features.backfills.model.work import Chosen, Pick, choose, rewrite
 from horae.features.backfills.store.backfills import COLUMNS, live_runs, read
-from horae.model.admission.quota import UNBOUNDED, Bounds
+from horae.model.admission.quota import UNBOUNDED, QuotaBounds
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
@@ -90,7 +90,7 @@ class _Made(Struct, frozen=True):
 
 
 def work(
-    id: UUID, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int = LOOK, bounds: Bounds = UNBOUNDED
+    id: UUID, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int = LOOK, bounds: QuotaBounds = UNBOUNDED
 ) -> Script[Worked | None]:
     """See how a backfill's executions ended, and start its next fires: as many as it may have live beside them.
 
@@ -140,7 +140,7 @@ def _settle(backfill: Backfill) -> Script[tuple[Counts, int]]:
 
 def _start(
     before: Backfill, backfill: Backfill, live: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int,
-    bounds: Bounds,
+    bounds: QuotaBounds,
 ) -> Script[Worked]:  # fmt: skip
     """Start what there is room for, and say when nothing is left; what a key or a quota stands against waits."""
     yield ForEach(CURRENT, (("id", "uuid"),), [(backfill.job,)])  # a deletion waits, or is seen

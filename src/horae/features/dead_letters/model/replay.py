@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from horae.env import SECOND, Instant, Micros
 from horae.model.admission.rate import Rate
 from horae.model.fields.kinds import Custom, Moment, Text, as_given
-from horae.model.fields.table import Field, Joined, Table
+from horae.model.fields.table import Field, JoinedRows, Table
 
 ReplayState = Literal["running", "paused", "cancelled", "done"]
 OPEN: tuple[ReplayState, ...] = ("running", "paused")
@@ -43,7 +43,7 @@ class _Age(Struct):
     ] = None
 
 
-LETTERS = Joined((Table(Letters, "A filter"), Table(_Age, "A filter")), "A filter")
+LETTERS = JoinedRows((Table(Letters, "A filter"), Table(_Age, "A filter")), "A filter")
 
 
 class Replay(Struct, frozen=True, kw_only=True):

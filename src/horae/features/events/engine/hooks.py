@@ -22,7 +22,7 @@ from horae.features.events.store import hooks
 from horae.features.events.store.hooks import Hook, Secret
 from horae.model.base.duration import DAY
 from horae.model.base.instant import format_instant
-from horae.model.base.signature import Signed, verify
+from horae.model.base.signature import SignedMessage, verify
 from horae.model.triggers.decisions.external import Event
 from horae.model.triggers.events.values import NewEvent
 from horae.store.contract import Store
@@ -119,11 +119,11 @@ class Hooks:
 
     async def _verified(
         self, hook: Hook, trigger: Event, headers: Mapping[bytes, bytes], body: bytes, now: Instant
-    ) -> Signed | None:
+    ) -> SignedMessage | None:
         return None if trigger.verify == "none" else verify(headers, body, await self._secrets.of(hook, now), now)
 
     def _read(
-        self, hook: Hook, trigger: Event, headers: Mapping[bytes, bytes], body: bytes, signed: Signed | None
+        self, hook: Hook, trigger: Event, headers: Mapping[bytes, bytes], body: bytes, signed: SignedMessage | None
     ) -> list[NewEvent] | Notice:
         scope = "" if trigger.event is not None else f"hook:{hook.job}/{hook.trigger}"
         return read_delivery(headers, body, signed, name=trigger.event or hook.trigger, scope=scope)

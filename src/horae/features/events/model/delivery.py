@@ -9,7 +9,7 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.features.events.model.notifications import Notice, Told, read_notification
-from horae.model.base.signature import Signed
+from horae.model.base.signature import SignedMessage
 from horae.model.executions.parcel import is_deep
 from horae.model.triggers.events.values import NewEvent, encode_payload
 
@@ -21,7 +21,7 @@ _REMEDY = "Send one JSON document; GitHub's forms are read as well."
 
 
 def read_delivery(
-    headers: Headers, body: bytes, signed: Signed | None, *, name: str, scope: str
+    headers: Headers, body: bytes, signed: SignedMessage | None, *, name: str, scope: str
 ) -> list[NewEvent] | Notice:
     """The events that a body tells of. Raises BadInput when it is not JSON.
 

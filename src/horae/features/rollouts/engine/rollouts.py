@@ -26,7 +26,7 @@ from horae.features.rollouts.model.view import RolloutView, show_rollout
 from horae.features.rollouts.store import rollouts
 from horae.model.base.event import Event
 from horae.model.definitions.job import Job
-from horae.model.definitions.rollout import Rollout, Trial
+from horae.model.definitions.rollout import Rollout, RolloutAttempts
 from horae.model.fields.values import a_text
 from horae.model.workflows.decisions.values import Workflow
 from horae.store.contract import Store
@@ -47,7 +47,7 @@ class Rollouts:
 
     def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, jobs: Jobs, happenings: Happenings) -> None:
         self._env, self._store, self._node, self._hints, self._jobs = env, store, node, hints, jobs
-        self._trials: list[Trial] = []
+        self._trials: list[RolloutAttempts] = []
         self._count_at = 0.0
         self.alarm = Alarm()
         happenings.settled.subscribe(self.name, self._settled)

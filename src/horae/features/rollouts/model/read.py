@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from horae.errors import BadInput
-from horae.model.definitions.rollout import Plan
+from horae.model.definitions.rollout import RolloutPlan
 from horae.model.expressions.template import compile_template
 from horae.model.fields.kinds import Custom, Integer, as_given
 from horae.model.fields.table import Field, Table
@@ -112,7 +112,7 @@ def read_request(body: Any) -> RolloutRequest:
     return request
 
 
-def plan_of(request: RolloutRequest, current: int, candidate: int | None) -> Plan:
+def plan_of(request: RolloutRequest, current: int, candidate: int | None) -> RolloutPlan:
     """The plan that a request describes; `candidate` is the version of its `change`, if it has one."""
     shares = request.versions
     if shares is None:
@@ -120,4 +120,4 @@ def plan_of(request: RolloutRequest, current: int, candidate: int | None) -> Pla
         if version == current:
             raise BadInput(f"Version {version} is the present one.", "Name another version.", field="version")
         shares = {current: 100 - share, version: share}
-    return Plan(shares=shares, by=request.by, abort_above=request.abort_above, minimum=request.minimum)
+    return RolloutPlan(shares=shares, by=request.by, abort_above=request.abort_above, minimum=request.minimum)

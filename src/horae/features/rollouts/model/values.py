@@ -6,13 +6,13 @@ from math import log2
 from msgspec import Struct
 
 from horae.env import Micros
-from horae.model.definitions.rollout import Outcome, Plan, Trial
+from horae.model.definitions.rollout import Outcome, RolloutAttempts, RolloutPlan
 
 STEPS = 8  # buckets in which durations are counted, for each power of two: 9 % apart
 UNTIMED = -1
 
 
-def buckets_of(trial: Trial) -> Iterator[tuple[int, int]]:
+def buckets_of(trial: RolloutAttempts) -> Iterator[tuple[int, int]]:
     """In which buckets a trial is counted, and how many in each; what is of no known duration in the first."""
     yield from ((bucket_of(span), 1) for span in trial.spans)
     if trial.count > len(trial.spans):
@@ -62,7 +62,7 @@ class Tally(Struct):
         return None
 
 
-def judge(plan: Plan, current: int, tallies: Mapping[int, Tally]) -> str | None:
+def judge(plan: RolloutPlan, current: int, tallies: Mapping[int, Tally]) -> str | None:
     """Why a rollout is to be aborted; None: it goes on. The present version is what others are measured by."""
     if plan.abort_above is None:
         return None
@@ -78,6 +78,6 @@ def judge(plan: Plan, current: int, tallies: Mapping[int, Tally]) -> str | None:
     return None
 
 
-def others(plan: Plan, current: int) -> Collection[int]:
+def others(plan: RolloutPlan, current: int) -> Collection[int]:
     """The versions beside the present one."""
     return sorted(plan.shares.keys() - {current})

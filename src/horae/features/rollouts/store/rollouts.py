@@ -12,7 +12,7 @@ import msgspec
 from horae.env import Instant
 from horae.features.rollouts.model.values import Tally, buckets_of
 from horae.model.admission.keys import keys_of
-from horae.model.definitions.rollout import Plan, Rollout, RolloutState, Trial
+from horae.model.definitions.rollout import Rollout, RolloutAttempts, RolloutPlan, RolloutState
 from horae.store.base.shelves import Columns
 from horae.store.definitions import jobs
 from horae.store.definitions.rollouts import newest
@@ -62,7 +62,7 @@ def hold(job: UUID, namespace: int) -> Script[tuple[int, str] | None]:
     return locked
 
 
-def begin(job: UUID, plan: Plan, by: str, now: Instant) -> Script[Rollout]:
+def begin(job: UUID, plan: RolloutPlan, by: str, now: Instant) -> Script[Rollout]:
     """Share out new executions of a job that is held. A rollout that is on goes on with other shares: what was counted
     of it stays, unless it is about other versions.
     """
@@ -100,7 +100,7 @@ def _put(rollout: Rollout) -> Script[None]:
     yield Insert("rollouts", _ROW, [row], conflict=PUT)
 
 
-def count(server: UUID, trials: Sequence[Trial]) -> Script[None]:
+def count(server: UUID, trials: Sequence[RolloutAttempts]) -> Script[None]:
     """Add what attempts of chosen executions came to, by the version that ran."""
     rows = yield ForEach(CHOSEN, (("parcel", "uuid"),), [(id,) for id in sorted({one.parcel for one in trials})])
     chosen: Mapping[UUID, tuple[int, int]] = {id: (version, keys_of(keys).rollout) for id, version, keys in rows}

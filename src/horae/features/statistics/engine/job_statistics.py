@@ -30,8 +30,8 @@ from horae.model.executions.tally import (
     HOUR,
     JOB_SPANS,
     KEPT,
-    Counts,
     JobTally,
+    OutcomeCounts,
     begin_of,
     points,
     span_for,
@@ -107,9 +107,9 @@ class JobStatistics:
         coming = await self._ahead(namespace, job, zone, max(first, today), last) if last >= today else {}
         return DaysView(timezone=zone, days=[_day_view(day, ended.get(day), coming.get(day, 0)) for day in days])
 
-    async def _ended(self, job: UUID, zone: str, first: date, last: date, now: Instant) -> dict[date, Counts]:
+    async def _ended(self, job: UUID, zone: str, first: date, last: date, now: Instant) -> dict[date, OutcomeCounts]:
         """By the hour as long as hours are kept, before that by the days of UTC."""
-        found: dict[date, Counts] = {}
+        found: dict[date, OutcomeCounts] = {}
         begin, end = begin_of_day(zone, first), begin_of_day(zone, last + timedelta(days=1))
         hours_since = begin_of(now - KEPT[HOUR] * SECOND, DAY) + DAY * SECOND
         parts = ((DAY, begin_of(begin, DAY), min(end, hours_since)), (HOUR, max(begin, hours_since), end))
@@ -119,7 +119,7 @@ class JobStatistics:
             counted = await self._store.read(lambda: statistics_reads.counts_of_job(job, span, low, high))  # noqa: B023
             for at, counts in counted.items():
                 day = day_at("UTC" if span == DAY else zone, at)
-                found.setdefault(day, Counts()).join(counts)
+                found.setdefault(day, OutcomeCounts()).join(counts)
         return found
 
     async def _ahead(self, namespace: int, job: UUID, zone: str, first: date, last: date) -> dict[date, int]:
@@ -131,7 +131,7 @@ class JobStatistics:
 
 async def ended_counts(
     store: Store, namespace: int, job: UUID | None, since: Instant, until: Instant
-) -> dict[Instant, Counts]:
+) -> dict[Instant, OutcomeCounts]:
     """Count the executions of a namespace, or of one job, that ended in each hour from one instant to another."""
     if job is not None:
         return await store.read(lambda: statistics_reads.counts_of_job(job, HOUR, since, until))
@@ -167,7 +167,7 @@ def _point(at: Instant, tally: JobTally | None) -> JobPointView:
     )  # fmt: skip
 
 
-def _day_view(day: date, counts: Counts | None, coming: int) -> DayView:
+def _day_view(day: date, counts: OutcomeCounts | None, coming: int) -> DayView:
     if counts is None:
         return DayView(day=day.isoformat(), coming=coming)
     return DayView(

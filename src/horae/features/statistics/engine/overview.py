@@ -27,8 +27,8 @@ from horae.model.executions.tally import (
     HOUR,
     NAMESPACE_SPANS,
     TEN_MINUTES,
-    Counts,
     NamespaceTally,
+    OutcomeCounts,
     begin_of,
     points,
     span_for,
@@ -62,9 +62,9 @@ class Overview:
         happened = await self._store.read(lambda: statistics_reads.of_namespace(namespace, span, low, end, step))
         live = await self._gauges.of(namespace)
         longest = await self._store.read(lambda: live_reads.longest(namespace))
-        total = Counts()
+        total = OutcomeCounts()
         for tally in happened.values():
-            Counts.join(total, tally)
+            OutcomeCounts.join(total, tally)
         return OverviewView(
             at=format_instant(now), from_=format_instant(begin), to=format_instant(end), step=step,
             counts=LiveView(running=live.running, queued=live.queued, waiting=live.waiting, retrying=live.retrying),
@@ -136,7 +136,7 @@ def _point(at: Instant, tally: NamespaceTally | None) -> PointView:
     )  # fmt: skip
 
 
-def _past(at: Instant, tally: Counts | None) -> PastView:
+def _past(at: Instant, tally: OutcomeCounts | None) -> PastView:
     if tally is None:
         return PastView(at=format_instant(at))
     return PastView(

@@ -14,7 +14,7 @@ from horae.env import Env, Instant
 from horae.errors import StoreUnavailable
 from horae.features.statistics.engine.tallies import Tallies
 from horae.features.statistics.store import statistics
-from horae.model.executions.tally import JOB_SPANS, NAMESPACE_SPANS, Counts, JobTally, NamespaceTally
+from horae.model.executions.tally import JOB_SPANS, NAMESPACE_SPANS, JobTally, NamespaceTally, OutcomeCounts
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
 from horae.store.executions.state_changes import Ended
@@ -162,7 +162,7 @@ class Statistics:
             self._job_spans.add(job, minute * MINUTE, happened)
             if happened.namespace:
                 total = self._of_namespace(happened.namespace, minute)
-                Counts.join(total, happened)
+                OutcomeCounts.join(total, happened)
                 total.failed -= happened.steps_failed
             else:
                 self._unowned.append((job, minute, happened))
@@ -176,7 +176,7 @@ class Statistics:
         unowned, self._unowned = self._unowned, []
         for job, minute, happened in unowned:
             if job in owners:
-                Counts.join(self._of_namespace(owners[job], minute), happened)
+                OutcomeCounts.join(self._of_namespace(owners[job], minute), happened)
 
 
 def _minute_of(ended: Ended, now: Instant) -> int:

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 from horae.env import SECOND, Instant
-from horae.model.executions.tally import Counts, begin_of
+from horae.model.executions.tally import OutcomeCounts, begin_of
 from horae.store.contract import Store
 from horae.store.script import Script
 
@@ -20,7 +20,7 @@ IN_ONE = 500  # rows of a transaction: nobody waits long for SQLite's writer
 AT_ONCE = 5_000  # rows of a flush
 
 Of = TypeVar("Of", bound=Hashable)
-Tally = TypeVar("Tally", bound=Counts)
+Tally = TypeVar("Tally", bound=OutcomeCounts)
 Key = tuple[Of, int, Instant]
 Some = tuple[UUID, list[tuple[Key[Of], Tally]]]
 

@@ -10,7 +10,7 @@ from horae.env import Instant, Micros
 from horae.model.base.ids import execution_id
 from horae.model.base.show import status_of
 from horae.model.executions.settle import timing_of
-from horae.model.executions.tally import DAY, HOUR, Counts, JobTally, NamespaceTally, begin_of, most
+from horae.model.executions.tally import DAY, HOUR, JobTally, NamespaceTally, OutcomeCounts, begin_of, most
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
@@ -56,7 +56,7 @@ ENDED_COUNTS = {
     ),
     "job": Statement("count_ended_of_job", f"SELECT {_SUMS} FROM job_spans m WHERE m.job = $1 AND m.span = {DAY}"),
 }
-T = TypeVar("T", bound=Counts)
+T = TypeVar("T", bound=OutcomeCounts)
 
 
 class Recent(Struct, frozen=True):
@@ -68,8 +68,8 @@ class Recent(Struct, frozen=True):
     at: Instant
 
 
-def _add(tally: Counts, row: Sequence[int]) -> None:
-    tally.join(Counts(*row))
+def _add(tally: OutcomeCounts, row: Sequence[int]) -> None:
+    tally.join(OutcomeCounts(*row))
 
 
 def _by_point(rows: Sequence[Row], step: int, make: Callable[[], T]) -> dict[Instant, tuple[T, list[Row]]]:
@@ -101,10 +101,10 @@ def of_namespace(
 
 def counts_of_namespace(
     namespace: int, span: int, since: Instant, until: Instant, step: int
-) -> Script[dict[Instant, Counts]]:
+) -> Script[dict[Instant, OutcomeCounts]]:
     """The same without lags and waits."""
     rows = yield Fetch(COUNTS_OF_NAMESPACE, (namespace, span, since, until))
-    return {at: tally for at, (tally, _) in _by_point(rows, step, Counts).items()}
+    return {at: tally for at, (tally, _) in _by_point(rows, step, OutcomeCounts).items()}
 
 
 def of_job(job: UUID, span: int, since: Instant, until: Instant, step: int) -> Script[dict[Instant, JobTally]]:
@@ -119,10 +119,10 @@ def of_job(job: UUID, span: int, since: Instant, until: Instant, step: int) -> S
     return found
 
 
-def counts_of_job(job: UUID, span: int, since: Instant, until: Instant) -> Script[dict[Instant, Counts]]:
+def counts_of_job(job: UUID, span: int, since: Instant, until: Instant) -> Script[dict[Instant, OutcomeCounts]]:
     """The same without durations and waits, by the spans as they are kept."""
     rows = yield Fetch(COUNTS_OF_JOB, (job, span, since, until))
-    return {at: tally for at, (tally, _) in _by_point(rows, span, Counts).items()}
+    return {at: tally for at, (tally, _) in _by_point(rows, span, OutcomeCounts).items()}
 
 
 def of_jobs(jobs: Sequence[UUID], since: Instant) -> Script[dict[UUID, JobTally]]:

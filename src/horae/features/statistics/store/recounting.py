@@ -16,10 +16,10 @@ from horae.model.executions.tally import (
     HOUR,
     JOB_SPANS,
     NAMESPACE_SPANS,
-    Counts,
     JobTally,
     Minute,
     NamespaceTally,
+    OutcomeCounts,
     begin_of,
     missing,
 )
@@ -77,7 +77,7 @@ def ended_within(since: Instant, until: Instant) -> Script[dict[Minute, JobTally
 
 def settle(
     lost: Lost, found: Mapping[Minute, JobTally], since: Instant, until: Instant, writer: UUID
-) -> Script[dict[UUID, Counts] | None]:
+) -> Script[dict[UUID, OutcomeCounts] | None]:
     """Write what is missing of a window, and forget the server; tell it by job, or None when somebody else has done it.
 
     One transaction: it is counted once, whoever looks and whoever is killed meanwhile.
@@ -85,15 +85,15 @@ def settle(
     if not (yield Fetch(TAKE, (lost.id, lost.last_seen))):
         return None
     rows = yield Fetch(KNOWN, (since // MINUTE, until // MINUTE))
-    known = {(job, minute): Counts(*map(int, counts)) for job, minute, *counts in rows}
+    known = {(job, minute): OutcomeCounts(*map(int, counts)) for job, minute, *counts in rows}
     lacking = missing(found, known)
-    jobs: dict[UUID, Counts] = {}
+    jobs: dict[UUID, OutcomeCounts] = {}
     if lacking:
         yield from statistics.add(writer, lacking)
         yield from statistics.put_jobs(writer, list(_wider_jobs(lacking).items()))
         yield from statistics.put_namespaces(writer, list(_wider_namespaces(lacking).items()))
     for (job, _), tally in lacking.items():
-        jobs.setdefault(job, Counts()).join(tally)
+        jobs.setdefault(job, OutcomeCounts()).join(tally)
     return jobs
 
 
@@ -111,6 +111,6 @@ def _wider_namespaces(lacking: Mapping[Minute, JobTally]) -> dict[statistics.Nam
         for span in NAMESPACE_SPANS:
             key = tally.namespace, span, begin_of(minute * MINUTE, span)
             total = wider.setdefault(key, NamespaceTally())
-            Counts.join(total, tally)
+            OutcomeCounts.join(total, tally)
             total.failed -= tally.steps_failed
     return wider

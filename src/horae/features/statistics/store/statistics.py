@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from horae.env import SECOND, Instant
-from horae.model.executions.tally import KEPT, Counts, JobTally, NamespaceTally
+from horae.model.executions.tally import KEPT, JobTally, NamespaceTally, OutcomeCounts
 from horae.store.base.shelves import Columns
 from horae.store.expiry.expiry import Ages
 from horae.store.script import Among, Fetch, Insert, Script, Statement
@@ -49,11 +49,11 @@ def _whole(columns: Columns) -> str:
 _WHOLE_JOB, _WHOLE_NAMESPACE = _whole(JOB_COLUMNS), _whole(NAMESPACE_COLUMNS)
 
 
-def _counted(c: Counts) -> tuple[int, ...]:
+def _counted(c: OutcomeCounts) -> tuple[int, ...]:
     return c.success, c.failed, c.cancelled, c.skipped, c.retried, c.lost, c.busy
 
 
-def add(server: UUID, counts: Mapping[tuple[UUID, int], Counts]) -> Script[None]:
+def add(server: UUID, counts: Mapping[tuple[UUID, int], OutcomeCounts]) -> Script[None]:
     """Add to this server's rows of jobs and minutes."""
     rows = [(job, minute, server, *_counted(c)) for (job, minute), c in sorted(counts.items())]
     yield Insert("job_minutes", COLUMNS, rows, conflict=f"ON CONFLICT (job, minute, server) DO UPDATE SET {_SUMS}")

@@ -16,13 +16,13 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.errors import BadInput
 from horae.features.templates.model.kinds import FILLED, PARAMETERS
-from horae.model.definitions.made import Made
+from horae.model.definitions.made import TemplateUse
 from horae.model.definitions.reading.patch import merge_definition
 from horae.model.documents.schema import check_schema
 from horae.model.expressions.meter import current, defining
 from horae.model.expressions.template import Expression, TemplateError, as_text, expression_end, paid
 from horae.model.fields.kinds import Choice, Name, Text
-from horae.model.fields.table import Field, Joined, Table
+from horae.model.fields.table import Field, JoinedRows, Table
 
 SCOPE = frozenset({"with"})
 _SPEAKS = re.compile(r"(?<![\w.\"'])with\s*[.\[]")
@@ -73,7 +73,7 @@ class _Head(Struct, kw_only=True):
 
 
 TEMPLATE = Table(Body, "A template")
-FIELDS = Joined((Table(_Head, "A template"), TEMPLATE), "A template")  # all that requests may say
+FIELDS = JoinedRows((Table(_Head, "A template"), TEMPLATE), "A template")  # all that requests may say
 
 
 class JobTemplate(Struct, frozen=True, kw_only=True):
@@ -100,10 +100,10 @@ class JobTemplate(Struct, frozen=True, kw_only=True):
             filled: dict[str, Any] = filled_in(self.body.job, {**self.body.defaults, **values}, "job")
         return filled
 
-    def derive(self, name: str, values: dict[str, Any], own: dict[str, Any]) -> tuple[dict[str, Any], Made]:
+    def derive(self, name: str, values: dict[str, Any], own: dict[str, Any]) -> tuple[dict[str, Any], TemplateUse]:
         """The whole definition of a job, and what it was made from."""
         whole = merge_definition(self.fill(values), {field: value for field, value in own.items() if field != "name"})
-        return {**whole, "name": name}, Made(template=self.id, name=self.name, values=values, own=own)
+        return {**whole, "name": name}, TemplateUse(template=self.id, name=self.name, values=values, own=own)
 
 
 def filled_in(value: Any, values: dict[str, Any], field: str) -> Any:

@@ -16,7 +16,7 @@ from horae.env import Env
 from horae.errors import BadInput
 from horae.features.tracing.engine.spans import Tracing
 from horae.model.base.trace import TraceContext
-from horae.model.executions.tracer import Span
+from horae.model.executions.tracer import TraceSpan
 
 PLACES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 ROOM = 2048  # spans that wait to be sent, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise
@@ -92,7 +92,7 @@ class OtelSink:
         parent = None if given is None else set_span_in_context(NonRecordingSpan(self._context(given)))
         return self.provider.sampler.should_sample(parent, int(trace_id, 16), "horae").decision is self._yes
 
-    def record(self, span: Span) -> None:
+    def record(self, span: TraceSpan) -> None:
         if self._recorded - self._exporter.sent - self._exporter.failed >= self._room:
             if not self._dropped:
                 log.warning("spans are dropped: whoever collects them is away or too slow", room=self._room)

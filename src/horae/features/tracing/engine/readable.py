@@ -10,7 +10,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
 from horae.model.base.trace import TraceContext
-from horae.model.executions.tracer import Kind, Span
+from horae.model.executions.tracer import Kind, TraceSpan
 from horae.model.fleet.protocol import Failure
 
 TO_OTEL = 1000  # its times are nanoseconds, ours microseconds
@@ -23,7 +23,7 @@ KINDS: Mapping[Kind, SpanKind] = {
 }
 
 
-def readable(span: Span, resource: Resource, scope: InstrumentationScope) -> ReadableSpan:
+def readable(span: TraceSpan, resource: Resource, scope: InstrumentationScope) -> ReadableSpan:
     """A span as exporters read it."""
     error = span.error
     return ReadableSpan(

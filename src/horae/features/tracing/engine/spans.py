@@ -11,7 +11,7 @@ from horae.model.base.trace import TraceContext, checked_state, read_trace, root
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel, extras_of
 from horae.model.executions.slice import Running
-from horae.model.executions.tracer import Made, Sink, Span, Submitting
+from horae.model.executions.tracer import Made, SpanSink, SubmitSpan, TraceSpan
 from horae.model.fleet.protocol import Failure
 from horae.model.fleet.submit import Submit
 from horae.store.executions.state_changes import FlowEnd
@@ -20,7 +20,7 @@ from horae.store.executions.state_changes import FlowEnd
 class Tracing:
     """What a server tells."""
 
-    def __init__(self, env: Env, sink: Sink) -> None:
+    def __init__(self, env: Env, sink: SpanSink) -> None:
         self._env, self.sink = env, sink
 
     def root(self, id: UUID) -> TraceContext:
@@ -28,7 +28,7 @@ class Tracing:
         root = root_of(id)
         return root if self.sink.samples(root.trace_id) else structs.replace(root, sampled=False)
 
-    def submitting(self, requests: Sequence[Submit]) -> Submitting | None:
+    def submitting(self, requests: Sequence[Submit]) -> SubmitSpan | None:
         """A request begins; None when whoever sent it said that its trace is not told of.
 
         Where that is not followed, what is asked for is in the trace all the same, and nobody tells of it.
@@ -38,14 +38,14 @@ class Tracing:
         if given is not None and not given.sampled:
             return None
         if given is not None and not self.sink.samples(given.trace_id, given):
-            return Submitting(structs.replace(given, sampled=False), None, self._env.now())
+            return SubmitSpan(structs.replace(given, sampled=False), None, self._env.now())
         new = self.root(self._env.new_id())
         if given is None:
-            return Submitting(new, None, self._env.now())
-        return Submitting(structs.replace(given, span_id=new.span_id), given.span_id, self._env.now())
+            return SubmitSpan(new, None, self._env.now())
+        return SubmitSpan(structs.replace(given, span_id=new.span_id), given.span_id, self._env.now())
 
     def submitted(
-        self, one: Submitting, job: str, count: int, executions: Sequence[UUID], error: BaseException | None
+        self, one: SubmitSpan, job: str, count: int, executions: Sequence[UUID], error: BaseException | None
     ) -> None:
         """It is answered."""
         if not one.context.sampled:
@@ -54,7 +54,7 @@ class Tracing:
         if len(executions) == 1:
             told["horae.execution_id"] = str(executions[0])
         self.sink.record(
-            Span(
+            TraceSpan(
                 name=f"submit {job}", kind="producer", context=one.context, parent=one.parent, start=one.start,
                 end=self._env.now(), attributes=told, error=None if error is None else _failure(error),
             )
@@ -83,7 +83,7 @@ class Tracing:
         if first and root.sampled:
             told = {"horae.job": job, "horae.execution_id": str(execution), "horae.origin": extra.origin or "submit"}
             self.sink.record(
-                Span(
+                TraceSpan(
                     name=f"{extra.origin or 'submit'} {job}", kind="producer", context=root, parent=None,
                     start=min(made), end=made[1], attributes=told,
                 )
@@ -97,7 +97,7 @@ class Tracing:
         if not context.sampled:
             return
         self.sink.record(
-            Span(
+            TraceSpan(
                 name=f"queue {job}", kind="internal",
                 context=structs.replace(context, span_id=span_of("queue", execution, attempt)),
                 parent=context.span_id, start=since, end=max(since, until),
@@ -121,7 +121,7 @@ class Tracing:
             "horae.outcome": outcome,
         }  # fmt: skip
         self.sink.record(
-            Span(
+            TraceSpan(
                 name=f"run {job}", kind="internal",
                 context=structs.replace(context, span_id=span_of("attempt", execution, flow.attempt)),
                 parent=context.span_id, start=flow.began_at, end=max(flow.began_at, flow.ended_at), attributes=told,

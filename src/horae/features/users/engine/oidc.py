@@ -23,7 +23,7 @@ from horae.features.users.engine.oidc_flow import Flow
 from horae.features.users.engine.sign_ins import SignIns
 from horae.features.users.model import Member
 from horae.features.users.store import users as people
-from horae.model.tenancy.users import NAME, Mapped
+from horae.model.tenancy.users import NAME, RoleMapping
 from horae.outbound.allow import Allowed
 from horae.outbound.fetch import Answer, Outbound
 from horae.store.admission import quotas
@@ -142,7 +142,7 @@ class Oidc:
     async def _members(self, groups: Any) -> tuple[Member, ...]:
         """What somebody's groups stand for: of several in one namespace, the first that the setting names."""
         mine = {groups} if isinstance(groups, str) else set(groups or ())
-        mapped: dict[str, Mapped] = {}
+        mapped: dict[str, RoleMapping] = {}
         for group, what in self._settings.roles.items():
             if group in mine or group == "*":
                 mapped.setdefault(what.namespace, what)

@@ -85,7 +85,7 @@ PREFERS = Listed(Object(Preference, _PREFERS, short=((str, "label"),), main="lab
 AFFINITY = Object(Affinity, _AFFINE, short=((str, "key"),), main="key")
 
 
-class Terms(Struct, frozen=True, kw_only=True):
+class Requirements(Struct, frozen=True, kw_only=True):
     """What a lane asks of a worker, read from its needs."""
 
     must: frozenset[str]  # preferred labels too, for as long as it stands in this lane
@@ -125,7 +125,7 @@ def _preferring(preference: Preference) -> str:
 
 
 @lru_cache(maxsize=8192)
-def read_needs(needs: frozenset[str]) -> Terms:
+def read_needs(needs: frozenset[str]) -> Requirements:
     """What a lane asks for."""
     must: set[str] = set()
     costs: dict[str, int] = {}
@@ -151,7 +151,7 @@ def read_needs(needs: frozenset[str]) -> Terms:
     if cost:
         must.add(COUNTS_COSTS)
     prefers.sort(key=lambda p: (p.patience, p.weight, p.label))
-    return Terms(
+    return Requirements(
         must=frozenset(must), cost=cost, prefers=tuple(prefers), affinity=affinity, spread=spread
     )  # fmt: skip
 
@@ -170,7 +170,7 @@ def capacity_of(capabilities: frozenset[str]) -> Mapping[str, int]:
     return {name: int(amount) for name, _, amount in (entry.rpartition("=") for entry in entries)}
 
 
-def fits(terms: Terms, capabilities: frozenset[str]) -> bool:
+def fits(terms: Requirements, capabilities: frozenset[str]) -> bool:
     """Whether a worker could ever take what stands in a lane: it offers all that is asked for, and is large enough."""
     if not terms.must <= capabilities:
         return False
@@ -180,7 +180,7 @@ def fits(terms: Terms, capabilities: frozenset[str]) -> bool:
     return terms.cost.times(capacity.get(SLOTS, 0), capacity) > 0
 
 
-def settle_for(needs: frozenset[str], waited: Micros, is_there: Callable[[Terms], bool]) -> frozenset[str]:
+def settle_for(needs: frozenset[str], waited: Micros, is_there: Callable[[Requirements], bool]) -> frozenset[str]:
     """What an execution that has waited so long asks for now.
 
     A preference is given up when its patience is over. When no live worker has all that is left, the lightest is given
@@ -209,7 +209,7 @@ def widest(needs: frozenset[str]) -> frozenset[str]:
     return frozenset(need for need in needs if not need.startswith((_PREFER, _AFFINITY)))
 
 
-def missing_from(terms: Terms, offers: Collection[frozenset[str]]) -> list[str]:
+def missing_from(terms: Requirements, offers: Collection[frozenset[str]]) -> list[str]:
     """What a lane asks for and none of these workers has, amounts as people read them; empty if each is somewhere."""
     lacking = sorted(need for need in terms.must if not any(need in offer for offer in offers))
     for name, amount in _parts(terms.cost):

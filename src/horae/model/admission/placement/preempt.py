@@ -29,7 +29,7 @@ class Waiter(Struct, frozen=True, kw_only=True):
     cost: Cost = ONE_SLOT  # of each
 
 
-class Worker(Struct, frozen=True, kw_only=True):
+class WorkerCapacity(Struct, frozen=True, kw_only=True):
     """A live session: the lanes it may take from, and what it has left; below zero when it holds some in advance."""
 
     session: UUID
@@ -49,7 +49,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     cost: Cost = ONE_SLOT
 
 
-class Decision(Struct, frozen=True):
+class Preemption(Struct, frozen=True):
     """Who is to stop, and who is to have the places that become free."""
 
     victims: list[Candidate]
@@ -59,7 +59,7 @@ class Decision(Struct, frozen=True):
 class _Room:
     """What one worker has left, and whom it could stop, as places are given away."""
 
-    def __init__(self, worker: Worker, candidates: list[Candidate]) -> None:
+    def __init__(self, worker: WorkerCapacity, candidates: list[Candidate]) -> None:
         self.lanes = worker.lanes
         self.left = dict(worker.left)
         self.candidates = sorted(candidates, key=_cheapest_first)
@@ -101,8 +101,8 @@ def _cheapest_first(candidate: Candidate) -> tuple[int, Micros, UUID, int]:
 
 
 def choose_victims(
-    waiters: Sequence[Waiter], workers: Sequence[Worker], candidates: Sequence[Candidate], most: int = 64
-) -> Decision:
+    waiters: Sequence[Waiter], workers: Sequence[WorkerCapacity], candidates: Sequence[Candidate], most: int = 64
+) -> Preemption:
     """Whom to stop so that the most urgent waiters can begin: lowest priority first, then least progress lost.
 
     A waiter that finds a free place needs nobody's. Only what is less urgent than a waiter gives way to it, and no more
@@ -124,7 +124,7 @@ def choose_victims(
             victims += stopped
             if stopped and waiter not in served:
                 served.append(waiter)
-    return Decision(victims, served)
+    return Preemption(victims, served)
 
 
 def _place(waiter: Waiter, rooms: Sequence[_Room]) -> list[Candidate] | None:

@@ -29,20 +29,20 @@ class Reservation(Struct, frozen=True, kw_only=True):
         return self.until is None
 
 
-class Head(Struct, frozen=True):
+class LaneHead(Struct, frozen=True):
     """The first of a lane: when it was queued."""
 
     queued_at: Instant
 
 
-class Load(Struct, frozen=True):
+class SessionLoad(Struct, frozen=True):
     """A session that is large enough for a lane: the share of its slots in use."""
 
     session: UUID
     share: float
 
 
-def is_over(reservation: Reservation, head: Head | None, live: Iterable[UUID], now: Instant) -> bool:
+def is_over(reservation: Reservation, head: LaneHead | None, live: Iterable[UUID], now: Instant) -> bool:
     """Whether a reservation has had its effect, or can have none."""
     if head is None or head.queued_at > reservation.since - PASSED_OVER or reservation.session not in live:
         return True
@@ -55,7 +55,10 @@ def is_vain(reservation: Reservation, now: Instant) -> bool:
 
 
 def choose(
-    heads: Mapping[int, Head], fitting: Mapping[int, Iterable[Load]], taken: Iterable[Reservation], now: Instant
+    heads: Mapping[int, LaneHead],
+    fitting: Mapping[int, Iterable[SessionLoad]],
+    taken: Iterable[Reservation],
+    now: Instant,
 ) -> list[Reservation]:
     """A worker for each lane whose first was passed over for too long: the least loaded that nobody else has."""
     lanes = {one.lane for one in taken}

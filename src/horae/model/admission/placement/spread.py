@@ -10,7 +10,7 @@ from horae.env import SECOND, Micros
 PATIENCE: Micros = 5 * SECOND  # how long a worker that has its share leaves the rest to others
 
 
-class Holder(Struct, frozen=True):
+class SpreadWorker(Struct, frozen=True):
     """A worker that could take some: how many it has of the job, of anything, and at most."""
 
     session: UUID
@@ -19,7 +19,7 @@ class Holder(Struct, frozen=True):
     slots: int
 
 
-def bounds(count: int, holders: Iterable[Holder]) -> dict[UUID, int]:
+def bounds(count: int, holders: Iterable[SpreadWorker]) -> dict[UUID, int]:
     """How many of so many more each may get: up to the level at which all that have room would have the same.
 
     Those that are full, or have more than that already, count for nothing: what runs there stays.

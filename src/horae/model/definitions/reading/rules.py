@@ -5,7 +5,7 @@ from collections.abc import Callable
 from horae.errors import BadInput
 from horae.model.admission.limits import check_limits
 from horae.model.definitions.job import Spec
-from horae.model.definitions.tasks import Python
+from horae.model.definitions.tasks import PythonTask
 from horae.model.tenancy.read_secrets import check_references
 
 _ONE_OF = "Leave one of them out: both say what becomes of a submission that is like one before."
@@ -46,7 +46,7 @@ def check_interruption(spec: Spec) -> None:
             "preemptible",
         ),
         (
-            spec.durable and not isinstance(spec.task, Python),
+            spec.durable and not isinstance(spec.task, PythonTask),
             "Only functions can be durable.",
             'Leave "durable" out; a command keeps checkpoints without it: `horae report --checkpoint`.',
             "durable",

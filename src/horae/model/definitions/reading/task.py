@@ -7,7 +7,7 @@ from typing import Any
 
 from horae.errors import BadInput
 from horae.model.definitions.confines import CONFINES, FREE, read_confines
-from horae.model.definitions.tasks import Command, Http, Python, Task
+from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask, Task
 from horae.model.expressions.template import compile_template, compile_tree
 from horae.model.fields.values import a_list, a_text, an_int, an_object, one_of, refuse_unknown
 from horae.model.workflows.decisions.values import Workflow
@@ -33,9 +33,9 @@ _URL = re.compile(r"(?:https?://[^\s/?#]+\S*)|(?:https?://.*|)\$\{.+|secret://\S
 def parse_command(value: Any) -> Task:
     """A text is split as a shell would split it, but runs without one; a list is argv; {"shell": ...} is a shell."""
     if isinstance(value, str):
-        return Command(argv=_split(a_text(value, "command", most=MOST_TEXT, least=1), "command"))
+        return CommandTask(argv=_split(a_text(value, "command", most=MOST_TEXT, least=1), "command"))
     if isinstance(value, list):
-        return Command(argv=_argv(value, "command"))
+        return CommandTask(argv=_argv(value, "command"))
     given = an_object(value, "command", _COMMAND)
     refuse_unknown(given, ("argv", "shell", "cwd", "limits", "user"), "command", "command.")
     if ("argv" in given) == ("shell" in given):
@@ -44,13 +44,13 @@ def parse_command(value: Any) -> Task:
     directory = None if cwd is None else _template(a_text(cwd, "command.cwd", most=4096, least=1), "command.cwd")
     limits, user = read_confines(given.get("limits"), "command.limits"), _user(given.get("user"))
     if "shell" in given:
-        return Command(shell=_shell(given["shell"]), cwd=directory, limits=limits, user=user)
+        return CommandTask(shell=_shell(given["shell"]), cwd=directory, limits=limits, user=user)
     argv = given["argv"]
     if isinstance(argv, str):
         words = _split(a_text(argv, "command.argv", most=MOST_TEXT, least=1), "command.argv")
     else:
         words = _argv(argv, "command.argv")
-    return Command(argv=words, cwd=directory, limits=limits, user=user)
+    return CommandTask(argv=words, cwd=directory, limits=limits, user=user)
 
 
 def _shell(value: Any) -> str:
@@ -115,7 +115,7 @@ def parse_python(value: Any) -> Task:
         raise BadInput(
             "Threads share what they use.", 'Leave isolation out, or choose "process".', field="python.limits"
         )
-    return Python(function=function, isolation=chosen, limits=limits)
+    return PythonTask(function=function, isolation=chosen, limits=limits)
 
 
 def parse_http(value: Any) -> Task:
@@ -125,7 +125,7 @@ def parse_http(value: Any) -> Task:
         raise BadInput("http has no url.", _HTTP, field="http.url")
     method = given.get("method", "POST")
     compile_tree(given.get("body"), "http.body")
-    return Http(
+    return HttpTask(
         url=_url(given["url"]),
         method=one_of(method.upper() if isinstance(method, str) else method, "http.method", METHODS),
         headers=_headers(given.get("headers") or {}),
@@ -172,9 +172,9 @@ def render_task(task: Task, names: Mapping[str, str]) -> tuple[str, Any]:
     """The field and the value that read as this task, as short as they can be; `names` are those of jobs, by id."""
     if isinstance(task, Workflow):
         return "workflow", render_workflow(task, names)
-    if isinstance(task, Command):
+    if isinstance(task, CommandTask):
         return "command", _render_command(task)
-    if isinstance(task, Python):
+    if isinstance(task, PythonTask):
         more = {"isolation": task.isolation, "limits": CONFINES.write(task.limits)}
         said = {name: value for name, value in more.items() if value}
         return "python", {"function": task.function} | said if said else task.function
@@ -185,7 +185,7 @@ def render_task(task: Task, names: Mapping[str, str]) -> tuple[str, Any]:
     return "http", asked
 
 
-def _render_command(task: Command) -> Any:
+def _render_command(task: CommandTask) -> Any:
     more = {"cwd": task.cwd, "limits": CONFINES.write(task.limits), "user": task.user}
     said = {name: value for name, value in more.items() if value}
     if task.shell is not None:

@@ -25,7 +25,7 @@ def _read_bound(value: Any, at: str) -> Micros:
 BOUND = Custom(_read_bound, SpanText, "Span", format_duration, out=str)
 
 
-class Bounds(Struct, frozen=True, kw_only=True):
+class TimeoutFields(Struct, frozen=True, kw_only=True):
     """What `timeouts` says; `run` is kept as `timeout` of a job and `total` as a bound of its retries."""
 
     queue: Annotated[
@@ -46,7 +46,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
     ] = None
 
 
-BOUNDS = Object(Bounds, _ACCEPTED)
+BOUNDS = Object(TimeoutFields, _ACCEPTED)
 
 
 def with_run(given: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def with_run(given: dict[str, Any]) -> dict[str, Any]:
 
 def read_timeouts(given: Mapping[str, Any]) -> tuple[Micros | None, Timeouts, Micros | None]:
     """How long a try may take, what else is bounded, and how long all tries may take together."""
-    bounds: Bounds = BOUNDS.read(given.get("timeouts") or {}, "timeouts")
+    bounds: TimeoutFields = BOUNDS.read(given.get("timeouts") or {}, "timeouts")
     run = None if given.get("timeout") is None else _read_bound(given["timeout"], "timeout")
     total = bounds.total
     if run is not None and total is not None and total < run:
@@ -77,5 +77,5 @@ def read_timeouts(given: Mapping[str, Any]) -> tuple[Micros | None, Timeouts, Mi
 
 def render_timeouts(timeouts: Timeouts, total: Micros | None) -> dict[str, str]:
     """The `timeouts` field that reads as these; `run` stands in `timeout`."""
-    bounds = Bounds(queue=timeouts.queue, start=timeouts.start, heartbeat=timeouts.heartbeat, total=total)
+    bounds = TimeoutFields(queue=timeouts.queue, start=timeouts.start, heartbeat=timeouts.heartbeat, total=total)
     return BOUNDS.write(bounds)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.errors import BadInput
-from horae.model.fields.table import Joined, Table
+from horae.model.fields.table import JoinedRows, Table
 from horae.model.fields.values import NAME, a_list, a_name, an_object, refuse_unknown, shallow
 from horae.model.triggers.calendars.values import (
     ACCEPTED,
@@ -55,7 +55,7 @@ KINDS: dict[str, CalendarKind] = {
     if row.field.tells
 }
 BESIDE = Table(CalendarExtras, "This calendar")
-FIELDS = Joined((*TABLES.values(), Table(CalendarHead, "A calendar")), "A calendar")  # all that a calendar may say
+FIELDS = JoinedRows((*TABLES.values(), Table(CalendarHead, "A calendar")), "A calendar")  # all that a calendar may say
 
 
 def read_calendar(name: str, body: Any) -> tuple[Times, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from horae.env import Instant
 from horae.errors import BadInput
-from horae.model.fields.table import Joined, Table
+from horae.model.fields.table import JoinedRows, Table
 from horae.model.fields.values import refuse_unknown
 from horae.model.triggers.decisions.external import Watch
 from horae.model.triggers.decisions.fields import ACCEPTED
@@ -73,8 +73,8 @@ KINDS: dict[str, TriggerKind] = {
     if row.field.tells
 }
 KIND_NAMES = tuple(kind.name for kind in KINDS.values())
-TIMES = Joined((TABLES[struct] for struct in TIMED), "This schedule")
-FIELDS = Joined((*TABLES.values(), RULES, WHEN), "This schedule")  # all that a trigger of any kind may say
+TIMES = JoinedRows((TABLES[struct] for struct in TIMED), "This schedule")
+FIELDS = JoinedRows((*TABLES.values(), RULES, WHEN), "This schedule")  # all that a trigger of any kind may say
 
 
 def parse_schedule(value: str | dict[str, Any], *, key: str, created_at: Instant) -> Trigger:

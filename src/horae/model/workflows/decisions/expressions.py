@@ -8,7 +8,7 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.model.base.instant import format_instant
-from horae.model.base.paths import PASSED, Far
+from horae.model.base.paths import PASSED, RemoteValue
 from horae.model.executions.output.artifact import size_of_reference
 from horae.model.expressions.meter import MOST_STEPS, within
 from horae.model.expressions.template import Expression, Names, TemplateError, as_text, parts_of
@@ -101,11 +101,13 @@ def _value(result: bytes) -> Any:
     """A result; one that lies too far away stands for itself, and expressions cannot look into it."""
     value = msgspec.json.decode(result)
     if result.startswith(_TOO_MUCH):
-        return Far(value, value["$tooLarge"]["message"])
+        return RemoteValue(value, value["$tooLarge"]["message"])
     size = size_of_reference(result)
     if size is None:
         return value
-    return Far(value, f"has {size} bytes and lies in a file; expressions read results of up to {MAX_RESULT} bytes")
+    return RemoteValue(
+        value, f"has {size} bytes and lies in a file; expressions read results of up to {MAX_RESULT} bytes"
+    )
 
 
 _TOO_MUCH = b'{"$tooLarge":'

@@ -9,7 +9,7 @@ from msgspec import structs
 from horae.env import Instant, Micros
 from horae.errors import HoraeError
 from horae.model.base.instant import parse_instant
-from horae.model.base.paths import Far
+from horae.model.base.paths import RemoteValue
 from horae.model.expressions.meter import ITEM_STEPS, Meter, shared
 from horae.model.expressions.template import TemplateError, as_text, render_tree, rendered_item
 from horae.model.fleet.protocol import Failure
@@ -126,7 +126,7 @@ class Starter:
     def _items(self, node: Node, scope: Scope) -> list[Any]:
         """What a foreach is about."""
         items = render_tree(node.items, scope)
-        if isinstance(items, Far):
+        if isinstance(items, RemoteValue):
             raise TemplateError(f"what foreach.items gave {items.why}")
         if not isinstance(items, list):
             raise TemplateError(f"foreach.items gave {as_text(items)[:60]!r}, which is no list")

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw
 
 from horae.errors import BadInput, HoraeError
 from horae.model.base.ids import index_of
-from horae.model.base.trace import Carried
+from horae.model.base.trace import TraceHeaders
 from horae.model.executions.submission import Receipt
 from horae.model.fields.derived import reader
 from horae.model.fleet.submit import Submit
@@ -24,12 +24,12 @@ _NOTHING = Trigger()
 
 
 # One execution as the engine takes it.
-submit_of: Callable[[str, Trigger, Carried], Submit] = reader(
+submit_of: Callable[[str, Trigger, TraceHeaders], Submit] = reader(
     TERMS, Submit, "job, body, trace", job="job", trace="trace.parent", trace_state="trace.state"
 )
 
 
-def requests_of(body: SubmissionBody, trace: Carried) -> list[Submit | HoraeError]:
+def requests_of(body: SubmissionBody, trace: TraceHeaders) -> list[Submit | HoraeError]:
     """What a body asks for: one execution, or many on their own terms; an item that cannot be read is an error."""
     if body.items is None:
         if body.job is None:
@@ -40,7 +40,7 @@ def requests_of(body: SubmissionBody, trace: Carried) -> list[Submit | HoraeErro
     return [_own(item, i, trace) for i, item in enumerate(body.items)]
 
 
-def terms_of(job: str, items: Sequence[Raw], body: SubmissionBody, trace: Carried) -> Submit:
+def terms_of(job: str, items: Sequence[Raw], body: SubmissionBody, trace: TraceHeaders) -> Submit:
     """What is common to many executions of one job."""
     _check_count(items)
     if body.params or body.key is not None:
@@ -63,7 +63,7 @@ def _refuse_common(body: SubmissionBody) -> None:
             raise BadInput(f"{name} stands beside items without a job.", remedy, field=name)
 
 
-def _own(item: Raw, index: int, trace: Carried) -> Submit | HoraeError:
+def _own(item: Raw, index: int, trace: TraceHeaders) -> Submit | HoraeError:
     try:
         wish = decode(bytes(item), _ITEM)
         return submit_of(wish.job, wish, trace)

@@ -17,9 +17,9 @@ from horae.model.admission.placement.preempt import (
     ONE_SLOT,
     Candidate,
     Cost,
-    Decision,
+    Preemption,
     Waiter,
-    Worker,
+    WorkerCapacity,
     choose_victims,
     to_front,
 )
@@ -153,7 +153,7 @@ def _startable(waiting: Sequence[Waits], queues: Counter[int], rules: Rules, now
     return found
 
 
-def _workers(sessions: Sequence[Session], asked: Rows, rules: Rules, now: Instant) -> Script[list[Worker]]:
+def _workers(sessions: Sequence[Session], asked: Rows, rules: Rules, now: Instant) -> Script[list[WorkerCapacity]]:
     """What each session has left: beside what it holds, and with what it was asked for and has not given back yet."""
     left = {session.id: dict(rules.capacity(session)) for session in sessions}
     held = yield ForEach(HELD, (("id", "uuid"),), [(session.id,) for session in sessions])
@@ -163,7 +163,7 @@ def _workers(sessions: Sequence[Session], asked: Rows, rules: Rules, now: Instan
     for _, _, session, created_at, lane in asked:
         if session in left and created_at > now - PATIENCE:  # guard: preempt-asked-already
             _add(left[session], rules.cost(lane), 1)
-    return [Worker(session=s.id, lanes=rules.may_take(s), left=left[s.id]) for s in sessions]
+    return [WorkerCapacity(session=s.id, lanes=rules.may_take(s), left=left[s.id]) for s in sessions]
 
 
 def _add(left: dict[str, int], cost: Cost, times: int) -> None:
@@ -194,7 +194,7 @@ def _candidates(
     return found, queues
 
 
-def _ask(decided: Decision, now: Instant) -> Script[Preempted]:
+def _ask(decided: Preemption, now: Instant) -> Script[Preempted]:
     """Lock the victims' sessions, look again, and leave the requests; then put the waiters in front."""
     if not decided.victims:
         return Preempted([], 0, {})

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.admission.placement.reservation import Head, Reservation
+from horae.model.admission.placement.reservation import LaneHead, Reservation
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 
@@ -26,17 +26,17 @@ class Passed(Struct, frozen=True):
     """What is reserved, and the first of each lane that was asked about."""
 
     reservations: list[Reservation]
-    heads: dict[int, Head]
+    heads: dict[int, LaneHead]
 
 
 def passed(lanes: Iterable[int]) -> Script[Passed]:
     """What is reserved, and what stands first in these lanes."""
     rows = yield Fetch(ALL)
-    heads: dict[int, Head] = {}
+    heads: dict[int, LaneHead] = {}
     for lane in lanes:
         first = yield Fetch(HEAD, (lane,))
         if first:
-            heads[lane] = Head(first[0][0])
+            heads[lane] = LaneHead(first[0][0])
     return Passed([Reservation(lane=r[0], session=r[1], since=r[2], until=r[3]) for r in rows], heads)
 
 

@@ -7,9 +7,9 @@ from uuid import UUID
 import msgspec
 
 from horae.env import Instant
-from horae.model.admission.choice import Among
+from horae.model.admission.choice import WorkerGroup
 from horae.model.admission.placement.placement import fits
-from horae.model.admission.placement.spread import PATIENCE, Holder, bounds
+from horae.model.admission.placement.spread import PATIENCE, SpreadWorker, bounds
 from horae.model.executions.slice import Queued
 from horae.store.script import Fetch, Row, Script, Statement
 
@@ -22,7 +22,7 @@ HOLDERS = Statement(
 )
 
 
-def shared_out(among: Among, usable: Sequence[Queued], now: Instant) -> Script[dict[UUID, int] | None]:
+def shared_out(among: WorkerGroup, usable: Sequence[Queued], now: Instant) -> Script[dict[UUID, int] | None]:
     """How many of these each live worker may get; None when they have waited so long that anybody may.
 
     Nobody waits for anybody here: two servers that share out at once may both count what the other is about to give.
@@ -30,11 +30,11 @@ def shared_out(among: Among, usable: Sequence[Queued], now: Instant) -> Script[d
     if not usable or usable[0].queued_at <= now - PATIENCE:
         return None
     rows = yield Fetch(HOLDERS, (usable[0].namespace, usable[0].job))
-    holders = [Holder(row[0], int(row[5]), int(row[4]), row[1]) for row in rows if _is_among(among, row)]
+    holders = [SpreadWorker(row[0], int(row[5]), int(row[4]), row[1]) for row in rows if _is_among(among, row)]
     return bounds(sum(slice.hi - slice.lo for slice in usable), holders)
 
 
-def _is_among(among: Among, row: Row) -> bool:
+def _is_among(among: WorkerGroup, row: Row) -> bool:
     return among.queue in _read(row[2]) and fits(among.terms, _read(row[3]))
 
 

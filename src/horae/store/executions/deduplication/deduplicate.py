@@ -12,9 +12,16 @@ from msgspec import Struct
 
 from horae.env import Instant, Micros
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.executions.deduplication import Cache, Known, Meeting, Unique, judge_unique, remembers
+from horae.model.executions.deduplication import (
+    Cache,
+    DeduplicationKey,
+    KeyHolder,
+    Unique,
+    has_cached_result,
+    judge_unique,
+)
 from horae.model.executions.parcel import Envelope, Parcel
-from horae.model.executions.submission import Asked, NewExecution, Receipt, UniqueKey
+from horae.model.executions.submission import NewExecution, NewItems, Receipt, UniqueKey
 from horae.store.base import shelves
 from horae.store.executions.deduplication import windows
 from horae.store.executions.deduplication.windows import Window
@@ -105,7 +112,7 @@ class Met(Struct):
         self.replaced = {i: id for i, id in self.replaced.items() if self.final(i) != index}
         self.answers.setdefault(index, Receipt(NOBODY))
 
-    def changes(self, asked: Sequence[Asked], made: Callable[[int], UUID]) -> Iterator[ForEach]:
+    def changes(self, asked: Sequence[NewItems], made: Callable[[int], UUID]) -> Iterator[ForEach]:
         """The keys' rows as they are to stand; those that nobody has use for go. `made` tells executions by index."""
         rows: list[tuple[object, ...]] = []
         for key in sorted(self.names):
@@ -117,7 +124,7 @@ class Met(Struct):
         used = {row[:3] for row in rows}
         yield ForEach(DROP, KEY, sorted(key for key in self.fresh if key not in used))
 
-    def _placed(self, key: RowKey, index: int, asked: Sequence[Asked], made: Callable[[int], UUID]) -> UUID | None:
+    def _placed(self, key: RowKey, index: int, asked: Sequence[NewItems], made: Callable[[int], UUID]) -> UUID | None:
         """The execution that a key stands for, unless one with another key took its place."""
         last = self.final(index)
         if last in self.answers or all(_row_key(asked[last], one) != key for one in asked[last].meets):
@@ -125,7 +132,7 @@ class Met(Struct):
         return made(last)
 
 
-def meet(asked: Sequence[Asked], known: Mapping[UniqueKey, UUID], new_id: NewId, now: Instant) -> Script[Met]:
+def meet(asked: Sequence[NewItems], known: Mapping[UniqueKey, UUID], new_id: NewId, now: Instant) -> Script[Met]:
     """Decide what becomes of submissions whose jobs say that they share something, in their order."""
     met = Met()
     meeting = [(i, e) for i, e in _winners(asked, known) if e.meets]
@@ -149,7 +156,7 @@ def meet(asked: Sequence[Asked], known: Mapping[UniqueKey, UUID], new_id: NewId,
     return met
 
 
-def _winners(asked: Sequence[Asked], known: Mapping[UniqueKey, UUID]) -> Iterator[tuple[int, NewExecution]]:
+def _winners(asked: Sequence[NewItems], known: Mapping[UniqueKey, UUID]) -> Iterator[tuple[int, NewExecution]]:
     """What was asked for and is not answered by a key of its own."""
     seen: set[UniqueKey] = set()
     for i, e in enumerate(asked):
@@ -160,11 +167,11 @@ def _winners(asked: Sequence[Asked], known: Mapping[UniqueKey, UUID]) -> Iterato
         yield i, e
 
 
-def _row_key(e: Asked, one: Meeting) -> RowKey:
+def _row_key(e: NewItems, one: DeduplicationKey) -> RowKey:
     return e.envelope.job, one.kind, one.key
 
 
-def stands_of(rows: Sequence[Row]) -> Script[dict[UUID, Known]]:
+def stands_of(rows: Sequence[Row]) -> Script[dict[UUID, KeyHolder]]:
     """How the executions of these keys stand; those on no shelf have expired."""
     if not rows:
         return {}
@@ -175,7 +182,7 @@ def stands_of(rows: Sequence[Row]) -> Script[dict[UUID, Known]]:
     found = {}
     for id, end in until.items():
         state, reason, attempt, completed_at = by_place.get((parcel_of(id), index_of(id)), ("expired", "", 0, None))
-        found[id] = Known(state=state, reason=reason, attempt=attempt, until=end, completed_at=completed_at)
+        found[id] = KeyHolder(state=state, reason=reason, attempt=attempt, until=end, completed_at=completed_at)
     return found
 
 
@@ -187,7 +194,7 @@ class _Table:
         met: Met,
         there: Mapping[RowKey, Row],
         open_: dict[UUID, Window],
-        stands: Mapping[UUID, Known],
+        stands: Mapping[UUID, KeyHolder],
         new_id: NewId,
         now: Instant,
     ) -> None:
@@ -207,7 +214,7 @@ class _Table:
             if decided:
                 return
 
-    def _known(self, key: RowKey) -> tuple[UUID, Known] | None:
+    def _known(self, key: RowKey) -> tuple[UUID, KeyHolder] | None:
         """What a key was given to before this transaction."""
         row = self._there.get(key)
         return None if row is None or row[3] == NOBODY else (row[3], self._stands[row[3]])
@@ -215,7 +222,7 @@ class _Table:
     def _remembered(self, i: int, key: RowKey, rule: Cache) -> bool:
         """A result answers. While there is none the first that runs is to give it, and the others run as well."""
         known = self._known(key)
-        if known is not None and remembers(rule, known[1], self._now):
+        if known is not None and has_cached_result(rule, known[1], self._now):
             self._met.answers[i] = Receipt(known[0], state=known[1].state, cached=True)
             return True
         if key not in self._met.names and not (known is not None and known[1].is_live):
@@ -239,7 +246,7 @@ class _Table:
         self._met.names[key] = Named(i, self._now, until=None if rule.span is None else self._now + rule.span)
         return False
 
-    def _window(self, i: int, e: NewExecution, key: RowKey, one: Meeting) -> bool:
+    def _window(self, i: int, e: NewExecution, key: RowKey, one: DeduplicationKey) -> bool:
         assert not isinstance(one.rule, Unique | Cache)
         window = self._open.get(key)
         if window is not None and window.takes(e, one.rule):
@@ -257,7 +264,7 @@ class _Table:
         return True
 
 
-def settle(met: Met, asked: Sequence[Asked], new_id: NewId, now: Instant, done: Started) -> Script[list[Parcel]]:
+def settle(met: Met, asked: Sequence[NewItems], new_id: NewId, now: Instant, done: Started) -> Script[list[Parcel]]:
     """Write the windows, whose parcels come back, and end executions whose place was taken.
 
     One of these that has just begun after all is decided anew.

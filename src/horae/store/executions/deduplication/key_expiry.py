@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from horae.env import Instant
-from horae.model.executions.deduplication import Cache, Known, remembers
+from horae.model.executions.deduplication import Cache, KeyHolder, has_cached_result
 from horae.store.executions.deduplication import windows
 from horae.store.executions.deduplication.deduplicate import DROP, KEY, RowKey, stands_of
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
@@ -44,9 +44,9 @@ def forget(after: RowKey, limit: int, now: Instant) -> Script[RowKey]:
     return (rows[-1][0], rows[-1][1], rows[-1][2]) if len(rows) == limit else START
 
 
-def _holds(row: Row, known: Known, now: Instant) -> bool:
+def _holds(row: Row, known: KeyHolder, now: Instant) -> bool:
     if row[1] in windows.REASONS:
         return known.state == "waiting" and known.reason == row[1]
     if row[1] == "cache":
-        return known.is_live or remembers(Cache(ttl=row[6]), known, now)
+        return known.is_live or has_cached_result(Cache(ttl=row[6]), known, now)
     return known.is_live if row[5] is None else row[5] > now

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.model.admission.keys import flags_of
 from horae.model.base.ids import parcel_id
-from horae.model.executions.deduplication import Batch, Debounce, batch_of, extended, fits
+from horae.model.executions.deduplication import Batch, Debounce, extend_batch, fits, start_batch
 from horae.model.executions.parcel import Parcel, encode_extras, make_parcel
 from horae.model.executions.slice import Waiting
 from horae.model.executions.submission import NewExecution
@@ -72,7 +72,7 @@ class Window(Struct, kw_only=True):
     def params(self) -> bytes:
         """The params of a new one."""
         assert self.leads is not None
-        return extended(batch_of(self.items[0]), self.items[1:]) if self.kind == "batch" else self.leads.item
+        return extend_batch(start_batch(self.items[0]), self.items[1:]) if self.kind == "batch" else self.leads.item
 
     def join(self, one: NewExecution, rule: Debounce | Batch, now: Instant) -> int:
         """Take one more in; its place among those that joined."""
@@ -98,7 +98,7 @@ def opened(one: NewExecution, rule: Debounce | Batch, new_id: NewId, now: Instan
     """A window with its first submission."""
     kind: Kind = "batch" if isinstance(rule, Batch) else "debounce"
     window = Window(
-        parcel=parcel_id(new_id()), kind=kind, opened_at=now, count=0, size=len(batch_of(b"")), width=0, is_new=True
+        parcel=parcel_id(new_id()), kind=kind, opened_at=now, count=0, size=len(start_batch(b"")), width=0, is_new=True
     )
     window.join(one, rule, now)
     return window

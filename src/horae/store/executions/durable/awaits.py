@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from horae.env import Instant
-from horae.model.executions.awaits import Signal, Wait
-from horae.model.executions.settle import Awaited
+from horae.model.executions.awaits import Signal, WaitingStep
+from horae.model.executions.settle import AwaitedStep
 from horae.store.base import shelves
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 
@@ -46,20 +46,22 @@ DROP = Statement(
 )
 
 
-def open_of(items: Sequence[tuple[UUID, int]]) -> Script[frozenset[Awaited]]:
+def open_of(items: Sequence[tuple[UUID, int]]) -> Script[frozenset[AwaitedStep]]:
     """The steps of these items for which no signal has come. Their sessions are locked, so none comes meanwhile."""
     rows = yield ForEach(OPEN, shelves.ITEM, items)
     return frozenset((parcel, item, step) for parcel, item, step in rows)
 
 
-def of_item(parcel: UUID, item: int) -> Script[list[tuple[str, Wait]]]:
+def of_item(parcel: UUID, item: int) -> Script[list[tuple[str, WaitingStep]]]:
     """What an execution waits for, the longest first, each with the name of its signal."""
     rows = yield Fetch(OF_ITEM, (parcel, item))
     ordered = sorted(rows, key=lambda row: row[:2])
-    return [(name, Wait(step=step, filter=filter, deadline=deadline)) for _, step, filter, deadline, name in ordered]
+    return [
+        (name, WaitingStep(step=step, filter=filter, deadline=deadline)) for _, step, filter, deadline, name in ordered
+    ]
 
 
-def put(parcel: UUID, item: int, name: str, wait: Wait, now: Instant) -> Insert:
+def put(parcel: UUID, item: int, name: str, wait: WaitingStep, now: Instant) -> Insert:
     """A step waits from now on."""
     row = (parcel, item, wait.step, name, wait.filter, wait.deadline, now)
     return Insert("awaits", COLUMNS, [row], conflict="ON CONFLICT DO NOTHING")

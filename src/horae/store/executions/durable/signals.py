@@ -10,7 +10,15 @@ from uuid import UUID
 from msgspec import Raw, Struct
 
 from horae.env import Instant
-from horae.model.executions.awaits import MOST_KEPT, TIMED_OUT, Signal, Wait, first_for, taken, taker
+from horae.model.executions.awaits import (
+    MOST_KEPT,
+    TIMED_OUT,
+    Signal,
+    WaitingStep,
+    first_signal_for,
+    first_wait_for,
+    signal_result,
+)
 from horae.model.fleet.protocol import Await, Awaited
 from horae.store.executions.durable import awaits, steps
 from horae.store.executions.durable.awaits import COUNT, SENT, SIGNALS, TAKE, kept_of
@@ -51,15 +59,15 @@ def wait(session: UUID, body: Await, now: Instant) -> Script[Awaited | None]:
     open = {wait.step: wait for _, wait in (yield from awaits.of_item(*place))}
     begun = open.get(body.step)
     kept = yield from kept_of(*place, body.signal)
-    signal = first_for(body.filter, kept)
+    signal = first_signal_for(body.filter, kept)
     if signal is not None:
         yield Fetch(TAKE, (*place, signal.id, body.step))
-        return (yield from _end(body, taken(signal), now))
+        return (yield from _end(body, signal_result(signal), now))
     deadline = begun.deadline if begun is not None else None if body.timeout is None else now + body.timeout
     if deadline is not None and deadline <= now:
         return (yield from _end(body, TIMED_OUT, now))
     if begun is None:
-        yield awaits.put(*place, body.signal, Wait(step=body.step, filter=body.filter, deadline=deadline), now)
+        yield awaits.put(*place, body.signal, WaitingStep(step=body.step, filter=body.filter, deadline=deadline), now)
     return Awaited(deadline=deadline)
 
 
@@ -82,7 +90,7 @@ def send(parcel: UUID, item: int, signal: Signal, now: Instant) -> Script[Sent]:
     if known:
         return Sent("kept" if known[0][0] is None else "delivered")
     waits = [wait for name, wait in (yield from awaits.of_item(parcel, item)) if name == signal.name]
-    chosen = taker(waits, signal)
+    chosen = first_wait_for(waits, signal)
     ((all, gone),) = yield Fetch(COUNT, (parcel, item))
     if chosen is None and all - gone >= MOST_KEPT:
         return Sent("full")
@@ -90,7 +98,7 @@ def send(parcel: UUID, item: int, signal: Signal, now: Instant) -> Script[Sent]:
     yield Insert("signals", SIGNALS, [row])
     if chosen is None:
         return Sent("kept")
-    kept = steps.put(parcel, item, chosen.step, 0, taken(signal), now)
+    kept = steps.put(parcel, item, chosen.step, 0, signal_result(signal), now)
     yield Together([kept, awaits.drop(parcel, item, chosen.step)])
     woken = (yield Fetch(WAKE, (parcel, item, now))) if where == "waiting" else []
     return Sent("delivered", now if woken else None)

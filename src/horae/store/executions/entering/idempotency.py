@@ -5,7 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from horae.env import Instant
-from horae.model.executions.submission import Answered, Idempotency, Receipt, Repeated, Reused, Submission
+from horae.model.executions.submission import (
+    Idempotency,
+    Receipt,
+    RepeatedRequest,
+    ReusedKey,
+    Submission,
+    SubmissionAnswer,
+)
 from horae.store.base import shelves
 from horae.store.script import Again, ForEach, Insert, Script, Statement
 
@@ -36,7 +43,7 @@ ANSWER_IDEMPOTENT = Statement(
 
 def known_requests(
     submissions: Sequence[Submission], drafts: Mapping[int, object], now: Instant
-) -> Script[dict[int, Answered]]:
+) -> Script[dict[int, SubmissionAnswer]]:
     """Reserve the requests' idempotency keys, with the answers they would have; taken ones are answered as before."""
     keyed = {
         (s.idempotency.namespace, s.idempotency.route, s.idempotency.key): (s.idempotency, drafts.get(i))
@@ -85,9 +92,9 @@ def _answer_known(
     submissions: Sequence[Submission],
     mine: set[RequestKey],
     stored: Mapping[RequestKey, tuple[bytes, bytes]],
-) -> dict[int, Answered]:
+) -> dict[int, SubmissionAnswer]:
     """The first of equal requests in one batch goes on; a twin in the same batch waits for the next batch."""
-    answers: dict[int, Answered] = {}
+    answers: dict[int, SubmissionAnswer] = {}
     for i, submission in enumerate(submissions):
         own = submission.idempotency
         if own is None:
@@ -98,7 +105,7 @@ def _answer_known(
         elif key in stored:
             body_hash, answer = stored[key]
             same = bytes(body_hash) == own.body_hash and answer is not None
-            answers[i] = Repeated(msgspec.json.decode(answer, type=list[Receipt])) if same else Reused()
+            answers[i] = RepeatedRequest(msgspec.json.decode(answer, type=list[Receipt])) if same else ReusedKey()
         else:
             raise TwinRequests
     return answers

@@ -8,13 +8,13 @@ import msgspec
 from horae.env import Instant
 from horae.model.base.ids import execution_id, parcel_id
 from horae.model.executions.parcel import Envelope, Parcel, loads, make_parcel
-from horae.model.executions.submission import Asked, NewExecution, Receipt, UniqueKey
+from horae.model.executions.submission import NewExecution, NewItems, Receipt, UniqueKey
 
 NOBODY: Mapping[int, Receipt | int] = {}
 
 
 def place(
-    executions: Sequence[Asked],
+    executions: Sequence[NewItems],
     known: Mapping[UniqueKey, UUID],
     new_id: Callable[[], UUID],
     now: Instant,
@@ -62,11 +62,11 @@ def _answer(index: int, elsewhere: Mapping[int, Receipt | int], receipts: Mappin
     return Receipt(receipts[answer][0].execution_id, deduplicated=True) if isinstance(answer, int) else answer
 
 
-def _items(asked: Asked) -> Sequence[bytes]:
+def _items(asked: NewItems) -> Sequence[bytes]:
     return (asked.item,) if isinstance(asked, NewExecution) else asked.items
 
 
-def _fill(envelope: Envelope, asked: Sequence[Asked], new_id: Callable[[], UUID], now: Instant) -> Iterator[Parcel]:
+def _fill(envelope: Envelope, asked: Sequence[NewItems], new_id: Callable[[], UUID], now: Instant) -> Iterator[Parcel]:
     """Fill parcels of one envelope; what is due at once is due at the batch's instant."""
     due = _due(envelope, now)
     items = [item for e in asked for item in _items(e)]

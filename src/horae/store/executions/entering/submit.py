@@ -11,20 +11,20 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.admission.gate import Passed
+from horae.model.admission.gate import GateResult
 from horae.model.admission.keys import KEYED, flags_of
-from horae.model.admission.quota import UNBOUNDED, Bounds
+from horae.model.admission.quota import UNBOUNDED, QuotaBounds
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.submission import (
-    Answered,
-    Asked,
-    NewLot,
+    NewBulk,
+    NewItems,
     Receipt,
-    Repeated,
-    Reused,
+    RepeatedRequest,
+    ReusedKey,
     Submission,
-    Submitted,
+    SubmissionAnswer,
+    SubmitResult,
     UniqueKey,
 )
 from horae.store.admission import quotas
@@ -55,10 +55,10 @@ class JobMoved(Exception):
 
 
 def submit(
-    submissions: Sequence[Submission], new_id: Callable[[], UUID], now: Instant, bounds: Bounds = UNBOUNDED
-) -> Script[Submitted]:
+    submissions: Sequence[Submission], new_id: Callable[[], UUID], now: Instant, bounds: QuotaBounds = UNBOUNDED
+) -> Script[SubmitResult]:
     """Accept these requests; each is answered, none half. Raises OverQuota when there is no room for them."""
-    answers: dict[int, Answered] = {}
+    answers: dict[int, SubmissionAnswer] = {}
     everything = list(enumerate(submissions))
     drafted = if_nothing_is_known(everything, new_id, now)
     if any(s.idempotency for s in submissions):
@@ -95,10 +95,10 @@ def submit(
     stands = {} if met.acts or waiting else apart
     answers = yield from as_they_stand({**answers, **placed.answers}, held | apart.keys(), stands)
     told = [answers[i] for i in range(len(submissions))]
-    return Submitted(told, [p for p, _ in placed.parcels], done.lanes, done.next, windows=opened)
+    return SubmitResult(told, [p for p, _ in placed.parcels], done.lanes, done.next, windows=opened)
 
 
-def _pieces(passed: Passed) -> dict[UUID, list[Piece]]:
+def _pieces(passed: GateResult) -> dict[UUID, list[Piece]]:
     """How the items of parcels stand of which some wait at the gate of their keys."""
     waiting = {slice.parcel for slice in passed.waiting}
     found: dict[UUID, list[Piece]] = {parcel: [] for parcel in waiting}
@@ -109,17 +109,17 @@ def _pieces(passed: Passed) -> dict[UUID, list[Piece]]:
     return found
 
 
-def _submitted(asked: Sequence[Asked]) -> Iterable[tuple[int, int]]:
+def _submitted(asked: Sequence[NewItems]) -> Iterable[tuple[int, int]]:
     """How many executions each namespace asks for."""
     counts: dict[int, int] = {}
     for e in asked:
-        count = len(e.items) if isinstance(e, NewLot) else 1
+        count = len(e.items) if isinstance(e, NewBulk) else 1
         counts[e.envelope.namespace] = counts.get(e.envelope.namespace, 0) + count
     return counts.items()
 
 
 def _waits(
-    asked: Sequence[Asked], receipts: Sequence[Sequence[Receipt]], parcels: Iterable[tuple[Parcel, int]]
+    asked: Sequence[NewItems], receipts: Sequence[Sequence[Receipt]], parcels: Iterable[tuple[Parcel, int]]
 ) -> Iterator[Wait]:
     """What is to wait for what its job depends on."""
     due = {parcel.id: parcel.envelope.due_at for parcel, _ in parcels}
@@ -164,7 +164,7 @@ def _placed(
     return Placed(receipts, parcels, answers)
 
 
-def _check_jobs(executions: Iterable[Asked]) -> Script[None]:
+def _check_jobs(executions: Iterable[NewItems]) -> Script[None]:
     """Every job still has the version, or the rollout, that the request was resolved against."""
     resolved = {(e.envelope.job, e.envelope.version, e.rolling) for e in executions}
     if not resolved:
@@ -187,8 +187,8 @@ NOTHING: Mapping[UUID, Sequence[Piece]] = {}
 
 
 def as_they_stand(
-    answers: dict[int, Answered], held: Collection[UUID] = (), known: Mapping[UUID, Sequence[Piece]] = NOTHING
-) -> Script[dict[int, Answered]]:
+    answers: dict[int, SubmissionAnswer], held: Collection[UUID] = (), known: Mapping[UUID, Sequence[Piece]] = NOTHING
+) -> Script[dict[int, SubmissionAnswer]]:
     """What was accepted before may have gone on since: such receipts say how their executions stand now.
 
     So do those of parcels that were `held`: of what waits for others some may go on at once. Where it is `known` how
@@ -202,23 +202,27 @@ def as_they_stand(
     read = iter((yield from standing(unknown)) if unknown else ())
     found = iter([list(pieces(lo, hi, known[id])) if id in known else next(read) for id, lo, hi in ranges])
 
-    def restated(answer: Answered) -> list[Receipt]:
+    def restated(answer: SubmissionAnswer) -> list[Receipt]:
         told = ((r, next(found)) if _is_old(r, answer, held) else (r, None) for r in _receipts_of(answer))
         return [receipt for r, stands in told for receipt in ([r] if stands is None else _in_pieces(r, stands))]
 
     return {
-        i: answer if isinstance(answer, Reused) else Repeated(new) if isinstance(answer, Repeated) else new
+        i: answer
+        if isinstance(answer, ReusedKey)
+        else RepeatedRequest(new)
+        if isinstance(answer, RepeatedRequest)
+        else new
         for i, answer in answers.items()
         for new in [restated(answer)]
     }
 
 
-def _receipts_of(answer: Answered) -> list[Receipt]:
-    return [] if isinstance(answer, Reused) else answer.answer if isinstance(answer, Repeated) else answer
+def _receipts_of(answer: SubmissionAnswer) -> list[Receipt]:
+    return [] if isinstance(answer, ReusedKey) else answer.answer if isinstance(answer, RepeatedRequest) else answer
 
 
 def _is_old(receipt: Receipt, answer: object, held: Collection[UUID]) -> bool:
-    if receipt.deduplicated or isinstance(answer, Repeated):
+    if receipt.deduplicated or isinstance(answer, RepeatedRequest):
         return True
     return bool(held) and parcel_of(receipt.execution_id) in held
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from uuid import UUID
 
 from horae.env import Instant
-from horae.model.executions.submission import Asked, NewExecution, Receipt, UniqueKey
+from horae.model.executions.submission import NewExecution, NewItems, Receipt, UniqueKey
 from horae.store.base import shelves
 from horae.store.script import Again, ForEach, Insert, Script, Statement
 
@@ -27,7 +27,7 @@ NAME_KEYS = Statement(
 )
 
 
-def take_keys(executions: Sequence[Asked], now: Instant) -> Script[dict[UniqueKey, UUID]]:
+def take_keys(executions: Sequence[NewItems], now: Instant) -> Script[dict[UniqueKey, UUID]]:
     """Take the unique keys; those held by others come back with their execution."""
     wanted = {e.unique: e for e in executions if isinstance(e, NewExecution) and e.unique}
     if not wanted:
@@ -54,7 +54,7 @@ def take_keys(executions: Sequence[Asked], now: Instant) -> Script[dict[UniqueKe
 
 
 def name_keys(
-    asked: Sequence[Asked], placed: Sequence[Sequence[Receipt]], known: Collection[UniqueKey]
+    asked: Sequence[NewItems], placed: Sequence[Sequence[Receipt]], known: Collection[UniqueKey]
 ) -> Iterator[ForEach]:
     """Write into each key taken, not `known` before, which execution it stands for."""
     taken = {

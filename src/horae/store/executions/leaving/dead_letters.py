@@ -8,7 +8,7 @@ from horae.model.admission.keys import AGAIN
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import CANCELLED
 from horae.model.executions.parcel import extra_of
-from horae.model.executions.settle import Finished
+from horae.model.executions.settle import FinishedSlice
 from horae.store.base.shelves import ITEM, Columns
 from horae.store.script import ForEach, Insert, Script, Statement
 
@@ -36,7 +36,7 @@ def reopened(letters: Iterable[tuple[UUID, UUID]]) -> ForEach:
     return ForEach(UNMARK, (*ITEM, ("execution", "uuid")), [(parcel_of(id), index_of(id), new) for id, new in letters])
 
 
-def reopen(finished: Iterable[Finished]) -> Script[None]:
+def reopen(finished: Iterable[FinishedSlice]) -> Script[None]:
     """Open the letters again that executions which were cancelled ran again."""
     given_up = [f.slice for f in finished if f.slice.flags & AGAIN and f.state == CANCELLED]
     if not given_up:

@@ -9,13 +9,13 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant, Micros
-from horae.model.admission.circuit import Attempted
+from horae.model.admission.circuit import ParcelAttempts
 from horae.model.admission.keys import AGAIN, CHOSEN, CIRCUIT, KEYED
 from horae.model.base.show import status_of
-from horae.model.definitions.rollout import Trial
+from horae.model.definitions.rollout import RolloutAttempts
 from horae.model.executions.execution import CANCELLED
 from horae.model.executions.parcel import Parcel
-from horae.model.executions.settle import Fates, Finished, Tried, time_worked, timing_of
+from horae.model.executions.settle import FailedAttempt, FinishedSlice, Settlement, time_worked, timing_of
 from horae.model.executions.slice import Queued, Running, Slice
 from horae.model.fleet.protocol import Range
 from horae.store.admission import holders
@@ -47,11 +47,11 @@ class Effects(Struct):
     keys: dict[UUID, str | None] = {}  # those of parcels, where they were read with something else
     started: list[Moved] = []  # executions of those others
     returned: list[Queued] = []  # what went back to the queue as it was
-    attempted: list[Attempted] = []  # what circuits are judged by
-    trials: list[Trial] = []  # what rollouts are judged by
+    attempted: list[ParcelAttempts] = []  # what circuits are judged by
+    trials: list[RolloutAttempts] = []  # what rollouts are judged by
     made: list[Parcel] = []  # those of them that are new
-    children: list[Finished] = []  # steps of workflows that have ended, and have not been told of
-    given_up: list[Finished] = []  # what ran a dead letter again, and was cancelled
+    children: list[FinishedSlice] = []  # steps of workflows that have ended, and have not been told of
+    given_up: list[FinishedSlice] = []  # what ran a dead letter again, and was cancelled
     stepped: list[Stepped] = []  # steps of workflows that went on
     newborn: list[Queued] = []  # steps that follow from those that ended, and stand in no queue yet
     open: set[int] = set()  # lanes of such steps that neither a hold nor a limit is about
@@ -101,7 +101,7 @@ def take_in(effects: Effects, done: Started) -> None:
     effects.stepped += done.stepped
 
 
-def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
+def put_fates(fates: Settlement, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
     """Put settled items where they go."""
     effects.attempted += _attempted(fates)
     effects.trials += _trials(fates)
@@ -137,37 +137,39 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
         yield first_starts.remembered(fates.begun)
 
 
-def _count_failures(tried: Iterable[Tried], effects: Effects) -> None:
+def _count_failures(tried: Iterable[FailedAttempt], effects: Effects) -> None:
     """Count attempts that failed, or were lost with their worker, by class."""
     for t in tried:
         if t.error is not None and t.outcome != "cancelled":
             effects.failures[t.error.kind] = effects.failures.get(t.error.kind, 0) + t.hi - t.lo
 
 
-def _attempted(fates: Fates) -> Iterator[Attempted]:
+def _attempted(fates: Settlement) -> Iterator[ParcelAttempts]:
     """What circuits hear of; slices of other jobs carry no flag for them."""
     for f in fates.finished:
         s = f.slice
         if s.flags & CIRCUIT and f.state in ("success", "failed") and (f.error is None or f.error.kind != "lost"):
             ok = f.state == "success"
-            yield Attempted(s.parcel, s.job, (s.hi - s.lo) * ok, (s.hi - s.lo) * (not ok))
+            yield ParcelAttempts(s.parcel, s.job, (s.hi - s.lo) * ok, (s.hi - s.lo) * (not ok))
     for w in fates.waiting:
         if w.flags & CIRCUIT and w.reason == "retry":
-            yield Attempted(w.parcel, w.job, 0, w.hi - w.lo)
+            yield ParcelAttempts(w.parcel, w.job, 0, w.hi - w.lo)
 
 
-def _trials(fates: Fates) -> Iterator[Trial]:
+def _trials(fates: Settlement) -> Iterator[RolloutAttempts]:
     """What rollouts hear of; slices that none chose carry no flag for it."""
     for f in fates.finished:
         s = f.slice
         if s.flags & CHOSEN and f.state in ("success", "failed") and (f.error is None or f.error.kind != "lost"):
-            yield Trial(s.parcel, s.job, "success" if f.state == "success" else "failed", s.hi - s.lo, _spans(f))
+            yield RolloutAttempts(
+                s.parcel, s.job, "success" if f.state == "success" else "failed", s.hi - s.lo, _spans(f)
+            )
     for w in fates.waiting:
         if w.flags & CHOSEN and w.reason == "retry":
-            yield Trial(w.parcel, w.job, "retried", w.hi - w.lo)
+            yield RolloutAttempts(w.parcel, w.job, "retried", w.hi - w.lo)
 
 
-def _spans(finished: Finished) -> tuple[Micros, ...]:
+def _spans(finished: FinishedSlice) -> tuple[Micros, ...]:
     """How long each item took, where that is known."""
     count, first, last = finished.slice.hi - finished.slice.lo, finished.started_at, finished.completed_at
     if first is None or (finished.timings is None and count > 1):
@@ -178,7 +180,7 @@ def _spans(finished: Finished) -> tuple[Micros, ...]:
     )
 
 
-def _repeats(fates: Fates) -> Iterator[Retried]:
+def _repeats(fates: Settlement) -> Iterator[Retried]:
     """What is tried again, and what was lost with its worker."""
     for w in fates.waiting:
         if w.reason == "retry":
@@ -196,7 +198,7 @@ def _moved(slice: Slice, state: str) -> Moved:
     return Moved(slice.parcel, slice.lo, slice.hi, slice.job, slice.namespace, state)
 
 
-def _ended(finished: Finished) -> Ended:
+def _ended(finished: FinishedSlice) -> Ended:
     s = finished.slice
     began = finished.started_at
     busy, spans = time_worked(began, finished.completed_at, finished.timings)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from horae.env import Instant
 from horae.model.admission.keys import KEYED
-from horae.model.executions.settle import Finished, time_worked
+from horae.model.executions.settle import FinishedSlice, time_worked
 from horae.model.executions.slice import Queued, Waiting, gaps, part
 from horae.store.admission import holders
 from horae.store.base import shelves
@@ -27,7 +27,7 @@ from horae.store.workflows.locks import Kin
 
 def leave(
     held: Sequence[Waiting | Queued],
-    ended: Sequence[Finished],
+    ended: Sequence[FinishedSlice],
     new_id: NewId,
     now: Instant,
     done: Started,
@@ -48,7 +48,7 @@ def leave(
         ]
     yield Together([*changes, shelves.put_finished(ended), *more])
     steps = [f for f in ended if is_step(f.slice.flags)]
-    parents: list[Finished] = []
+    parents: list[FinishedSlice] = []
     if steps:
         moves = Deferred()
         parents = yield from follow(steps, moves, new_id, now, done)
@@ -62,7 +62,7 @@ def _off(waiting: Sequence[Waiting], queued: Sequence[Queued]) -> list[Change]:
     return [shelves.take("waiting", waiting), shelves.take("queued", queued)]
 
 
-def _rest(held: Iterable[Waiting | Queued], ended: Iterable[Finished]) -> list[Waiting | Queued]:
+def _rest(held: Iterable[Waiting | Queued], ended: Iterable[FinishedSlice]) -> list[Waiting | Queued]:
     """The parts of slices that have not ended."""
     gone: dict[UUID, list[tuple[int, int]]] = {}
     for f in ended:
@@ -74,7 +74,7 @@ def _rest(held: Iterable[Waiting | Queued], ended: Iterable[Finished]) -> list[W
     ]
 
 
-def pass_on(ended: Sequence[Finished], new_id: NewId, now: Instant, done: Started) -> Script[None]:
+def pass_on(ended: Sequence[FinishedSlice], new_id: NewId, now: Instant, done: Started) -> Script[None]:
     """Tell who waits for the keys of executions that ended, and the jobs that depend on theirs."""
     keyed = {f.slice.parcel for f in ended if f.slice.flags & KEYED}
     if keyed:
@@ -126,7 +126,7 @@ def _follow_steps(
     effects.feeding |= {f.slice.job for f in parents}
 
 
-def as_ended(finished: Finished) -> Ended:
+def as_ended(finished: FinishedSlice) -> Ended:
     """A workflow that has ended, for events and statistics: no worker was busy with it."""
     s, began_at, ended_at = finished.slice, finished.started_at, finished.completed_at
     _, spans = time_worked(began_at, ended_at, None)
@@ -138,7 +138,7 @@ def as_ended(finished: Finished) -> Ended:
     )  # fmt: skip
 
 
-def as_cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> Finished:
+def as_cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> FinishedSlice:
     """A slice that ends before anybody ran it."""
     queued_at = slice.queued_at if isinstance(slice, Queued) else None
-    return Finished(slice=slice, state="cancelled", reason=reason, queued_at=queued_at, completed_at=now)
+    return FinishedSlice(slice=slice, state="cancelled", reason=reason, queued_at=queued_at, completed_at=now)

@@ -17,8 +17,8 @@ from horae.model.admission.keys import KEYED, LIMITED
 from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.parcel import AT_MOST_ONCE
-from horae.model.executions.settle import Awaited, Failed, Rules, Settler, has_begun
-from horae.model.executions.slice import Running, Span, match, part
+from horae.model.executions.settle import AwaitedStep, CountedFailures, FailurePolicy, Settler, has_begun
+from horae.model.executions.slice import ItemRange, Running, match, part
 from horae.model.fleet.protocol import MAX_PROGRESS, Failure, Outcome, Range
 from horae.model.fleet.suspects import is_suspect
 from horae.store.base import shelves
@@ -89,7 +89,7 @@ _PROGRESS = (
     f" message = CASE WHEN {_SIGN} THEN progress.message ELSE excluded.message END, at = excluded.at"
 )
 
-NOTHING: frozenset[Awaited] = frozenset()
+NOTHING: frozenset[AwaitedStep] = frozenset()
 HANDED_BACK = Failure(
     type="HandedBack", message="The worker handed back an execution that had begun and may run at most once."
 )
@@ -140,12 +140,12 @@ def says_something(head: "Head") -> bool:
     return bool(up.outcomes or up.started or up.progress or up.logs)
 
 
-def _spans(head: "Head") -> Iterable[Span]:
+def _spans(head: "Head") -> Iterable[ItemRange]:
     up = head.exchange
-    yield from (Span(o.parcel, o.lo, o.hi, o.attempt) for o in up.outcomes)
-    yield from (Span(s.parcel, s.lo, s.hi, s.attempt) for s in up.started)
-    yield from (Span(p.parcel, p.item, p.item + 1, p.attempt) for p in up.progress)
-    yield from (Span(log.parcel, log.item, log.item + 1, log.attempt) for log in up.logs)
+    yield from (ItemRange(o.parcel, o.lo, o.hi, o.attempt) for o in up.outcomes)
+    yield from (ItemRange(s.parcel, s.lo, s.hi, s.attempt) for s in up.started)
+    yield from (ItemRange(p.parcel, p.item, p.item + 1, p.attempt) for p in up.progress)
+    yield from (ItemRange(log.parcel, log.item, log.item + 1, log.attempt) for log in up.logs)
 
 
 Held = dict[tuple[UUID, int], Running]
@@ -170,7 +170,7 @@ def _start(head: "Head", held: Held, effects: Effects, moves: Deferred, now: Ins
     """Items that began to run become slices of their own, with their start."""
     started = head.exchange.started
     fresh = [s for s in held.values() if s.started_at is None]
-    matched = match(fresh, [Span(s.parcel, s.lo, s.hi, s.attempt) for s in started])
+    matched = match(fresh, [ItemRange(s.parcel, s.lo, s.hi, s.attempt) for s in started])
     if not matched.touched:
         return
     begun = [
@@ -241,7 +241,7 @@ def _settle_one(
 ) -> Script[None]:
     """Settle one exchange's outcomes against what its session holds."""
     outcomes = head.exchange.outcomes
-    matched = match(list(held.values()), [Span(o.parcel, o.lo, o.hi, o.attempt) for o in outcomes])
+    matched = match(list(held.values()), [ItemRange(o.parcel, o.lo, o.hi, o.attempt) for o in outcomes])
     ignored = [Range(parcel=m.parcel, lo=m.lo, hi=m.hi, attempt=m.attempt) for m in matched.missed]
     effects.ignored[head.session, head.exchange.channel] = ignored
     if not matched.hits:
@@ -274,11 +274,11 @@ def _needs_rules(slice: Running, outcome: Outcome) -> bool:
 
 def _rules(
     parcels: set[UUID], suspended: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy]
-) -> Script[dict[UUID, Rules]]:
+) -> Script[dict[UUID, FailurePolicy]]:
     """What decides about the failures in these parcels."""
     rows = yield ForEach(RULES, (("parcel", "uuid"),), [(parcel,) for parcel in sorted(parcels)])
     rules = {
-        parcel: Rules(
+        parcel: FailurePolicy(
             retry=policies.get((job, version)) or policy_of(spec),
             delivery=delivery,
             due_at=due_at,
@@ -287,7 +287,7 @@ def _rules(
         for parcel, job, version, delivery, due_at, spec in rows
     }
     counted = sorted(parcel for parcel, rule in rules.items() if rule.retry.budgets.own)
-    tried: dict[UUID, list[Failed]] = {}
+    tried: dict[UUID, list[CountedFailures]] = {}
     for parcel, *failed in (yield ForEach(SPENT, (("parcel", "uuid"),), [(id,) for id in counted])) if counted else []:
         tried.setdefault(parcel, []).append(tuple(failed))
     return rules | {id: structs.replace(rules[id], tried=tuple(failed)) for id, failed in tried.items()}
@@ -309,7 +309,7 @@ def _decide(
     lo: int,
     hi: int,
     outcome: Outcome,
-    rules: Rules | None,
+    rules: FailurePolicy | None,
     cancels: Cancels,
 ) -> None:
     """One reported range: each kind of outcome has its own fate, and what was to be cancelled does not go on."""
@@ -320,10 +320,10 @@ def _decide(
         if outcome.outcome == "cancelled":
             settler.cancel(slice, a, b, outcome)
         else:
-            _go_on(settler, slice, a, b, outcome, rules or Rules(retry=RetryPolicy(), delivery=0))
+            _go_on(settler, slice, a, b, outcome, rules or FailurePolicy(retry=RetryPolicy(), delivery=0))
 
 
-def _go_on(settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome, rules: Rules) -> None:
+def _go_on(settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome, rules: FailurePolicy) -> None:
     """Items whose attempt ended without an end. What may run once and has begun is not handed back, nor resumed."""
     once = rules.delivery == AT_MOST_ONCE
     if outcome.outcome == "failed":

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.definitions.retry import TIMEOUTS
-from horae.model.definitions.timeouts import Patience
-from horae.model.executions.settle import Finished
+from horae.model.definitions.timeouts import ParcelTimeouts
+from horae.model.executions.settle import FinishedSlice
 from horae.model.executions.slice import Queued, Slice, Waiting
 from horae.model.fleet.protocol import Failure
 from horae.store.base import shelves
@@ -68,7 +68,7 @@ def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Ef
         held[row[0]].append(shelves.waiting(row))
     for row in (yield ForEach(QUEUED, PARCEL, given)):
         held[row[0]].append(shelves.queued(row))
-    ended: list[Finished] = []
+    ended: list[FinishedSlice] = []
     later: list[tuple[UUID, Instant]] = []
     for row in due:
         over, again = _look(_patience(row), held[row[0]], standing[row[0]], now)
@@ -87,14 +87,14 @@ def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Ef
     return len(due), _effects(ended, done, now)
 
 
-def _patience(row: Row) -> Patience:
+def _patience(row: Row) -> ParcelTimeouts:
     _, _, due_at, queue, total = row
-    return Patience(due_at=due_at, queue=queue, total=total)
+    return ParcelTimeouts(due_at=due_at, queue=queue, total=total)
 
 
 def _look(
-    patience: Patience, held: Sequence[Waiting | Queued], standing: tuple[int, int], now: Instant
-) -> tuple[list[Finished], Instant | None]:
+    patience: ParcelTimeouts, held: Sequence[Waiting | Queued], standing: tuple[int, int], now: Instant
+) -> tuple[list[FinishedSlice], Instant | None]:
     """What of a parcel ends, and when to look at it again; soon, if somebody else holds a part of it right now."""
     over = [slice for slice in held if patience.is_over(slice, now)]
     left = [slice for slice in held if slice not in over]
@@ -109,12 +109,14 @@ def _look(
     return [_finished(slice, failure, reason, now) for slice in over], again
 
 
-def _finished(slice: Slice, failure: Failure, reason: str, now: Instant) -> Finished:
+def _finished(slice: Slice, failure: Failure, reason: str, now: Instant) -> FinishedSlice:
     queued_at = slice.queued_at if isinstance(slice, Queued) else None
-    return Finished(slice=slice, state="failed", reason=reason, queued_at=queued_at, completed_at=now, error=failure)
+    return FinishedSlice(
+        slice=slice, state="failed", reason=reason, queued_at=queued_at, completed_at=now, error=failure
+    )
 
 
-def _effects(ended: Sequence[Finished], done: Started, now: Instant) -> Effects:
+def _effects(ended: Sequence[FinishedSlice], done: Started, now: Instant) -> Effects:
     slices = [f.slice for f in ended]
     effects = Effects()
     effects.ended += [

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from horae.env import Instant, Micros
 from horae.model.admission.keys import flags_of
 from horae.model.executions.parcel import AT_MOST_ONCE
-from horae.model.executions.settle import Finished
+from horae.model.executions.settle import FinishedSlice
 from horae.model.executions.slice import Slice, Waiting, gaps
 from horae.model.fleet.protocol import Failure
 from horae.model.fleet.session import LIVE
@@ -299,9 +299,9 @@ def _restore(parcel: UUID, new_id: NewId, now: Instant, done: Repaired) -> Scrip
         done.requeued += sum(s.hi - s.lo for s in lost)
 
 
-def _ended(slice: Slice, now: Instant) -> Finished:
+def _ended(slice: Slice, now: Instant) -> FinishedSlice:
     error = Failure(type="Lost", message="The store lost track of this execution; it may have run, and may not again.")
-    return Finished(slice=slice, state="failed", reason="delivery", completed_at=now, error=error)
+    return FinishedSlice(slice=slice, state="failed", reason="delivery", completed_at=now, error=error)
 
 
 def _due(s: Slice, now: Instant) -> Waiting:

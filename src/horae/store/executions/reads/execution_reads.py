@@ -14,7 +14,7 @@ from horae.env import Instant
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.base.packing import Packed
 from horae.model.base.show import read_failure, status_of
-from horae.model.executions.execution import Attempt, Execution
+from horae.model.executions.execution import Execution, UnsuccessfulAttempt
 from horae.model.executions.hint import Offer
 from horae.model.executions.parcel import extra_of
 from horae.model.executions.settle import timing_of
@@ -194,11 +194,11 @@ def ever_offered(namespace: int) -> Script[list[frozenset[str]]]:
     return [frozenset(msgspec.json.decode(row[0])) for row in rows]
 
 
-def attempts(id: UUID) -> Script[list[Attempt]]:
+def attempts(id: UUID) -> Script[list[UnsuccessfulAttempt]]:
     """The tries that did not succeed, in order."""
     rows = yield Fetch(ATTEMPTS, (parcel_of(id), index_of(id)))
     return [
-        Attempt(
+        UnsuccessfulAttempt(
             attempt=attempt, worker=worker, outcome=outcome, started_at=started_at, ended_at=ended_at,
             exit_code=exit_code, error=read_failure(error),
         )

@@ -9,7 +9,7 @@ from horae.env import Instant
 from horae.model.admission.keys import KEYED
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.execution import FAILED, SKIPPED, Extra
-from horae.model.executions.settle import Finished
+from horae.model.executions.settle import FinishedSlice
 from horae.model.executions.slice import Slice, part
 from horae.model.fleet.protocol import Failure
 from horae.model.triggers.dependency import Join, Parts, judge, why_late, why_skipped
@@ -150,7 +150,7 @@ def _end_waiting(endings: Sequence[_Ending], now: Instant, looked: Looked) -> Sc
         return []
     rows = yield from take([ending.join for ending in endings])
     held = yield from still_waiting([e.join for e in endings if e.join.execution not in rows])
-    ended: list[Finished] = []
+    ended: list[FinishedSlice] = []
     changed: list[Join] = []
     for ending in endings:
         id = ending.join.execution
@@ -186,7 +186,7 @@ def _note_skipped(
     placed, parcels = place(asked, {}, new_id, now)
     yield from put_ended([parcel for parcel, _ in parcels])
     made = {parcel.id: parcel for parcel, _ in parcels}
-    ended: list[Finished] = []
+    ended: list[FinishedSlice] = []
     changed: list[Join] = []
     for ending, receipts in zip(endings, placed, strict=True):
         id = receipts[0].execution_id
@@ -203,11 +203,11 @@ def _note_skipped(
     return changed
 
 
-def _finished(slice: Slice, ending: _Ending, now: Instant) -> Finished:
-    return Finished(slice=slice, state=ending.state, reason=REASON, completed_at=now, error=ending.error)
+def _finished(slice: Slice, ending: _Ending, now: Instant) -> FinishedSlice:
+    return FinishedSlice(slice=slice, state=ending.state, reason=REASON, completed_at=now, error=ending.error)
 
 
-def _put(ended: Sequence[Finished], looked: Looked) -> Script[None]:
+def _put(ended: Sequence[FinishedSlice], looked: Looked) -> Script[None]:
     if ended:
         yield shelves.put_finished(ended)
         looked.freed |= {f.slice.parcel for f in ended if f.slice.flags & KEYED}

@@ -10,7 +10,7 @@ from horae.env import SECOND, Instant, Micros
 from horae.model.admission.gate import on_the_way
 from horae.model.admission.keys import KEYED
 from horae.model.admission.policy import PRIORITY, Policy, ShortestPolicy, inner
-from horae.model.admission.rank import Leads
+from horae.model.admission.rank import RankLeads
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
@@ -153,7 +153,7 @@ def leads_of(queues: Collection[int], jobs: Collection[UUID], now: Instant) -> S
     learned: dict[UUID, Micros] = {}
     if any(isinstance(inner(policy), ShortestPolicy) for policy in policies.values()):
         learned = yield from expected_of(jobs, now)
-    return Leads(lambda queue: policies.get(queue, PRIORITY), lambda job: learned.get(job, 0))
+    return RankLeads(lambda queue: policies.get(queue, PRIORITY), lambda job: learned.get(job, 0))
 
 
 def policies_of(queues: Collection[int]) -> Script[dict[int, Policy]]:
