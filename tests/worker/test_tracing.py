@@ -4,7 +4,7 @@ import pytest
 
 from horae.client.tracing import current_trace
 from horae.model.base.ids import execution_id
-from horae.model.base.trace import UNTRACED, TraceHeaders, TraceContext, root_of, span_of
+from horae.model.base.trace import UNTRACED, TraceContext, TraceHeaders, root_of, span_of
 from horae.model.definitions.tasks import CommandTask, PythonTask
 from horae.worker.code.tracing import AttemptTracer
 from tests.spans import Spans
@@ -12,7 +12,11 @@ from tests.waiting import eventually
 from tests.worker.functions import app
 from tests.worker.local import result, shop
 
-KINDS = [PythonTask(function="traced"), PythonTask(function="traced_async"), PythonTask(function="traced", isolation="process")]
+KINDS = [
+    PythonTask(function="traced"),
+    PythonTask(function="traced_async"),
+    PythonTask(function="traced", isolation="process"),
+]
 
 
 @pytest.mark.parametrize("task", KINDS, ids=["thread", "task", "process"])
