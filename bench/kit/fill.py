@@ -12,7 +12,7 @@ from msgspec import Raw, structs
 
 from bench.kit.app import app
 from horae.engine.base.hints import Hint
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import Env
 from horae.errors import HoraeError
 from horae.model.base.ids import execution_id
@@ -32,7 +32,7 @@ Told = Callable[[int], object]
 class Filler:
     """Submits and finishes executions on a node of its own."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self._node = node
         self._session: UUID | None = None
         self._n = 0
@@ -123,7 +123,7 @@ def _times(first: int, count: int) -> list[int]:
 @asynccontextmanager
 async def filling(env: Env, url: str) -> AsyncIterator[Filler]:
     """A filler for the store at a URL, with the bench's jobs defined."""
-    node = await Node.open(env, url, owner="(horae bench)")
+    node = await ServerNode.open(env, url, owner="(horae bench)")
     try:
         await node.start({"api", "gateway"})
         for definition in app.definitions():

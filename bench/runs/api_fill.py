@@ -14,7 +14,7 @@ from msgspec import structs
 
 from bench.kit.app import app
 from bench.runs.timer_fill import JOBS, TIMERS, TRIGGERS, VERSIONS, resting
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, Env, Instant
 from horae.features.statistics.store import statistics
 from horae.model.base.ids import first_id_at
@@ -45,7 +45,7 @@ Rows = list[tuple[object, ...]]
 class ApiFiller:
     """Writes on a node of its own."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self._node, self._now = node, node.env.now()
         self._rng = Random(8)
         self._number = 0
@@ -175,7 +175,7 @@ def _written(rows: Sequence[Insert]) -> Script[None]:
 @asynccontextmanager
 async def filling_api(env: Env, url: str) -> AsyncIterator[ApiFiller]:
     """A filler for the store at a URL, with the bench's jobs defined."""
-    node = await Node.open(env, url, owner="(horae bench)")
+    node = await ServerNode.open(env, url, owner="(horae bench)")
     try:
         await node.prepare()
         for definition in app.definitions():

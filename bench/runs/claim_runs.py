@@ -12,7 +12,7 @@ from bench.kit.app import app
 from bench.kit.fill import JOB as FILLED
 from bench.kit.fill import Filler
 from bench.kit.stores import Source
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import system_env
 from horae.errors import HoraeError
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Outcome, Register
@@ -36,7 +36,7 @@ class Size(Struct, frozen=True, kw_only=True):
 class Claimer:
     """A server's engine with one session, which claims and reports."""
 
-    def __init__(self, node: Node, session: UUID, size: Size) -> None:
+    def __init__(self, node: ServerNode, session: UUID, size: Size) -> None:
         self._node, self._session, self._size = node, session, size
         self._filler = Filler(node)
         self._n = 0
@@ -80,7 +80,7 @@ class Claimer:
 async def claiming(source: Source, size: Size, *, fair: bool) -> AsyncIterator[Claimer]:
     """A claimer on a fresh store."""
     async with source.fresh() as url:
-        node = await Node.open(system_env(), url, owner="(horae bench)")
+        node = await ServerNode.open(system_env(), url, owner="(horae bench)")
         try:
             await node.start({"api", "gateway"})
             for definition in app.definitions():

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from bench.kit.app import app
-from horae.engine.definitions.params import Params
-from horae.engine.node import Node
+from horae.engine.definitions.params import ParamsChecker
+from horae.engine.node import ServerNode
 from horae.env import Env
 from horae.errors import HoraeError
 from horae.model.admission.choice import LaneState
@@ -80,11 +80,11 @@ class Host:
 class Life:
     """One session's executions, from request to history, again and again."""
 
-    def __init__(self, node: Node, stored: StoredJob, session: WorkerSession, shape: Shape) -> None:
+    def __init__(self, node: ServerNode, stored: StoredJob, session: WorkerSession, shape: Shape) -> None:
         self._node, self._store, self._stored, self._session, self._shape = node, node.store, stored, session, shape
         self._took: dict[str, list[float]] = {}
         self._runner = ThreadRunner(Host(node.env))
-        self._params = Params()
+        self._params = ParamsChecker()
         self._submission = msgspec.json.Decoder(submission_body.SubmissionBody)
         self._exchange, self._answer = msgspec.json.Decoder(Exchange), msgspec.json.Decoder(Answer)
         self._lots = list(self._make_lots())
@@ -203,7 +203,7 @@ def _due(envelope: Envelope, at: int) -> Envelope:
 @asynccontextmanager
 async def living(env: Env, url: str, shape: Shape) -> AsyncIterator[Life]:
     """A node of its own on a store, with a session, for as long as the block lasts."""
-    node = await Node.open(env, url, owner="(horae bench)")
+    node = await ServerNode.open(env, url, owner="(horae bench)")
     try:
         await node.prepare()
         for definition in app.definitions():

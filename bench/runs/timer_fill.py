@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from bench.kit.app import app
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, Env, Instant
 from horae.model.base.ids import execution_id, parcel_id
 from horae.model.executions.parcel import MAX_ITEMS
@@ -64,7 +64,7 @@ class Load(Struct, frozen=True):
 class TimerFiller:
     """Writes jobs with triggers on a node of its own."""
 
-    def __init__(self, node: Node, template: StoredJob) -> None:
+    def __init__(self, node: ServerNode, template: StoredJob) -> None:
         self._node, self._template = node, template
         self._spec = msgspec.json.encode(template.job.spec).decode()
 
@@ -123,7 +123,7 @@ def _text(value: Trigger | Rules) -> str:
 @asynccontextmanager
 async def filling_timers(env: Env, url: str) -> AsyncIterator[TimerFiller]:
     """A filler for the store at a URL, with the bench's jobs defined."""
-    node = await Node.open(env, url, owner="(horae bench)")
+    node = await ServerNode.open(env, url, owner="(horae bench)")
     try:
         await node.prepare()
         for definition in app.definitions():

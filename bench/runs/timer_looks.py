@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from bench.runs.timer_fill import TEMPLATE
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, Env, Instant
 from horae.errors import HoraeError
 from horae.model.base.duration import HOUR
@@ -56,7 +56,7 @@ class Looked(Struct, frozen=True, kw_only=True):
 
 async def look(env: Env, url: str, since: Instant) -> Looked:
     """Read it while no server has the store open; what has not fired by then never does."""
-    node = await Node.open(env, url, owner="(horae bench)")
+    node = await ServerNode.open(env, url, owner="(horae bench)")
     try:
         await node.prepare()
         noop = await node.base.directory.job(DEFAULT_NAMESPACE, TEMPLATE)

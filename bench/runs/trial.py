@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw, Struct
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import Instant, Micros, VirtualClock, virtual_env
 from horae.errors import HoraeError
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Grant, Outcome, Register
@@ -42,7 +42,7 @@ class Ran(Struct, frozen=True):
 class Trial:
     """One server, one worker with slots, and what is to be submitted when."""
 
-    def __init__(self, node: Node, clock: VirtualClock, session: UUID, slots: int) -> None:
+    def __init__(self, node: ServerNode, clock: VirtualClock, session: UUID, slots: int) -> None:
         self.node, self.clock, self._session, self._slots = node, clock, session, slots
         self.ran: list[Ran] = []
         self._names: dict[UUID, str] = {}
@@ -150,7 +150,7 @@ def _success(grant: Grant, item: int, start: Instant, end: Instant) -> Outcome:
 async def trial(slots: int, queues: Sequence[str] = ("default",), **presence: Any) -> AsyncIterator[Trial]:
     """A trial with a worker that takes from these queues."""
     clock = VirtualClock()
-    node = await Node.open(virtual_env(clock=clock), "sqlite://", owner="(a trial)")
+    node = await ServerNode.open(virtual_env(clock=clock), "sqlite://", owner="(a trial)")
     try:
         await node.prepare()
         register = Register(protocol=PROTOCOL, worker="trial", concurrency=slots, queues=tuple(queues), **presence)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import system_env
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
@@ -104,11 +104,11 @@ def test_a_store_of_another_version_is_not_changed_by_a_pause():
     assert "horae db upgrade" in refused.stderr
 
 
-async def opened(url: str) -> Node:
+async def opened(url: str) -> ServerNode:
     env = system_env()
     driver = await open_store_driver(url, env)
     await driver.migrate()
-    node = Node(env, Store(driver, env))
+    node = ServerNode(env, Store(driver, env))
     await node.prepare()
     return node
 
@@ -129,7 +129,7 @@ async def resumed_job(url: str) -> tuple[str, str, str | None, str]:
     return shown.state, shown.auto_paused.reason, shown.next_fire_at, resumed.state
 
 
-async def default(node: Node) -> int:
+async def default(node: ServerNode) -> int:
     found = await node.store.read(lambda: namespaces.named("default"))
     assert found is not None
     return found.id

@@ -12,7 +12,7 @@ from horae.cli.installation.store_checks import _migrations, _pooler, judged, to
 from horae.client.transport.transport import ApiResponse, Unanswered
 from horae.config.load import load
 from horae.config.settings import Settings
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.errors import StoreUnavailable, Unauthorized
@@ -228,7 +228,7 @@ def test_whether_the_master_key_opens_what_is_sealed(sealed, state, said):
 
 def test_offline_it_looks_with_the_key_that_the_settings_name(tmp_path, monkeypatch):
     async def seal() -> None:
-        node = await Node.open(system_env(), "sqlite:///horae.db", EngineSettings(master_keys=FIRST))
+        node = await ServerNode.open(system_env(), "sqlite:///horae.db", EngineSettings(master_keys=FIRST))
         await node.prepare()
         await node.base.secrets.put(1, "token", "not to be told")
         await node.part(AlertsPart).channels.create(1, {"name": "ops", "kind": "webhook", "url": "https://horae.test/"})

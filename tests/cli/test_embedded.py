@@ -8,7 +8,7 @@ import pytest
 from horae.cli.embedded import apply_jobs, registry_of
 from horae.cli.fleet.worker import unserved
 from horae.config.settings import Settings
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.errors import BadInput
@@ -30,7 +30,7 @@ async def test_a_refused_app_is_told_with_its_place_and_a_way_on(tmp_path: Path,
     monkeypatch.delitem(sys.modules, "refused_app", raising=False)
     registry = registry_of("refused_app:app", demo=False)
     assert "mail (post)" in unserved(Settings(), registry)
-    node = await Node.open(system_env(), "sqlite://", EngineSettings(), "(a test)")
+    node = await ServerNode.open(system_env(), "sqlite://", EngineSettings(), "(a test)")
     try:
         with pytest.raises(BadInput, match=r"no secret .*refused_app\.py, line 7") as refused:
             await apply_jobs(node, registry)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from horae.client.client import Client
 from horae.client.embedded import EmbeddedTransport
 from horae.client.transport.calls import RequestRetryPolicy
-from horae.engine.node import Node
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.features.backfills.part import BackfillsPart
 from horae.server.app import Application
@@ -22,7 +22,7 @@ async def test_a_backfill_is_planned_made_followed_and_audited():
     env = virtual_env(clock=clock)
     driver = await open_store_driver("sqlite://", env)
     await driver.migrate()
-    node = Node(env, Store(driver, env))
+    node = ServerNode(env, Store(driver, env))
     await node.prepare()
     transport = EmbeddedTransport(Application(node))
     async with Client(

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from horae import App, Client, EmbeddedTransport, SyncClient
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import system_env
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.server.app import Application
@@ -33,7 +33,7 @@ def jobs_of(client: Client | None = None) -> App:
 
 
 @asynccontextmanager
-async def working(node: Node):
+async def working(node: ServerNode):
     """A worker on the node, and its jobs defined."""
     await node.tenancy.keys.ensure_admin_key(KEY)
     app = jobs_of()
@@ -48,7 +48,7 @@ async def working(node: Node):
 
 @asynccontextmanager
 async def embedded():
-    node = await Node.open(system_env(), "sqlite://")
+    node = await ServerNode.open(system_env(), "sqlite://")
     await node.start()
     async with working(node), Client(key=KEY, transport=EmbeddedTransport(Application(node))) as client:
         yield client
@@ -57,7 +57,7 @@ async def embedded():
 
 @asynccontextmanager
 async def over_http():
-    node = await Node.open(system_env(), "sqlite://")
+    node = await ServerNode.open(system_env(), "sqlite://")
     serving = await serve(node, "127.0.0.1", 0)
     async with working(node), Client(serving.url, KEY) as client:
         yield client

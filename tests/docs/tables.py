@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import system_env
 from horae.feature import installed
 from horae.model.executions.gates import GATES, About
@@ -111,7 +111,7 @@ def _metrics() -> Iterator[str]:
 
 async def _registry() -> CollectorRegistry:
     """The metrics of a server that has just been made."""
-    node = await Node.open(system_env(), "sqlite://")
+    node = await ServerNode.open(system_env(), "sqlite://")
     try:
         return Metrics(node).registry
     finally:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Raw
 
-from horae.engine.admission.holds import Asked
+from horae.engine.admission.holds import HoldRequest
 from horae.env import SECOND
 from horae.model.executions.explain_view import BlockerView
 from horae.model.fleet.protocol import Function, Outcome
@@ -189,7 +189,7 @@ async def queue_paused(stage: Stage) -> Played:
 async def held(stage: Stage) -> Played:
     await stage.job()
     await stage.worker()
-    await stage.node.admission.holds.open(NAMESPACE, "default", Asked(length="30m", reason="deploy"), "key:1")
+    await stage.node.admission.holds.open(NAMESPACE, "default", HoldRequest(length="30m", reason="deploy"), "key:1")
     id = await stage.submit()
 
     async def release(blocker: BlockerView) -> None:

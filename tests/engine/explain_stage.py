@@ -7,7 +7,7 @@ from uuid import UUID
 
 from msgspec import Struct, json
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, Instant
 from horae.model.base.ids import execution_id, parcel_of
 from horae.model.executions.explain_view import BlockerView, ExplanationView
@@ -22,7 +22,7 @@ ROUNDS = 150  # of one second each, that an execution is given to start
 class Worker:
     """A session that takes what it is given."""
 
-    def __init__(self, node: Node, session: UUID, free: int) -> None:
+    def __init__(self, node: ServerNode, session: UUID, free: int) -> None:
         self.node, self.session, self.free, self.n = node, session, free, 0
         self.holds: list[Grant] = []
 
@@ -51,7 +51,7 @@ class Worker:
 class Stage:
     """One server on one store."""
 
-    def __init__(self, world: World, node: Node) -> None:
+    def __init__(self, world: World, node: ServerNode) -> None:
         self.world, self.node = world, node
         self.workers: list[Worker] = []
 
@@ -119,7 +119,7 @@ async def staged(world: World, monkeypatch: Any) -> AsyncIterator[Stage]:
         return world.now()
 
     monkeypatch.setattr(world.driver, "server_time", server_time)
-    node = Node(world.env, Store(world.driver, world.env))
+    node = ServerNode(world.env, Store(world.driver, world.env))
     await node.prepare()
     stage = Stage(world, node)
     yield stage

@@ -9,12 +9,12 @@ from horae.engine.base.counters import Counters
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.announcer import Announcer, FireDue, already_fired
 from horae.engine.definitions.applying import NoTemplates
-from horae.engine.definitions.directory import Directory
-from horae.engine.definitions.job_deletions import Deletions
+from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.definitions.job_deletions import JobDeletions
 from horae.engine.definitions.jobs import Jobs
 from horae.engine.executions.executions import Executions
-from horae.engine.happenings import Happenings
-from horae.engine.parts.base import Base
+from horae.engine.happenings import Topics
+from horae.engine.parts.base import BasePart
 from horae.engine.settings import EngineSettings
 from horae.engine.triggers.calendars import Calendars
 from horae.engine.triggers.dependencies import Dependencies
@@ -27,12 +27,12 @@ from horae.store.contract import Store
 from horae.store.executions.promote import Ranker
 
 
-def base_of(store: Store, env: Env | None = None) -> Base:
+def base_of(store: Store, env: Env | None = None) -> BasePart:
     """Return the base that other objects are made from."""
-    return Base(env or store.env, store, EngineSettings(), ())
+    return BasePart(env or store.env, store, EngineSettings(), ())
 
 
-def executions_of(store: Store, base: Base | None = None) -> Executions:
+def executions_of(store: Store, base: BasePart | None = None) -> Executions:
     """Return an object that reads and cancels executions."""
     base = base or base_of(store)
     waits = Dependencies(store, base.directory, base.hints).waits
@@ -42,17 +42,17 @@ def executions_of(store: Store, base: Base | None = None) -> Executions:
     )  # fmt: skip
 
 
-def deletions_of(store: Store, asked: list[UUID] | None = None) -> Deletions:
+def deletions_of(store: Store, asked: list[UUID] | None = None) -> JobDeletions:
     """Return what ends the executions of deleted jobs; sessions that are asked to stop something go to `asked`."""
     base = base_of(store)
     if asked is not None:
         base.hints.listen(lambda hint: asked.extend(hint.sessions))
-    return Deletions(store, base.outcomes)
+    return JobDeletions(store, base.outcomes)
 
 
 def scheduler_of(store: Store, hints: Hints, clock: ClockWatch, settings: EngineSettings | None = None) -> Scheduler:
     """Return what fires triggers, with a directory of its own."""
-    directory, happenings = Directory(store.env, store, hints), Happenings(store)
+    directory, happenings = LocalDirectory(store.env, store, hints), Topics(store)
     return Scheduler(store.env, store, directory, hints, settings or EngineSettings(), clock, Counters(), happenings)
 
 

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from horae.engine.definitions.applying import Documents
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.store.contract import Store
@@ -16,7 +16,7 @@ async def test_reads_are_answered_while_a_file_is_written(tmp_path: Path):
     env = system_env()
     driver = await open_store_driver(f"sqlite:///{tmp_path}/horae.db", env)
     await driver.migrate()
-    node = Node(env, Store(driver, env), EngineSettings())
+    node = ServerNode(env, Store(driver, env), EngineSettings())
     jobs = [{"name": f"job-{n}", "command": "x"} for n in range(300)]
     try:
         applying = asyncio.create_task(node.definitions.applying.apply(NAMESPACE, Documents(jobs=jobs)))

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, VirtualClock
 from horae.errors import Busy
@@ -33,12 +33,12 @@ DAY = 86_400 * SECOND
 @pytest.fixture
 async def node(driver: Driver, env: Env, tmp_path):
     settings = EngineSettings(retention=10 * DAY, artifacts=str(tmp_path / "artifacts"))
-    node = Node(env, Store(driver, env), settings)
+    node = ServerNode(env, Store(driver, env), settings)
     await node.prepare()
     return node
 
 
-async def ended(node: Node, *customers: str, parent: UUID | None = None) -> list[str]:
+async def ended(node: ServerNode, *customers: str, parent: UUID | None = None) -> list[str]:
     """Executions that were cancelled before they began."""
     given = [Raw(msgspec.json.encode({"customer": name})) for name in customers]
     wanted = [Submit(job="report", params=params, delay=3600 * SECOND) for params in given]
@@ -48,18 +48,18 @@ async def ended(node: Node, *customers: str, parent: UUID | None = None) -> list
     return [str(receipt.execution_id) for receipt in receipts]
 
 
-async def archive_all(node: Node, which: object = True) -> None:
+async def archive_all(node: ServerNode, which: object = True) -> None:
     await node.tenancy.namespaces.edit(LOCAL, "default", {"archive": which})
 
 
-async def round_of(node: Node) -> None:
+async def round_of(node: ServerNode) -> None:
     while not await node.part(ArchivePart).archiver.step():
         pass
     node.part(ArchivePart).archiver._walk_at.clear()
     node.part(ArchivePart).archiver._again_at = 0.0
 
 
-async def test_a_file_is_written_and_read_in_bounded_pieces(node: Node, monkeypatch):
+async def test_a_file_is_written_and_read_in_bounded_pieces(node: ServerNode, monkeypatch):
     read = []
     by_ids = writing.reads.by_ids
     monkeypatch.setattr(writing.reads, "by_ids", lambda some: read.append(len(some)) or by_ids(some))
@@ -84,7 +84,7 @@ async def test_a_file_is_written_and_read_in_bounded_pieces(node: Node, monkeypa
     assert max(read) == 2
 
 
-async def archived(node: Node, **filters) -> list[str]:
+async def archived(node: ServerNode, **filters) -> list[str]:
     """All that the archive has, page by page."""
     found, cursor = [], None
     while True:
@@ -95,11 +95,11 @@ async def archived(node: Node, **filters) -> list[str]:
             return found
 
 
-async def live(node: Node) -> list[str]:
+async def live(node: ServerNode) -> list[str]:
     return [str(one.execution_id) for one in (await node.work.executions.list(1)).items]
 
 
-async def test_what_is_over_goes_to_a_file_and_is_read_back(node: Node, clock: VirtualClock, tmp_path):
+async def test_what_is_over_goes_to_a_file_and_is_read_back(node: ServerNode, clock: VirtualClock, tmp_path):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     old = await ended(node, "ada", "bob", "cleo")
     clock.advance(11 * DAY)
@@ -123,7 +123,7 @@ async def test_what_is_over_goes_to_a_file_and_is_read_back(node: Node, clock: V
     assert await archived(node) == old[::-1]
 
 
-async def test_only_the_outcomes_that_are_named_are_archived(node: Node, clock: VirtualClock):
+async def test_only_the_outcomes_that_are_named_are_archived(node: ServerNode, clock: VirtualClock):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node, ["failed"])
     await ended(node, "ada")
@@ -135,7 +135,7 @@ async def test_only_the_outcomes_that_are_named_are_archived(node: Node, clock: 
     assert await archived(node) == []
 
 
-async def test_a_place_that_is_out_of_order_loses_nothing(node: Node, clock: VirtualClock, monkeypatch):
+async def test_a_place_that_is_out_of_order_loses_nothing(node: ServerNode, clock: VirtualClock, monkeypatch):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada")
@@ -155,7 +155,7 @@ async def test_a_place_that_is_out_of_order_loses_nothing(node: Node, clock: Vir
     assert await archived(node) == old
 
 
-async def test_what_cannot_be_read_is_not_forgotten(node: Node, clock: VirtualClock, monkeypatch):
+async def test_what_cannot_be_read_is_not_forgotten(node: ServerNode, clock: VirtualClock, monkeypatch):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada")
@@ -172,7 +172,7 @@ async def test_what_cannot_be_read_is_not_forgotten(node: Node, clock: VirtualCl
     assert await archived(node) == []
 
 
-async def test_a_server_that_dies_after_the_file_doubles_nothing(node: Node, clock: VirtualClock, monkeypatch):
+async def test_a_server_that_dies_after_the_file_doubles_nothing(node: ServerNode, clock: VirtualClock, monkeypatch):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada", "bob")
@@ -191,7 +191,7 @@ async def test_a_server_that_dies_after_the_file_doubles_nothing(node: Node, clo
     assert await archived(node) == old[::-1]
 
 
-async def test_somebodys_data_is_erased_from_files(node: Node, clock: VirtualClock, tmp_path):
+async def test_somebodys_data_is_erased_from_files(node: ServerNode, clock: VirtualClock, tmp_path):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     before = node.env.now()
@@ -214,7 +214,9 @@ async def test_somebodys_data_is_erased_from_files(node: Node, clock: VirtualClo
 
 
 @pytest.mark.parametrize("lies", ["in a file", "in the store"])
-async def test_what_somebodys_execution_submitted_is_erased_from_files_too(node: Node, clock: VirtualClock, lies: str):
+async def test_what_somebodys_execution_submitted_is_erased_from_files_too(
+    node: ServerNode, clock: VirtualClock, lies: str
+):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     wanted = Submit(job="report", params=Raw(b'{"customer":"ada"}'), delay=3600 * SECOND)
@@ -247,7 +249,7 @@ async def damage(tmp_path, how: str) -> str:
     return f"archive/1/{newest.name}"
 
 
-async def two_files(node: Node, clock: VirtualClock) -> tuple[list[str], list[str]]:
+async def two_files(node: ServerNode, clock: VirtualClock) -> tuple[list[str], list[str]]:
     """What lies in an older file, and in a newer one."""
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
@@ -262,7 +264,7 @@ async def two_files(node: Node, clock: VirtualClock) -> tuple[list[str], list[st
 
 @pytest.mark.parametrize("how", ["cut off", "overwritten", "gone"])
 async def test_a_file_that_is_damaged_is_named_and_hides_none_behind_it(
-    node: Node, clock: VirtualClock, tmp_path, how: str
+    node: ServerNode, clock: VirtualClock, tmp_path, how: str
 ):
     older, newer = await two_files(node, clock)
     location = await damage(tmp_path, how)
@@ -282,7 +284,7 @@ async def test_a_file_that_is_damaged_is_named_and_hides_none_behind_it(
         assert (tmp_path / "artifacts" / location).exists()  # nothing of it was written anew, or lost
 
 
-async def test_a_place_that_does_not_answer_is_told(node: Node, clock: VirtualClock, monkeypatch):
+async def test_a_place_that_does_not_answer_is_told(node: ServerNode, clock: VirtualClock, monkeypatch):
     await two_files(node, clock)
 
     async def away(location):
@@ -294,7 +296,7 @@ async def test_a_place_that_does_not_answer_is_told(node: Node, clock: VirtualCl
         await node.part(ArchivePart).reader.list(1)
 
 
-async def test_files_that_cannot_hold_what_is_sought_are_not_opened(node: Node, clock: VirtualClock, monkeypatch):
+async def test_files_that_cannot_hold_what_is_sought_are_not_opened(node: ServerNode, clock: VirtualClock, monkeypatch):
     older, newer = await two_files(node, clock)
     await node.definitions.jobs.create(1, {"name": "other", "command": "true"})
     (receipt,) = await node.submitter.submit(1, [Submit(job="other", delay=3600 * SECOND)], origin="submit")
@@ -320,7 +322,7 @@ async def test_files_that_cannot_hold_what_is_sought_are_not_opened(node: Node, 
 
 
 async def test_a_place_that_is_full_is_left_alone_for_longer_each_time_and_told(
-    node: Node, clock: VirtualClock, tmp_path, monkeypatch
+    node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch
 ):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
@@ -359,7 +361,7 @@ async def test_a_place_that_is_full_is_left_alone_for_longer_each_time_and_told(
 
 
 async def test_a_file_that_was_cleared_away_meanwhile_takes_nothing_with_it(
-    node: Node, clock: VirtualClock, monkeypatch
+    node: ServerNode, clock: VirtualClock, monkeypatch
 ):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
@@ -386,7 +388,7 @@ def files(tmp_path) -> list[bytes]:
 
 
 async def test_what_is_erased_while_it_is_archived_does_not_come_back(
-    node: Node, clock: VirtualClock, tmp_path, monkeypatch
+    node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch
 ):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
@@ -412,7 +414,7 @@ async def test_what_is_erased_while_it_is_archived_does_not_come_back(
     assert b"bob" in content
 
 
-async def test_what_two_erase_from_one_file_is_gone(node: Node, clock: VirtualClock, tmp_path, monkeypatch):
+async def test_what_two_erase_from_one_file_is_gone(node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada", "bob", "cleo")
@@ -438,7 +440,7 @@ async def test_what_two_erase_from_one_file_is_gone(node: Node, clock: VirtualCl
 
 @pytest.mark.parametrize("moved", [1, 2])
 async def test_a_file_that_is_put_elsewhere_while_it_is_read_is_read_there(
-    node: Node, clock: VirtualClock, tmp_path, monkeypatch, moved: int
+    node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch, moved: int
 ):
     """While it is looked through, or while it is written anew."""
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
@@ -463,7 +465,7 @@ async def test_a_file_that_is_put_elsewhere_while_it_is_read_is_read_there(
     assert (b"ada" in content, b"bob" in content) == (False, False)
 
 
-async def test_a_list_goes_on_in_the_file_that_was_written_anew(node: Node, clock: VirtualClock, monkeypatch):
+async def test_a_list_goes_on_in_the_file_that_was_written_anew(node: ServerNode, clock: VirtualClock, monkeypatch):
     older, newer = await two_files(node, clock)
     read = node.part(ArchivePart).reader._place.read
 
@@ -480,7 +482,7 @@ async def test_a_list_goes_on_in_the_file_that_was_written_anew(node: Node, cloc
     assert page.notes == []
 
 
-async def failing(node: Node, clock: VirtualClock, monkeypatch) -> None:
+async def failing(node: ServerNode, clock: VirtualClock, monkeypatch) -> None:
     """A round that cannot read what it should archive."""
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
@@ -496,7 +498,7 @@ async def failing(node: Node, clock: VirtualClock, monkeypatch) -> None:
     assert node.part(ArchivePart).archiver.is_failing
 
 
-async def test_who_lost_the_duty_has_no_troubles(node: Node, clock: VirtualClock, monkeypatch):
+async def test_who_lost_the_duty_has_no_troubles(node: ServerNode, clock: VirtualClock, monkeypatch):
     await failing(node, clock, monkeypatch)
     clock.advance(archiving.TERM + SECOND)
     now, other = node.env.now(), node.env.new_id()
@@ -507,7 +509,7 @@ async def test_who_lost_the_duty_has_no_troubles(node: Node, clock: VirtualClock
     assert await node.store.read(lambda: housekeeping.trouble_of("archive")) is not None  # that is for the other to say
 
 
-async def test_where_nothing_is_archived_any_more_nothing_fails(node: Node, clock: VirtualClock, monkeypatch):
+async def test_where_nothing_is_archived_any_more_nothing_fails(node: ServerNode, clock: VirtualClock, monkeypatch):
     await failing(node, clock, monkeypatch)
     await archive_all(node, False)
 
@@ -517,7 +519,7 @@ async def test_where_nothing_is_archived_any_more_nothing_fails(node: Node, cloc
 
 
 async def test_what_somebody_forgets_while_it_is_read_is_no_trouble(
-    node: Node, clock: VirtualClock, tmp_path, monkeypatch
+    node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch
 ):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)

@@ -3,9 +3,9 @@
 import pytest
 
 from horae.engine.base.hints import Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.fleet.autoscale import Autoscale
-from horae.engine.happenings import Happenings
+from horae.engine.happenings import Topics
 from horae.env import SECOND
 from horae.errors import NotFound
 from horae.features.statistics.engine.statistics import Statistics
@@ -15,7 +15,7 @@ from tests.store_contract.world import NAMESPACE, World, success
 @pytest.fixture
 async def autoscale(world: World) -> Autoscale:
     hints = Hints(world.env, world.store, world.env.new_id())
-    return Autoscale(world.env, world.store, Directory(world.env, world.store, hints))
+    return Autoscale(world.env, world.store, LocalDirectory(world.env, world.store, hints))
 
 
 async def test_what_waits_and_runs_is_told_with_its_age_and_the_slots(world: World, autoscale: Autoscale):
@@ -35,7 +35,7 @@ async def test_what_waits_and_runs_is_told_with_its_age_and_the_slots(world: Wor
 
 
 async def test_rates_follow_what_came_and_what_ended(world: World, autoscale: Autoscale):
-    statistics = Statistics(world.env, world.store, world.env.new_id(), Happenings(world.store))
+    statistics = Statistics(world.env, world.store, world.env.new_id(), Topics(world.store))
     job = await world.job()
     w = await world.worker(concurrency=10)
     assert (await autoscale.advise(NAMESPACE, "default", SECOND)).desired == 0

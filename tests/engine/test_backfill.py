@@ -3,7 +3,7 @@
 import pytest
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.env import SECOND
 from horae.features.backfills.engine.backfiller import BUSY, IDLE, Backfiller
 from horae.features.backfills.model.values import Backfill
@@ -23,7 +23,7 @@ class Server:
         self.hints = Hints(world.env, world.store, world.env.new_id())
         self.told: list[Hint] = []
         self.hints.listen(self.told.append)
-        self.directory = Directory(world.env, world.store, self.hints)
+        self.directory = LocalDirectory(world.env, world.store, self.hints)
         self.backfiller = Backfiller(world.env, world.store, self.directory, self.hints)
 
 

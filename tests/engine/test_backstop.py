@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from horae.engine.base.hints import Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.fleet.backstop import SLACK, Backstop
 from horae.env import SECOND
 from horae.model.definitions.retry import RetryPolicy
@@ -15,7 +15,7 @@ from tests.store_contract.world import World, began, progress
 @pytest.fixture
 def backstop(world: World):
     hints = Hints(world.env, world.store, world.env.new_id())
-    return Backstop(world.env, world.store, Directory(world.env, world.store, hints), hints)
+    return Backstop(world.env, world.store, LocalDirectory(world.env, world.store, hints), hints)
 
 
 async def test_what_runs_past_its_timeout_is_asked_to_end_once(world: World, backstop: Backstop):

@@ -5,7 +5,7 @@ import time
 import msgspec
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND
 from horae.errors import Costly
 from horae.features.events.model.read import read_event
@@ -24,13 +24,13 @@ PUT_PARAMS = Statement("test_put_params", "UPDATE triggers SET params = $2 WHERE
 
 
 @pytest.fixture
-async def node(world: World) -> Node:
-    made = Node(world.env, world.store)
+async def node(world: World) -> ServerNode:
+    made = ServerNode(world.env, world.store)
     await made.prepare()
     return made
 
 
-async def hostile(node: Node, change, trigger_params: dict | None = None) -> None:
+async def hostile(node: ServerNode, change, trigger_params: dict | None = None) -> None:
     """A job as a version of the program stored it that knew no budget."""
     for name in ("hostile", "harmless"):
         body = {"name": name, "command": "true", "sequence": "${job.name}", "schedule": {"every": "1h"}}
@@ -38,7 +38,7 @@ async def hostile(node: Node, change, trigger_params: dict | None = None) -> Non
     await rewritten(node, change, trigger_params)
 
 
-async def rewritten(node: Node, change, trigger_params: dict | None = None) -> None:
+async def rewritten(node: ServerNode, change, trigger_params: dict | None = None) -> None:
     stored = await node.store.job_named(NAMESPACE, "hostile")
     assert stored is not None
 
@@ -69,9 +69,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_a_stored_job_that_takes_too_much_work_is_paused_and_says_why(world: World, node: Node, case: str):
+async def test_a_stored_job_that_takes_too_much_work_is_paused_and_says_why(world: World, node: ServerNode, case: str):
     await hostile(node, *CASES[case])
-    again = Node(world.env, world.store)  # as after a restart
+    again = ServerNode(world.env, world.store)  # as after a restart
     await again.prepare()
     world.clock.advance(HOUR + SECOND)
     began = time.process_time()
@@ -90,7 +90,7 @@ async def test_a_stored_job_that_takes_too_much_work_is_paused_and_says_why(worl
     assert again.firing.scheduler.fired == 1
 
 
-async def test_a_job_that_paused_itself_goes_on_when_it_is_changed_and_resumed(world: World, node: Node):
+async def test_a_job_that_paused_itself_goes_on_when_it_is_changed_and_resumed(world: World, node: ServerNode):
     await hostile(node, by_sequence(BY_DATA))
     world.clock.advance(HOUR + SECOND)
     await node.firing.scheduler.step()
@@ -103,7 +103,9 @@ async def test_a_job_that_paused_itself_goes_on_when_it_is_changed_and_resumed(w
     assert (await node.definitions.jobs.get(NAMESPACE, "hostile")).status == "queued"
 
 
-async def test_expressions_of_one_namespace_that_take_much_together_keep_no_other_from_firing(world: World, node: Node):
+async def test_expressions_of_one_namespace_that_take_much_together_keep_no_other_from_firing(
+    world: World, node: ServerNode
+):
     costly = "${string(" + nested("params.rows", 1, "params.rows[v0] == v0") + ")}"
     for i in range(60):
         body = {"name": f"costly-{i}", "command": "true", "sequence": costly, "schedule": {"every": "1h"}}
@@ -125,13 +127,13 @@ async def test_expressions_of_one_namespace_that_take_much_together_keep_no_othe
     assert node.firing.scheduler.fired > fired
 
 
-async def test_keys_that_take_too_much_work_at_every_fire_are_refused_with_the_definition(node: Node):
+async def test_keys_that_take_too_much_work_at_every_fire_are_refused_with_the_definition(node: ServerNode):
     body = {"name": "hostile", "command": "true", "sequence": BY_DATA, "schedule": {"every": "1h"}}
     with pytest.raises(Costly, match="sequence"):
         await node.definitions.jobs.create(NAMESPACE, {**body, "params": {"rows": list(range(1000))}})
 
 
-async def test_an_event_does_not_start_what_stands_under_a_key_that_takes_too_much_work(node: Node):
+async def test_an_event_does_not_start_what_stands_under_a_key_that_takes_too_much_work(node: ServerNode):
     body = {"name": "hostile", "command": "true", "sequence": "${job.name}", "triggers": [{"name": "t", "event": "up"}]}
     await node.definitions.jobs.create(NAMESPACE, body)
     await rewritten(node, by_sequence(BY_DATA))

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, StoreUnavailable
 from horae.features.dead_letters.engine import dead_letters
@@ -25,7 +25,7 @@ class Submits:
     """The real submitter, with a way to fail after it has committed."""
 
     def __init__(self, world: World) -> None:
-        node = Node(world.env, world.store)
+        node = ServerNode(world.env, world.store)
         self.submitter, self.directory = node.submitter, node.base.directory
         self.breaks = False
         self.refuses: Exception | None = None

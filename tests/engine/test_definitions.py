@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from horae.engine.definitions import definitions
-from horae.engine.definitions.definitions import OVERHEAD, Definitions
+from horae.engine.definitions.definitions import OVERHEAD, DefinitionCache
 from horae.model.definitions.retry import RetryPolicy
 from tests.store_contract.world import World
 
@@ -26,7 +26,7 @@ def reads(world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 async def test_a_version_is_read_once(world: World, reads: list[int]):
     a, b = [(await world.job(name, retry=RetryPolicy(retries=7))).id for name in "ab"]
-    kept = Definitions(world.store)
+    kept = DefinitionCache(world.store)
     await kept.get([(a, 1)])
     found = await kept.get([(a, 1), (b, 1)])
 
@@ -40,7 +40,7 @@ async def test_what_was_not_asked_for_the_longest_goes_first(
 ):
     a, b, c = [((await world.job(name)).id, 1) for name in "abc"]
     monkeypatch.setattr(definitions, "MOST", 2)
-    kept = Definitions(world.store)
+    kept = DefinitionCache(world.store)
     for wanted in ([a], [b], [a], [c]):
         await kept.get(wanted)
     assert kept.policies.keys() == {a, c}
@@ -55,7 +55,7 @@ async def test_what_was_not_asked_for_the_longest_goes_first(
 async def test_large_ones_are_bounded_by_their_bytes(world: World, monkeypatch: pytest.MonkeyPatch):
     jobs = [((await world.job(name, params={"text": "x" * 5000})).id, 1) for name in "abcd"]
     monkeypatch.setattr(definitions, "MOST_BYTES", 2 * (6000 + OVERHEAD))
-    kept = Definitions(world.store)
+    kept = DefinitionCache(world.store)
     for job in jobs:
         await kept.get([job])
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Raw
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND
 from horae.errors import BadInput, NotFound
 from horae.features.dead_letters.part import DeadLettersPart
@@ -16,48 +16,48 @@ DAY = 24 * HOUR
 
 
 @pytest.fixture
-async def node(world: World) -> Node:
+async def node(world: World) -> ServerNode:
     """A node whose services do not run: the tests let each do a step."""
-    made = Node(world.env, world.store)
+    made = ServerNode(world.env, world.store)
     await made.prepare()
     return made
 
 
-async def create(node: Node, name: str, **fields):
+async def create(node: ServerNode, name: str, **fields):
     return await node.definitions.jobs.create(NAMESPACE, {"name": name, "command": "true", "queue": name, **fields})
 
 
-async def submit(node: Node, job: str, **more):
+async def submit(node: ServerNode, job: str, **more):
     (receipt,) = await node.submitter.submit(
         NAMESPACE, [Submit(job=job, params=Raw(b"{}"), **more)], origin="trigger", caller="me"
     )
     return receipt
 
 
-async def claim(node: Node, world: World, job: str):
+async def claim(node: ServerNode, world: World, job: str):
     """A worker that holds all that is queued of a job."""
     stored = await world.store.job_named(NAMESPACE, job)
     worker = await world.worker()
     return worker, await worker.claim(100, lanes=frozenset({stored.lane}))
 
 
-async def end(node: Node, world: World, job: str, outcome=success):
+async def end(node: ServerNode, world: World, job: str, outcome=success):
     worker, held = await claim(node, world, job)
     await worker.report(*(outcome(slice) for slice in held))
     return len(held)
 
 
-async def run(node: Node, world: World, job: str, outcome=success, **more):
+async def run(node: ServerNode, world: World, job: str, outcome=success, **more):
     receipt = await submit(node, job, **more)
     assert await end(node, world, job, outcome) == 1
     return receipt.execution_id
 
 
-async def executions(node: Node, job: str):
+async def executions(node: ServerNode, job: str):
     return (await node.work.executions.list(NAMESPACE, job=job)).items
 
 
-async def fire(node: Node, world: World):
+async def fire(node: ServerNode, world: World):
     world.clock.advance(HOUR)
     await node.firing.scheduler.step()
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from horae import App, Client, EmbeddedTransport
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, system_env
 from horae.model.fleet.protocol import Await, Awaited, Remember, Remembered
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
@@ -42,7 +42,7 @@ async def journey(ctx, id: str) -> list[object]:
 class Cut:
     """A way to the server that is cut after so many things were remembered: they are kept, and nobody hears of it."""
 
-    def __init__(self, node: Node, after: int) -> None:
+    def __init__(self, node: ServerNode, after: int) -> None:
         self._inner, self._left = GatewayTransport(node), after
         self.is_cut = asyncio.Event()
 
@@ -64,8 +64,8 @@ class Cut:
 
 
 @asynccontextmanager
-async def served(url: str) -> AsyncIterator[tuple[Node, Client]]:
-    node = await Node.open(system_env(), url)
+async def served(url: str) -> AsyncIterator[tuple[ServerNode, Client]]:
+    node = await ServerNode.open(system_env(), url)
     await node.start()
     await node.tenancy.keys.ensure_admin_key(KEY)
     client = Client(key=KEY, transport=EmbeddedTransport(Application(node)))
@@ -79,7 +79,7 @@ async def served(url: str) -> AsyncIterator[tuple[Node, Client]]:
 
 
 @asynccontextmanager
-async def working(node: Node, transport) -> AsyncIterator[WorkerProcess]:
+async def working(node: ServerNode, transport) -> AsyncIterator[WorkerProcess]:
     worker = WorkerProcess(node.env, WorkerSettings(name="w"), transport, app)
     runs = asyncio.ensure_future(worker.run())
     await eventually(lambda: worker.session is not None)

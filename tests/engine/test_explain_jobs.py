@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from horae.engine.admission.holds import Asked
+from horae.engine.admission.holds import HoldRequest
 from horae.env import SECOND
 from horae.errors import NotFound
 from horae.model.base.instant import format_instant
@@ -52,7 +52,7 @@ async def test_a_schedule_tells_when_it_fires_next(stage: Stage):
 async def test_pauses_holds_and_deletion(stage: Stage):
     await stage.job(schedule={"every": "1h"})
     await stage.worker()
-    await stage.node.admission.holds.open(NAMESPACE, "default", Asked(length="30m", reason="deploy"), "key:1")
+    await stage.node.admission.holds.open(NAMESPACE, "default", HoldRequest(length="30m", reason="deploy"), "key:1")
     assert list(await explained(stage)) == ["held", "not-due"]
     await stage.node.admission.holds.release(NAMESPACE, "default", None, "key:1")
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from msgspec import json
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import system_env
 from horae.errors import SessionEnded, StoreUnavailable
 from horae.model.fleet.protocol import Answer, Exchange, Grant, Register, Registered
@@ -29,24 +29,24 @@ async def pair(own_postgres: Postgres) -> AsyncIterator[Pair]:
 
 
 @pytest.fixture
-async def node(pair: Pair) -> AsyncIterator[Node]:
+async def node(pair: Pair) -> AsyncIterator[ServerNode]:
     """A server whose services stand still: nothing is looked up but what a test asks for."""
-    node = await Node.open(system_env(), pair.url("horae", "?target_session_attrs=read-write"))
+    node = await ServerNode.open(system_env(), pair.url("horae", "?target_session_attrs=read-write"))
     await node.prepare()
     yield node
     await node.stop()
 
 
-async def register(node: Node) -> Registered:
+async def register(node: ServerNode) -> Registered:
     return await node.gateway.register(1, Register(protocol=1, worker="w"))
 
 
-async def claim(node: Node, session: UUID, n: int = 1) -> list[Grant]:
+async def claim(node: ServerNode, session: UUID, n: int = 1) -> list[Grant]:
     await node.base.directory.step()
     return json.decode(await node.gateway.exchange(1, session, Exchange(channel=0, n=n, free=1)), type=Answer).slices
 
 
-async def reachable(node: Node) -> bool:
+async def reachable(node: ServerNode) -> bool:
     try:
         await node.store.driver.ping()
     except StoreUnavailable:
@@ -54,7 +54,7 @@ async def reachable(node: Node) -> bool:
     return True
 
 
-async def test_an_execution_whose_start_was_lost_gets_a_greater_token(node: Node, pair: Pair):
+async def test_an_execution_whose_start_was_lost_gets_a_greater_token(node: ServerNode, pair: Pair):
     world = World(node.store.driver, node.env)
     await world.submit(await world.job(), 1)
     before = await register(node)
@@ -73,7 +73,7 @@ async def test_an_execution_whose_start_was_lost_gets_a_greater_token(node: Node
     assert repeated.token == again.token
 
 
-async def test_a_session_made_after_a_failover_lives_on_and_one_made_before_ends(node: Node, pair: Pair):
+async def test_a_session_made_after_a_failover_lives_on_and_one_made_before_ends(node: ServerNode, pair: Pair):
     before = await register(node)
     await pair.catch_up()
     pair.fail_over()
@@ -88,7 +88,7 @@ async def test_a_session_made_after_a_failover_lives_on_and_one_made_before_ends
         await claim(node, before.session_id)
 
 
-async def test_a_failover_wakes_the_watch_of_epochs(node: Node, pair: Pair):
+async def test_a_failover_wakes_the_watch_of_epochs(node: ServerNode, pair: Pair):
     await pair.catch_up()
     pair.fail_over()
     await eventually(lambda: reachable(node))
@@ -101,7 +101,7 @@ async def test_two_standbys_that_begin_the_same_timeline_give_no_token_twice(own
     own_postgres.create_database("horae")
     with replicated(own_postgres) as first, replicated(own_postgres) as second:
         hosts = ",".join(f"127.0.0.1:{server.port}" for server in (own_postgres, first.standby, second.standby))
-        node = await Node.open(system_env(), f"postgresql://postgres@{hosts}/horae")
+        node = await ServerNode.open(system_env(), f"postgresql://postgres@{hosts}/horae")
         try:
             await node.prepare()
             world = World(node.store.driver, node.env)
@@ -133,7 +133,7 @@ async def test_behind_a_pooler_whose_connections_outlive_a_failover_no_token_rep
     switch = Hole(pair.primary.port)
     behind = f"postgresql://postgres@127.0.0.1:{await switch.start()}/horae"
     async with pooling(pgbouncer, tmp_path, behind, "transaction") as url:
-        node = await Node.open(system_env(), url, connections=Connections(direct=pair.url("horae")))
+        node = await ServerNode.open(system_env(), url, connections=Connections(direct=pair.url("horae")))
         try:
             await node.prepare()
             world = World(node.store.driver, node.env)

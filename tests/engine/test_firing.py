@@ -4,9 +4,9 @@ import pytest
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.settings import EngineSettings
-from horae.engine.triggers.fire import FEWEST, Pace
+from horae.engine.triggers.fire import FEWEST, BatchSize
 from horae.env import SECOND, virtual_env
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval
@@ -36,7 +36,7 @@ def hints(store):
 
 @pytest.fixture
 def scheduler(store, hints):
-    _directory, watch = Directory(store.env, store, hints), ClockWatch(store.env, store, hints)
+    _directory, watch = LocalDirectory(store.env, store, hints), ClockWatch(store.env, store, hints)
     return scheduler_of(store, hints, watch, EngineSettings(fire_batch=10))
 
 
@@ -57,7 +57,7 @@ async def test_a_backlog_of_any_size_is_fired_each_once(store, scheduler, count)
 
 
 def test_a_batch_has_what_a_store_decides_in_the_time_that_others_can_wait():
-    pace = Pace(1000, 0.03)
+    pace = BatchSize(1000, 0.03)
     sizes = []
     for took in (0.06, 0.05, 0.01, 10.0, 0.0):
         pace.learn(pace.size, took)

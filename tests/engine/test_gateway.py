@@ -8,7 +8,7 @@ from msgspec import Raw, json
 from horae.engine.base.hints import Hint
 from horae.engine.fleet.gateway import CROWD
 from horae.engine.fleet.protocol_checks import MOST_PIECES
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, virtual_env
 from horae.errors import BadInput, StoreUnavailable
 from horae.features.statistics.part import StatisticsPart
@@ -28,7 +28,7 @@ async def node():
     env = virtual_env()
     driver = MemoryDriver(env)
     await driver.migrate()
-    node = Node(env, Store(driver, env))
+    node = ServerNode(env, Store(driver, env))
     await node.start({"gateway"})
     yield node
     await node.stop()

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from msgspec import json
 
-from horae.engine.admission.holds import Asked
+from horae.engine.admission.holds import HoldRequest
 from horae.engine.fleet.hand_backs import BURST, PAUSE
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, virtual_env
 from horae.model.fleet.protocol import Answer, Exchange, Outcome, Register
 from horae.store.contract import Store
@@ -25,7 +25,7 @@ async def node():
     env = virtual_env()
     driver = MemoryDriver(env)
     await driver.migrate()
-    node = Node(env, Store(driver, env))
+    node = ServerNode(env, Store(driver, env))
     await node.start({"gateway"})
     yield node
     await node.stop()
@@ -208,7 +208,7 @@ async def test_what_workers_hold_ready_of_a_queue_that_is_held_does_not_begin(no
     _, hands = await busy(node, world)
     ready, before = sum(hand.ready for hand in hands), sum(hand.count for hand in hands)
 
-    await node.admission.holds.open(NAMESPACE, "default", Asked(length="1h", reason="deploy"), "me")
+    await node.admission.holds.open(NAMESPACE, "default", HoldRequest(length="1h", reason="deploy"), "me")
     await node.admission.hold_watch.step()
     await pass_time(node, hands, lambda: not any(hand.ends or hand.ready for hand in hands))
 
@@ -227,7 +227,7 @@ async def test_what_other_queues_have_ready_stays_when_one_is_held(node):
     _, hands = await busy(node, world)
     await node.base.directory.load()
 
-    await node.admission.holds.open(NAMESPACE, "nightly", Asked(length="1h", reason="deploy"), "me")
+    await node.admission.holds.open(NAMESPACE, "nightly", HoldRequest(length="1h", reason="deploy"), "me")
     await node.admission.hold_watch.step()
 
     assert [await node.fleet.hand_backs.take(hand.session.id) for hand in hands] == [[], [], []]

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 from msgspec import json
 
-from horae.engine.admission.holds import Asked
-from horae.engine.node import Node
+from horae.engine.admission.holds import HoldRequest
+from horae.engine.node import ServerNode
 from horae.env import SECOND, Instant
 from horae.errors import BadInput, Conflict, NotFound
 from horae.model.base.event import Event
@@ -18,18 +18,18 @@ from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from tests.store_contract.world import World
 
-DEPLOY = Asked(length="30m", reason="deploy-123")
+DEPLOY = HoldRequest(length="30m", reason="deploy-123")
 
 
 @pytest.fixture
-async def nodes(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[Node]]:
+async def nodes(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[ServerNode]]:
     """Two servers on one store, which hear nothing of each other unless they look; the store's clock is the test's."""
 
     async def server_time() -> Instant:
         return world.now()
 
     monkeypatch.setattr(world.driver, "server_time", server_time)
-    made = [Node(world.env, Store(world.driver, world.env)) for _ in range(2)]
+    made = [ServerNode(world.env, Store(world.driver, world.env)) for _ in range(2)]
     for node in made:
         await node.start({"gateway"})
     yield made
@@ -40,7 +40,7 @@ async def nodes(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
 
 
 @pytest.fixture
-async def node(nodes: list[Node]) -> Node:
+async def node(nodes: list[ServerNode]) -> ServerNode:
     return nodes[0]
 
 
@@ -67,17 +67,17 @@ async def until(world: World, done) -> None:
     raise AssertionError("it did not happen")
 
 
-async def job(node: Node, name: str = "job", **more: object) -> None:
+async def job(node: ServerNode, name: str = "job", **more: object) -> None:
     await node.definitions.jobs.create(1, {"name": name, "command": "true", **more})
     await node.base.directory.load()
 
 
-async def register(node: Node, *queues: str) -> object:
+async def register(node: ServerNode, *queues: str) -> object:
     presence = Register(protocol=1, worker="w", concurrency=4, queues=queues or ("default",))
     return (await node.gateway.register(1, presence)).session_id
 
 
-def send(node: Node, session: object, n: int, free: int = 1, wait: int = 5 * SECOND) -> "asyncio.Future[bytes]":
+def send(node: ServerNode, session: object, n: int, free: int = 1, wait: int = 5 * SECOND) -> "asyncio.Future[bytes]":
     up = Exchange(channel=0, n=n, free=free, wait=wait)
     return asyncio.ensure_future(node.gateway.exchange(1, session, up))  # type: ignore[arg-type]
 
@@ -86,7 +86,7 @@ def slices(answer: "asyncio.Future[bytes]") -> int:
     return sum(s.hi - s.lo for s in json.decode(answer.result(), type=Answer).slices)
 
 
-async def gets(world: World, node: Node, session: object, n: int, most: int = 5) -> int:
+async def gets(world: World, node: ServerNode, session: object, n: int, most: int = 5) -> int:
     """Ask, exchange after exchange from this number on, until something is granted; the number after."""
     for number in range(n, n + most):
         poll = send(node, session, number)
@@ -96,12 +96,12 @@ async def gets(world: World, node: Node, session: object, n: int, most: int = 5)
     raise AssertionError("nothing was granted")
 
 
-async def submit(node: Node, name: str = "job") -> str:
+async def submit(node: ServerNode, name: str = "job") -> str:
     (receipt,) = await node.submitter.submit(1, [Submit(job=name)], origin="submit")
     return str(receipt.execution_id)  # type: ignore[union-attr]
 
 
-async def test_a_waiting_exchange_gets_nothing_until_the_hold_ends_by_itself(world: World, node: Node):
+async def test_a_waiting_exchange_gets_nothing_until_the_hold_ends_by_itself(world: World, node: ServerNode):
     await job(node)
     session = await register(node)
     view = await node.admission.holds.open(1, "default", DEPLOY, "key:1")
@@ -127,7 +127,7 @@ async def test_a_waiting_exchange_gets_nothing_until_the_hold_ends_by_itself(wor
 
 
 async def test_a_hold_that_one_server_acknowledged_is_kept_by_one_that_has_not_heard_of_it(
-    world: World, nodes: list[Node]
+    world: World, nodes: list[ServerNode]
 ):
     first, second = nodes
     await job(first)
@@ -149,7 +149,7 @@ async def test_a_hold_that_one_server_acknowledged_is_kept_by_one_that_has_not_h
     assert second.base.directory.held
 
 
-async def test_a_release_starts_what_waited_at_once_on_all_servers(world: World, nodes: list[Node]):
+async def test_a_release_starts_what_waited_at_once_on_all_servers(world: World, nodes: list[ServerNode]):
     first, second = nodes
     await job(first)
     await second.base.directory.load()
@@ -167,10 +167,10 @@ async def test_a_release_starts_what_waited_at_once_on_all_servers(world: World,
     assert released.note == "1 hold released."
 
 
-async def test_a_release_says_what_holds_still_and_repeats_itself(world: World, node: Node):
+async def test_a_release_says_what_holds_still_and_repeats_itself(world: World, node: ServerNode):
     await job(node)
     await node.admission.holds.open(1, "default", DEPLOY, "key:1")
-    await node.admission.holds.open(1, None, Asked(length=60, reason="network"), "key:1")
+    await node.admission.holds.open(1, None, HoldRequest(length=60, reason="network"), "key:1")
 
     assert (await node.admission.holds.release(1, "default", "other", "key:1")).note == (
         'Queue "default" was not held by hand. Queue "default" is still held by "deploy-123" and'
@@ -182,7 +182,7 @@ async def test_a_release_says_what_holds_still_and_repeats_itself(world: World, 
     assert (await node.admission.holds.release(1, None, None, "key:1")).note == "The namespace was not held by hand."
 
 
-async def test_other_queues_are_not_held(world: World, node: Node):
+async def test_other_queues_are_not_held(world: World, node: ServerNode):
     await job(node)
     await job(node, "other", queue="reports")
     session = await register(node, "default", "reports")
@@ -199,11 +199,11 @@ async def test_other_queues_are_not_held(world: World, node: Node):
     assert [slice.queue for slice in await world.on("running")] != [slice.queue for slice in await world.on("queued")]
 
 
-async def test_a_planned_hold_begins_and_ends_in_time(world: World, node: Node):
+async def test_a_planned_hold_begins_and_ends_in_time(world: World, node: ServerNode):
     await job(node)
     session = await register(node)
     now = world.now()
-    asked = Asked(since=format_instant(now + 60 * SECOND), until=format_instant(now + 120 * SECOND))
+    asked = HoldRequest(since=format_instant(now + 60 * SECOND), until=format_instant(now + 120 * SECOND))
     assert (await node.admission.holds.open(1, "default", asked, "key:1")).state == "planned"
     await submit(node)
     poll = send(node, session, 1)
@@ -219,7 +219,7 @@ async def test_a_planned_hold_begins_and_ends_in_time(world: World, node: Node):
     await gets(world, node, session, 3)
 
 
-async def test_a_window_holds_while_its_calendar_is_open(world: World, node: Node):
+async def test_a_window_holds_while_its_calendar_is_open(world: World, node: ServerNode):
     await job(node)
     session = await register(node)
     now = world.now() // SECOND * SECOND
@@ -250,7 +250,7 @@ async def test_a_window_holds_while_its_calendar_is_open(world: World, node: Nod
     await node.definitions.calendars.delete(1, "upgrade")
 
 
-async def test_a_window_follows_its_calendar(world: World, node: Node):
+async def test_a_window_follows_its_calendar(world: World, node: ServerNode):
     await job(node)
     now = world.now() // SECOND * SECOND
     later = f"{format_instant(now + 3600 * SECOND)}/{format_instant(now + 7200 * SECOND)}"
@@ -270,18 +270,18 @@ async def test_a_window_follows_its_calendar(world: World, node: Node):
     assert not node.base.directory.held
 
 
-async def test_a_restarted_server_knows_what_is_held_and_ends_what_is_over(world: World, nodes: list[Node]):
+async def test_a_restarted_server_knows_what_is_held_and_ends_what_is_over(world: World, nodes: list[ServerNode]):
     for each in nodes:
         await each._runner.stop()
     node = nodes[0]
     await job(node)
-    await node.admission.holds.open(1, "default", Asked(length=60), "key:1")
-    later = Node(world.env, Store(world.driver, world.env))
+    await node.admission.holds.open(1, "default", HoldRequest(length=60), "key:1")
+    later = ServerNode(world.env, Store(world.driver, world.env))
     await later.prepare()
     assert later.base.directory.held
     world.clock.advance(90 * SECOND)
 
-    restarted = Node(world.env, Store(world.driver, world.env))
+    restarted = ServerNode(world.env, Store(world.driver, world.env))
     await restarted.prepare()
 
     assert not restarted.base.directory.held
@@ -289,13 +289,13 @@ async def test_a_restarted_server_knows_what_is_held_and_ends_what_is_over(world
 
 
 async def test_what_another_server_ended_first_is_not_held_here_either(
-    world: World, nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+    world: World, nodes: list[ServerNode], monkeypatch: pytest.MonkeyPatch
 ):
     for each in nodes:
         await each._runner.stop()
-    node, other = nodes[0], Node(world.env, Store(world.driver, world.env))
+    node, other = nodes[0], ServerNode(world.env, Store(world.driver, world.env))
     await job(node)
-    await node.admission.holds.open(1, "default", Asked(length=60), "key:1")
+    await node.admission.holds.open(1, "default", HoldRequest(length=60), "key:1")
     await other.prepare()
     world.clock.advance(90 * SECOND)
     end_due = node.admission.hold_watch._end_due
@@ -309,12 +309,12 @@ async def test_what_another_server_ended_first_is_not_held_here_either(
     assert not node.base.directory.held
 
 
-async def test_a_clock_that_jumped_ends_nothing(world: World, nodes: list[Node]):
+async def test_a_clock_that_jumped_ends_nothing(world: World, nodes: list[ServerNode]):
     for each in nodes:
         await each._runner.stop()
     node = nodes[0]
     await job(node)
-    await node.admission.holds.open(1, "default", Asked(length=60), "key:1")
+    await node.admission.holds.open(1, "default", HoldRequest(length=60), "key:1")
     node.base.clock.trusted = False
     world.clock.advance(90 * SECOND)
 
@@ -325,7 +325,7 @@ async def test_a_clock_that_jumped_ends_nothing(world: World, nodes: list[Node])
     assert not node.base.directory.held
 
 
-async def test_people_are_told_when_a_hold_begins_and_ends(world: World, node: Node):
+async def test_people_are_told_when_a_hold_begins_and_ends(world: World, node: ServerNode):
     await job(node)
     heard: list[Event | None] = []
     with node.base.events.listening(1, heard.append):
@@ -336,7 +336,7 @@ async def test_people_are_told_when_a_hold_begins_and_ends(world: World, node: N
     assert told == [("hold", view.hold_id, "open"), ("hold", view.hold_id, "ended")]
 
 
-async def test_what_cannot_be_held_is_refused_with_a_remedy(world: World, node: Node):
+async def test_what_cannot_be_held_is_refused_with_a_remedy(world: World, node: ServerNode):
     await job(node)
     with pytest.raises(NotFound, match='Did you mean "default"'):
         await node.admission.holds.open(1, "defualt", DEPLOY, "key:1")
@@ -347,7 +347,7 @@ async def test_what_cannot_be_held_is_refused_with_a_remedy(world: World, node: 
     with pytest.raises(NotFound, match='no calendar named "night"'):
         await node.admission.holds.put_window(1, "default", "night", drain=False, reason="", by="")
     with pytest.raises(BadInput, match="reason"):
-        await node.admission.holds.open(1, "default", Asked(length=60, reason="x" * 300), "key:1")
+        await node.admission.holds.open(1, "default", HoldRequest(length=60, reason="x" * 300), "key:1")
     now = world.now()
     past = f"{format_instant(now - 7200 * SECOND)}/{format_instant(now - 3600 * SECOND)}"
     await node.definitions.calendars.put(1, "over", {"windows": [past]})
@@ -359,7 +359,7 @@ async def test_what_cannot_be_held_is_refused_with_a_remedy(world: World, node: 
     assert await node.admission.holds.list(1) == []
 
 
-async def test_a_fire_during_a_hold_is_queued_and_the_ledger_says_why(world: World, node: Node):
+async def test_a_fire_during_a_hold_is_queued_and_the_ledger_says_why(world: World, node: ServerNode):
     await job(node, schedule={"every": "1m", "anchor": format_instant(world.now() // SECOND * SECOND)})
     view = await node.admission.holds.open(1, "default", DEPLOY, "key:1")
     world.clock.advance(61 * SECOND)

@@ -9,7 +9,7 @@ import pytest
 
 from horae.engine.definitions import job_changes, job_deletions, job_lists
 from horae.engine.definitions.jobs import Jobs
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.base.ids import execution_id
@@ -350,7 +350,7 @@ async def crashed_deletion(jobs: Jobs, world: World, monkeypatch: pytest.MonkeyP
 
 async def test_a_deletion_that_a_crash_cut_short_is_finished_by_the_sweep(jobs, world, monkeypatch):
     job = await crashed_deletion(jobs, world, monkeypatch)
-    node = Node(world.env, world.store)
+    node = ServerNode(world.env, world.store)
     assert await node.definitions.deletions.unfinished() == [job.id]
 
     await node.work.sweeper.step()

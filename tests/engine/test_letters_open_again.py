@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.executions.reruns import Reruns, Wish
+from horae.engine.executions.reruns import RerunRequest, Reruns
 from horae.features.dead_letters.engine.dead_letters import DeadLetters
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.store.executions.leaving import cancel_job
@@ -64,7 +64,7 @@ async def again(letters: DeadLetters, reruns: Reruns, how: str, dead: UUID) -> U
         made = (await letters.retry(NAMESPACE, dead)).retried_as
         assert made is not None
         return made
-    return (await reruns.rerun(NAMESPACE, dead, Wish(), "ann")).execution_id
+    return (await reruns.rerun(NAMESPACE, dead, RerunRequest(), "ann")).execution_id
 
 
 @pytest.mark.parametrize("how", ["retry", "rerun"])

@@ -4,7 +4,7 @@ import pytest
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.promote import OTHERS, Promoter
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, virtual_env
@@ -31,7 +31,7 @@ def hints(store):
 
 @pytest.fixture
 def directory(store, hints):
-    return Directory(store.env, store, hints)
+    return LocalDirectory(store.env, store, hints)
 
 
 def answering(value):

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, Env
 from horae.errors import BadInput
 from horae.model.base.ids import parcel_of
@@ -21,7 +21,7 @@ from horae.store.driver import Driver
 class Hand(Struct):
     """A worker that asks when it is told to, and does nothing by itself."""
 
-    node: Node
+    node: ServerNode
     session: UUID
     n: int = 0
 
@@ -39,7 +39,7 @@ class Hand(Struct):
 class Place:
     """A server whose services a test steps."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self.node = node
 
     async def job(self, name: str = "job", **fields: Any) -> None:
@@ -66,7 +66,7 @@ class Place:
 
 @pytest.fixture
 async def place(driver: Driver, env: Env, world: object) -> Place:
-    node = Node(env, Store(driver, env))
+    node = ServerNode(env, Store(driver, env))
     await node.prepare()
     return Place(node)
 

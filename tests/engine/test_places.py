@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.fleet.parked import Parked, Places
+from horae.engine.fleet.parking_spots import ParkedExchange, ParkingSpots
 from horae.model.fleet.deal import WorkRequest
 
 JOB, OTHER = UUID(int=77), UUID(int=78)
@@ -19,7 +19,7 @@ def session(n: int) -> UUID:
 
 def parked(n, *, channel=0, free=1, prefetch=None, load=0.0, until=5.0):
     want = WorkRequest(session=session(n), channel=channel, n=1, free=free, prefetch=prefetch or {}, load=load)
-    return Parked(want=want, until=until)
+    return ParkedExchange(want=want, until=until)
 
 
 class Lot:
@@ -27,7 +27,7 @@ class Lot:
 
     def __init__(self, lanes=None):
         self.lanes = {} if lanes is None else lanes
-        self.places = Places(self.lanes_of)
+        self.places = ParkingSpots(self.lanes_of)
         self.version = 1
         self.occupied: set[int] = set()
         self.looks = 0

@@ -7,7 +7,7 @@ import pytest
 
 from bench.runs.trial import trial
 from horae.engine.base.hints import Hint
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict
 from horae.model.admission.choice import plan
@@ -338,7 +338,7 @@ async def test_what_another_server_gave_out_counts_here(world):
     """Two servers on one store: what one gives to a share, the other takes into account."""
     if world.driver.dialect != "postgresql":
         pytest.skip("several servers need PostgreSQL")
-    nodes = [Node(world.env, Store(world.driver, world.env)) for _ in range(2)]
+    nodes = [ServerNode(world.env, Store(world.driver, world.env)) for _ in range(2)]
     for node in nodes:
         await node.prepare()
     one, two = nodes

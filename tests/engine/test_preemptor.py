@@ -4,7 +4,7 @@ import pytest
 
 from horae.engine.admission.placement.preemptor import BREATH, LOOK, Preemptor
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.model.admission.placement.preempt import is_in_front
 from horae.model.fleet.protocol import PROTOCOL, Register
 from tests.store_contract.world import NAMESPACE, Worker, World, released
@@ -29,7 +29,7 @@ def hints(world: World) -> Hints:
 
 @pytest.fixture
 def preemptor(world: World, hints: Hints) -> Preemptor:
-    return Preemptor(world.env, world.store, Directory(world.env, world.store, hints), hints)
+    return Preemptor(world.env, world.store, LocalDirectory(world.env, world.store, hints), hints)
 
 
 async def learn(preemptor: Preemptor, world: World) -> None:

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.happenings import Happenings
+from horae.engine.happenings import Topics
 from horae.env import SECOND
 from horae.features.statistics.engine.recount import Recounter
 from horae.features.statistics.engine.statistics import Statistics
@@ -28,7 +28,7 @@ class Server:
 
     def __init__(self, world: World) -> None:
         self.world, self.id = world, world.env.new_id()
-        happenings = Happenings(world.store)
+        happenings = Topics(world.store)
         self.failed: list[UUID] = []  # jobs of which something failed unheard
         happenings.failed.subscribe("test", self.failed.extend)
         self.statistics = Statistics(world.env, world.store, self.id, happenings)

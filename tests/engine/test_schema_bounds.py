@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from horae.engine.definitions.params import Params
-from horae.engine.node import Node
+from horae.engine.definitions.params import ParamsChecker
+from horae.engine.node import ServerNode
 from horae.errors import BadInput, Costly
 from horae.model.fleet.submit import Submit
 from tests.store_contract.world import NAMESPACE, World
@@ -15,13 +15,13 @@ ALTERNATIVES = {"properties": {"c": {"items": {"anyOf": [{"const": i} for i in r
 
 
 @pytest.fixture
-async def node(world: World) -> Node:
-    made = Node(world.env, world.store)
+async def node(world: World) -> ServerNode:
+    made = ServerNode(world.env, world.store)
     await made.prepare()
     return made
 
 
-async def test_a_schema_that_multiplies_is_refused_and_nothing_is_kept(node: Node):
+async def test_a_schema_that_multiplies_is_refused_and_nothing_is_kept(node: ServerNode):
     defs = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 10} for i in range(9)}
     schema = {"$defs": {**defs, "d9": {"type": "object"}}, "$ref": "#/$defs/d0"}
     began = time.process_time()
@@ -34,7 +34,7 @@ async def test_a_schema_that_multiplies_is_refused_and_nothing_is_kept(node: Nod
     assert await node.store.job_named(NAMESPACE, "hostile") is None
 
 
-async def test_params_that_take_too_much_work_are_refused(node: Node):
+async def test_params_that_take_too_much_work_are_refused(node: ServerNode):
     await node.definitions.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
     began = time.process_time()
 
@@ -47,11 +47,11 @@ async def test_params_that_take_too_much_work_are_refused(node: Node):
     await submit(node, b'{"c": [999]}')
 
 
-async def submit(node: Node, params: bytes) -> None:
+async def submit(node: ServerNode, params: bytes) -> None:
     await node.submitter.submit(NAMESPACE, [Submit(job="slow", params=params)], origin="submit")
 
 
-async def test_others_have_their_turn_while_a_bulk_is_checked(node: Node):
+async def test_others_have_their_turn_while_a_bulk_is_checked(node: ServerNode):
     await node.definitions.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
     stored = await node.store.job_named(NAMESPACE, "slow")
     assert stored is not None
@@ -65,19 +65,19 @@ async def test_others_have_their_turn_while_a_bulk_is_checked(node: Node):
             await asyncio.sleep(0)
 
     watching = asyncio.ensure_future(others())
-    wrong = await Params().check_all(items, stored.job)
+    wrong = await ParamsChecker().check_all(items, stored.job)
     watching.cancel()
 
     assert wrong == {}
     assert turns > 10
 
 
-async def test_others_have_their_turn_between_costly_submissions_that_come_together(node: Node, monkeypatch):
+async def test_others_have_their_turn_between_costly_submissions_that_come_together(node: ServerNode, monkeypatch):
     await node.definitions.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
     params = b'{"c": [' + b",".join([b"999"] * 200) + b"]}"
     await submit(node, params)
     turn, checked = 0, []
-    check = Params.check
+    check = ParamsChecker.check
 
     def noted(self, *args, **kwargs) -> None:
         checked.append(turn)
@@ -89,7 +89,7 @@ async def test_others_have_their_turn_between_costly_submissions_that_come_toget
             turn += 1
             await asyncio.sleep(0)
 
-    monkeypatch.setattr(Params, "check", noted)
+    monkeypatch.setattr(ParamsChecker, "check", noted)
     watching = asyncio.ensure_future(others())
     await asyncio.gather(*[submit(node, params) for _ in range(8)])
     watching.cancel()

@@ -3,8 +3,8 @@
 import pytest
 
 from horae.engine.base.gauges import Gauges
-from horae.engine.happenings import CancelledCount, Happenings
-from horae.engine.triggers.coming import Coming, count
+from horae.engine.happenings import CancelledCount, Topics
+from horae.engine.triggers.coming import FireForecasts, count
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
 from horae.features.statistics.engine import tallies as tallying
@@ -77,7 +77,7 @@ async def test_a_flush_is_bounded_and_the_next_goes_on(world: World, monkeypatch
 
 
 async def test_a_write_whose_answer_was_lost_is_repeated_and_counts_once(world: World, monkeypatch: pytest.MonkeyPatch):
-    happenings = Happenings(world.store)
+    happenings = Topics(world.store)
     kept = Statistics(world.env, world.store, world.env.new_id(), happenings)
     job = (await world.job()).id
     happenings.cancelled(CancelledCount(job, 3))
@@ -105,7 +105,7 @@ async def test_a_write_whose_answer_was_lost_is_repeated_and_counts_once(world: 
 
 async def test_a_workflow_that_failed_counts_once_in_its_namespace(world: World):
     flow, job, now = await world.job("flow"), await world.job(), world.now()
-    kept = Statistics(world.env, world.store, world.env.new_id(), Happenings(world.store))
+    kept = Statistics(world.env, world.store, world.env.new_id(), Topics(world.store))
     for one, steps in ((job, True), (job, True), (flow, False)):
         ended = Ended(world.env.new_id(), 0, 1, one.id, NAMESPACE, "failed", 0, step=steps)
         kept.add(Effects(ended=[ended]))
@@ -117,7 +117,7 @@ async def test_a_workflow_that_failed_counts_once_in_its_namespace(world: World)
 
 
 async def test_gauges_count_once_for_all_who_ask_within_a_moment(world: World):
-    happenings = Happenings(world.store)
+    happenings = Topics(world.store)
     kept = Statistics(world.env, world.store, world.env.new_id(), happenings)
     gauges = Gauges(world.env, world.store, world.env.new_id(), happenings)
     job = await world.job()
@@ -143,7 +143,7 @@ async def test_fires_to_come_are_counted_by_half_hours(world: World):
         ("thrice", Interval(every=3600 * SECOND, anchor=0), Rules(max_fires=3)),
     ):
         await add_trigger(world, job, trigger, name=name, rules=rules)
-    coming = Coming(world.env, world.store)
+    coming = FireForecasts(world.env, world.store)
 
     spans = (await coming.of(NAMESPACE)).spans
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND
 from horae.features.statistics.part import StatisticsPart
 from horae.model.fleet.submit import Submit
@@ -12,8 +12,8 @@ TRIGGERS = [{"name": "often", "every": "1h"}, {"name": "asleep", "cron": "0 2 * 
 
 
 @pytest.fixture
-async def node(world: World) -> Node:
-    made = Node(world.env, world.store)
+async def node(world: World) -> ServerNode:
+    made = ServerNode(world.env, world.store)
     await made.prepare()
     await made.definitions.jobs.create(
         NAMESPACE, {"name": "flaky", "command": "true", "triggers": TRIGGERS, "pauseAfter": 3}
@@ -21,7 +21,7 @@ async def node(world: World) -> Node:
     return made
 
 
-async def run(world: World, node: Node, *ends: str) -> None:
+async def run(world: World, node: ServerNode, *ends: str) -> None:
     """Executions that end one after the other."""
     for end in ends:
         await node.submitter.submit(NAMESPACE, [Submit(job="flaky")], origin="submit")
@@ -33,11 +33,11 @@ async def run(world: World, node: Node, *ends: str) -> None:
     await node.firing.streaks.step()
 
 
-async def states(node: Node) -> dict[str, str]:
+async def states(node: ServerNode) -> dict[str, str]:
     return {one.name: one.state for one in await node.definitions.triggers.of_job(NAMESPACE, "flaky")}
 
 
-async def test_triggers_pause_after_so_many_failures_in_a_row(world: World, node: Node):
+async def test_triggers_pause_after_so_many_failures_in_a_row(world: World, node: ServerNode):
     await run(world, node, "failed", "failed", "success", "failed", "failed")
     assert await states(node) == {"often": "active", "asleep": "paused"}
     await run(world, node, "failed")
@@ -52,7 +52,7 @@ async def test_triggers_pause_after_so_many_failures_in_a_row(world: World, node
 
 
 @pytest.mark.parametrize("by", ["job", "trigger", "paused job"])
-async def test_resuming_goes_on_and_counts_anew(world: World, node: Node, by: str):
+async def test_resuming_goes_on_and_counts_anew(world: World, node: ServerNode, by: str):
     await run(world, node, "failed", "failed", "failed")
     if by == "paused job":
         await node.definitions.jobs.pause(NAMESPACE, "flaky")
@@ -69,8 +69,8 @@ async def test_resuming_goes_on_and_counts_anew(world: World, node: Node, by: st
     assert (await states(node))["often"] == "paused"
 
 
-async def test_failures_that_nobody_told_of_are_found(world: World, node: Node):
-    other = Node(world.env, world.store)
+async def test_failures_that_nobody_told_of_are_found(world: World, node: ServerNode):
+    other = ServerNode(world.env, world.store)
     await run(world, node, "failed")
     await node.part(StatisticsPart).statistics.step()
     await other.firing.streaks.step()
@@ -87,7 +87,7 @@ async def test_failures_that_nobody_told_of_are_found(world: World, node: Node):
     assert (await states(node))["often"] == "paused"
 
 
-async def test_a_job_that_does_not_ask_for_it_goes_on(world: World, node: Node):
+async def test_a_job_that_does_not_ask_for_it_goes_on(world: World, node: ServerNode):
     await node.definitions.jobs.edit(NAMESPACE, "flaky", {"pauseAfter": None})
     await run(world, node, *["failed"] * 4)
 

@@ -4,7 +4,7 @@ from structlog.testing import capture_logs
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.env import SECOND
 from tests.engine.objects import jobs_of, scheduler_of
 from tests.store_contract.world import NAMESPACE, World, rank
@@ -15,7 +15,7 @@ MINUTE = 60 * SECOND
 
 async def test_a_schedule_that_cannot_be_followed_is_told_and_repaired(world: World):
     hints = Hints(world.env, world.store, world.env.new_id())
-    Directory(world.env, world.store, hints)
+    LocalDirectory(world.env, world.store, hints)
     watch = ClockWatch(world.env, world.store, hints)
     scheduler = scheduler_of(world.store, hints, watch)
     jobs = jobs_of(world.store, rank=rank, fire_due=scheduler.step)

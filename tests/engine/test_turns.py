@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.triggers.turns import Turns
 from horae.env import SECOND
 from horae.model.base.event import Event
@@ -29,7 +29,7 @@ def told() -> list[Any]:
 
 @pytest.fixture
 def service(world: World, hints: Hints, told: list[Any]) -> Turns:
-    directory = Directory(world.env, world.store, hints)
+    directory = LocalDirectory(world.env, world.store, hints)
     base = base_of(world.store)
     base.hints.listen(lambda hint: told.extend(hint.sessions))
     base.happenings.cancelled.subscribe("test", lambda cancelled: told.append(tuple(cancelled)))

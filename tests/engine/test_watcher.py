@@ -11,8 +11,8 @@ from obstore.store import LocalStore, MemoryStore
 
 from horae.engine.admission.quotas import Quotas
 from horae.engine.base.hints import Hints
-from horae.engine.definitions.directory import Directory
-from horae.engine.happenings import Happenings
+from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.happenings import Topics
 from horae.engine.settings import EngineSettings
 from horae.engine.tenancy.fair_access import FairAccess
 from horae.env import SECOND
@@ -53,10 +53,10 @@ class Bucket:
 def watcher(world: World, places: Places) -> Watcher:
     env, store = world.env, world.store
     hints = Hints(env, store, env.new_id())
-    directory = Directory(env, store, hints)
+    directory = LocalDirectory(env, store, hints)
     clock = SimpleNamespace(trusted=True)
     access = FairAccess(env, directory.weight, EngineSettings())
-    happenings = Happenings(store)
+    happenings = Topics(store)
     quotas = Quotas(env, store, directory, hints, env.new_id(), access, happenings)
     check = EventIntake(env, store, directory, hints, quotas, happenings).check
     return Watcher(env, store, directory, hints, clock, check, places, happenings)

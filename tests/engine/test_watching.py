@@ -7,11 +7,11 @@ from structlog.testing import capture_logs
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.promote import Promoter
 from horae.engine.executions.sweep import Sweeper
 from horae.engine.fleet.rescue import Rescuer
-from horae.engine.happenings import CancelledCount, Happenings
+from horae.engine.happenings import CancelledCount, Topics
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, SystemClock, uuid7
 from horae.errors import StoreUnavailable
@@ -241,7 +241,7 @@ async def test_a_clock_that_jumps_by_years_makes_nothing_old_and_nothing_due(sto
     await world.submit(job, due_at=world.now() + 3600 * SECOND)
     hints = Hints(store.env, store, store.env.new_id())
     settings = EngineSettings()
-    promoter = Promoter(store.env, store, Directory(store.env, store, hints), hints, settings, watch)
+    promoter = Promoter(store.env, store, LocalDirectory(store.env, store, hints), hints, settings, watch)
     sweeper = Sweeper(store.env, store, store.env.new_id(), settings, promoter, watch, deletions_of(store))
     await watch.step()
 
@@ -319,7 +319,7 @@ async def test_a_larger_jump_that_is_accepted_is_an_outage(store, watch):
 async def test_the_sweep_forgets_records_after_their_retention(store, watch):
     world = World(store.driver, store.env)
     minutes = await firing(store, watch)
-    happenings = Happenings(store)
+    happenings = Topics(store)
     statistics = Statistics(store.env, store, store.env.new_id(), happenings)
     happenings.cancelled(CancelledCount((await world.job("other")).id, 1))
     await statistics.step()
@@ -327,7 +327,7 @@ async def test_the_sweep_forgets_records_after_their_retention(store, watch):
     assert await minutes() == [(1, 1, "fired")]
     hints = Hints(store.env, store, store.env.new_id())
     settings = EngineSettings(retention=24 * HOUR, fire_retention=48 * HOUR)
-    promoter = Promoter(store.env, store, Directory(store.env, store, hints), hints, settings, watch)
+    promoter = Promoter(store.env, store, LocalDirectory(store.env, store, hints), hints, settings, watch)
     sweeper = Sweeper(store.env, store, store.env.new_id(), settings, promoter, watch, deletions_of(store))
 
     async def left():

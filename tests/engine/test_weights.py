@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.engine.workflows import workflows
 from horae.env import Env
@@ -18,23 +18,23 @@ from tests.waiting import eventually
 
 
 @pytest.fixture
-async def node(env: Env) -> AsyncIterator[Node]:
+async def node(env: Env) -> AsyncIterator[ServerNode]:
     driver = await open_store_driver("sqlite://", env)
     await driver.migrate()
-    node = Node(env, Store(driver, env), EngineSettings(max_pending=8, batch_requests=1))
+    node = ServerNode(env, Store(driver, env), EngineSettings(max_pending=8, batch_requests=1))
     await node.prepare()
     yield node
     await node.stop()
 
 
-async def tenant(node: Node, name: str, weight: float, **job: object) -> int:
+async def tenant(node: ServerNode, name: str, weight: float, **job: object) -> int:
     await node.tenancy.namespaces.create({"name": name, "weight": weight})
     id = next(one.id for one in node.base.directory.namespaces.values() if one.name == name)
     await node.definitions.jobs.put(id, {"name": "job", **(job or {"command": "true"})})
     return id
 
 
-async def test_one_that_floods_leaves_the_others_their_part(node: Node, monkeypatch: pytest.MonkeyPatch):
+async def test_one_that_floods_leaves_the_others_their_part(node: ServerNode, monkeypatch: pytest.MonkeyPatch):
     heavy, light = await tenant(node, "heavy", 3), await tenant(node, "light", 1)
     go, submit = asyncio.Event(), node.store.submit
 
@@ -67,7 +67,7 @@ async def test_one_that_floods_leaves_the_others_their_part(node: Node, monkeypa
     assert node.submitter._pending == {}
 
 
-async def test_workflows_begin_by_weight(node: Node, monkeypatch: pytest.MonkeyPatch):
+async def test_workflows_begin_by_weight(node: ServerNode, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(workflows, "BATCH", 4)
     flow = {"workflow": [{"name": "ask", "approval": {}}]}
     heavy, light = await tenant(node, "heavy", 2, **flow), await tenant(node, "light", 1, **flow)

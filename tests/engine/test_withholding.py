@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.model.fleet.server import KEYLESS
 from horae.model.fleet.submit import Submit
@@ -30,7 +30,7 @@ async def servers(world: World, monkeypatch: Any) -> AsyncIterator[dict[str, Sta
     monkeypatch.setattr(world.driver, "server_time", server_time)
     made = {}
     for name, keys in {"whole": OLD, "none": "", "other": NEW}.items():
-        node = Node(world.env, Store(world.driver, world.env), EngineSettings(master_keys=keys))
+        node = ServerNode(world.env, Store(world.driver, world.env), EngineSettings(master_keys=keys))
         node.fleet.begin({"api", "gateway"}, f"http://{name}")
         made[name] = Stage(world, node)
     await made["whole"].node.prepare()
@@ -92,7 +92,7 @@ async def test_others_are_told_which_servers_have_no_key(servers: dict[str, Stag
 
 
 async def test_a_key_that_nothing_is_sealed_with_any_more_keeps_nothing_back(servers: dict[str, Stage], world: World):
-    both = Node(world.env, Store(world.driver, world.env), EngineSettings(master_keys=f"{NEW},{OLD}"))
+    both = ServerNode(world.env, Store(world.driver, world.env), EngineSettings(master_keys=f"{NEW},{OLD}"))
     await both.prepare()
     await both.tenancy.sealed_kinds.rotate()
     servers["both"] = Stage(world, both)

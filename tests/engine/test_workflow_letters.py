@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.executions.reruns import Reruns, Wish
+from horae.engine.executions.reruns import RerunRequest, Reruns
 from horae.errors import NotFound
 from horae.features.dead_letters.engine.dead_letters import DeadLetters
 from horae.model.base.ids import execution_id
@@ -17,7 +17,7 @@ from tests.store_contract.flow_world import begin, look, open_all, run, state, s
 from tests.store_contract.world import NAMESPACE, World, cancelled, failed
 
 __all__ = ("letters", "submits")
-FROM_FAILED = Wish(since="failed")
+FROM_FAILED = RerunRequest(since="failed")
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def fails(world: World, made, worker, at: str = "b") -> UUID:
     return execution
 
 
-async def again(world: World, reruns: Reruns, of: UUID, wish: Wish = FROM_FAILED) -> UUID:
+async def again(world: World, reruns: Reruns, of: UUID, wish: RerunRequest = FROM_FAILED) -> UUID:
     """Rerun an execution, and begin it."""
     receipt = await reruns.rerun(NAMESPACE, of, wish, "ann")
     assert await open_all(world) == [receipt.execution_id]
@@ -182,6 +182,6 @@ async def test_a_rerun_of_anything_that_failed_closes_its_letter(world, letters,
     await worker.report(failed(slice))
     dead = execution_id(slice.parcel, slice.lo)
     assert await ids(letters) == [dead]
-    made = await reruns.rerun(NAMESPACE, dead, Wish(), "ann")
+    made = await reruns.rerun(NAMESPACE, dead, RerunRequest(), "ann")
     assert (await letters.get(NAMESPACE, dead)).retried_as == made.execution_id
     assert await ids(letters) == []

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine.executions.reruns import Reruns, Wish
+from horae.engine.executions.reruns import RerunRequest, Reruns
 from horae.env import SECOND
 from horae.features.dead_letters.engine.dead_letters import DeadLetters
 from horae.model.base.ids import execution_id, index_of, parcel_of
@@ -253,7 +253,7 @@ async def again(
     """Run it again from what failed: by hand, by its letter, or by all letters. What is run again, and the new run."""
     how = "rerun" if letter is None else story.rng.choice(("rerun", "retry", "all"))
     if letter is None or how == "rerun":
-        return root, (await reruns.rerun(NAMESPACE, root, Wish(since="failed"), "ann")).execution_id
+        return root, (await reruns.rerun(NAMESPACE, root, RerunRequest(since="failed"), "ann")).execution_id
     if how == "all":
         assert (await letters.retry_many(NAMESPACE)).done == 1
     made = (await letters.retry(NAMESPACE, letter)).retried_as  # once, however often it is asked for

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from horae import App, Client, EmbeddedTransport
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import system_env
 from horae.server.app import Application
 from horae.testing import Inline
@@ -42,7 +42,7 @@ def load(name: str) -> Any:
 @asynccontextmanager
 async def running(app: App) -> AsyncIterator[Client]:
     """A server and a worker with an app's jobs, without a socket between."""
-    node = await Node.open(system_env(), "sqlite://")
+    node = await ServerNode.open(system_env(), "sqlite://")
     await node.start()
     await node.tenancy.keys.ensure_admin_key(KEY)
     client = Client(key=KEY, transport=EmbeddedTransport(Application(node)))

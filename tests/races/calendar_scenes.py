@@ -51,7 +51,7 @@ def firing(world: World) -> Move:
 def creating(world: World) -> Move:
     id, now = world.env.new_id(), world.now()
     spec = Spec(name="new", task=CommandTask(argv=("true",)))
-    made = job_changes.Draft(spec=spec, whens=[When(trigger=Interval(every=HOUR), rules=ADVANCE)])
+    made = job_changes.JobDraft(spec=spec, whens=[When(trigger=Interval(every=HOUR), rules=ADVANCE)])
     script = lambda: job_changes.create(id, NAMESPACE, made, world.env.new_id, now)  # noqa: E731
     return Move("create", script, refusals=(BadInput,))
 
@@ -114,7 +114,7 @@ async def _(world: World) -> Scene:
     before = await world.store.job(c.job.id, NAMESPACE)
     spec = msgspec.structs.replace(c.job.spec, description="changed")
     when = When(trigger=Interval(every=2 * HOUR, anchor=world.now()), rules=ADVANCE)
-    made = job_changes.Draft(spec=spec, whens=[when])
+    made = job_changes.JobDraft(spec=spec, whens=[when])
     edit = Move("edit", lambda: job_changes.edit(before, made, c.new_id, c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:

@@ -127,7 +127,7 @@ async def _(world: World) -> Scene:
     d = await depending(world, a, b)
     w, slice = await held(world, a, interval=FIRST)
     before = await world.store.job(d.id, NAMESPACE)
-    change = job_changes.Draft(spec=structs.replace(d.spec, dependencies=(str(a.id),)))
+    change = job_changes.JobDraft(spec=structs.replace(d.spec, dependencies=(str(a.id),)))
     c = Cast(world, a)
     edit = Move("edit", lambda: job_changes.edit(before, change, world.env.new_id, c.now))
 

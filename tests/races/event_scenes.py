@@ -99,7 +99,7 @@ async def _(world: World) -> Scene:
 
 def editing(c: Cast, before: Any, trigger: Event | Watch) -> Move:
     spec = structs.replace(c.job.spec, description="changed")
-    change = job_changes.Draft(spec=spec, whens=[When(trigger=trigger, rules=ALLOW)])
+    change = job_changes.JobDraft(spec=spec, whens=[When(trigger=trigger, rules=ALLOW)])
     return Move("edit", lambda: job_changes.edit(before, change, c.new_id, c.now))
 
 

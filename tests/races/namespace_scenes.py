@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import structs
 
 from horae.engine.definitions import job_changes
-from horae.engine.definitions.job_changes import Draft
+from horae.engine.definitions.job_changes import JobDraft
 from horae.errors import Conflict
 from horae.model.tenancy.namespace import NamespaceDefinition
 from horae.store.tenancy import namespaces
@@ -19,7 +19,7 @@ async def _(world: World) -> Scene:
     c = await cast(world)
     id = await world.store.write(lambda: namespaces.create("other", NamespaceDefinition(), c.now))
     assert id is not None
-    draft, job = Draft(spec=structs.replace(c.job.spec, name="late")), world.env.new_id()
+    draft, job = JobDraft(spec=structs.replace(c.job.spec, name="late")), world.env.new_id()
     delete = Move("delete", lambda: namespaces.delete(id, c.now))
     create = Move("create", lambda: job_changes.create(job, id, draft, c.new_id, c.now), refusals=(Conflict,))
 

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import structs
 
 from horae.engine.definitions import job_changes
-from horae.engine.definitions.owned_jobs import Keeper
+from horae.engine.definitions.owned_jobs import OwnedJobPlanner
 from horae.errors import Busy, Conflict
 from horae.model.definitions.job import Spec
 from horae.model.workflows.reading.workflow import parse_workflow
@@ -17,11 +17,11 @@ from tests.store_contract.world import NAMESPACE, World, rank
 STEP = {"name": "a", "job": "load", "timeout": "5m"}
 
 
-async def drafted(world: World, spec: Spec, name: str | None = None) -> tuple[Any, job_changes.Draft]:
+async def drafted(world: World, spec: Spec, name: str | None = None) -> tuple[Any, job_changes.JobDraft]:
     """A job as it is, if it is, and what it is to become."""
     before = None if name is None else await world.store.job_named(NAMESPACE, name)
-    resolved, keeping = await Keeper(world.store, world.env.new_id).keep(NAMESPACE, spec, before)
-    return before, job_changes.Draft(spec=resolved, keeping=keeping)
+    resolved, keeping = await OwnedJobPlanner(world.store, world.env.new_id).keep(NAMESPACE, spec, before)
+    return before, job_changes.JobDraft(spec=resolved, keeping=keeping)
 
 
 async def edit(world: World, name: str, **changes: Any) -> Move:

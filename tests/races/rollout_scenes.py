@@ -84,8 +84,8 @@ async def _(world: World) -> Scene:
     c = await cast(world)
     before = await world.store.job(c.job.id, NAMESPACE)
     assert before is not None
-    draft = job_changes.Draft(spec=structs.replace(c.job.spec, description="changed"))
-    tried = job_changes.Draft(spec=structs.replace(c.job.spec, description="tried"))
+    draft = job_changes.JobDraft(spec=structs.replace(c.job.spec, description="changed"))
+    tried = job_changes.JobDraft(spec=structs.replace(c.job.spec, description="tried"))
     begin = Move("begin", lambda: rollout_changes.start(before, RolloutRequest(change={}, share=10), tried, "", c.now))
     edit = Move("edit", lambda: job_changes.edit(before, draft, c.new_id, c.now), refusals=(Conflict,))
 

@@ -1358,8 +1358,8 @@ async def _(world: World) -> Scene:
 # Jobs
 
 
-def draft(job: TestJob, **changes: Any) -> job_changes.Draft:
-    return job_changes.Draft(spec=structs.replace(job.spec, **changes))
+def draft(job: TestJob, **changes: Any) -> job_changes.JobDraft:
+    return job_changes.JobDraft(spec=structs.replace(job.spec, **changes))
 
 
 @scene("edit / edit, dependencies on each other")
@@ -1385,7 +1385,7 @@ async def _(world: World) -> Scene:
     await add_trigger(world, job, Interval(every=MINUTE, anchor=now), name="schedule")
     before = await world.store.job(job.id, NAMESPACE)
     when = When(trigger=Interval(every=2 * MINUTE, anchor=now))
-    change = job_changes.Draft(spec=structs.replace(job.spec, description="slower"), whens=[when])
+    change = job_changes.JobDraft(spec=structs.replace(job.spec, description="slower"), whens=[when])
     edit = Move("edit", lambda: job_changes.edit(before, change, world.env.new_id, now))
     pause = Move("pause", lambda: job_changes.pause(before, now))
 

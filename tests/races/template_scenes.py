@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.engine.definitions import job_changes
-from horae.engine.definitions.job_changes import Draft
+from horae.engine.definitions.job_changes import JobDraft
 from horae.errors import Busy
 from horae.features.templates.engine import changes as template_changes
 from horae.features.templates.model.values import Body, JobTemplate
@@ -58,7 +58,7 @@ async def made_from(world: World, *, used: bool = True) -> Set:
 async def _(world: World) -> Scene:
     s = await made_from(world)
     spec = structs.replace(s.job.job.spec, description="edited", made=s.made)
-    draft = Draft(spec=spec, derived=(s.template.id, 1))
+    draft = JobDraft(spec=spec, derived=(s.template.id, 1))
     edit = Move("edit", lambda: job_changes.edit(s.job, draft, s.c.new_id, s.c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
@@ -73,7 +73,7 @@ async def _(world: World) -> Scene:
 async def _(world: World) -> Scene:
     s = await made_from(world, used=False)
     spec = structs.replace(s.job.job.spec, name="other", made=s.made)
-    draft = Draft(spec=spec, derived=(s.template.id, 1))
+    draft = JobDraft(spec=spec, derived=(s.template.id, 1))
     id = world.env.new_id()
     create = Move("create", lambda: job_changes.create(id, NAMESPACE, draft, s.c.new_id, s.c.now), refusals=(Busy,))
 

@@ -41,7 +41,7 @@ async def changing(c: Cast, when: When | None, **changes: Any) -> Move:
     before = await c.world.store.job(c.job.id, NAMESPACE)
     assert before is not None
     spec = structs.replace(c.job.spec, description="changed", **changes)
-    draft = job_changes.Draft(spec=spec, whens=[] if when is None else [when])
+    draft = job_changes.JobDraft(spec=spec, whens=[] if when is None else [when])
     return Move("edit", lambda: job_changes.edit(before, draft, c.new_id, c.now))
 
 

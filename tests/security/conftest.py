@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import VirtualClock, virtual_env
 from horae.server.app import Application
@@ -29,7 +29,7 @@ def engine_settings(tmp_path: Path) -> EngineSettings:
 @pytest.fixture
 async def node(
     request: pytest.FixtureRequest, clock: VirtualClock, engine_settings: EngineSettings
-) -> AsyncIterator[Node]:
+) -> AsyncIterator[ServerNode]:
     """On SQLite, or where a test is marked with `both` on PostgreSQL, too."""
     is_plain = getattr(request, "param", "sqlite") == "sqlite"
     url = "sqlite://" if is_plain else request.getfixturevalue("postgres_url")
@@ -38,7 +38,7 @@ async def node(
 
 
 @pytest.fixture
-async def api(node: Node) -> AsyncIterator[Api]:
+async def api(node: ServerNode) -> AsyncIterator[Api]:
     """The installation's administrator."""
     key = await node.tenancy.keys.ensure_admin_key()
     async with client(node, str(key)) as api:
@@ -46,7 +46,7 @@ async def api(node: Node) -> AsyncIterator[Api]:
 
 
 @pytest.fixture
-async def connect(node: Node) -> AsyncIterator[Connect]:
+async def connect(node: ServerNode) -> AsyncIterator[Connect]:
     """Makes clients with these headers."""
     app, clients = Application(node), []
 

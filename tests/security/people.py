@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import Env, virtual_env
 from horae.features.users.part import UsersPart
@@ -23,11 +23,11 @@ both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
 
 
 @asynccontextmanager
-async def prepared(url: str, env: Env, settings: EngineSettings | None = None) -> AsyncIterator[Node]:
+async def prepared(url: str, env: Env, settings: EngineSettings | None = None) -> AsyncIterator[ServerNode]:
     """A node that is ready but whose services do not run."""
     driver = await open_store_driver(url, env)
     await driver.migrate()
-    node = Node(env, Store(driver, env), settings)
+    node = ServerNode(env, Store(driver, env), settings)
     await node.prepare()
     try:
         yield node
@@ -49,7 +49,7 @@ async def opened(url: str = "sqlite://", env: Env | None = None) -> AsyncIterato
                 await one.aclose()
 
 
-def client(node: Node, key: str = "", address: str = "10.1.2.3", **headers: str) -> Api:
+def client(node: ServerNode, key: str = "", address: str = "10.1.2.3", **headers: str) -> Api:
     """Make a client with a key, or with none, at an address."""
     own = {"authorization": f"Bearer {key}"} if key else {}
     transport = httpx2.ASGITransport(app=Application(node), client=(address, 5))
@@ -59,7 +59,7 @@ def client(node: Node, key: str = "", address: str = "10.1.2.3", **headers: str)
 class People:
     """Makes keys and those who bear them."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self.node, self.app = node, Application(node)
         self.clients: list[Api] = []
 

@@ -13,7 +13,7 @@ from uuid import UUID, uuid5
 import httpx2
 from msgspec import Struct
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.features.alerts.part import AlertsPart
 from horae.model.base.ids import parcel_of
 from horae.model.base.instant import format_instant
@@ -46,7 +46,7 @@ async def ok(answer: httpx2.Response) -> Any:
     return answer.json() if answer.content else None
 
 
-async def found(node: Node, connect: Callable[..., Api], name: str) -> Tenant:
+async def found(node: ServerNode, connect: Callable[..., Api], name: str) -> Tenant:
     """Make a namespace and its people."""
     await node.tenancy.namespaces.create({"name": name, "description": secret(name)})
     id = next(one.id for one in node.base.directory.namespaces.values() if one.name == name)
@@ -56,7 +56,7 @@ async def found(node: Node, connect: Callable[..., Api], name: str) -> Tenant:
     return Tenant(name, id, *people, values={"namespace": name})
 
 
-async def furnish(node: Node, tenant: Tenant) -> None:
+async def furnish(node: ServerNode, tenant: Tenant) -> None:
     """Put one of everything into a namespace, under names that begin with its own."""
     api, mark, told = tenant.api, tenant.name, secret(tenant.name)
     values = tenant.values | {
@@ -109,7 +109,7 @@ async def furnish(node: Node, tenant: Tenant) -> None:
     values["alert"] = (await ok(await api.get(f"{API}/alerts")))["items"][0]["alertId"]
 
 
-async def _run(node: Node, tenant: Tenant) -> None:
+async def _run(node: ServerNode, tenant: Tenant) -> None:
     """Have something fail, something run with a log and a file, a workflow wait, and something queued."""
     values, told, queue = tenant.values, secret(tenant.name), tenant.values["queue"]
     presence = {"protocol": PROTOCOL, "worker": values["worker"], "concurrency": 1, "queues": [queue]}

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.errors import StoreUnavailable
 from horae.features.audit_log.engine import MOST_DENIED_OF_ONE
 from horae.features.audit_log.part import AuditLogPart
@@ -30,7 +30,7 @@ async def verdict(api: Api) -> dict[str, Any]:
     return found
 
 
-async def do(node: Node, text: str) -> None:
+async def do(node: ServerNode, text: str) -> None:
     await node.store.write(one(Statement("tamper", text)))
 
 
@@ -55,7 +55,7 @@ async def test_what_was_refused_is_told_with_why(api: Api):
 
 
 @both
-async def test_what_was_denied_is_told_once_in_a_while(api: Api, node: Node):
+async def test_what_was_denied_is_told_once_in_a_while(api: Api, node: ServerNode):
     made = (await api.post("/api/v1/keys", json={"name": "w", "role": "worker"})).json()
     for _ in range(3):
         denied = await api.post("/api/v1/jobs", json=JOB, headers={"authorization": f"Bearer {made['key']}"})
@@ -145,7 +145,7 @@ async def test_a_name_that_no_store_keeps_is_told_when_it_is_denied(api: Api):
     assert (await rows(api))[0]["target"] == "jobs/a\N{REPLACEMENT CHARACTER}b"
 
 
-async def test_a_change_that_cannot_be_told_is_not_begun(api: Api, node: Node, monkeypatch: pytest.MonkeyPatch):
+async def test_a_change_that_cannot_be_told_is_not_begun(api: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch):
     async def fails(entry: object) -> int:
         raise StoreUnavailable("no", "later")
 
@@ -155,7 +155,7 @@ async def test_a_change_that_cannot_be_told_is_not_begun(api: Api, node: Node, m
     assert (await api.get("/api/v1/jobs/etl")).status_code == 404
 
 
-async def test_what_a_server_that_died_had_begun_is_told(api: Api, node: Node, monkeypatch: pytest.MonkeyPatch):
+async def test_what_a_server_that_died_had_begun_is_told(api: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch):
     written, append = [], node.part(AuditLogPart).audit_log.append
 
     async def once(entry: Any) -> int:
@@ -182,7 +182,7 @@ TAMPERING = {
 
 
 @both
-async def test_tampering_is_found_and_the_first_broken_row_named(api: Api, node: Node):
+async def test_tampering_is_found_and_the_first_broken_row_named(api: Api, node: ServerNode):
     for name in ("a", "b", "c"):
         await api.post("/api/v1/jobs", json={**JOB, "name": name})
     assert (await verdict(api))["broken"] is None
@@ -196,7 +196,7 @@ async def test_tampering_is_found_and_the_first_broken_row_named(api: Api, node:
         assert (await verdict(api))["broken"] is None
 
 
-async def test_what_is_written_later_does_not_hide_a_cut(api: Api, node: Node):
+async def test_what_is_written_later_does_not_hide_a_cut(api: Api, node: ServerNode):
     for name in ("a", "b", "c"):
         await api.post("/api/v1/jobs", json={**JOB, "name": name})
     await do(node, "DELETE FROM audit_log WHERE seq >= 5")
@@ -204,7 +204,7 @@ async def test_what_is_written_later_does_not_hide_a_cut(api: Api, node: Node):
     assert (await verdict(api))["broken"]["seq"] == 5
 
 
-async def test_a_cut_end_with_a_head_made_to_fit_is_found_by_its_signature(api: Api, node: Node):
+async def test_a_cut_end_with_a_head_made_to_fit_is_found_by_its_signature(api: Api, node: ServerNode):
     for name in ("a", "b"):
         await api.post("/api/v1/jobs", json={**JOB, "name": name})
     found = await verdict(api)
@@ -215,13 +215,13 @@ async def test_a_cut_end_with_a_head_made_to_fit_is_found_by_its_signature(api: 
 
 
 @both
-async def test_the_chain_holds_beside_many_writers(api: Api, node: Node):
+async def test_the_chain_holds_beside_many_writers(api: Api, node: ServerNode):
     await asyncio.gather(*(api.post("/api/v1/jobs", json={**JOB, "name": f"j{n}"}) for n in range(20)))
     found = await verdict(api)
     assert (found["broken"], found["rows"]) == (None, 40)
 
 
-async def test_it_is_told_who_came_in_by_a_link_who_left_and_who_took_a_copy(api: Api, node: Node):
+async def test_it_is_told_who_came_in_by_a_link_who_left_and_who_took_a_copy(api: Api, node: ServerNode):
     code = (await api.post("/api/v1/sign-in/codes")).json()["code"]
     own = httpx2.ASGITransport(app=Application(node))
     async with Api(transport=own, base_url="http://horae.test") as browser:

@@ -7,7 +7,7 @@ import pytest
 
 from horae.cli.fleet.worker import enrolled
 from horae.config.settings import Secret, Settings
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, VirtualClock, system_env
 from horae.errors import HoraeError
 from horae.server.run import serve
@@ -65,7 +65,7 @@ async def test_only_administrators_enrol(api: Api):
     assert refused.status_code == 403
 
 
-async def test_the_store_keeps_no_token(api: Api, node: Node):
+async def test_the_store_keeps_no_token(api: Api, node: ServerNode):
     text = await token(api)
     rows = await node.store.read(one(Statement("all", "SELECT * FROM enrolments")))
     assert text not in repr(rows)
@@ -88,7 +88,7 @@ async def test_a_span_that_is_none_is_refused(api: Api, span: str):
 
 
 async def test_a_worker_keeps_its_key_and_enrols_once(tmp_path: Path):
-    node = await Node.open(system_env(), "sqlite://")
+    node = await ServerNode.open(system_env(), "sqlite://")
     serving = await serve(node, "127.0.0.1", 0)
     made = await node.fleet.enrolments.create(
         (await node.tenancy.keys.check(str(await node.tenancy.keys.ensure_admin_key()))), (), SECOND * 60

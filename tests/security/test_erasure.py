@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.errors import MasterKeyMissing
 from horae.features.artifacts.part import ArtifactsPart
 from horae.store.driver import one
@@ -58,13 +58,15 @@ async def erase(api: Api, **where: Any) -> dict[str, Any]:
     return done
 
 
-async def held(node: Node) -> str:
+async def held(node: ServerNode) -> str:
     return repr([await node.store.read(one(Statement(f"all {t}", f"SELECT * FROM {t}"))) for t in TABLES])
 
 
 @both
 @pytest.mark.parametrize("ends", ["success", "failed"])
-async def test_all_that_an_execution_held_goes_and_that_it_ran_stays(api: Api, node: Node, ends: str, tmp_path: Path):
+async def test_all_that_an_execution_held_goes_and_that_it_ran_stays(
+    api: Api, node: ServerNode, ends: str, tmp_path: Path
+):
     id = await submit(api, params={"to": CANARY}, tags={"customer": CANARY}, key=CANARY)
     await Worker(api).run(ends)
     assert CANARY in await held(node)
@@ -113,7 +115,7 @@ async def test_what_has_not_ended_is_named_and_left(api: Api):
     assert (await api.get(f"/api/v1/executions/{id}")).json()["params"] == {"to": CANARY}
 
 
-async def test_what_nobody_can_read_is_named_and_left(api: Api, node: Node):
+async def test_what_nobody_can_read_is_named_and_left(api: Api, node: ServerNode):
     await api.post("/api/v1/jobs", json={"name": "pay", "command": ["true"], "sensitive": True})
     made = await api.post("/api/v1/executions", json={"job": "pay", "params": {"to": CANARY}})
     assert made.status_code == 201, made.text

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import httpx2
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, VirtualClock
 from horae.model.admission.rate import Rate
@@ -29,7 +29,7 @@ def engine_settings() -> EngineSettings:
 
 
 @pytest.fixture
-async def tenants(node: Node, connect: Callable[..., Api]) -> tuple[Tenant, Tenant]:
+async def tenants(node: ServerNode, connect: Callable[..., Api]) -> tuple[Tenant, Tenant]:
     made = await found(node, connect, "alpha"), await found(node, connect, "beta")
     for tenant in made:
         answer = await tenant.api.post(JOBS, json={"name": "job", "command": ["true"]})
@@ -72,7 +72,7 @@ async def test_a_flood_of_submissions_is_refused_only_beside_others(tenants, clo
 
 
 @both
-async def test_a_quota_of_its_own_replaces_the_default(node: Node, api: Api, tenants):
+async def test_a_quota_of_its_own_replaces_the_default(node: ServerNode, api: Api, tenants):
     alpha, beta = tenants
     quota = {"submissionsPerSecond": 1000}
     assert (await api.put("/api/v1/namespaces/alpha/quota", json=quota)).status_code == 200
@@ -96,7 +96,7 @@ async def test_requests_beside_others_have_a_rate(tenants, clock: VirtualClock):
     assert (await beta.api.get(JOBS)).status_code == 200
 
 
-async def test_streams_of_a_namespace_are_bounded(node: Node, tenants):
+async def test_streams_of_a_namespace_are_bounded(node: ServerNode, tenants):
     alpha, beta = tenants
     app = Application(node)
     with (

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.tenancy.keys import CACHED, LONGEST_OVERLAP
 from horae.env import SECOND
 from horae.model.base.duration import DAY
@@ -188,7 +188,7 @@ async def test_a_link_made_for_a_namespace_leads_to_that_one_only(people: People
 async def test_a_revoked_key_ends_within_five_seconds_on_every_server(people: People):
     """Another server of the same store believes it for that long, and no longer."""
     env, store = people.node.env, people.node.store
-    other = People(Node(env, Store(store.driver, env)))
+    other = People(ServerNode(env, Store(store.driver, env)))
     made = await people.node.tenancy.keys.create(1, "ci", "admin")
     assert await valid(people, made.text)
     assert await valid(other, made.text)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, VirtualClock
 from horae.errors import StoreUnavailable
 from horae.features.erasure.engine import namespaces as namespace_erasures
@@ -24,7 +24,7 @@ DEFINED = {
 }
 
 
-async def holding(node: Node, text: str) -> set[str]:
+async def holding(node: ServerNode, text: str) -> set[str]:
     """The tables in which a text stands."""
     found = set()
     for table in schema.metadata.sorted_tables:
@@ -51,7 +51,7 @@ async def stop(tenant: Tenant) -> None:
 
 
 @pytest.fixture
-async def bob(node: Node, connect: Connect, clock: VirtualClock) -> Tenant:
+async def bob(node: ServerNode, connect: Connect, clock: VirtualClock) -> Tenant:
     """A tenant with everything."""
     tenant = await found(node, connect, "bob")
     await furnish(node, tenant)
@@ -61,7 +61,7 @@ async def bob(node: Node, connect: Connect, clock: VirtualClock) -> Tenant:
 
 @both
 async def test_all_that_a_tenant_held_goes_and_then_all_that_it_was(
-    node: Node, api: Api, connect: Connect, bob: Tenant, clock: VirtualClock
+    node: ServerNode, api: Api, connect: Connect, bob: Tenant, clock: VirtualClock
 ):
     ann = await found(node, connect, "ann")
     await ok(await ann.api.post(f"{API}/jobs", json={"name": "mine", "command": ["true"]}))
@@ -102,7 +102,7 @@ async def test_all_that_a_tenant_held_goes_and_then_all_that_it_was(
 
 @both
 async def test_what_was_killed_in_between_goes_on_where_it_was(
-    node: Node, api: Api, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+    node: ServerNode, api: Api, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(namespace_erasures, "BATCH", 2)
     await ok(await api.post(f"{API}/jobs", json={"name": "mail", "command": ["true"]}))
@@ -144,7 +144,7 @@ async def test_what_comes_while_it_goes_on_is_not_meant(api: Api, clock: Virtual
     assert (await api.get(f"{API}/executions/{later}")).json()["status"] == "queued"
 
 
-async def test_its_own_administrator_erases_data_and_not_the_namespace(node: Node, api: Api, connect: Connect):
+async def test_its_own_administrator_erases_data_and_not_the_namespace(node: ServerNode, api: Api, connect: Connect):
     ann = await found(node, connect, "ann")
     whole = {"confirm": "ann", "definitions": True}
     assert (await ann.api.post(f"{API}/namespaces/ann/erasure", json={"confirm": "ann"})).status_code == 200

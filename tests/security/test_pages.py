@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.model.fleet.protocol import Failure
 from tests.security.people import Api, both, done
 from tests.server.working import HandWorker
@@ -25,7 +25,7 @@ async def peak_of(api: Api, path: str) -> tuple[int, list[dict[str, object]]]:
 
 
 @both
-async def test_lists_of_executions_with_large_params_take_little_memory(node: Node, api: Api):
+async def test_lists_of_executions_with_large_params_take_little_memory(node: ServerNode, api: Api):
     await done(api.post("/api/v1/jobs", json={"name": "large", "http": "https://a.example"}))
     for _ in range(MANY):
         await done(api.post("/api/v1/executions", json={"job": "large", "params": {"x": "x" * (MIB - 100)}}))
@@ -38,7 +38,7 @@ async def test_lists_of_executions_with_large_params_take_little_memory(node: No
 
 
 @pytest.mark.parametrize("path", ["/api/v1/executions?limit=1000&status=failed", "/api/v1/dlq?limit=1000"])
-async def test_lists_of_failed_executions_go_on_where_a_page_is_full(node: Node, api: Api, path: str):
+async def test_lists_of_failed_executions_go_on_where_a_page_is_full(node: ServerNode, api: Api, path: str):
     await done(api.post("/api/v1/jobs", json={"name": "fails", "http": "https://a.example", "retries": 0}))
     worker = await HandWorker.register(api, concurrency=1000)
     for _ in range(4):
@@ -58,7 +58,7 @@ async def test_lists_of_failed_executions_go_on_where_a_page_is_full(node: Node,
 
 
 @both
-async def test_lists_of_large_events_and_jobs_take_little_memory(node: Node, api: Api):
+async def test_lists_of_large_events_and_jobs_take_little_memory(node: ServerNode, api: Api):
     for i in range(MANY):
         await done(api.post("/api/v1/events", json={"name": "large", "payload": "x" * (MIB // 4 - 100)}))
         body = {"name": f"large-{i}", "http": "https://a.example", "params": {"x": "x" * (MIB // 4 - 3000)}}

@@ -10,7 +10,7 @@ import pytest
 from argon2 import PasswordHasher
 from joserfc.jwk import ECKey, OctKey
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import DAY, EngineSettings, OidcSettings
 from horae.engine.tenancy.keys import CACHED
 from horae.engine.tenancy.throttle import MOST, Throttle, Trickle
@@ -55,7 +55,7 @@ def engine_settings(provider: Provider) -> EngineSettings:
 
 
 @pytest.fixture
-async def admin(node: Node) -> AsyncIterator[Api]:
+async def admin(node: ServerNode) -> AsyncIterator[Api]:
     key = await node.tenancy.keys.ensure_admin_key()
     async with browser(node, authorization=f"Bearer {key}") as api:
         yield api
@@ -66,7 +66,7 @@ async def let_in(admin: Api, name: str = "ada", role: str = "editor", **more: An
     assert made.status_code == 201, made.text
 
 
-async def sign_in(node: Node, name: str = "ada", password: str = PASSWORD) -> tuple[Api, httpx2.Response]:
+async def sign_in(node: ServerNode, name: str = "ada", password: str = PASSWORD) -> tuple[Api, httpx2.Response]:
     api = browser(node)
     answer = await api.post("/api/v1/sign-in/password", json={"name": name, "password": password})
     if answer.status_code == 200:
@@ -75,7 +75,7 @@ async def sign_in(node: Node, name: str = "ada", password: str = PASSWORD) -> tu
 
 
 @both
-async def test_somebody_signs_in_and_may_what_their_role_says(node: Node, admin: Api):
+async def test_somebody_signs_in_and_may_what_their_role_says(node: ServerNode, admin: Api):
     await let_in(admin)
     api, answer = await sign_in(node)
     assert answer.json()["role"] == "editor"
@@ -89,7 +89,7 @@ async def test_somebody_signs_in_and_may_what_their_role_says(node: Node, admin:
 
 
 @pytest.mark.parametrize(("proxy", "secure"), [("127.0.0.1", True), ("10.1.2.3", False)])
-async def test_cookies_are_hidden_from_scripts_and_other_sites(node: Node, admin: Api, proxy: str, secure: bool):
+async def test_cookies_are_hidden_from_scripts_and_other_sites(node: ServerNode, admin: Api, proxy: str, secure: bool):
     await let_in(admin)
     api = browser(node, address=proxy, **{"x-forwarded-proto": "https"})
     answer = await api.post("/api/v1/sign-in/password", json={"name": "ada", "password": PASSWORD})
@@ -99,7 +99,7 @@ async def test_cookies_are_hidden_from_scripts_and_other_sites(node: Node, admin
     await api.aclose()
 
 
-async def test_a_write_of_another_site_is_refused(node: Node, admin: Api):
+async def test_a_write_of_another_site_is_refused(node: ServerNode, admin: Api):
     await let_in(admin)
     api, _ = await sign_in(node)
     del api.headers["x-csrf-token"]
@@ -108,7 +108,7 @@ async def test_a_write_of_another_site_is_refused(node: Node, admin: Api):
     await api.aclose()
 
 
-async def test_wrong_names_and_wrong_passwords_are_told_alike(node: Node, admin: Api):
+async def test_wrong_names_and_wrong_passwords_are_told_alike(node: ServerNode, admin: Api):
     await let_in(admin)
     _, wrong = await sign_in(node, password="wrong")
     _, unknown = await sign_in(node, "eve")
@@ -116,7 +116,9 @@ async def test_wrong_names_and_wrong_passwords_are_told_alike(node: Node, admin:
     assert wrong.status_code == 401
 
 
-async def test_who_guesses_is_slowed_down_and_the_right_one_waits_too(node: Node, admin: Api, clock: VirtualClock):
+async def test_who_guesses_is_slowed_down_and_the_right_one_waits_too(
+    node: ServerNode, admin: Api, clock: VirtualClock
+):
     await let_in(admin)
     answers = [(await sign_in(node, password="wrong"))[1].status_code for _ in range(6)]
     assert answers == [401] * 5 + [429]
@@ -127,7 +129,7 @@ async def test_who_guesses_is_slowed_down_and_the_right_one_waits_too(node: Node
     assert (await sign_in(node))[1].status_code == 200
 
 
-async def guess(node: Node, address: str, password: str = "wrong", name: str = "ada") -> int:
+async def guess(node: ServerNode, address: str, password: str = "wrong", name: str = "ada") -> int:
     """Sign in from an address and return the status of the answer."""
     try:
         signed = await node.part(UsersPart).sign_ins.with_password(name, password, address)
@@ -137,7 +139,7 @@ async def guess(node: Node, address: str, password: str = "wrong", name: str = "
     return 200
 
 
-async def test_guesses_from_elsewhere_keep_nobody_out(node: Node, admin: Api):
+async def test_guesses_from_elsewhere_keep_nobody_out(node: ServerNode, admin: Api):
     await let_in(admin)
     for at in range(60):
         await guess(node, f"203.0.113.{at % 4}")  # one network, again and again
@@ -150,7 +152,9 @@ async def test_guesses_from_elsewhere_keep_nobody_out(node: Node, admin: Api):
 
 
 @both
-async def test_guesses_from_everywhere_are_slow_and_known_places_pass(node: Node, admin: Api, clock: VirtualClock):
+async def test_guesses_from_everywhere_are_slow_and_known_places_pass(
+    node: ServerNode, admin: Api, clock: VirtualClock
+):
     await let_in(admin)
     assert await guess(node, "198.51.100.7", PASSWORD) == 200
     answers = [await guess(node, f"10.{at >> 8}.{at & 255}.1") for at in range(300)]
@@ -166,7 +170,7 @@ async def test_guesses_from_everywhere_are_slow_and_known_places_pass(node: Node
     assert await guess(node, "192.0.2.1", name="eve") == 401  # others are not slowed down
 
 
-async def test_a_known_place_guesses_slowly_too(node: Node, admin: Api):
+async def test_a_known_place_guesses_slowly_too(node: ServerNode, admin: Api):
     await let_in(admin)
     assert await guess(node, "198.51.100.7", PASSWORD) == 200
     assert [await guess(node, "198.51.100.7") for _ in range(7)] == [401] * 5 + [429] * 2
@@ -181,12 +185,12 @@ def test_what_is_remembered_of_guesses_is_bounded():
     assert len(throttle._wrong) == len(trickle._paid) == MOST
 
 
-async def test_one_address_does_not_try_many_names_for_ever(node: Node):
+async def test_one_address_does_not_try_many_names_for_ever(node: ServerNode):
     answers = {(await sign_in(node, f"user{n}", "wrong"))[1].status_code for n in range(25)}
     assert 429 in answers
 
 
-async def test_a_session_ends_when_nobody_is_there_and_in_any_case(node: Node, admin: Api, clock: VirtualClock):
+async def test_a_session_ends_when_nobody_is_there_and_in_any_case(node: ServerNode, admin: Api, clock: VirtualClock):
     await let_in(admin)
     away, _ = await sign_in(node)
     busy, _ = await sign_in(node)
@@ -201,7 +205,7 @@ async def test_a_session_ends_when_nobody_is_there_and_in_any_case(node: Node, a
 
 
 @pytest.mark.parametrize("end", ["disable", "delete", "password", "sign-out"])
-async def test_what_ends_a_session_ends_it(node: Node, admin: Api, end: str):
+async def test_what_ends_a_session_ends_it(node: ServerNode, admin: Api, end: str):
     await let_in(admin)
     api, _ = await sign_in(node)
     if end == "disable":
@@ -217,7 +221,7 @@ async def test_what_ends_a_session_ends_it(node: Node, admin: Api, end: str):
     await api.aclose()
 
 
-async def test_ones_own_password_takes_the_present_one(node: Node, admin: Api):
+async def test_ones_own_password_takes_the_present_one(node: ServerNode, admin: Api):
     await let_in(admin)
     api, _ = await sign_in(node)
     other, _ = await sign_in(node)
@@ -232,7 +236,7 @@ async def test_ones_own_password_takes_the_present_one(node: Node, admin: Api):
         await each.aclose()
 
 
-async def test_nobody_grants_what_they_do_not_have(node: Node, admin: Api):
+async def test_nobody_grants_what_they_do_not_have(node: ServerNode, admin: Api):
     await let_in(admin, "boss", "admin")
     boss, _ = await sign_in(node, "boss")
     body = {"name": "eve@default", "password": PASSWORD, "role": "admin", "permissions": ["installation"]}
@@ -248,7 +252,7 @@ async def test_a_password_that_is_worth_nothing_is_refused(admin: Api, password:
     assert (refused.status_code, refused.json()["field"]) == (400, "password")
 
 
-async def test_the_store_and_the_audit_log_hold_no_password(node: Node, admin: Api):
+async def test_the_store_and_the_audit_log_hold_no_password(node: ServerNode, admin: Api):
     await let_in(admin)
     api, _ = await sign_in(node)
     await admin.patch("/api/v1/users/ada", json={"password": "another long password"})
@@ -261,7 +265,7 @@ async def test_the_store_and_the_audit_log_hold_no_password(node: Node, admin: A
     await api.aclose()
 
 
-async def come_back(node: Node, provider: Provider) -> tuple[Api, httpx2.Response]:
+async def come_back(node: ServerNode, provider: Provider) -> tuple[Api, httpx2.Response]:
     """Begin at Horae, agree at the provider, come back."""
     api = browser(node)
     begun = await api.get("/api/v1/sign-in/oidc")
@@ -272,7 +276,7 @@ async def come_back(node: Node, provider: Provider) -> tuple[Api, httpx2.Respons
 
 
 @both
-async def test_somebody_signs_in_at_a_provider_as_their_groups_say(node: Node, admin: Api, provider: Provider):
+async def test_somebody_signs_in_at_a_provider_as_their_groups_say(node: ServerNode, admin: Api, provider: Provider):
     api, back = await come_back(node, provider)
     assert back.headers["location"] == "/"
     me = (await api.get("/api/v1/me")).json()
@@ -282,7 +286,7 @@ async def test_somebody_signs_in_at_a_provider_as_their_groups_say(node: Node, a
     await api.aclose()
 
 
-async def refused(node: Node, provider: Provider) -> str:
+async def refused(node: ServerNode, provider: Provider) -> str:
     api, back = await come_back(node, provider)
     assert back.headers["location"].startswith("/#problem=")
     assert (await api.get("/api/v1/me")).status_code == 401
@@ -298,7 +302,7 @@ async def refused(node: Node, provider: Provider) -> str:
     ],
 )  # fmt: skip
 async def test_who_is_in_no_group_or_whose_token_is_for_others_is_not_let_in(
-    node: Node, provider: Provider, claims: dict[str, Any]
+    node: ServerNode, provider: Provider, claims: dict[str, Any]
 ):
     provider.claims |= claims
     await refused(node, provider)
@@ -307,12 +311,12 @@ async def test_who_is_in_no_group_or_whose_token_is_for_others_is_not_let_in(
 @pytest.mark.parametrize(
     "key", [ECKey.generate_key("P-256"), OctKey.import_key("s" * 32)], ids=["stranger", "symmetric"]
 )
-async def test_a_token_that_the_provider_did_not_sign_is_refused(node: Node, provider: Provider, key: Any):
+async def test_a_token_that_the_provider_did_not_sign_is_refused(node: ServerNode, provider: Provider, key: Any):
     provider.key, provider.algorithm = key, "HS256" if isinstance(key, OctKey) else "ES256"
     await refused(node, provider)
 
 
-async def test_a_code_is_worth_nothing_in_another_browser(node: Node, provider: Provider):
+async def test_a_code_is_worth_nothing_in_another_browser(node: ServerNode, provider: Provider):
     victim, attacker = browser(node), browser(node)
     url = (await attacker.get("/api/v1/sign-in/oidc")).headers["location"]
     code, state = provider.authorise(url), parse_qs(urlsplit(url).query)["state"][0]
@@ -322,7 +326,7 @@ async def test_a_code_is_worth_nothing_in_another_browser(node: Node, provider: 
         await api.aclose()
 
 
-async def test_what_was_begun_is_finished_once(node: Node, provider: Provider):
+async def test_what_was_begun_is_finished_once(node: ServerNode, provider: Provider):
     api = browser(node)
     url = (await api.get("/api/v1/sign-in/oidc")).headers["location"]
     state = parse_qs(urlsplit(url).query)["state"][0]
@@ -334,18 +338,18 @@ async def test_what_was_begun_is_finished_once(node: Node, provider: Provider):
     await api.aclose()
 
 
-async def test_a_user_with_a_password_is_not_taken_over_by_a_provider(node: Node, admin: Api, provider: Provider):
+async def test_a_user_with_a_password_is_not_taken_over_by_a_provider(node: ServerNode, admin: Api, provider: Provider):
     await let_in(admin)
     assert "password" in await refused(node, provider)
 
 
-async def test_a_provider_that_does_not_answer_is_told(node: Node, provider: Provider):
+async def test_a_provider_that_does_not_answer_is_told(node: ServerNode, provider: Provider):
     await provider.listener.stop(0.1)
     async with browser(node) as api:
         assert (await api.get("/api/v1/sign-in/oidc")).status_code == 503
 
 
-async def test_a_name_at_the_provider_is_of_who_had_it_first(node: Node, admin: Api, provider: Provider):
+async def test_a_name_at_the_provider_is_of_who_had_it_first(node: ServerNode, admin: Api, provider: Provider):
     """At many providers people choose their own names: another one who takes ada's is not ada here."""
     first, _ = await come_back(node, provider)
     provider.claims["sub"] = "2"
@@ -358,7 +362,7 @@ async def test_a_name_at_the_provider_is_of_who_had_it_first(node: Node, admin: 
     await second.aclose()
 
 
-async def test_what_a_provider_says_is_read_as_it_spells_it(node: Node, provider: Provider):
+async def test_what_a_provider_says_is_read_as_it_spells_it(node: ServerNode, provider: Provider):
     api = browser(node)
     url = (await api.get("/api/v1/sign-in/oidc")).headers["location"]
     asked = {"state": parse_qs(urlsplit(url).query)["state"][0], "session_state": "s", "scope": "openid"}
@@ -368,14 +372,14 @@ async def test_what_a_provider_says_is_read_as_it_spells_it(node: Node, provider
     await api.aclose()
 
 
-async def test_nobody_is_told_by_a_link_what_no_provider_said(node: Node, provider: Provider):
+async def test_nobody_is_told_by_a_link_what_no_provider_said(node: ServerNode, provider: Provider):
     async with browser(node) as api:
         said = {"error": "x", "error_description": "call 0800-EVIL"}
         back = await api.get("/api/v1/sign-in/oidc/callback", params=said)
     assert "EVIL" not in back.headers["location"]
 
 
-async def test_cookies_of_others_do_not_stand_in_the_way(node: Node, admin: Api):
+async def test_cookies_of_others_do_not_stand_in_the_way(node: ServerNode, admin: Api):
     """Whoever has a page beside this one can set cookies for it that a strict reader stumbles over."""
     await let_in(admin)
     api, _ = await sign_in(node)
@@ -388,7 +392,7 @@ async def test_cookies_of_others_do_not_stand_in_the_way(node: Node, admin: Api)
         await each.aclose()
 
 
-async def test_a_form_of_another_site_signs_nobody_in(node: Node, admin: Api):
+async def test_a_form_of_another_site_signs_nobody_in(node: ServerNode, admin: Api):
     """Else somebody works on in an attacker's name, and gives away what they set up: forms cannot send JSON."""
     await let_in(admin, "eve")
     form = browser(node, **{"content-type": "text/plain"})
@@ -401,7 +405,7 @@ async def test_a_form_of_another_site_signs_nobody_in(node: Node, admin: Api):
 
 
 async def test_what_a_provider_said_of_a_deleted_namespace_is_over(
-    node: Node, admin: Api, provider: Provider, clock: VirtualClock
+    node: ServerNode, admin: Api, provider: Provider, clock: VirtualClock
 ):
     assert (await admin.post("/api/v1/namespaces", json={"name": "nowhere"})).status_code == 201
     provider.claims["groups"] = ["gone"]
@@ -414,7 +418,7 @@ async def test_what_a_provider_said_of_a_deleted_namespace_is_over(
 
 
 @both
-async def test_two_names_differ_in_more_than_case(node: Node, admin: Api, provider: Provider):
+async def test_two_names_differ_in_more_than_case(node: ServerNode, admin: Api, provider: Provider):
     """Who reads the audit log takes Ada for ada."""
     await let_in(admin)
     twin = await admin.post("/api/v1/users", json={"name": "Ada", "password": PASSWORD, "role": "viewer"})
@@ -430,7 +434,7 @@ async def failures(admin: Api) -> list[tuple[str, str, str]]:
 
 @both
 async def test_the_audit_log_tells_who_did_not_get_in_once_a_minute(
-    node: Node, admin: Api, clock: VirtualClock, provider: Provider
+    node: ServerNode, admin: Api, clock: VirtualClock, provider: Provider
 ):
     await let_in(admin)
     async with browser(node) as api:
@@ -448,7 +452,7 @@ async def test_the_audit_log_tells_who_did_not_get_in_once_a_minute(
     assert (await admin.get("/api/v1/audit/log/verdict")).json()["broken"] is None
 
 
-async def test_nobody_fills_the_audit_log_by_failing(node: Node, admin: Api):
+async def test_nobody_fills_the_audit_log_by_failing(node: ServerNode, admin: Api):
     for n in range(300):
         await node.part(AuditLogPart).audit_log.fail("me.sign-in-with-password", f"user{n}", "10.0.0.1", "wrong")
         await node.part(AuditLogPart).audit_log.fail(
@@ -458,7 +462,7 @@ async def test_nobody_fills_the_audit_log_by_failing(node: Node, admin: Api):
 
 
 @both
-async def test_beginning_at_the_provider_leaves_nothing_behind(node: Node, provider: Provider):
+async def test_beginning_at_the_provider_leaves_nothing_behind(node: ServerNode, provider: Provider):
     async with browser(node) as api:
         for _ in range(20):
             assert (await api.get("/api/v1/sign-in/oidc")).status_code == 302
@@ -470,7 +474,7 @@ async def test_beginning_at_the_provider_leaves_nothing_behind(node: Node, provi
 
 
 async def test_a_state_that_is_made_up_or_old_does_not_get_as_far_as_the_provider(
-    node: Node, provider: Provider, clock: VirtualClock
+    node: ServerNode, provider: Provider, clock: VirtualClock
 ):
     async with browser(node) as api:
         url = (await api.get("/api/v1/sign-in/oidc")).headers["location"]
@@ -487,7 +491,9 @@ async def test_a_state_that_is_made_up_or_old_does_not_get_as_far_as_the_provide
         assert len(provider.asked) == asked
 
 
-async def test_an_administrator_of_a_namespace_names_people_of_its_own_and_learns_of_no_others(node: Node, admin: Api):
+async def test_an_administrator_of_a_namespace_names_people_of_its_own_and_learns_of_no_others(
+    node: ServerNode, admin: Api
+):
     await let_in(admin)
     assert (await admin.post("/api/v1/namespaces", json={"name": "shop"})).status_code == 201
     here = {"horae-namespace": "shop"}

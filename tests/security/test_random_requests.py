@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env
 from horae.model.tenancy.principal import Principal
@@ -36,7 +36,7 @@ def may(who: Principal, route: Route) -> bool:
 async def test_nobody_and_a_viewer_break_nothing(store: str, who: str, request: pytest.FixtureRequest, tmp_path: Path):
     url = "sqlite://" if store == "memory" else request.getfixturevalue("postgres_url")
     settings = EngineSettings(session_timeout=3600 * SECOND, artifacts=str(tmp_path / "artifacts"), master_keys=KEY)
-    node = await Node.open(system_env(), url, settings)
+    node = await ServerNode.open(system_env(), url, settings)
     serving = await serve(node, "127.0.0.1", 0)
     try:
         values = await prepare(node)

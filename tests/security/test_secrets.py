@@ -15,7 +15,7 @@ import msgspec
 import pytest
 import structlog
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env, virtual_env
 from horae.errors import Conflict, MasterKeyMissing
@@ -43,10 +43,10 @@ both = pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 
 
 @asynccontextmanager
-async def installed(url: str, tmp_path: Any, keys: str = OLD) -> AsyncIterator[tuple[Node, Api]]:
+async def installed(url: str, tmp_path: Any, keys: str = OLD) -> AsyncIterator[tuple[ServerNode, Api]]:
     """A server with a master key, and its administrator."""
     settings = EngineSettings(master_keys=keys, artifacts=str(tmp_path / "artifacts"))
-    node = await Node.open(system_env(), url, settings)
+    node = await ServerNode.open(system_env(), url, settings)
     await node.start()
     key = "k" * 40
     await node.tenancy.keys.ensure_admin_key(key)
@@ -57,7 +57,7 @@ async def installed(url: str, tmp_path: Any, keys: str = OLD) -> AsyncIterator[t
 
 
 @asynccontextmanager
-async def working(node: Node, **settings: Any) -> AsyncIterator[None]:
+async def working(node: ServerNode, **settings: Any) -> AsyncIterator[None]:
     """A worker beside the node, with jobs that leak."""
     allowed = Allowed.read(["127.0.0.1"])
     worker = WorkerProcess(
@@ -108,7 +108,7 @@ async def everything_of(api: Api, executions: list[dict[str, Any]]) -> dict[str,
     return {path: answer.content for path, answer in answers.items()}
 
 
-async def dumped(node: Node) -> bytes:
+async def dumped(node: ServerNode) -> bytes:
     """Every value of every table."""
     parts = []
     for table in schema.metadata.sorted_tables:
@@ -250,7 +250,7 @@ async def test_a_rotation_seals_everything_with_the_first_key_and_the_old_one_ca
         assert b"value of" not in await dumped(node)
 
 
-async def granted(node: Node, namespace: int, *, secrets: bool = True) -> Answer:
+async def granted(node: ServerNode, namespace: int, *, secrets: bool = True) -> Answer:
     """What a worker of a namespace is given when it asks once."""
     presence = Register(protocol=2, worker=f"w{namespace}{secrets}", secrets=secrets)
     session = (await node.gateway.register(namespace, presence)).session_id
@@ -260,7 +260,7 @@ async def granted(node: Node, namespace: int, *, secrets: bool = True) -> Answer
 
 
 async def test_values_go_only_to_workers_of_the_namespace_with_what_refers_to_them():
-    node = await Node.open(virtual_env(), "sqlite://", EngineSettings(master_keys=OLD))
+    node = await ServerNode.open(virtual_env(), "sqlite://", EngineSettings(master_keys=OLD))
     await node.prepare()
     await node.tenancy.namespaces.create({"name": "other"})
     found = await node.store.read(lambda: namespaces.named("other"))
@@ -332,7 +332,7 @@ async def test_without_a_master_key_nothing_is_set_and_it_is_said_how_to_give_on
         assert found_in(json.dumps((await api.get("/api/v1/audit/log")).json()).encode()) == []
 
 
-async def delivered(node: Node, api: Api, made: dict[str, Any], secret: str, id: str) -> int:
+async def delivered(node: ServerNode, api: Api, made: dict[str, Any], secret: str, id: str) -> int:
     """What a webhook answers to a message that was signed with a secret."""
     at = node.env.now() // SECOND
     headers = {"webhook-id": id, "webhook-timestamp": str(at), "webhook-signature": sign(secret, id, at, b"{}")}

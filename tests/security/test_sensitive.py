@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.errors import MasterKeyMissing
 from horae.store.driver import one
 from horae.store.script import Statement
@@ -45,13 +45,13 @@ async def submit(api: Api, **params: Any) -> str:
     return id
 
 
-async def everything(node: Node) -> str:
+async def everything(node: ServerNode) -> str:
     tables = ("parcels", "queued", "running", "history", "waiting", "attempts", "audit_log", "idempotency")
     return repr([await node.store.read(one(Statement(f"all {t}", f"SELECT * FROM {t}"))) for t in tables])
 
 
 @both
-async def test_params_and_results_are_sealed_in_the_store_and_open_for_the_worker(node: Node, api: Api):
+async def test_params_and_results_are_sealed_in_the_store_and_open_for_the_worker(node: ServerNode, api: Api):
     id = await submit(api, iban=CANARY)
 
     grant = await Worker(api).run()
@@ -65,14 +65,14 @@ async def test_params_and_results_are_sealed_in_the_store_and_open_for_the_worke
 
 
 @both
-async def test_results_are_sealed_also_for_a_worker_that_does_not_tell(node: Node, api: Api):
+async def test_results_are_sealed_also_for_a_worker_that_does_not_tell(node: ServerNode, api: Api):
     id = await submit(api, iban=CANARY)
     await Worker(api).run(tells=False)
     assert ANSWER not in await everything(node)
     assert (await api.get(f"/api/v1/executions/{id}")).json()["result"] == {"number": ANSWER}
 
 
-async def test_who_has_no_permission_sees_that_they_are_sealed(node: Node, api: Api):
+async def test_who_has_no_permission_sees_that_they_are_sealed(node: ServerNode, api: Api):
     id = await submit(api, iban=CANARY)
     await Worker(api).run()
     for role in ("viewer", "operator", "editor"):
@@ -92,7 +92,7 @@ async def test_params_are_checked_before_they_are_sealed(api: Api):
     assert refused.status_code == 400
 
 
-async def test_a_lot_is_sealed_item_by_item(node: Node, api: Api):
+async def test_a_lot_is_sealed_item_by_item(node: ServerNode, api: Api):
     items = [{"iban": f"{CANARY}-{n}"} for n in range(3)]
     made = await api.post("/api/v1/executions", json={"job": "pay", "items": items})
     assert made.status_code in (200, 201), made.text
@@ -101,7 +101,7 @@ async def test_a_lot_is_sealed_item_by_item(node: Node, api: Api):
     assert granted == [{"iban": f"{CANARY}-{n}"} for n in range(3)]
 
 
-async def test_a_dead_letter_is_run_again_with_what_it_had(node: Node, api: Api):
+async def test_a_dead_letter_is_run_again_with_what_it_had(node: ServerNode, api: Api):
     id = await submit(api, iban=CANARY)
     worker = Worker(api)
     await worker.run("failed")
@@ -112,7 +112,7 @@ async def test_a_dead_letter_is_run_again_with_what_it_had(node: Node, api: Api)
     assert CANARY not in await everything(node)
 
 
-async def test_without_the_key_nothing_is_begun_and_it_is_said_why(node: Node, api: Api):
+async def test_without_the_key_nothing_is_begun_and_it_is_said_why(node: ServerNode, api: Api):
     await submit(api, iban=CANARY)
     node.base.seals._sealer._keys.clear()
     [grant] = (await Worker(api).exchange())["slices"]
@@ -120,7 +120,9 @@ async def test_without_the_key_nothing_is_begun_and_it_is_said_why(node: Node, a
     assert "key" in grant["problem"]
 
 
-async def test_a_key_that_goes_while_it_runs_neither_runs_it_again_nor_leaves_its_result_open(node: Node, api: Api):
+async def test_a_key_that_goes_while_it_runs_neither_runs_it_again_nor_leaves_its_result_open(
+    node: ServerNode, api: Api
+):
     id = await submit(api, iban=CANARY)
     worker = Worker(api)
     [grant] = (await worker.exchange())["slices"]
@@ -133,7 +135,7 @@ async def test_a_key_that_goes_while_it_runs_neither_runs_it_again_nor_leaves_it
     assert ANSWER not in await everything(node)
 
 
-async def test_a_sealed_text_of_another_job_is_refused(node: Node, api: Api):
+async def test_a_sealed_text_of_another_job_is_refused(node: ServerNode, api: Api):
     id = await submit(api, iban=CANARY)
     rows = await node.store.read(one(Statement("items", "SELECT items FROM parcels")))
     sealed = msgspec.json.decode(bytes(rows[0][0]))
@@ -171,7 +173,7 @@ async def test_a_workflow_does_not_run_a_sensitive_job(api: Api):
     assert "flow" in again.json()["detail"]
 
 
-async def test_who_may_not_see_it_does_not_unseal_it(node: Node, api: Api):
+async def test_who_may_not_see_it_does_not_unseal_it(node: ServerNode, api: Api):
     """Run again by a job that is sensitive no more, its params would be open to everybody."""
     for more in ([], ["commands"]):
         key = (await api.post("/api/v1/keys", json={"name": "e", "role": "editor", "permissions": more})).json()["key"]
@@ -183,7 +185,7 @@ async def test_who_may_not_see_it_does_not_unseal_it(node: Node, api: Api):
     assert (await api.patch("/api/v1/jobs/pay", json={"sensitive": False})).status_code == 200
 
 
-async def test_lists_show_as_much_as_one_by_one(node: Node, api: Api):
+async def test_lists_show_as_much_as_one_by_one(node: ServerNode, api: Api):
     """Not what the store keeps either: sent back as params it would be opened."""
     id = await submit(api, iban=CANARY)
     await Worker(api).run("failed")
@@ -196,7 +198,7 @@ async def test_lists_show_as_much_as_one_by_one(node: Node, api: Api):
     assert CANARY not in (await api.get("/api/v1/executions")).text  # one by one, for who may
 
 
-async def test_a_result_that_only_looks_sealed_does_not_hide_its_execution(node: Node, api: Api):
+async def test_a_result_that_only_looks_sealed_does_not_hide_its_execution(node: ServerNode, api: Api):
     id, worker = await submit(api, iban=CANARY), Worker(api)
     [grant] = (await worker.exchange())["slices"]
     place = {name: grant[name] for name in ("parcel", "lo", "hi", "attempt")}

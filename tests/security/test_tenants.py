@@ -9,7 +9,7 @@ import httpx2
 import msgspec
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.model.base.event import Event
 from horae.model.base.ids import parcel_of
 from horae.server.openapi import build
@@ -37,14 +37,14 @@ SHARED = {"audit_head"}  # the end of a chain that is common to all
 
 
 @pytest.fixture
-async def pair(node: Node, connect: Connect) -> tuple[Tenant, Tenant]:
+async def pair(node: ServerNode, connect: Connect) -> tuple[Tenant, Tenant]:
     """One who tries, and one who has everything."""
     ann, bob = await found(node, connect, "ann"), await found(node, connect, "bob")
     await furnish(node, bob)
     return ann, bob
 
 
-async def belongings(node: Node, tenant: Tenant) -> dict[str, set[str]]:
+async def belongings(node: ServerNode, tenant: Tenant) -> dict[str, set[str]]:
     """All rows of a tenant, and those that do not say whose they are."""
     kept = {}
     for table in schema.metadata.sorted_tables:
@@ -84,7 +84,7 @@ def judged(attack: Attack, answer: httpx2.Response, alike: bool) -> str:
 
 
 @both
-async def test_every_operation_answers_of_anothers_things_as_of_nothing(node: Node, pair: tuple[Tenant, Tenant]):
+async def test_every_operation_answers_of_anothers_things_as_of_nothing(node: ServerNode, pair: tuple[Tenant, Tenant]):
     ann, bob = pair
     nobody = ghosts(bob.values)
     before = await belongings(node, bob)
@@ -107,7 +107,7 @@ async def test_every_operation_answers_of_anothers_things_as_of_nothing(node: No
     assert changed == {}
 
 
-async def test_no_list_shows_what_another_has(node: Node, pair: tuple[Tenant, Tenant]):
+async def test_no_list_shows_what_another_has(node: ServerNode, pair: tuple[Tenant, Tenant]):
     ann, _ = pair
     for path, method, operation in operations(msgspec.json.decode(msgspec.json.encode(build(ROUTES)))):
         if method == "get" and "{" not in path and operation["operationId"] != "stream.follow":
@@ -117,7 +117,7 @@ async def test_no_list_shows_what_another_has(node: Node, pair: tuple[Tenant, Te
             assert "bob" not in answer.text, (path, answer.text)
 
 
-async def test_items_of_a_batch_are_looked_up_one_by_one(node: Node, pair: tuple[Tenant, Tenant]):
+async def test_items_of_a_batch_are_looked_up_one_by_one(node: ServerNode, pair: tuple[Tenant, Tenant]):
     ann, bob = pair
     await ok(await ann.api.post(f"{API}/jobs", json={"name": "mine", "command": ["true"]}))
     items = [{"job": "mine"}, {"job": bob.values["job"]}, {"job": bob.values["job_name"]}]
@@ -134,7 +134,9 @@ async def test_items_of_a_batch_are_looked_up_one_by_one(node: Node, pair: tuple
 
 
 @both
-async def test_what_a_worker_reports_of_anothers_executions_changes_nothing(node: Node, pair: tuple[Tenant, Tenant]):
+async def test_what_a_worker_reports_of_anothers_executions_changes_nothing(
+    node: ServerNode, pair: tuple[Tenant, Tenant]
+):
     ann, bob = pair
     queues = [bob.values["queue"], "default"]
     presence = {"protocol": 1, "worker": bob.values["worker"], "concurrency": 5, "queues": queues}
@@ -172,7 +174,7 @@ async def test_what_a_worker_reports_of_anothers_executions_changes_nothing(node
     assert (await ann.worker.delete(stolen)).status_code == 404
 
 
-async def test_a_stream_carries_what_happens_in_ones_own_namespace(node: Node, pair: tuple[Tenant, Tenant]):
+async def test_a_stream_carries_what_happens_in_ones_own_namespace(node: ServerNode, pair: tuple[Tenant, Tenant]):
     ann, bob = pair
     for kind in ("running", "queued", "flow", "failed"):
         answer = await ann.api.get(f"{API}/stream", params={"execution": bob.values[kind]})
@@ -199,7 +201,7 @@ async def test_a_stream_carries_what_happens_in_ones_own_namespace(node: Node, p
 
 
 @both
-async def test_the_same_names_in_two_namespaces_are_two_things(node: Node, connect: Connect):
+async def test_the_same_names_in_two_namespaces_are_two_things(node: ServerNode, connect: Connect):
     """Queues, jobs, calendars, templates, keys of submissions and of limits, events: none is the other's."""
     ann, bob = await found(node, connect, "ann"), await found(node, connect, "bob")
     made: dict[str, dict[str, Any]] = {}
@@ -246,7 +248,7 @@ async def test_the_same_names_in_two_namespaces_are_two_things(node: Node, conne
     assert (await ok(await bob.api.get(f"{API}/jobs/shared")))["description"] == secret("bob")
 
 
-async def test_a_namespace_is_never_taken_from_a_body_or_a_query(node: Node, pair: tuple[Tenant, Tenant]):
+async def test_a_namespace_is_never_taken_from_a_body_or_a_query(node: ServerNode, pair: tuple[Tenant, Tenant]):
     ann, bob = pair
     tricks = {"namespace": "bob", "namespaceId": bob.id, "Horae-Namespace": "bob"}
     answer = await ann.api.post(f"{API}/jobs", json={"name": "mine", "command": ["true"], **tricks})

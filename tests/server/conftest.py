@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 import httpx2
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import Env, VirtualClock, virtual_env
 from horae.model.executions.tracer import Tracer
 from horae.model.tenancy.principal import Role
@@ -34,18 +34,18 @@ def tracer() -> Tracer | None:
 
 
 @pytest.fixture
-async def node(env: Env, tracer: Tracer | None) -> AsyncIterator[Node]:
+async def node(env: Env, tracer: Tracer | None) -> AsyncIterator[ServerNode]:
     """A node that is ready but whose services do not run: nothing happens by itself."""
     driver = await open_store_driver("sqlite://", env)
     await driver.migrate()
-    node = Node(env, Store(driver, env), tracer=tracer)
+    node = ServerNode(env, Store(driver, env), tracer=tracer)
     await node.prepare()
     yield node
     await node.stop()
 
 
 @pytest.fixture
-def app(node: Node) -> Application:
+def app(node: ServerNode) -> Application:
     return Application(node)
 
 
@@ -69,19 +69,19 @@ async def connect(app: Application) -> AsyncIterator[Connect]:
         await client.aclose()
 
 
-async def key_for(node: Node, role: Role) -> str:
+async def key_for(node: ServerNode, role: Role) -> str:
     permissions = ("installation",) if role == "admin" else ()
     return (await node.tenancy.keys.create(1, f"a test's {role}", role, permissions=permissions)).text
 
 
 @pytest.fixture
-async def api(connect: Connect, node: Node) -> Api:
+async def api(connect: Connect, node: ServerNode) -> Api:
     """An administrator."""
     return connect(authorization=f"Bearer {await key_for(node, 'admin')}")
 
 
 @pytest.fixture
-async def worker(connect: Connect, node: Node) -> Api:
+async def worker(connect: Connect, node: ServerNode) -> Api:
     """A worker."""
     return connect(authorization=f"Bearer {await key_for(node, 'worker')}")
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.model.fleet.protocol import PROTOCOL, Register
 from horae.model.fleet.submit import Submit
 from horae.server.openapi import build
@@ -44,7 +44,7 @@ include-path-regex = "^/api/v1/(sessions|workers)/"
 """
 
 
-async def prepare(node: Node) -> dict[str, str]:
+async def prepare(node: ServerNode) -> dict[str, str]:
     """Something of each kind to act upon."""
     job = await node.definitions.jobs.create(1, {"name": "report", "command": "true", "tags": ["nightly"]})
     (receipt,) = await node.submitter.submit(1, [Submit(job="report")], origin="submit")

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 from msgspec.structs import replace
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.errors import Forbidden
 from horae.model.tenancy.principal import LOCAL
 from horae.server.access import VIEW
@@ -162,7 +162,7 @@ async def test_every_page_has_the_safety_headers(path: str, anonymous: Api):
     assert headers["referrer-policy"] == "no-referrer"
 
 
-async def test_a_server_that_runs_a_part_says_so_where_the_rest_is_asked_for(node: Node):
+async def test_a_server_that_runs_a_part_says_so_where_the_rest_is_asked_for(node: ServerNode):
     key = await key_for(node, "admin")
     transport = httpx2.ASGITransport(app=Application(node, ("gateway",)))
     async with httpx2.AsyncClient(transport=transport, base_url="http://horae") as client:
@@ -171,7 +171,7 @@ async def test_a_server_that_runs_a_part_says_so_where_the_rest_is_asked_for(nod
     assert "runs only gateway" in answer.json()["remedy"]
 
 
-async def test_a_key_that_may_not_register_is_told_to_take_a_workers(node: Node, connect: Connect):
+async def test_a_key_that_may_not_register_is_told_to_take_a_workers(node: ServerNode, connect: Connect):
     viewer = connect(authorization=f"Bearer {await key_for(node, 'viewer')}")
     answer = await viewer.post("/api/v1/sessions", json={"protocol": 2, "worker": "w"})
     assert answer.status_code == 403

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND
 from horae.features.alerts.model.channel import Webhook, private_part
@@ -27,13 +27,13 @@ RULE = {"name": "old", "kind": "queue-age", "after": "1m", "channels": ["ops"]}
 async def node(env):
     driver = await open_store_driver("sqlite://", env)
     await driver.migrate()
-    node = Node(env, Store(driver, env), EngineSettings(master_keys=KEY))
+    node = ServerNode(env, Store(driver, env), EngineSettings(master_keys=KEY))
     await node.prepare()
     yield node
     await node.stop()
 
 
-async def test_a_channel_keeps_its_secrets_to_itself(api: Api, node: Node):
+async def test_a_channel_keeps_its_secrets_to_itself(api: Api, node: ServerNode):
     made = await api.post(CHANNELS, json=HOOK)
     assert (made.status_code, made.headers["location"]) == (201, f"{CHANNELS}/ops")
     assert made.json()["to"] == {"url": "https://hooks.example.com/...", "headers": []}
@@ -62,7 +62,7 @@ async def test_a_channel_keeps_its_secrets_to_itself(api: Api, node: Node):
     assert (await api.post(CHANNELS, json=missing)).status_code == 400
 
 
-async def test_a_rotation_seals_channels_too(api: Api, node: Node, monkeypatch):
+async def test_a_rotation_seals_channels_too(api: Api, node: ServerNode, monkeypatch):
     await api.post(CHANNELS, json=HOOK)
     monkeypatch.setattr(node.base.sealer, "_text", f"{OTHER},{KEY}")
     await node.base.sealer.prepare()
@@ -70,7 +70,7 @@ async def test_a_rotation_seals_channels_too(api: Api, node: Node, monkeypatch):
     assert private_part(await node.part(AlertsPart).channels.opened(1, "ops"))["url"] == URL
 
 
-async def test_a_rule_is_written_paused_and_removed(api: Api, node: Node):
+async def test_a_rule_is_written_paused_and_removed(api: Api, node: ServerNode):
     refused = await api.post(RULES, json=RULE)
     assert (refused.status_code, refused.json()["field"]) == (400, "channels")
     await api.post(CHANNELS, json=HOOK)
@@ -92,7 +92,7 @@ async def test_a_rule_is_written_paused_and_removed(api: Api, node: Node):
     assert (await api.post(RULES, json=long)).json()["field"] == "since"
 
 
-async def test_an_alert_is_listed_acknowledged_streamed_and_over(api: Api, node: Node, clock, connect: Connect):
+async def test_an_alert_is_listed_acknowledged_streamed_and_over(api: Api, node: ServerNode, clock, connect: Connect):
     told: list[tuple[str, str]] = []
     node.base.hints.listen(lambda hint: told.extend((e.kind, e.state) for e in hint.events if e.kind == "alert"))
     await api.post("/api/v1/jobs", json={"name": "etl", "command": "true"})
@@ -124,7 +124,7 @@ async def test_an_alert_is_listed_acknowledged_streamed_and_over(api: Api, node:
     assert (node.part(AlertsPart).alerts.fired, node.part(AlertsPart).alerts.recovered) == (1, 1)
 
 
-async def storm(api: Api, node: Node, clock, **more) -> None:
+async def storm(api: Api, node: ServerNode, clock, **more) -> None:
     """Five queues in which something stands for too long."""
     for number in range(5):
         await api.post("/api/v1/jobs", json={"name": f"etl-{number}", "command": "true", "queue": f"q{number}"})
@@ -134,7 +134,7 @@ async def storm(api: Api, node: Node, clock, **more) -> None:
     await node.part(AlertsPart).watch.step()
 
 
-async def test_all_alerts_of_a_rule_are_acknowledged_at_once(api: Api, node: Node, clock, connect: Connect):
+async def test_all_alerts_of_a_rule_are_acknowledged_at_once(api: Api, node: ServerNode, clock, connect: Connect):
     await storm(api, node, clock)
     (first, *_) = (await api.get("/api/v1/alerts")).json()["items"]
     await api.post(f"/api/v1/alerts/{first['alertId']}/acknowledge")
@@ -146,7 +146,7 @@ async def test_all_alerts_of_a_rule_are_acknowledged_at_once(api: Api, node: Nod
     assert (await api.post(f"{RULES}/other/acknowledge")).status_code == 404
 
 
-async def test_a_rule_that_is_edited_while_it_fires_keeps_what_it_is_still_about(api: Api, node: Node, clock):
+async def test_a_rule_that_is_edited_while_it_fires_keeps_what_it_is_still_about(api: Api, node: ServerNode, clock):
     await api.post(CHANNELS, json=HOOK)
     await storm(api, node, clock, channels=["ops"])
     await api.put(f"{RULES}/old", json={**RULE, "queues": ["q1", "q[2-3]*"], "after": "30s"})
@@ -157,7 +157,7 @@ async def test_a_rule_that_is_edited_while_it_fires_keeps_what_it_is_still_about
     assert len(states) == 5
 
 
-async def test_pages_of_alerts_go_on(api: Api, node: Node, clock):
+async def test_pages_of_alerts_go_on(api: Api, node: ServerNode, clock):
     await storm(api, node, clock)
     found, cursor = [], ""
     while cursor is not None:

@@ -1,6 +1,6 @@
 """POST /api/v1/apply: many definitions at once, who may, and what the audit log tells."""
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from tests.server.conftest import Api, Connect
 
 APPLY = "/api/v1/apply"
@@ -42,7 +42,7 @@ async def test_the_audit_log_tells_of_each_definition_that_changed(api: Api):
     assert changed["detail"]["changed"] == {"priority": [4, 7]}
 
 
-async def test_a_credential_applies_what_it_may_define_and_no_more(api: Api, connect: Connect, node: Node):
+async def test_a_credential_applies_what_it_may_define_and_no_more(api: Api, connect: Connect, node: ServerNode):
     await api.post("/api/v1/jobs", json={"name": "other", "command": "x", "queue": "mine"})
     key = await node.tenancy.keys.create(
         1, "scoped", "editor", permissions=("commands",), jobs=("etl-*",), queues=("mine",)

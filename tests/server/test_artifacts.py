@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import Env
 from horae.features.artifacts.engine import sweep
@@ -22,11 +22,11 @@ NOBODY = "0198c5a0-0000-7000-8000-000000000000"
 
 
 @pytest.fixture
-async def node(env: Env, tmp_path: Path) -> AsyncIterator[Node]:
+async def node(env: Env, tmp_path: Path) -> AsyncIterator[ServerNode]:
     driver = await open_store_driver("sqlite://", env)
     await driver.migrate()
     settings = structs.replace(EngineSettings(), artifacts=str(tmp_path / "kept"), artifact_limit=1_000_000)
-    node = Node(env, Store(driver, env), settings)
+    node = ServerNode(env, Store(driver, env), settings)
     await node.prepare()
     yield node
     await node.stop()
@@ -107,7 +107,7 @@ async def test_pages_of_artifacts(api: Api, held: Held):
     assert rest["nextCursor"] is None
 
 
-async def test_only_who_runs_the_execution_brings_files(api: Api, held: Held, connect: Connect, node: Node):
+async def test_only_who_runs_the_execution_brings_files(api: Api, held: Held, connect: Connect, node: ServerNode):
     assert (await held.put("a", b"1", attempt=2)).status_code == 409
     assert (await held.put("a", b"1", parcel=NOBODY)).status_code == 409
     assert (await held.put("../a", b"1")).status_code in (400, 404)
@@ -124,7 +124,9 @@ async def test_only_who_runs_the_execution_brings_files(api: Api, held: Held, co
     assert (await reader.get(f"{path}/a")).status_code == 403
 
 
-async def test_a_file_over_the_limit_is_refused_and_cleared_away(api: Api, held: Held, node: Node, env: Env, tmp_path):
+async def test_a_file_over_the_limit_is_refused_and_cleared_away(
+    api: Api, held: Held, node: ServerNode, env: Env, tmp_path
+):
     answer = await held.put("large", pieces(b"x" * 600_000, b"x" * 600_000))
     assert answer.status_code == 413
     assert "1000000" in answer.json()["detail"]

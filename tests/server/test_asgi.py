@@ -15,7 +15,7 @@ import msgspec
 import pytest
 import uvicorn
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, system_env
 from horae.model.fleet.protocol import PROTOCOL, Exchange
 from horae.server.app import Application
@@ -29,14 +29,14 @@ EXECUTIONS, SESSIONS, STREAM = "/api/v1/executions", "/api/v1/sessions", "/api/v
 class Served(NamedTuple):
     """A node behind a front door."""
 
-    node: Node
+    node: ServerNode
     url: str
     stop: Callable[[], object]
 
 
 @asynccontextmanager
 async def own_door() -> AsyncIterator[Served]:
-    node = await Node.open(system_env(), "sqlite://")
+    node = await ServerNode.open(system_env(), "sqlite://")
     serving = await serve(node, "127.0.0.1", 0)
     stopping: list[asyncio.Task[None]] = []
     yield Served(node, serving.url, lambda: stopping.append(asyncio.ensure_future(serving.stop())))
@@ -46,7 +46,7 @@ async def own_door() -> AsyncIterator[Served]:
 @asynccontextmanager
 async def under_uvicorn() -> AsyncIterator[Served]:
     """Start and stop the node around uvicorn, and answer parked requests before it stops."""
-    node = await Node.open(system_env(), "sqlite://")
+    node = await ServerNode.open(system_env(), "sqlite://")
     await node.start()
     config = uvicorn.Config(Application(node), port=0, log_level="critical", lifespan="off")
     server = uvicorn.Server(config)

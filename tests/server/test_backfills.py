@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, VirtualClock
 from horae.features.backfills.part import BackfillsPart
 from horae.model.base.instant import format_instant
@@ -14,7 +14,7 @@ HOURLY = {"cron": "0 * * * *", "misfire": "skip", "overlap": "allow"}
 
 
 @pytest.fixture
-async def missed(api: Api, node: Node, clock: VirtualClock) -> str:
+async def missed(api: Api, node: ServerNode, clock: VirtualClock) -> str:
     """A job that fires every hour, and missed ten of them; its id."""
     made = await api.post("/api/v1/jobs", json={"name": "report", "command": "true", "schedule": HOURLY})
     assert made.status_code == 201
@@ -24,18 +24,18 @@ async def missed(api: Api, node: Node, clock: VirtualClock) -> str:
     return job
 
 
-def hour(node: Node, back: int) -> str:
+def hour(node: ServerNode, back: int) -> str:
     """The start of an hour, so many hours back."""
     at = node.env.now() // (60 * MINUTE) * 60 * MINUTE - back * 60 * MINUTE
     return format_instant(at)
 
 
-async def create(api: Api, node: Node, **more: object):
+async def create(api: Api, node: ServerNode, **more: object):
     body = {"job": "report", "from": hour(node, 4), "to": hour(node, 1), **more}
     return await api.post("/api/v1/backfills", json=body)
 
 
-async def run_all(node: Node, outcome=success) -> None:
+async def run_all(node: ServerNode, outcome=success) -> None:
     """Step the backfiller and run what it makes until nothing is left."""
     world = World(node.store.driver, node.env)
     worker = await world.worker()
@@ -45,7 +45,7 @@ async def run_all(node: Node, outcome=success) -> None:
             await worker.report(outcome(slice))
 
 
-async def test_a_dry_run_says_how_many_and_which(api: Api, node: Node, missed: str):
+async def test_a_dry_run_says_how_many_and_which(api: Api, node: ServerNode, missed: str):
     answer = await create(api, node, dryRun=True)
 
     assert answer.status_code == 200
@@ -55,7 +55,7 @@ async def test_a_dry_run_says_how_many_and_which(api: Api, node: Node, missed: s
     assert (await api.get("/api/v1/backfills")).json()["items"] == []
 
 
-async def test_a_backfill_runs_to_its_end(api: Api, node: Node, missed: str):
+async def test_a_backfill_runs_to_its_end(api: Api, node: ServerNode, missed: str):
     answer = await create(api, node, maxConcurrent=2, priority=1, params={"day": 1})
     made = answer.json()
     place = answer.headers["location"]
@@ -77,7 +77,7 @@ async def test_a_backfill_runs_to_its_end(api: Api, node: Node, missed: str):
     assert (one["origin"], one["priority"], one["params"], one["status"]) == ("backfill", 1, {"day": 1}, "success")
 
 
-async def test_what_ran_is_told_and_runs_again_only_by_force(api: Api, node: Node, missed: str):
+async def test_what_ran_is_told_and_runs_again_only_by_force(api: Api, node: ServerNode, missed: str):
     await create(api, node)
     await run_all(node)
     again = (await create(api, node, dryRun=True)).json()
@@ -88,7 +88,7 @@ async def test_what_ran_is_told_and_runs_again_only_by_force(api: Api, node: Nod
     assert (forced["toRun"], forced["alreadyRan"]) == (3, 3)
 
 
-async def test_a_failed_execution_is_counted(api: Api, node: Node, missed: str):
+async def test_a_failed_execution_is_counted(api: Api, node: ServerNode, missed: str):
     place = (await create(api, node)).headers["location"]
     await run_all(node, failed)
 
@@ -96,7 +96,7 @@ async def test_a_failed_execution_is_counted(api: Api, node: Node, missed: str):
     assert (done["state"], done["succeeded"], done["failed"]) == ("done", 0, 3)
 
 
-async def test_it_is_paused_resumed_and_cancelled(api: Api, node: Node, missed: str):
+async def test_it_is_paused_resumed_and_cancelled(api: Api, node: ServerNode, missed: str):
     place = (await create(api, node, maxConcurrent=1)).headers["location"]
     await node.part(BackfillsPart).backfiller.step()
 
@@ -116,7 +116,7 @@ async def test_it_is_paused_resumed_and_cancelled(api: Api, node: Node, missed: 
     assert refused.status_code == 409
 
 
-async def test_backfills_are_listed_by_pages(api: Api, node: Node, missed: str):
+async def test_backfills_are_listed_by_pages(api: Api, node: ServerNode, missed: str):
     made = [(await create(api, node)).json()["backfillId"] for _ in range(3)]
 
     first = (await api.get("/api/v1/backfills", params={"limit": 2, "job": "report"})).json()
@@ -126,7 +126,7 @@ async def test_backfills_are_listed_by_pages(api: Api, node: Node, missed: str):
     assert (await api.get("/api/v1/backfills", params={"state": "done"})).json()["items"] == []
 
 
-async def test_before_the_job_was_made_its_first_version_decides(api: Api, node: Node, missed: str):
+async def test_before_the_job_was_made_its_first_version_decides(api: Api, node: ServerNode, missed: str):
     plan = (await create(api, node, **{"from": hour(node, 30), "to": hour(node, 20), "dryRun": True})).json()
 
     assert (plan["fires"], plan["toRun"], plan["beforeTrigger"]) == (10, 10, 10)
@@ -146,14 +146,14 @@ async def test_before_the_job_was_made_its_first_version_decides(api: Api, node:
         ({"params": [1]}, 400, "params"),
     ],
 )
-async def test_what_makes_no_sense_is_refused(api: Api, node: Node, missed: str, fields, status, said):
+async def test_what_makes_no_sense_is_refused(api: Api, node: ServerNode, missed: str, fields, status, said):
     answer = await create(api, node, **fields)
 
     assert answer.status_code == status
     assert said in answer.text
 
 
-async def test_a_job_without_a_trigger_cannot_be_backfilled(api: Api, node: Node, missed: str):
+async def test_a_job_without_a_trigger_cannot_be_backfilled(api: Api, node: ServerNode, missed: str):
     await api.post("/api/v1/jobs", json={"name": "alone", "command": "true"})
     answer = await create(api, node, job="alone")
 
@@ -161,7 +161,9 @@ async def test_a_job_without_a_trigger_cannot_be_backfilled(api: Api, node: Node
     assert "no trigger to backfill" in answer.text
 
 
-async def test_more_than_ten_million_fires_are_refused_at_once(api: Api, node: Node, clock: VirtualClock, missed: str):
+async def test_more_than_ten_million_fires_are_refused_at_once(
+    api: Api, node: ServerNode, clock: VirtualClock, missed: str
+):
     often = {"cron": "* * * * * *", "misfire": "skip"}
     await api.post("/api/v1/jobs", json={"name": "often", "command": "true", "schedule": often})
     answer = await create(api, node, job="often", **{"from": "1971-01-01T00:00:00Z"})
@@ -170,7 +172,7 @@ async def test_more_than_ten_million_fires_are_refused_at_once(api: Api, node: N
     assert "at most 10,000,000" in answer.text
 
 
-async def test_an_audit_counts_the_fires_of_a_job(api: Api, node: Node, missed: str):
+async def test_an_audit_counts_the_fires_of_a_job(api: Api, node: ServerNode, missed: str):
     await create(api, node)
     await run_all(node)
     query = {"job": "report", "from": hour(node, 9), "to": hour(node, 0)}
@@ -181,7 +183,7 @@ async def test_an_audit_counts_the_fires_of_a_job(api: Api, node: Node, missed: 
     assert report["tzdata"]
 
 
-async def test_an_audit_names_holes_and_duplicates(api: Api, node: Node, missed: str):
+async def test_an_audit_names_holes_and_duplicates(api: Api, node: ServerNode, missed: str):
     world = World(node.store.driver, node.env)
     await world.do("DELETE FROM fires")
     query = {"job": missed, "from": hour(node, 3), "to": hour(node, 0)}
@@ -191,7 +193,7 @@ async def test_an_audit_names_holes_and_duplicates(api: Api, node: Node, missed:
     assert hole["instants"] == [hour(node, 3), hour(node, 2), hour(node, 1)]
 
 
-async def test_an_audit_names_a_hundred_and_counts_the_rest(api: Api, node: Node, clock: VirtualClock):
+async def test_an_audit_names_a_hundred_and_counts_the_rest(api: Api, node: ServerNode, clock: VirtualClock):
     often = {"every": "1s", "misfire": "skip"}
     await api.post("/api/v1/jobs", json={"name": "often", "command": "true", "schedule": often})
     start = format_instant(node.env.now())
@@ -206,7 +208,7 @@ async def test_an_audit_names_a_hundred_and_counts_the_rest(api: Api, node: Node
     assert report["unnamed"] + 100 == report["findings"][0]["fires"] == 2999
 
 
-async def test_what_is_not_decided_yet_is_no_hole(api: Api, node: Node, clock: VirtualClock, missed: str):
+async def test_what_is_not_decided_yet_is_no_hole(api: Api, node: ServerNode, clock: VirtualClock, missed: str):
     await api.post("/api/v1/jobs/report/pause")
     clock.advance(3 * 60 * MINUTE)
     query = {"job": "report", "from": hour(node, 2), "to": format_instant(node.env.now())}
@@ -216,7 +218,7 @@ async def test_what_is_not_decided_yet_is_no_hole(api: Api, node: Node, clock: V
     assert (await api.get("/api/v1/audit/fires", params={**query, "to": query["from"]})).status_code == 400
 
 
-async def test_metrics_tell_how_far_backfills_are(api: Api, node: Node, missed: str):
+async def test_metrics_tell_how_far_backfills_are(api: Api, node: ServerNode, missed: str):
     made = await create(api, node, maxConcurrent=1)
     assert made.status_code == 201
     await node.part(BackfillsPart).backfiller.step()

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from horae.engine.base.backups import MARK
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import Env, system_env
 from horae.errors import Busy, Conflict
 from horae.model.fleet.submit import Submit
@@ -29,15 +29,15 @@ def real_env() -> Env:
 
 
 @pytest.fixture
-async def busy(tmp_path: Path, real_env: Env) -> AsyncIterator[Node]:
-    node = await Node.open(real_env, f"sqlite:///{tmp_path}/horae.db")
+async def busy(tmp_path: Path, real_env: Env) -> AsyncIterator[ServerNode]:
+    node = await ServerNode.open(real_env, f"sqlite:///{tmp_path}/horae.db")
     await node.prepare()
     await node.definitions.jobs.create(1, {"name": "work", "command": "true"})
     yield node
     await node.stop()
 
 
-async def client_of(node: Node, **headers: str) -> httpx2.AsyncClient:
+async def client_of(node: ServerNode, **headers: str) -> httpx2.AsyncClient:
     key = (await node.tenancy.keys.create(1, "all", "admin", permissions=["installation"])).text
     transport = httpx2.ASGITransport(app=Application(node))
     return httpx2.AsyncClient(
@@ -54,14 +54,16 @@ async def accepted(file: Path, tmp_path: Path, env: Env) -> set[UUID]:
         store = Store(driver, env)
         report = await store.read(lambda: audit.audit_executions(env.now(), patience=None))
         assert report.findings == []
-        node = Node(env, store)
+        node = ServerNode(env, store)
         page = await node.work.executions.list(1, limit=1000)
         return {one.execution_id for one in page.items}
     finally:
         await driver.close()
 
 
-async def test_a_backup_under_load_holds_all_that_was_accepted_before_it(busy: Node, tmp_path: Path, real_env: Env):
+async def test_a_backup_under_load_holds_all_that_was_accepted_before_it(
+    busy: ServerNode, tmp_path: Path, real_env: Env
+):
     done: list[UUID] = []
     enough = asyncio.Event()
 
@@ -85,13 +87,13 @@ async def test_a_backup_under_load_holds_all_that_was_accepted_before_it(busy: N
     assert before <= kept <= set(done)
 
 
-async def test_nothing_of_a_copy_stays_beside_the_store(busy: Node, tmp_path: Path):
+async def test_nothing_of_a_copy_stays_beside_the_store(busy: ServerNode, tmp_path: Path):
     (tmp_path / f"horae.db{MARK}left-by-a-crash").write_bytes(b"x")
     (await busy.tenancy.backups.take()).close()
     assert list(tmp_path.glob(f"*{MARK}*")) == []
 
 
-async def test_one_copy_is_made_at_a_time(busy: Node):
+async def test_one_copy_is_made_at_a_time(busy: ServerNode):
     first, second = await asyncio.gather(
         busy.tenancy.backups.take(), busy.tenancy.backups.take(), return_exceptions=True
     )
@@ -100,7 +102,7 @@ async def test_one_copy_is_made_at_a_time(busy: Node):
     (await busy.tenancy.backups.take()).close()
 
 
-async def test_a_store_that_others_can_open_is_not_copied_by_its_server(busy: Node, monkeypatch):
+async def test_a_store_that_others_can_open_is_not_copied_by_its_server(busy: ServerNode, monkeypatch):
     monkeypatch.setattr(FileDriver, "copy_file", PostgresDriver.copy_file)
     with pytest.raises(Conflict, match="PostgreSQL") as refused:
         await busy.tenancy.backups.take()

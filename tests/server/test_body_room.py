@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import system_env
 from horae.server.app import Application
 from horae.server.body_room import SMALL, BodyBudget, room_of
@@ -89,7 +89,7 @@ def test_room_is_taken_for_as_much_as_a_body_may_have(headers: dict[bytes, bytes
 
 
 async def test_a_body_is_not_read_before_there_is_room_for_it():
-    node = await Node.open(system_env(), "sqlite://")
+    node = await ServerNode.open(system_env(), "sqlite://")
     await node.start()
     key = await node.tenancy.keys.ensure_admin_key()
     assert key is not None

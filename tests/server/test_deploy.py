@@ -10,7 +10,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.server.app import Application
 from tests.server.conftest import Api
 from tests.server.promql import asked_for
@@ -50,7 +50,7 @@ def labels_of(registry: CollectorRegistry) -> dict[str, set[str]]:
 
 
 async def test_everything_that_is_asked_for_is_told_by_a_server_that_has_run_something(
-    api: Api, worker: Api, node: Node, app: Application
+    api: Api, worker: Api, node: ServerNode, app: Application
 ):
     await api.put("/api/v1/queues/default", json={"concurrency": 3})
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})

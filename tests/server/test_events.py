@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, VirtualClock
 from horae.model.base.signature import sign
 from tests.server.conftest import Api, Connect
@@ -157,7 +157,7 @@ async def test_an_id_with_another_payload_is_refused(api: Api):
     assert len((await api.get("/api/v1/events")).json()["items"]) == 1
 
 
-async def test_what_comes_at_once_is_taken_together_and_only_the_guilty_is_refused(api: Api, node: Node):
+async def test_what_comes_at_once_is_taken_together_and_only_the_guilty_is_refused(api: Api, node: ServerNode):
     await job(api, UPLOAD)
     await send(api, payload={"key": "a"}, id="e1")
     statements = node.store.driver.statements

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Outcome
 from tests.server.conftest import Api
 from tests.server.test_jobs import create
@@ -231,7 +231,7 @@ async def test_dead_letters_are_discarded_by_filter(api: Api, worker: Api):
     assert (await api.get("/api/v1/dlq")).json()["items"] == []
 
 
-async def test_queues_tell_their_depth(api: Api, node: Node):
+async def test_queues_tell_their_depth(api: Api, node: ServerNode):
     await create(api)
     await api.post(EXECUTIONS, json={"job": "report", "items": [{}] * 5})
     (queue,) = (await api.get("/api/v1/queues")).json()["items"]

@@ -16,7 +16,7 @@ from horae.cli.fleet.worker import NoFunctions
 from horae.cli.main import cli
 from horae.client.client import Client
 from horae.config.load import load
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.errors import BadInput, NotFound
@@ -48,7 +48,7 @@ def without(*names: str) -> tuple[str, ...]:
 class Running(NamedTuple):
     """A server that listens, with a worker beside it, and a client of it."""
 
-    node: Node
+    node: ServerNode
     url: str
     client: Client
     http: httpx2.AsyncClient
@@ -57,7 +57,7 @@ class Running(NamedTuple):
 @asynccontextmanager
 async def running(store: str, folder: Path, *features: str) -> AsyncIterator[Running]:
     settings = EngineSettings(features=features, artifacts=f"{folder}/artifacts", master_keys=MASTER_KEY)
-    node = await Node.open(system_env(), store, settings)
+    node = await ServerNode.open(system_env(), store, settings)
     await node.tenancy.keys.ensure_admin_key(KEY)
     serving = await serve(node, "127.0.0.1", 0)
     worker = WorkerProcess(node.env, WorkerSettings(name="beside"), GatewayTransport(node), NoFunctions())
@@ -265,7 +265,7 @@ async def test_an_erased_namespace_leaves_no_rows_of_features_that_are_off(tmp_p
             assert await rows_are_gone(here.node, Statement("count", f"SELECT count(*) FROM {table}"))
 
 
-async def rows_are_gone(node: Node, count: Statement) -> bool:
+async def rows_are_gone(node: ServerNode, count: Statement) -> bool:
     ((rows,),) = await node.store.driver.read(one(count))
     return bool(rows == 0)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from tests.server.conftest import Api, Connect
 from tests.server.test_sessions import register
 
@@ -13,7 +13,7 @@ Begin = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture
-def begin(api: Api, node: Node) -> Begin:
+def begin(api: Api, node: ServerNode) -> Begin:
     """Define a workflow, submit it, and let it begin."""
 
     async def begin(*steps: dict[str, Any], **params: Any) -> str:
@@ -112,7 +112,7 @@ async def test_what_is_no_workflow_is_told_so(api: Api, worker: Api):
     assert (found["rerunOf"], found["origin"], found["status"]) == (id, "rerun", "queued")
 
 
-async def test_a_rerun_names_steps_that_are_there(api: Api, begin: Begin, node: Node):
+async def test_a_rerun_names_steps_that_are_there(api: Api, begin: Begin, node: ServerNode):
     id = await begin({"name": "extract", "command": ["true"]}, {"name": "ok", "after": ["extract"], "approval": {}})
     await api.post(f"/api/v1/executions/{id}/steps/extract/complete", json={"result": 1})
     await api.post(f"/api/v1/executions/{id}/reject", json={})
@@ -124,7 +124,9 @@ async def test_a_rerun_names_steps_that_are_there(api: Api, begin: Begin, node: 
     assert await states(api, again) == {"extract": "success", "ok": "waiting"}
 
 
-async def test_a_rerun_goes_by_the_version_that_it_ran_with_unless_told_otherwise(api: Api, begin: Begin, node: Node):
+async def test_a_rerun_goes_by_the_version_that_it_ran_with_unless_told_otherwise(
+    api: Api, begin: Begin, node: ServerNode
+):
     ok = {"name": "ok", "after": ["a"], "approval": {}}
     a = {"name": "a", "command": ["true"], "params": {"day": "${params.day}"}}
     id = await begin(a, ok, day="one")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND
 from tests.server.conftest import Api, Connect, key_for
 
@@ -116,7 +116,7 @@ async def test_what_makes_no_sense_is_refused_with_a_remedy(api: Api):
     assert (nowhere.status_code, 'no calendar named "nights"' in nowhere.json()["detail"]) == (404, True)
 
 
-async def test_only_administrators_hold(connect: Connect, node: Node, api: Api):
+async def test_only_administrators_hold(connect: Connect, node: ServerNode, api: Api):
     await with_queue(api)
     worker = connect(authorization=f"Bearer {await key_for(node, 'worker')}")
     assert (await worker.post(URL, json={"for": "30m"})).status_code == 403

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import Env, system_env
 from horae.model.fleet.server import ServerProcess
 from horae.server.app import Application
@@ -24,9 +24,9 @@ def real_env() -> Env:
 
 
 @asynccontextmanager
-async def served(url: str, env: Env, key: str = "") -> AsyncIterator[tuple[Node, httpx2.AsyncClient, str]]:
+async def served(url: str, env: Env, key: str = "") -> AsyncIterator[tuple[ServerNode, httpx2.AsyncClient, str]]:
     """A server on a store, a client of it with a worker's key, and that key."""
-    node = await Node.open(env, url)
+    node = await ServerNode.open(env, url)
     await node.prepare()
     await node.fleet.presence.step()
     key = key or (await node.tenancy.keys.create(1, "w", "worker")).text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.model.definitions.job import JOB
 from horae.server.routes.definitions.job_body import JobBody, JobPatch
 from tests.server.conftest import Api
@@ -146,7 +146,7 @@ async def test_lists_are_paged_and_filtered(api: Api):
     assert (await api.get("/api/v1/jobs?cursor=nonsense")).status_code == 400
 
 
-async def test_another_namespaces_job_is_not_found(api: Api, connect, node: Node):
+async def test_another_namespaces_job_is_not_found(api: Api, connect, node: ServerNode):
     job = await create(api)
     stranger = connect(authorization=f"Bearer {(await node.tenancy.keys.create(2, 'stranger', 'admin')).text}")
     for ref in ("report", job["jobId"]):

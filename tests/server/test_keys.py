@@ -2,8 +2,8 @@
 
 import pytest
 
-from horae.engine.node import Node
-from horae.engine.tenancy.keys import CACHED, CODE_LIFE, NOTED_EVERY, Keys
+from horae.engine.node import ServerNode
+from horae.engine.tenancy.keys import CACHED, CODE_LIFE, NOTED_EVERY, ApiKeys
 from horae.env import SECOND, VirtualClock
 from horae.errors import BadInput, StoreUnavailable, Unauthorized
 from horae.store.driver import one
@@ -13,18 +13,18 @@ from tests.server.conftest import Api, Connect
 YEAR = 366 * 86_400 * SECOND
 
 
-async def everything(node: Node) -> str:
+async def everything(node: ServerNode) -> str:
     """All that the store knows of credentials."""
     tables = ("keys", "sign_in_codes", "cookies", "idempotency")
     rows = [await node.store.read(one(Statement(f"all {t}", f"SELECT * FROM {t}"))) for t in tables]
     return repr(rows)
 
 
-async def statements(node: Node, name: str) -> int:
+async def statements(node: ServerNode, name: str) -> int:
     return node.store.driver.statements[name]
 
 
-async def test_the_first_start_makes_a_key_and_later_ones_do_not(node: Node):
+async def test_the_first_start_makes_a_key_and_later_ones_do_not(node: ServerNode):
     text = await node.tenancy.keys.ensure_admin_key()
 
     assert text is not None
@@ -33,13 +33,13 @@ async def test_the_first_start_makes_a_key_and_later_ones_do_not(node: Node):
     assert (await node.tenancy.keys.check(text)).role == "admin"
 
 
-async def test_a_key_found_beside_a_new_store_becomes_its_first_one(node: Node):
+async def test_a_key_found_beside_a_new_store_becomes_its_first_one(node: ServerNode):
     found = "hk_abcd_" + "s" * 40
     assert await node.tenancy.keys.ensure_admin_key(found=found) == found
     assert (await node.tenancy.keys.check(found)).role == "admin"
 
 
-async def test_a_revoked_key_does_not_come_back_by_its_file(node: Node):
+async def test_a_revoked_key_does_not_come_back_by_its_file(node: ServerNode):
     found = await node.tenancy.keys.ensure_admin_key()
     [known] = await node.tenancy.keys.list(1)
     await node.tenancy.keys.revoke(1, known.id, force=True)
@@ -47,14 +47,14 @@ async def test_a_revoked_key_does_not_come_back_by_its_file(node: Node):
     assert again not in (None, found)
 
 
-async def test_a_preset_key_is_valid_and_nothing_is_shown(node: Node):
+async def test_a_preset_key_is_valid_and_nothing_is_shown(node: ServerNode):
     preset = "hk_ci00_" + "s" * 40
     assert await node.tenancy.keys.ensure_admin_key(preset) is None
     assert (await node.tenancy.keys.check(preset)).role == "admin"
     assert await node.tenancy.keys.ensure_admin_key() is None
 
 
-async def test_a_preset_key_may_be_any_long_text_and_may_change(node: Node, env):
+async def test_a_preset_key_may_be_any_long_text_and_may_change(node: ServerNode, env):
     first, second = "0123456789abcdef" * 4, "fedcba9876543210" * 4
     await node.tenancy.keys.ensure_admin_key(first)
     await node.tenancy.keys.ensure_admin_key(second)
@@ -64,12 +64,12 @@ async def test_a_preset_key_may_be_any_long_text_and_may_change(node: Node, env)
     assert len(await node.tenancy.keys.list(1)) == 2
 
 
-async def test_a_short_preset_key_is_refused(node: Node):
+async def test_a_short_preset_key_is_refused(node: ServerNode):
     with pytest.raises(BadInput):
         await node.tenancy.keys.ensure_admin_key("admin")
 
 
-async def test_the_store_holds_no_secret(node: Node, api: Api):
+async def test_the_store_holds_no_secret(node: ServerNode, api: Api):
     made = (
         await api.post("/api/v1/keys", json={"name": "ci", "role": "worker"}, headers={"idempotency-key": "k"})
     ).json()
@@ -83,11 +83,11 @@ async def test_the_store_holds_no_secret(node: Node, api: Api):
 
 
 async def test_a_revoked_key_stops_at_once_here_and_soon_elsewhere(
-    node: Node, api: Api, connect: Connect, clock: VirtualClock
+    node: ServerNode, api: Api, connect: Connect, clock: VirtualClock
 ):
     made = (await api.post("/api/v1/keys", json={"name": "ci", "role": "admin"})).json()
     bearer = connect(authorization=f"Bearer {made['key']}")
-    elsewhere = Keys(node.env, node.store)
+    elsewhere = ApiKeys(node.env, node.store)
     assert (await bearer.get("/api/v1/me")).json()["keyId"] == made["keyId"]
     assert await elsewhere.check(made["key"])
 
@@ -99,7 +99,7 @@ async def test_a_revoked_key_stops_at_once_here_and_soon_elsewhere(
     assert (await api.delete(f"/api/v1/keys/{made['keyId']}")).status_code == 404
 
 
-async def test_an_expired_key_stops_at_its_instant(node: Node, clock: VirtualClock):
+async def test_an_expired_key_stops_at_its_instant(node: ServerNode, clock: VirtualClock):
     new = await node.tenancy.keys.create(1, "short", "worker", node.env.now() + 2 * SECOND)
     assert await node.tenancy.keys.check(new.text)
     clock.advance(2 * SECOND)
@@ -112,7 +112,7 @@ async def test_a_key_that_has_expired_already_is_refused(api: Api):
     assert (answer.status_code, answer.json()["field"]) == (400, "expiresAt")
 
 
-async def test_a_checked_key_costs_no_statement_for_a_while(node: Node, clock: VirtualClock):
+async def test_a_checked_key_costs_no_statement_for_a_while(node: ServerNode, clock: VirtualClock):
     new = await node.tenancy.keys.create(1, "busy", "worker")
     for _ in range(10):
         assert await node.tenancy.keys.check(new.text)
@@ -122,7 +122,7 @@ async def test_a_checked_key_costs_no_statement_for_a_while(node: Node, clock: V
     assert await statements(node, "key") == 2
 
 
-async def test_the_last_use_is_written_at_most_once_a_minute(node: Node, clock: VirtualClock):
+async def test_the_last_use_is_written_at_most_once_a_minute(node: ServerNode, clock: VirtualClock):
     new = await node.tenancy.keys.create(1, "busy", "worker")
     for _ in range(24):
         await node.tenancy.keys.check(new.text)
@@ -132,7 +132,7 @@ async def test_the_last_use_is_written_at_most_once_a_minute(node: Node, clock: 
     assert stored.last_used_at is not None
 
 
-async def test_a_store_that_cannot_write_still_lets_people_in(node: Node, monkeypatch):
+async def test_a_store_that_cannot_write_still_lets_people_in(node: ServerNode, monkeypatch):
     new = await node.tenancy.keys.create(1, "reader", "worker")
 
     async def full(*_: object, **__: object) -> None:
@@ -142,7 +142,7 @@ async def test_a_store_that_cannot_write_still_lets_people_in(node: Node, monkey
     assert await node.tenancy.keys.check(new.text)
 
 
-async def test_keys_are_listed_in_pages_without_secrets(api: Api, node: Node):
+async def test_keys_are_listed_in_pages_without_secrets(api: Api, node: ServerNode):
     for n in range(3):
         await node.tenancy.keys.create(1, f"k{n}", "worker")
     await node.tenancy.keys.create(2, "another tenant's", "admin")
@@ -156,13 +156,13 @@ async def test_keys_are_listed_in_pages_without_secrets(api: Api, node: Node):
     assert all("key" not in item for item in items)
 
 
-async def test_a_key_of_another_namespace_is_not_found(api: Api, node: Node):
+async def test_a_key_of_another_namespace_is_not_found(api: Api, node: ServerNode):
     other = await node.tenancy.keys.create(2, "another tenant's", "admin")
     assert (await api.delete(f"/api/v1/keys/{other.stored.id}")).status_code == 404
     assert await node.tenancy.keys.check(other.text)
 
 
-async def test_a_repeated_creation_makes_one_key_and_tells_its_text_once(api: Api, node: Node):
+async def test_a_repeated_creation_makes_one_key_and_tells_its_text_once(api: Api, node: ServerNode):
     body, again = {"name": "ci", "role": "worker"}, {"idempotency-key": "one"}
     first = await api.post("/api/v1/keys", json=body, headers=again)
     second = await api.post("/api/v1/keys", json=body, headers=again)
@@ -177,14 +177,14 @@ async def test_a_repeated_creation_makes_one_key_and_tells_its_text_once(api: Ap
 # Browsers
 
 
-async def signed_in(connect: Connect, node: Node) -> tuple[Api, str]:
+async def signed_in(connect: Connect, node: ServerNode) -> tuple[Api, str]:
     browser = connect()
     answer = await browser.post("/api/v1/sign-in", json={"code": (await node.tenancy.keys.new_sign_in_code()).text})
     assert answer.status_code == 200
     return browser, answer.json()["csrf"]
 
 
-async def test_a_code_signs_one_browser_in_once(connect: Connect, node: Node):
+async def test_a_code_signs_one_browser_in_once(connect: Connect, node: ServerNode):
     code = (await node.tenancy.keys.new_sign_in_code()).text
     browser = connect()
 
@@ -210,12 +210,12 @@ async def test_an_administrator_makes_codes_and_a_used_one_says_how(api: Api, wo
     assert (await api.post("/api/v1/sign-in/codes")).json()["code"] != code
 
 
-async def test_the_text_of_a_code_is_not_kept(api: Api, node: Node):
+async def test_the_text_of_a_code_is_not_kept(api: Api, node: ServerNode):
     made = await api.post("/api/v1/sign-in/codes", headers={"idempotency-key": "k"})
     assert made.json()["code"] not in await everything(node)
 
 
-async def test_over_https_the_cookie_is_secure(app, node: Node):
+async def test_over_https_the_cookie_is_secure(app, node: ServerNode):
     import httpx2
 
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="https://horae.test") as browser:
@@ -223,14 +223,14 @@ async def test_over_https_the_cookie_is_secure(app, node: Node):
     assert answer.headers["set-cookie"].endswith("; Secure")
 
 
-async def test_a_code_ends_by_itself(node: Node, clock: VirtualClock):
+async def test_a_code_ends_by_itself(node: ServerNode, clock: VirtualClock):
     code = (await node.tenancy.keys.new_sign_in_code()).text
     clock.advance(CODE_LIFE)
     with pytest.raises(Unauthorized):
         await node.tenancy.keys.sign_in(code)
 
 
-async def test_a_browsers_writes_need_its_token(connect: Connect, node: Node):
+async def test_a_browsers_writes_need_its_token(connect: Connect, node: ServerNode):
     browser, csrf = await signed_in(connect, node)
     body = {"name": "made by a page", "role": "worker"}
 
@@ -240,7 +240,7 @@ async def test_a_browsers_writes_need_its_token(connect: Connect, node: Node):
     assert (await browser.post("/api/v1/keys", json=body, headers={"x-csrf-token": csrf})).status_code == 201
 
 
-async def test_signing_out_ends_the_cookie(connect: Connect, node: Node):
+async def test_signing_out_ends_the_cookie(connect: Connect, node: ServerNode):
     browser, csrf = await signed_in(connect, node)
     cookie = dict(browser.cookies)["horae"]
 
@@ -250,7 +250,7 @@ async def test_signing_out_ends_the_cookie(connect: Connect, node: Node):
     assert (await connect(cookie=f"horae={cookie}").get("/api/v1/me")).status_code == 401
 
 
-async def test_a_cookie_is_not_a_key_and_a_key_not_a_cookie(connect: Connect, node: Node):
+async def test_a_cookie_is_not_a_key_and_a_key_not_a_cookie(connect: Connect, node: ServerNode):
     browser, _ = await signed_in(connect, node)
     cookie = dict(browser.cookies)["horae"]
     key = (await node.tenancy.keys.create(1, "k", "admin")).text
@@ -261,14 +261,14 @@ async def test_a_cookie_is_not_a_key_and_a_key_not_a_cookie(connect: Connect, no
     assert (await connect(cookie=f"horae={key}").get("/api/v1/me")).status_code == 401
 
 
-async def test_a_sign_in_is_listed_and_can_be_revoked(connect: Connect, node: Node, api: Api):
+async def test_a_sign_in_is_listed_and_can_be_revoked(connect: Connect, node: ServerNode, api: Api):
     browser, _ = await signed_in(connect, node)
     me = (await browser.get("/api/v1/me")).json()
     await api.delete(f"/api/v1/keys/{me['keyId']}")
     assert (await browser.get("/api/v1/me")).status_code == 401
 
 
-async def test_the_last_key_of_an_administrator_is_revoked_only_by_force(api: Api, node: Node):
+async def test_the_last_key_of_an_administrator_is_revoked_only_by_force(api: Api, node: ServerNode):
     me = api.headers["authorization"].split("_")[1]
 
     refused = await api.delete(f"/api/v1/keys/{me}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import VirtualClock
 from horae.model.fleet.protocol import Outcome, Register
 from tests.engine.explain_stage import Worker
@@ -23,7 +23,7 @@ async def submit(api: Api, status: int = 201, **params) -> dict:
     return answer.json()
 
 
-async def work(node: Node) -> Worker:
+async def work(node: ServerNode) -> Worker:
     """A worker that has taken what there is."""
     await node.base.directory.step()
     session = await node.gateway.register(1, Register(protocol=1, worker="w", concurrency=10, queues=["default"]))
@@ -32,7 +32,7 @@ async def work(node: Node) -> Worker:
     return worker
 
 
-async def succeed(node: Node, result: bytes) -> None:
+async def succeed(node: ServerNode, result: bytes) -> None:
     """A worker takes what there is and succeeds."""
     worker = await work(node)
     done = [
@@ -74,7 +74,7 @@ async def test_a_key_that_cannot_be_filled_in_refuses_the_submission(api: Api):
     )
 
 
-async def test_a_batch_tells_each_submission_its_place(api: Api, clock: VirtualClock, node: Node):
+async def test_a_batch_tells_each_submission_its_place(api: Api, clock: VirtualClock, node: ServerNode):
     schema = {"type": "object", "properties": {"items": {"items": {"required": ["n"]}}}, "required": ["items"]}
     await create(api, batch={"size": 3, "wait": "5s"}, schema=schema)
     first = await submit(api, n=1)
@@ -88,7 +88,7 @@ async def test_a_batch_tells_each_submission_its_place(api: Api, clock: VirtualC
     assert (await api.get(f"{EXECUTIONS}/{first['executionId']}")).json()["status"] == "queued"
 
 
-async def test_a_debounced_submission_answers_with_what_it_will_become(api: Api, clock: VirtualClock, node: Node):
+async def test_a_debounced_submission_answers_with_what_it_will_become(api: Api, clock: VirtualClock, node: ServerNode):
     await create(api, debounce={"wait": "5s", "key": "${params.page}"})
     first = await submit(api, page=1, n=1)
     clock.advance(4 * SECOND)
@@ -102,7 +102,7 @@ async def test_a_debounced_submission_answers_with_what_it_will_become(api: Api,
     assert (refused.status_code, refused.json()["field"]) == (400, "delay")
 
 
-async def test_a_remembered_result_answers_until_it_is_forgotten(api: Api, node: Node):
+async def test_a_remembered_result_answers_until_it_is_forgotten(api: Api, node: ServerNode):
     await create(api, cache={"ttl": "1h"})
     first = await submit(api, a=1, b=2)
     await succeed(node, b'{"rows":3}')
@@ -139,7 +139,7 @@ async def test_rules_that_contradict_or_say_nothing_are_refused(api: Api, rules:
     "rules",
     [{"unique": {"for": "24h"}}, {"batch": {"size": 1}}, {"cache": {"ttl": "1h"}}, {"debounce": {"wait": "1s"}}],
 )
-async def test_what_failed_is_tried_again_as_it_was(api: Api, node: Node, clock: VirtualClock, rules: dict):
+async def test_what_failed_is_tried_again_as_it_was(api: Api, node: ServerNode, clock: VirtualClock, rules: dict):
     await create(api, **rules)
     first = (await submit(api, n=1))["executionId"]
     clock.advance(SECOND)

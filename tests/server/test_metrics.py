@@ -4,7 +4,7 @@ import asyncio
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, VirtualClock
 from horae.features.alerts.part import AlertsPart
 from horae.model.fleet.protocol import Failure
@@ -30,7 +30,7 @@ def test_answers_are_counted_by_route_and_status_and_timed_by_route():
     assert 'horae_http_request_seconds_sum{route="jobs.get"} 30.0025' in lines
 
 
-async def test_metrics_tell_of_replays_pauses_and_repairs(api: Api, node: Node):
+async def test_metrics_tell_of_replays_pauses_and_repairs(api: Api, node: ServerNode):
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})
     made = await api.post("/api/v1/dlq/replays", json={"filter": {"job": "pay"}, "rate": "1/1h"})
     assert made.status_code == 201, made.text
@@ -46,7 +46,7 @@ async def test_metrics_tell_of_replays_pauses_and_repairs(api: Api, node: Node):
 
 
 async def test_metrics_tell_of_all_namespaces_by_name_and_only_to_who_may_see_all(
-    api: Api, connect: Connect, node: Node
+    api: Api, connect: Connect, node: ServerNode
 ):
     await api.post("/api/v1/namespaces", json={"name": "billing"})
     there = {"horae-namespace": "billing"}
@@ -72,7 +72,7 @@ def told(text: str) -> dict[str, float]:
 
 
 async def test_metrics_follow_executions_from_their_submission_to_their_end(
-    api: Api, worker: Api, node: Node, clock: VirtualClock
+    api: Api, worker: Api, node: ServerNode, clock: VirtualClock
 ):
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true", "retries": 1})
     for _ in range(2):
@@ -121,7 +121,7 @@ async def test_metrics_follow_executions_from_their_submission_to_their_end(
 
 
 async def test_reports_of_a_lost_worker_are_counted_as_stale_and_repetitions_are_not(
-    api: Api, worker: Api, node: Node, clock: VirtualClock
+    api: Api, worker: Api, node: ServerNode, clock: VirtualClock
 ):
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})
     await api.post("/api/v1/executions", json={"job": "pay", "items": [{}, {}]})
@@ -144,7 +144,7 @@ async def test_reports_of_a_lost_worker_are_counted_as_stale_and_repetitions_are
     assert told((await api.get("/metrics")).text)["horae_stale_reports_total"] == 2
 
 
-async def test_what_there_is_none_of_is_told_as_none(api: Api, node: Node):
+async def test_what_there_is_none_of_is_told_as_none(api: Api, node: ServerNode):
     await api.put("/api/v1/queues/slow", json={"concurrency": 3})
 
     after = told((await api.get("/metrics")).text)
@@ -165,7 +165,7 @@ def test_counters_by_namespace_are_bounded_and_never_go_down():
 
 
 async def test_metrics_tell_of_late_fires_dead_letters_and_limits(
-    api: Api, worker: Api, node: Node, clock: VirtualClock
+    api: Api, worker: Api, node: ServerNode, clock: VirtualClock
 ):
     await api.put("/api/v1/queues/slow", json={"concurrency": 3})
     await api.post("/api/v1/jobs", json={"name": "tick", "command": "true", "schedule": "* * * * *", "queue": "slow"})
@@ -200,7 +200,7 @@ def test_what_users_name_makes_a_bounded_number_of_series():
     assert bounded(queues, 2, most=1, order=least) == {("default", "q0"): 0, ("(others)", "(others)"): 45}
 
 
-async def test_metrics_tell_of_alerts_and_their_notices(api: Api, node: Node, clock: VirtualClock):
+async def test_metrics_tell_of_alerts_and_their_notices(api: Api, node: ServerNode, clock: VirtualClock):
     rule = {"name": "old", "kind": "queue-age", "after": "1m", "severity": "critical"}
     assert (await api.post("/api/v1/alert-rules", json=rule)).status_code == 201
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.tenancy.keys import CACHED, RECALLED
 from horae.env import SECOND, VirtualClock
 from horae.errors import Busy, StoreUnavailable
@@ -28,7 +28,7 @@ async def hanging(*args: Any, **options: Any) -> Any:
 
 
 @contextmanager
-def store_that_is(node: Node, how: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def store_that_is(node: ServerNode, how: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patch:
         for one in ("read", "write", "change"):
             patch.setattr(node.store.driver, one, how)
@@ -54,7 +54,7 @@ async def busy(api: Api) -> Api:
 
 
 async def test_a_store_that_is_away_is_told_and_so_is_its_return(
-    busy: Api, node: Node, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+    busy: Api, node: ServerNode, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ):
     with store_that_is(node, refusing, monkeypatch):
         for _ in range(3):  # longer than a key is believed without asking
@@ -70,7 +70,7 @@ async def test_a_store_that_is_away_is_told_and_so_is_its_return(
 
 
 async def test_a_store_that_says_nothing_is_not_waited_for_nor_asked_again_and_again(
-    busy: Api, node: Node, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+    busy: Api, node: ServerNode, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ):
     asked = 0
 
@@ -86,7 +86,7 @@ async def test_a_store_that_says_nothing_is_not_waited_for_nor_asked_again_and_a
     assert asked == 3 + 1  # the key each time, and the rest once
 
 
-async def test_a_store_that_is_busy_is_there(busy: Api, node: Node, monkeypatch: pytest.MonkeyPatch):
+async def test_a_store_that_is_busy_is_there(busy: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch):
     async def crowded(*args: Any, **options: Any) -> Any:
         raise Busy("The read took too long.")
 
@@ -96,7 +96,7 @@ async def test_a_store_that_is_busy_is_there(busy: Api, node: Node, monkeypatch:
 
 
 async def test_only_keys_that_the_store_let_in_lately_read_metrics_while_it_is_away(
-    busy: Api, node: Node, connect: Connect, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+    busy: Api, node: ServerNode, connect: Connect, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ):
     async def reader(name: str, ends: int | None = None) -> tuple[str, Api]:
         made = await node.tenancy.keys.create(1, name, "viewer", ends, permissions=("installation",))

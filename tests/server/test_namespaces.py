@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import VirtualClock
 from tests.server.conftest import Api, Connect
 
@@ -97,7 +97,7 @@ async def test_a_queue_without_a_policy_takes_that_of_its_namespace(api: Api, co
 
 
 async def test_what_ended_is_kept_as_long_as_its_namespace_says(
-    api: Api, connect: Connect, node: Node, clock: VirtualClock
+    api: Api, connect: Connect, node: ServerNode, clock: VirtualClock
 ):
     mine = await tenant(api, connect, "billing", retention={"cancelled": "2d"})
     gone = {}

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.tenancy.repeats import RUNNING_FOR
 from horae.env import VirtualClock
 from horae.server.once import KEPT_FOR
@@ -19,7 +19,7 @@ async def post(api: Api, key: str = "k", **body: str):
     return await api.post("/api/v1/keys", json={**BODY, **body}, headers={"idempotency-key": key})
 
 
-async def count(node: Node) -> int:
+async def count(node: ServerNode) -> int:
     return len([key for key in await node.tenancy.keys.list(1) if key.name == "ci"])
 
 
@@ -58,7 +58,7 @@ def test_every_post_says_what_becomes_of_its_repetition():
     assert [route.name for route in ROUTES if route.method != "POST" and route.repeats] == []
 
 
-async def test_a_repeated_repair_is_answered_alike(api: Api, node: Node, monkeypatch):
+async def test_a_repeated_repair_is_answered_alike(api: Api, node: ServerNode, monkeypatch):
     repairs = []
     audit = node.work.audit.executions
 
@@ -72,7 +72,7 @@ async def test_a_repeated_repair_is_answered_alike(api: Api, node: Node, monkeyp
     assert repairs == [{"repair": True}]
 
 
-async def test_signing_out_twice_changes_nothing_more(connect: Connect, node: Node):
+async def test_signing_out_twice_changes_nothing_more(connect: Connect, node: ServerNode):
     browser = connect()
     code = (await node.tenancy.keys.new_sign_in_code()).text
     csrf = (await browser.post("/api/v1/sign-in", json={"code": code})).json()["csrf"]
@@ -82,26 +82,26 @@ async def test_signing_out_twice_changes_nothing_more(connect: Connect, node: No
     assert (await connect().post("/api/v1/sign-in", json={"code": code})).status_code == 401
 
 
-async def test_a_repetition_is_answered_alike_and_does_nothing(api: Api, node: Node):
+async def test_a_repetition_is_answered_alike_and_does_nothing(api: Api, node: ServerNode):
     first, second = await post(api), await post(api)
     assert (first.status_code, first.json()["keyId"]) == (second.status_code, second.json()["keyId"])
     assert await count(node) == 1
 
 
-async def test_another_body_under_the_same_key_is_422(api: Api, node: Node):
+async def test_another_body_under_the_same_key_is_422(api: Api, node: ServerNode):
     await post(api)
     answer = await post(api, role="admin")
     assert (answer.status_code, answer.json()["type"]) == (422, "urn:horae:key-reused")
     assert await count(node) == 1
 
 
-async def test_another_key_is_another_request(api: Api, node: Node):
+async def test_another_key_is_another_request(api: Api, node: ServerNode):
     await post(api, "a")
     await post(api, "b")
     assert await count(node) == 2
 
 
-async def test_answers_are_kept_for_a_day(api: Api, node: Node, clock: VirtualClock):
+async def test_answers_are_kept_for_a_day(api: Api, node: ServerNode, clock: VirtualClock):
     first = await post(api)
     clock.advance(KEPT_FOR - 1)
     assert (await post(api)).json()["keyId"] == first.json()["keyId"]
@@ -109,7 +109,7 @@ async def test_answers_are_kept_for_a_day(api: Api, node: Node, clock: VirtualCl
     assert (await post(api)).json()["keyId"] != first.json()["keyId"]
 
 
-async def test_while_the_first_is_under_way_the_second_is_409(api: Api, node: Node, monkeypatch):
+async def test_while_the_first_is_under_way_the_second_is_409(api: Api, node: ServerNode, monkeypatch):
     entered, leave = asyncio.Event(), asyncio.Event()
     create = node.tenancy.keys.create
 
@@ -129,7 +129,7 @@ async def test_while_the_first_is_under_way_the_second_is_409(api: Api, node: No
     assert (await first).status_code == 201
 
 
-async def test_a_refused_request_may_be_repeated(api: Api, node: Node):
+async def test_a_refused_request_may_be_repeated(api: Api, node: ServerNode):
     body = {**BODY, "expiresAt": "2001-01-01T00:00:00Z"}
     for _ in range(2):
         answer = await api.post("/api/v1/keys", json=body, headers={"idempotency-key": "k"})
@@ -137,7 +137,9 @@ async def test_a_refused_request_may_be_repeated(api: Api, node: Node):
     assert (await post(api)).status_code == 201
 
 
-async def test_a_reservation_whose_server_died_ends_by_itself(api: Api, node: Node, clock: VirtualClock, monkeypatch):
+async def test_a_reservation_whose_server_died_ends_by_itself(
+    api: Api, node: ServerNode, clock: VirtualClock, monkeypatch
+):
     async def die(*_: object, **__: object):
         raise KeyboardInterrupt
 

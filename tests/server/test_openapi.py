@@ -11,7 +11,7 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env
 from horae.server.openapi import build
@@ -199,7 +199,7 @@ async def test_it_is_served(api: Api):
 @pytest.mark.parametrize("store", ["memory", pytest.param("postgres", marks=pytest.mark.prove)])
 async def test_whatever_is_sent_the_answer_is_as_documented(store: str, request: pytest.FixtureRequest, tmp_path: Path):
     url = "sqlite://" if store == "memory" else request.getfixturevalue("postgres_url")
-    node = await Node.open(system_env(), url, EngineSettings(session_timeout=3600 * SECOND))
+    node = await ServerNode.open(system_env(), url, EngineSettings(session_timeout=3600 * SECOND))
     serving = await serve(node, "127.0.0.1", 0)
     try:
         key = (await node.tenancy.keys.create(1, "schemathesis", "admin", permissions=["installation"])).text

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import VirtualClock
 from tests.server.conftest import Api
 from tests.server.test_meetings import create, submit, succeed
@@ -45,7 +45,7 @@ async def test_a_quota_that_says_nothing_is_refused(api: Api, body):
     assert (await api.put(QUOTA, json=body)).status_code == 400
 
 
-async def test_what_a_day_may_use_is_used_up_until_midnight(api: Api, clock: VirtualClock, node: Node):
+async def test_what_a_day_may_use_is_used_up_until_midnight(api: Api, clock: VirtualClock, node: ServerNode):
     await create(api)
     await api.put(QUOTA, json={"executionsPerDay": 2})
     for _ in range(2):
@@ -58,7 +58,7 @@ async def test_what_a_day_may_use_is_used_up_until_midnight(api: Api, clock: Vir
     await submit(api)
 
 
-async def test_usage_tells_what_there_is_and_what_was_used(api: Api, node: Node):
+async def test_usage_tells_what_there_is_and_what_was_used(api: Api, node: ServerNode):
     await create(api)
     await submit(api, a=1)
     await succeed(node, b'{"rows":3}')
@@ -73,7 +73,7 @@ async def test_usage_tells_what_there_is_and_what_was_used(api: Api, node: Node)
     assert (await api.get(USAGE, params={"from": "2000-01-01T00:00:00Z"})).status_code == 400
 
 
-async def test_a_queue_takes_as_many_as_it_says(api: Api, node: Node):
+async def test_a_queue_takes_as_many_as_it_says(api: Api, node: ServerNode):
     await create(api)
     assert (await api.put("/api/v1/queues/default", json={"maxQueued": 2})).json()["maxQueued"] == 2
     await node.admission.quotas.step()
@@ -87,7 +87,7 @@ async def test_a_queue_takes_as_many_as_it_says(api: Api, node: Node):
     await submit(api)
 
 
-async def test_a_request_waits_for_room_if_the_quota_says_so(api: Api, node: Node, clock: VirtualClock):
+async def test_a_request_waits_for_room_if_the_quota_says_so(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api)
     await api.put(QUOTA, json={"queued": 1, "over": "wait"})
     first = await submit(api)
@@ -106,7 +106,7 @@ async def test_a_request_waits_for_room_if_the_quota_says_so(api: Api, node: Nod
     assert (await api.put(QUOTA, json={"over": "never"})).status_code == 400
 
 
-async def test_those_who_ask_in_vain_do_not_all_ask_the_store(api: Api, node: Node, clock: VirtualClock):
+async def test_those_who_ask_in_vain_do_not_all_ask_the_store(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api)
     await api.put(QUOTA, json={"queued": 1})
     first = await submit(api)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.errors import StoreUnavailable
 from horae.server.app import Application
 from horae.server.reading.bodies import LARGE_LIMIT, LIMIT, MOST_DISCARDED
@@ -31,7 +31,7 @@ KEYS = "/api/v1/keys"
         (b'{"name": "a", "role": "worker", "expiresAt": "tomorrow"}', "expiresAt", "RFC 3339"),
     ],
 )
-async def test_a_bad_body_is_400_with_its_field(body: bytes, field: str | None, says: str, api: Api, node: Node):
+async def test_a_bad_body_is_400_with_its_field(body: bytes, field: str | None, says: str, api: Api, node: ServerNode):
     answer = await api.post(KEYS, content=body)
 
     problem = answer.json()
@@ -146,7 +146,9 @@ async def asgi(app: Application, path: str, key: str, receive) -> tuple[int, int
     return status, read
 
 
-async def test_a_refused_body_is_read_so_that_its_sender_hears_why_but_no_endless_one(app: Application, node: Node):
+async def test_a_refused_body_is_read_so_that_its_sender_hears_why_but_no_endless_one(
+    app: Application, node: ServerNode
+):
     key = (await node.tenancy.keys.create(1, "k", "admin")).text
 
     async def endless(_: int):
@@ -166,7 +168,7 @@ async def test_without_a_credential_no_body_is_read(app: Application):
     assert await asgi(app, KEYS, "nobody", never) == (401, 0)
 
 
-async def test_a_client_that_leaves_in_the_middle_changes_nothing(app: Application, node: Node):
+async def test_a_client_that_leaves_in_the_middle_changes_nothing(app: Application, node: ServerNode):
     key = (await node.tenancy.keys.create(1, "k", "admin")).text
 
     async def leaves(n: int):
@@ -178,7 +180,7 @@ async def test_a_client_that_leaves_in_the_middle_changes_nothing(app: Applicati
     assert len(await node.tenancy.keys.list(1)) == 1
 
 
-async def test_a_store_that_is_away_is_503_with_retry_after(api: Api, node: Node, monkeypatch):
+async def test_a_store_that_is_away_is_503_with_retry_after(api: Api, node: ServerNode, monkeypatch):
     async def away(*_: object, **__: object):
         raise StoreUnavailable("The store does not answer.", retry_after=2)
 
@@ -189,7 +191,7 @@ async def test_a_store_that_is_away_is_503_with_retry_after(api: Api, node: Node
     assert answer.json()["type"] == "urn:horae:store-unavailable"
 
 
-async def test_an_unforeseen_error_tells_nothing_of_itself(api: Api, node: Node, monkeypatch, capsys):
+async def test_an_unforeseen_error_tells_nothing_of_itself(api: Api, node: ServerNode, monkeypatch, capsys):
     async def broken(*_: object, **__: object):
         raise RuntimeError("secret detail")
 
@@ -201,7 +203,7 @@ async def test_an_unforeseen_error_tells_nothing_of_itself(api: Api, node: Node,
     assert "secret detail" in capsys.readouterr().out
 
 
-async def test_ready_follows_the_store_and_health_does_not(anonymous: Api, node: Node):
+async def test_ready_follows_the_store_and_health_does_not(anonymous: Api, node: ServerNode):
     assert (await anonymous.get("/readyz")).json()["status"] == "ready"
     node.ready = False
     answer = await anonymous.get("/readyz")

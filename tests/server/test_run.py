@@ -9,7 +9,7 @@ import httpx2
 import msgspec
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, system_env
 from horae.errors import BadInput
 from horae.model.fleet.protocol import PROTOCOL, Exchange
@@ -20,12 +20,12 @@ from tests.waiting import eventually
 
 
 @pytest.fixture
-async def node() -> Node:
-    return await Node.open(system_env(), "sqlite://")
+async def node() -> ServerNode:
+    return await ServerNode.open(system_env(), "sqlite://")
 
 
 @pytest.fixture
-async def serving(node: Node) -> AsyncIterator[Serving]:
+async def serving(node: ServerNode) -> AsyncIterator[Serving]:
     serving = await serve(node, "127.0.0.1", 0)
     yield serving
     await serving.stop()
@@ -44,7 +44,7 @@ def test_other_machines_are_let_in_only_when_asked(host: str):
     check_bind(host, allow_remote=True)
 
 
-async def test_it_takes_a_free_port_and_answers(serving: Serving, node: Node):
+async def test_it_takes_a_free_port_and_answers(serving: Serving, node: ServerNode):
     assert serving.url == f"http://127.0.0.1:{serving.port}" == node.fleet.presence.url
     async with httpx2.AsyncClient(base_url=serving.url) as client:
         answer = await client.get("/healthz")
@@ -65,12 +65,12 @@ async def test_answers_do_not_wait_for_acknowledgements(serving: Serving, monkey
 
 async def test_a_taken_port_is_refused_with_a_remedy(serving: Serving):
     with pytest.raises(BadInput) as refused:
-        await serve(await Node.open(system_env(), "sqlite://"), "127.0.0.1", serving.port)
+        await serve(await ServerNode.open(system_env(), "sqlite://"), "127.0.0.1", serving.port)
     assert "--port" in refused.value.remedy
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "nowhere.invalid"])
-async def test_an_address_of_another_machine_is_refused_for_its_host(host: str, node: Node):
+async def test_an_address_of_another_machine_is_refused_for_its_host(host: str, node: ServerNode):
     with pytest.raises(BadInput) as refused:
         await serve(node, host, 0, allow_remote=True)
     await node.store.driver.close()
@@ -79,7 +79,7 @@ async def test_an_address_of_another_machine_is_refused_for_its_host(host: str, 
     assert "--port" not in refused.value.remedy
 
 
-async def test_a_server_on_all_addresses_is_reached_by_this_machines(node: Node):
+async def test_a_server_on_all_addresses_is_reached_by_this_machines(node: ServerNode):
     serving = await serve(node, "0.0.0.0", 0, allow_remote=True)
     try:
         assert serving.url == f"http://127.0.0.1:{serving.port}"
@@ -90,7 +90,7 @@ async def test_a_server_on_all_addresses_is_reached_by_this_machines(node: Node)
         await serving.stop()
 
 
-async def test_stopping_answers_a_long_poll_at_once_and_ends_streams(node: Node):
+async def test_stopping_answers_a_long_poll_at_once_and_ends_streams(node: ServerNode):
     serving = await serve(node, "127.0.0.1", 0)
     key = (await node.tenancy.keys.create(1, "all", "admin")).text
     headers = {"authorization": f"Bearer {key}"}
@@ -110,7 +110,7 @@ async def test_stopping_answers_a_long_poll_at_once_and_ends_streams(node: Node)
         socket.create_connection(("127.0.0.1", serving.port))
 
 
-async def test_an_endless_body_ends_with_its_connection(serving: Serving, node: Node):
+async def test_an_endless_body_ends_with_its_connection(serving: Serving, node: ServerNode):
     key = (await node.tenancy.keys.create(1, "all", "admin")).text
     reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
     head = f"POST /api/v1/keys HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -137,7 +137,7 @@ def paths(parts: set[str]) -> set[str]:
     return {route.path.split("/")[3] for route in ROUTES if serves(parts, route) and route.path.startswith("/api")}
 
 
-async def test_a_part_has_its_routes_and_no_others(node: Node):
+async def test_a_part_has_its_routes_and_no_others(node: ServerNode):
     assert paths({"gateway"}) == {"sessions"}
     assert paths({"scheduler"}) == set()
     assert {"jobs", "executions"} <= paths({"api"})

@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
@@ -18,7 +18,7 @@ VALUE = "correct horse battery"
 async def node(env):
     driver = await open_store_driver("sqlite://", env)
     await driver.migrate()
-    node = Node(env, Store(driver, env), EngineSettings(master_keys=KEY))
+    node = ServerNode(env, Store(driver, env), EngineSettings(master_keys=KEY))
     await node.prepare()
     yield node
     await node.stop()
@@ -88,7 +88,7 @@ async def test_a_job_refers_to_what_is_there_and_is_named_when_it_would_lose_it(
 
 
 async def test_only_administrators_set_secrets_and_only_who_defines_jobs_knows_their_names(
-    connect: Connect, node: Node, api: Api
+    connect: Connect, node: ServerNode, api: Api
 ):
     await api.put("/api/v1/secrets/db", json={"value": VALUE})
     expected = {"worker": (403, 403, 403), "viewer": (403, 403, 403), "operator": (403, 403, 403)}

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.parts.part import ROLES
 from horae.env import SECOND
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Registered
@@ -106,7 +106,7 @@ async def test_a_large_registration_is_taken(worker: Api):
     await register(worker, **lists, **maps, **texts)
 
 
-async def test_a_key_has_a_bounded_number_of_live_sessions(connect: Connect, node: Node, monkeypatch):
+async def test_a_key_has_a_bounded_number_of_live_sessions(connect: Connect, node: ServerNode, monkeypatch):
     monkeypatch.setattr(node.gateway, "_settings", structs.replace(node.gateway._settings, sessions_per_key=2))
     first, other = [connect(authorization=f"Bearer {await key_for(node, 'worker')}") for _ in range(2)]
     sessions = [(await register(first)).session_id for _ in range(2)]
@@ -134,7 +134,7 @@ async def test_a_session_that_is_not_there_is_404(path: str, worker: Api):
     assert (await worker.post(f"/api/v1/sessions/nonsense/{path}", content=bodies[path])).status_code == 404
 
 
-async def test_a_session_belongs_to_its_namespace(worker: Api, connect: Connect, node: Node):
+async def test_a_session_belongs_to_its_namespace(worker: Api, connect: Connect, node: ServerNode):
     session = (await register(worker)).session_id
     stranger = connect(authorization=f"Bearer {(await node.tenancy.keys.create(2, 'stranger', 'worker')).text}")
 
@@ -240,7 +240,7 @@ async def test_an_outcome_has_one_time_for_each_item_or_for_all(times: list[int]
 
 
 @pytest.mark.parametrize("field", ["delay", "at", "keyFor"])
-async def test_absurd_numbers_in_children_are_refused_and_submit_nothing(field: str, worker: Api, node: Node):
+async def test_absurd_numbers_in_children_are_refused_and_submit_nothing(field: str, worker: Api, node: ServerNode):
     session = (await register(worker)).session_id
     for absurd in ABSURD:
         body = {**ITEM, "call": "1", "submissions": [{"job": "a", field: absurd}]}
@@ -265,7 +265,7 @@ async def test_absurd_numbers_in_a_registration_are_refused(field: str, worker: 
     assert (await api.get("/api/v1/workers")).json()["items"] == []
 
 
-async def test_a_list_of_workers_with_many_queues_ends_where_it_is_long_enough(worker: Api, api: Api, node: Node):
+async def test_a_list_of_workers_with_many_queues_ends_where_it_is_long_enough(worker: Api, api: Api, node: ServerNode):
     for number in range(12):
         await register(worker, worker=f"w{number}", queues=[f"{'q' * 100}-{n}" for n in range(1000)])
         node.env.clock.advance(SECOND // 100)  # type: ignore[attr-defined]
@@ -278,7 +278,7 @@ async def test_a_list_of_workers_with_many_queues_ends_where_it_is_long_enough(w
     assert overview["workers"] == {"active": 12, "draining": 0, "lost": 0, "slots": 24, "busy": 0}
 
 
-async def test_workers_are_listed_shown_and_drained(worker: Api, api: Api, node: Node):
+async def test_workers_are_listed_shown_and_drained(worker: Api, api: Api, node: ServerNode):
     session = (await register(worker, host="h1", labels={"gpu": "a100"}, functions=[{"name": "digest"}])).session_id
 
     (listed,) = (await api.get("/api/v1/workers")).json()["items"]
@@ -293,7 +293,7 @@ async def test_workers_are_listed_shown_and_drained(worker: Api, api: Api, node:
     assert msgspec.json.decode(answer.content, type=Answer).drain
 
 
-async def test_a_silent_worker_is_late(worker: Api, api: Api, node: Node, clock):
+async def test_a_silent_worker_is_late(worker: Api, api: Api, node: ServerNode, clock):
     await register(worker)
     clock.advance(node.settings.heartbeat * 2)
     assert (await api.get("/api/v1/workers/w1")).json()["status"] == "late"
@@ -314,7 +314,7 @@ async def test_a_name_with_markup_is_data(worker: Api, api: Api):
     assert answer.headers["content-type"] == "application/json"
 
 
-async def test_queues_and_servers_are_listed(api: Api, node: Node):
+async def test_queues_and_servers_are_listed(api: Api, node: ServerNode):
     (queue,) = (await api.get("/api/v1/queues")).json()["items"]
     assert (queue["name"], queue["queued"]) == ("default", 0)
     node.fleet.begin(ROLES, "http://127.0.0.1:1")
@@ -324,8 +324,8 @@ async def test_queues_and_servers_are_listed(api: Api, node: Node):
     assert server["parts"] == ["api", "gateway", "scheduler"]
 
 
-async def test_servers_of_all_parts_are_listed_and_workers_told_of_those_that_serve_them(api: Api, node: Node):
-    alone = Node(node.env, node.store)
+async def test_servers_of_all_parts_are_listed_and_workers_told_of_those_that_serve_them(api: Api, node: ServerNode):
+    alone = ServerNode(node.env, node.store)
     alone.fleet.begin({"scheduler"}, "http://127.0.0.1:2")
     await alone.fleet.presence.step()
     node.fleet.begin(ROLES, "")
@@ -340,7 +340,7 @@ async def test_servers_of_all_parts_are_listed_and_workers_told_of_those_that_se
 
 
 @pytest.mark.parametrize("part", sorted(ROLES))
-def test_a_server_of_any_part_says_that_it_is_there(node: Node, part: str):
+def test_a_server_of_any_part_says_that_it_is_there(node: ServerNode, part: str):
     assert node.fleet.presence in node.services({part})
 
 
@@ -352,13 +352,13 @@ async def test_metrics_tell_of_requests_and_workers(worker: Api, api: Api):
     assert "horae_ready 1.0" in text
 
 
-async def test_metrics_alarm_when_the_clock_is_not_trusted(api: Api, node: Node):
+async def test_metrics_alarm_when_the_clock_is_not_trusted(api: Api, node: ServerNode):
     assert "horae_clock_trusted 1.0" in (await api.get("/metrics")).text
     node.base.clock.trusted = False
     assert "horae_clock_trusted 0.0" in (await api.get("/metrics")).text
 
 
-async def test_who_asks_whether_it_is_ready_is_told_of_a_clock_that_jumped(api: Api, node: Node):
+async def test_who_asks_whether_it_is_ready_is_told_of_a_clock_that_jumped(api: Api, node: ServerNode):
     assert (await api.get("/readyz")).json()["note"] is None
     node.base.clock.trusted, node.base.clock.jump = False, -600 * SECOND
     answer = await api.get("/readyz")
@@ -366,7 +366,7 @@ async def test_who_asks_whether_it_is_ready_is_told_of_a_clock_that_jumped(api: 
     assert "the store's clock jumped by -600 s" in answer.json()["note"]
 
 
-async def test_metrics_tell_of_triggers_that_cannot_be_decided(api: Api, node: Node):
+async def test_metrics_tell_of_triggers_that_cannot_be_decided(api: Api, node: ServerNode):
     body = {"name": "report", "command": ["true"], "schedule": "0 0 1 1 *"}
     assert (await api.post("/api/v1/jobs", json=body)).status_code == 201
     assert "horae_troubled_triggers 0.0" in (await api.get("/metrics")).text
@@ -374,7 +374,7 @@ async def test_metrics_tell_of_triggers_that_cannot_be_decided(api: Api, node: N
     assert "horae_troubled_triggers 1.0" in (await api.get("/metrics")).text
 
 
-async def test_a_worker_key_is_what_its_role_says(node: Node, connect: Connect):
+async def test_a_worker_key_is_what_its_role_says(node: ServerNode, connect: Connect):
     worker = connect(authorization=f"Bearer {await key_for(node, 'worker')}")
     assert (await worker.get("/api/v1/me")).json()["role"] == "worker"
 
@@ -385,7 +385,7 @@ async def test_the_store_is_audited_and_repaired(api: Api):
     assert (await api.post("/api/v1/audit/executions")).json()["repaired"] is None
 
 
-async def test_a_repair_tells_what_it_did_and_what_it_left(api: Api, node: Node):
+async def test_a_repair_tells_what_it_did_and_what_it_left(api: Api, node: ServerNode):
     await create(api)
     made = (await api.post("/api/v1/jobs/report/trigger")).json()["executionId"]
     await node.store.driver.write(one(Statement("lose", "DELETE FROM queued")))
@@ -398,7 +398,7 @@ async def test_a_repair_tells_what_it_did_and_what_it_left(api: Api, node: Node)
     assert (await api.get(f"/api/v1/executions/{made}")).json()["status"] in ("waiting", "queued")
 
 
-async def test_a_clock_that_jumped_is_accepted(api: Api, node: Node):
+async def test_a_clock_that_jumped_is_accepted(api: Api, node: ServerNode):
     node.base.clock.trusted, node.base.clock.jump = False, -600_000_000
     told = (await api.get("/api/v1/clock")).json()
     assert (told["trusted"], told["jumpSeconds"]) == (False, -600.0)

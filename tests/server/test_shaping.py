@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import system_env
 from horae.server.app import Application
 from horae.server.cors import Cors
@@ -19,15 +19,15 @@ PAGE = "https://dash.example.com"
 
 
 @pytest.fixture
-async def serving() -> AsyncIterator[tuple[Node, Serving]]:
-    node = await Node.open(system_env(), "sqlite://")
+async def serving() -> AsyncIterator[tuple[ServerNode, Serving]]:
+    node = await ServerNode.open(system_env(), "sqlite://")
     serving = await serve(node, "127.0.0.1", 0, cors=Cors([PAGE]))
     yield node, serving
     await serving.stop()
 
 
 @pytest.fixture
-async def api(serving: tuple[Node, Serving]) -> AsyncIterator[Api]:
+async def api(serving: tuple[ServerNode, Serving]) -> AsyncIterator[Api]:
     key = await serving[0].tenancy.keys.ensure_admin_key()
     headers = {"authorization": f"Bearer {key}", "accept-encoding": "identity"}
     async with Api(base_url=serving[1].url, headers=headers) as client:
@@ -59,7 +59,7 @@ async def test_head_of_a_stream_ends(api: Api):
     assert (await api.get("/api/v1/me")).status_code == 200, "the connection goes on"
 
 
-async def test_options_tells_the_methods_of_a_path(api: Api, serving: tuple[Node, Serving]):
+async def test_options_tells_the_methods_of_a_path(api: Api, serving: tuple[ServerNode, Serving]):
     answer = await api.options("/api/v1/jobs")
     assert (answer.status_code, answer.headers["allow"]) == (204, "POST, GET, HEAD, OPTIONS")
     async with Api(base_url=serving[1].url) as nobody:
@@ -134,7 +134,7 @@ async def test_long_answers_are_packed_for_clients_that_take_it(api: Api, job: M
     assert "accept-encoding" in packed.headers["vary"]
 
 
-async def test_short_answers_and_secrets_are_not_packed(api: Api, serving: tuple[Node, Serving]):
+async def test_short_answers_and_secrets_are_not_packed(api: Api, serving: tuple[ServerNode, Serving]):
     asked = {"accept-encoding": "gzip"}
     assert "content-encoding" not in (await api.get("/api/v1/overview/none", headers=asked)).headers
     for n in range(20):
@@ -196,7 +196,7 @@ async def test_pages_of_named_sites_may_call(api: Api):
     assert (await api.get("/api/v1/jobs/none", headers={"origin": PAGE})).headers["access-control-allow-origin"] == PAGE
 
 
-async def test_pages_of_other_sites_may_not(api: Api, serving: tuple[Node, Serving]):
+async def test_pages_of_other_sites_may_not(api: Api, serving: tuple[ServerNode, Serving]):
     for origin in ("https://evil.example.com", f"{PAGE}.evil.com", "null", PAGE.replace("https", "http")):
         answer = await api.get("/api/v1/jobs", headers={"origin": origin})
         assert "access-control-allow-origin" not in answer.headers

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from tests.server.conftest import Api, Connect
 
 
@@ -19,7 +19,7 @@ async def test_a_signal_is_kept_for_an_execution_that_has_not_begun(api: Api):
     assert answer.json() == {"executionId": id, "name": "go", "delivered": False}
 
 
-async def test_the_same_key_sends_once_and_with_another_body_is_refused(api: Api, node: Node):
+async def test_the_same_key_sends_once_and_with_another_body_is_refused(api: Api, node: ServerNode):
     id = await submit(api)
     path, key = f"/api/v1/executions/{id}/signals", {"Idempotency-Key": "k1"}
     for _ in range(2):
@@ -30,7 +30,7 @@ async def test_the_same_key_sends_once_and_with_another_body_is_refused(api: Api
     assert await count(node) == 1
 
 
-async def count(node: Node) -> int:
+async def count(node: ServerNode) -> int:
     from horae.store.driver import one
     from horae.store.script import Statement
 

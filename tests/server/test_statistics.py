@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, VirtualClock
 from horae.features.statistics.part import StatisticsPart
 from horae.model.base.instant import format_instant
@@ -23,7 +23,7 @@ async def get(api: Api, path: str) -> Any:
     return answer.json()
 
 
-async def run(api: Api, node: Node, clock: VirtualClock, seconds: int, outcome: Any = "success") -> str:
+async def run(api: Api, node: ServerNode, clock: VirtualClock, seconds: int, outcome: Any = "success") -> str:
     """Run the job once: it waits in the queue for a second, and takes so long."""
     id = (await api.post(f"{JOB}/trigger")).json()["executionId"]
     await node.base.directory.step()
@@ -47,7 +47,7 @@ def day(clock: VirtualClock, ahead: int = 0) -> str:
     return format_instant(clock.now() + ahead * DAY)[:10]
 
 
-async def test_the_overview_tells_what_happens_and_what_did(api: Api, node: Node, clock: VirtualClock):
+async def test_the_overview_tells_what_happens_and_what_did(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api, schedule={"every": "10m"})
     await run(api, node, clock, 4)
     await run(api, node, clock, 4, "failed")
@@ -76,7 +76,7 @@ async def test_the_overview_tells_what_happens_and_what_did(api: Api, node: Node
     assert (await api.get("/api/v1/overview?from=2999-01-01T00:00:00Z")).status_code == 400
 
 
-async def test_how_late_fires_come_is_in_the_overview(api: Api, node: Node, clock: VirtualClock):
+async def test_how_late_fires_come_is_in_the_overview(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api, schedule={"every": "10m"})
     clock.advance(602 * SECOND)
     await node.firing.scheduler.step()
@@ -88,7 +88,7 @@ async def test_how_late_fires_come_is_in_the_overview(api: Api, node: Node, cloc
     assert late["lagMax"] == pytest.approx(late["lagP50"], rel=1 / 32)
 
 
-async def test_jobs_are_listed_with_how_they_fare(api: Api, node: Node, clock: VirtualClock):
+async def test_jobs_are_listed_with_how_they_fare(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api)
     first = await run(api, node, clock, 2)
     last = await run(api, node, clock, 8, "failed")
@@ -105,7 +105,7 @@ async def test_jobs_are_listed_with_how_they_fare(api: Api, node: Node, clock: V
     assert "statistics" not in (await get(api, "/api/v1/jobs"))["items"][0]
 
 
-async def test_a_jobs_statistics_are_of_a_window(api: Api, node: Node, clock: VirtualClock):
+async def test_a_jobs_statistics_are_of_a_window(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api)
     await run(api, node, clock, 100)
     clock.advance(3 * DAY)
@@ -122,7 +122,7 @@ async def test_a_jobs_statistics_are_of_a_window(api: Api, node: Node, clock: Vi
     assert sum(point["success"] for point in lately["series"]) == 4
 
 
-async def test_a_jobs_statistics_tell_waiting_from_running(api: Api, node: Node, clock: VirtualClock):
+async def test_a_jobs_statistics_tell_waiting_from_running(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api)
     for _ in range(3):
         await run(api, node, clock, 20)  # each after a second in the queue
@@ -134,7 +134,7 @@ async def test_a_jobs_statistics_tell_waiting_from_running(api: Api, node: Node,
         assert [told[name] for name in ("p50", "waitP50", "waitP95")] == pytest.approx([20, 1, 1], rel=1 / 32)
 
 
-async def test_days_have_what_was_and_what_is_to_come(api: Api, node: Node, clock: VirtualClock):
+async def test_days_have_what_was_and_what_is_to_come(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api, schedule="0 12 * * *")
     await run(api, node, clock, 1)
     today = await get(api, f"{JOB}/days?from={day(clock)}&to={day(clock, 2)}")
@@ -149,7 +149,7 @@ async def test_days_have_what_was_and_what_is_to_come(api: Api, node: Node, cloc
     assert (await api.get(f"{JOB}/days?timezone=Nowhere")).status_code == 400
 
 
-async def test_the_grid_of_a_workflow_has_its_steps(api: Api, node: Node, clock: VirtualClock):
+async def test_the_grid_of_a_workflow_has_its_steps(api: Api, node: ServerNode, clock: VirtualClock):
     steps = [{"name": "extract", "command": "true"}, {"name": "load", "command": "true", "after": ["extract"]}]
     assert (await api.post("/api/v1/jobs", json={"name": "flow", "workflow": {"steps": steps}})).status_code == 201
     ids = []
@@ -184,7 +184,7 @@ async def test_the_grid_is_ordered_by_the_data_that_executions_are_about(api: Ap
     assert (await get(api, f"{JOB}/grid?limit=1"))["items"][0]["interval"] is None
 
 
-async def test_the_grid_of_a_plain_job_has_no_steps(api: Api, node: Node, clock: VirtualClock):
+async def test_the_grid_of_a_plain_job_has_no_steps(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api)
     id = await run(api, node, clock, 2)
     page = await get(api, f"{JOB}/grid")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import system_env
 from horae.feature import installed
 from horae.features.archive.engine.archiver import DUTY
@@ -17,7 +17,7 @@ from tests.server.conftest import Api, connected, key_for
 
 
 async def told(url: str) -> dict[str, object]:
-    node = await Node.open(system_env(), url)
+    node = await ServerNode.open(system_env(), url)
     try:
         async with connected(Application(node), authorization=f"Bearer {await key_for(node, 'admin')}") as api:
             answer = await api.get("/api/v1/store")
@@ -56,7 +56,7 @@ async def test_it_is_for_administrators(worker: Api):
     assert (await worker.get("/api/v1/store")).status_code == 403
 
 
-async def test_what_cannot_be_archived_is_told(api: Api, node: Node):
+async def test_what_cannot_be_archived_is_told(api: Api, node: ServerNode):
     now = node.env.now()
     await node.store.write(lambda: housekeeping.take_duty(DUTY, node.id, now, now + 1))
     await node.store.write(lambda: housekeeping.tell_duty(DUTY, "the disk is full", now))

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from horae.engine.base.hints import MOST_BYTES, MOST_EVENTS, Hint, _fit
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, VirtualClock
 from horae.model.base.event import Event, cut
 from horae.model.base.ids import execution_id, parcel_of
@@ -48,7 +48,7 @@ class Reader:
 
 
 @asynccontextmanager
-async def following(app: Application, node: Node, query: str = "") -> AsyncIterator[Reader]:
+async def following(app: Application, node: ServerNode, query: str = "") -> AsyncIterator[Reader]:
     reader = Reader()
     key = (await node.tenancy.keys.create(1, "reader", "admin")).text
     scope = {
@@ -66,19 +66,19 @@ async def following(app: Application, node: Node, query: str = "") -> AsyncItera
     await running
 
 
-def tell(node: Node, kind: str = "execution", id: UUID = PARCEL, state: str = "running", **more: object) -> None:
+def tell(node: ServerNode, kind: str = "execution", id: UUID = PARCEL, state: str = "running", **more: object) -> None:
     event = Event(kind=kind, id=id, state=state, namespace=more.pop("namespace", 1), at=node.env.now(), **more)
     node.base.hints.tell_here(Hint(events=[event]))
 
 
-async def some(node: Node) -> UUID:
+async def some(node: ServerNode) -> UUID:
     """A parcel of ten executions."""
     await node.definitions.jobs.put(1, {"name": "many", "command": "true"})
     receipts, _ = await node.submitter.submit_lot(1, Submit(job="many"), [b"{}"] * 10, origin="submit")
     return parcel_of(receipts[0].execution_id)
 
 
-async def test_steps_are_followed_with_their_workflow(app: Application, node: Node):
+async def test_steps_are_followed_with_their_workflow(app: Application, node: ServerNode):
     parcel = await some(node)
     execution, other = execution_id(parcel, 3), execution_id(parcel, 4)
     async with following(app, node, f"execution={execution}") as reader:
@@ -89,7 +89,7 @@ async def test_steps_are_followed_with_their_workflow(app: Application, node: No
         assert (event["event"], event["id"], event["step"]) == ("step", str(execution), "a")
 
 
-async def test_events_arrive_as_they_happen(app: Application, node: Node):
+async def test_events_arrive_as_they_happen(app: Application, node: ServerNode):
     async with following(app, node) as reader:
         tell(node, "job", state="paused")
         told = await reader.event()
@@ -98,7 +98,7 @@ async def test_events_arrive_as_they_happen(app: Application, node: Node):
     }  # fmt: skip
 
 
-async def test_only_the_topics_asked_for_and_the_own_namespace(app: Application, node: Node):
+async def test_only_the_topics_asked_for_and_the_own_namespace(app: Application, node: ServerNode):
     async with following(app, node, "topics=jobs,workers") as reader:
         tell(node, "execution")
         tell(node, "job", namespace=2)
@@ -106,7 +106,7 @@ async def test_only_the_topics_asked_for_and_the_own_namespace(app: Application,
         assert (await reader.event())["event"] == "worker"
 
 
-async def test_one_execution_with_its_log(app: Application, node: Node):
+async def test_one_execution_with_its_log(app: Application, node: ServerNode):
     parcel = await some(node)
     wanted = execution_id(parcel, 5)
     async with following(app, node, f"execution={wanted}") as reader:
@@ -119,7 +119,7 @@ async def test_one_execution_with_its_log(app: Application, node: Node):
         assert (await reader.event())["event"] == "log"
 
 
-async def test_a_quiet_stream_says_that_it_lives(app: Application, node: Node, clock: VirtualClock):
+async def test_a_quiet_stream_says_that_it_lives(app: Application, node: ServerNode, clock: VirtualClock):
     async with following(app, node) as reader:
         for _ in range(2):
             await eventually(clock.next_wake)
@@ -127,7 +127,7 @@ async def test_a_quiet_stream_says_that_it_lives(app: Application, node: Node, c
             assert await reader.next() == ": still here\n\n"
 
 
-async def test_it_ends_when_the_key_is_revoked(app: Application, node: Node, clock: VirtualClock):
+async def test_it_ends_when_the_key_is_revoked(app: Application, node: ServerNode, clock: VirtualClock):
     async with following(app, node) as reader:
         (key,) = await node.tenancy.keys.list(1)
         await node.tenancy.keys.revoke(1, key.id)
@@ -136,7 +136,7 @@ async def test_it_ends_when_the_key_is_revoked(app: Application, node: Node, clo
         assert await reader.next() == ""
 
 
-async def test_a_busy_one_ends_when_the_key_is_revoked(app: Application, node: Node, clock: VirtualClock):
+async def test_a_busy_one_ends_when_the_key_is_revoked(app: Application, node: ServerNode, clock: VirtualClock):
     """What happens all the time leaves no quiet moment to look whether the credential is still good."""
     async with following(app, node) as reader:
         tell(node)
@@ -149,19 +149,19 @@ async def test_a_busy_one_ends_when_the_key_is_revoked(app: Application, node: N
         assert await reader.next() == ""
 
 
-async def test_it_ends_when_the_server_stops(app: Application, node: Node):
+async def test_it_ends_when_the_server_stops(app: Application, node: ServerNode):
     async with following(app, node) as reader:
         node.base.events.close()
         assert await reader.next() == ""
 
 
-async def test_it_ends_when_the_client_leaves(app: Application, node: Node):
+async def test_it_ends_when_the_client_leaves(app: Application, node: ServerNode):
     async with following(app, node):
         assert node.base.events.wanted
     assert not node.base.events.wanted
 
 
-async def test_whoever_falls_behind_is_told(app: Application, node: Node):
+async def test_whoever_falls_behind_is_told(app: Application, node: ServerNode):
     async with following(app, node) as reader:
         for _ in range(MOST_PENDING + 2):
             tell(node)
@@ -170,7 +170,7 @@ async def test_whoever_falls_behind_is_told(app: Application, node: Node):
         assert body.count("event: execution") <= MOST_PENDING
 
 
-async def test_what_other_servers_leave_out_is_told_as_missed(app: Application, node: Node):
+async def test_what_other_servers_leave_out_is_told_as_missed(app: Application, node: ServerNode):
     left = cut([Event("execution", PARCEL, "success", 1, node.env.now()) for _ in range(60)], MOST_EVENTS)
     assert (len(left), left[0].kind) == (MOST_EVENTS + 1, "missed")
     async with following(app, node, "topics=jobs") as reader:
@@ -195,7 +195,7 @@ async def test_a_listener_that_does_not_read_is_told_what_it_missed(monkeypatch)
     assert [await reader.get(), await reader.get()] == [MISSED, b"c"]
 
 
-async def test_things_are_counted_for_whoever_shows_totals(app: Application, node: Node, clock: VirtualClock):
+async def test_things_are_counted_for_whoever_shows_totals(app: Application, node: ServerNode, clock: VirtualClock):
     parcel = await some(node)
     one, job = execution_id(parcel, 1), UUID(int=9)
     async with following(app, node, f"topics=executions,jobs&every=250ms&execution={one}") as reader:
@@ -221,7 +221,7 @@ async def test_things_are_counted_for_whoever_shows_totals(app: Application, nod
         assert (await reader.event())["changes"] == [{"kind": "job", "state": "running", "count": 1}]
 
 
-async def test_what_happens_is_encoded_once_for_all_who_want_the_same(app: Application, node: Node):
+async def test_what_happens_is_encoded_once_for_all_who_want_the_same(app: Application, node: ServerNode):
     async with following(app, node) as one, following(app, node) as another:
         tell(node, "job", state="paused")
         bodies = [(await reader.messages.get())["body"] for reader in (one, another)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.model.fleet.protocol import MAX_PROGRESS, Exchange
 from horae.server.reading.told import _closed_decoder
 from horae.store.driver import one
@@ -182,7 +182,7 @@ async def test_the_steps_that_workers_need_have_names(tell: Tell, name: str):
     assert (await tell("steps", {"steps": [{**ITEM, "name": name}]})).json() == {"steps": [{"refused": True}]}
 
 
-async def test_a_token_is_text_too(api: Api, worker: Api, node: Node):
+async def test_a_token_is_text_too(api: Api, worker: Api, node: ServerNode):
     await node.store.write(one(Statement("restored", "UPDATE store SET value = '27613522' WHERE key = 'epoch'")))
     await create(api)
     await api.post("/api/v1/jobs/report/trigger")

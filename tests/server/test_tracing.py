@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND, Env, VirtualClock
 from horae.errors import BadInput
 from horae.features.tracing.engine.otel import open_sink, wanted
@@ -54,7 +54,7 @@ async def job(api: Api, name: str = "pay", **fields: Any) -> None:
 
 
 async def test_a_submission_and_every_wait_of_its_attempts_are_told_in_the_given_trace(
-    api: Api, worker: Api, node: Node, clock: VirtualClock, spans: Spans
+    api: Api, worker: Api, node: ServerNode, clock: VirtualClock, spans: Spans
 ):
     await job(api, retries=1)
     made = await api.post("/api/v1/executions", json={"job": "pay"}, headers=GIVEN)
@@ -81,7 +81,7 @@ async def test_a_submission_and_every_wait_of_its_attempts_are_told_in_the_given
 
 
 async def test_what_nobody_submitted_begins_a_trace_once(
-    api: Api, worker: Api, node: Node, clock: VirtualClock, spans: Spans
+    api: Api, worker: Api, node: ServerNode, clock: VirtualClock, spans: Spans
 ):
     await job(api, schedule="* * * * *")
     clock.advance(61 * SECOND - clock.now() % (60 * SECOND))
@@ -107,7 +107,9 @@ def released(grant: Grant) -> Outcome:
     return Outcome(parcel=grant.parcel, lo=grant.lo, hi=grant.hi, attempt=grant.attempt, outcome="released")
 
 
-async def test_refusals_are_errors_and_what_is_not_sampled_is_not_told(api: Api, worker: Api, node: Node, spans: Spans):
+async def test_refusals_are_errors_and_what_is_not_sampled_is_not_told(
+    api: Api, worker: Api, node: ServerNode, spans: Spans
+):
     await api.post("/api/v1/executions", json={"job": "nobody"})
     (refused,) = spans.all
     assert refused.error is not None
@@ -130,7 +132,7 @@ async def test_refusals_are_errors_and_what_is_not_sampled_is_not_told(api: Api,
     assert [read_trace(one).sampled for one in given] == [False] * 3
 
 
-async def test_many_of_one_request_are_one_submission(api: Api, worker: Api, node: Node, spans: Spans):
+async def test_many_of_one_request_are_one_submission(api: Api, worker: Api, node: ServerNode, spans: Spans):
     await job(api)
     await api.post("/api/v1/executions", json={"job": "pay", "items": [{}, {}, {}]})
     hand = await HandWorker.register(worker, concurrency=9)
@@ -155,7 +157,7 @@ async def test_without_tracing_a_given_trace_is_handed_on_and_no_other_is_made(a
 
 
 async def test_a_workflow_is_a_span_around_its_steps_whoever_traced_it(
-    api: Api, worker: Api, node: Node, clock: VirtualClock, spans: Spans
+    api: Api, worker: Api, node: ServerNode, clock: VirtualClock, spans: Spans
 ):
     await job(api)
     inner = {"steps": [{"name": "b", "job": "pay"}]}
@@ -184,7 +186,7 @@ async def test_a_workflow_is_a_span_around_its_steps_whoever_traced_it(
         assert traces(grants[0]) == [inside.context.header]
 
 
-async def test_of_a_workflow_that_is_not_sampled_nothing_is_told(api: Api, worker: Api, node: Node, spans: Spans):
+async def test_of_a_workflow_that_is_not_sampled_nothing_is_told(api: Api, worker: Api, node: ServerNode, spans: Spans):
     await job(api)
     await job(api, "flow", workflow={"steps": [{"name": "a", "job": "pay"}]})
     quiet = f"00-{TRACE}-{SPAN}-00"
@@ -203,7 +205,9 @@ STATE = "vendor=a,other=b"
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
-async def test_what_vendors_say_of_a_trace_goes_with_it(api: Api, worker: Api, node: Node, told: bool, spans: Spans):
+async def test_what_vendors_say_of_a_trace_goes_with_it(
+    api: Api, worker: Api, node: ServerNode, told: bool, spans: Spans
+):
     await job(api)
     await job(api, "flow", workflow={"steps": [{"name": "a", "job": "pay"}]})
     hand = await HandWorker.register(worker, concurrency=9)
@@ -218,7 +222,7 @@ async def test_what_vendors_say_of_a_trace_goes_with_it(api: Api, worker: Api, n
     assert {span.context.state for span in spans.all} == ({STATE} if told else set())
 
 
-async def test_what_is_said_of_no_trace_is_dropped(api: Api, worker: Api, node: Node):
+async def test_what_is_said_of_no_trace_is_dropped(api: Api, worker: Api, node: ServerNode):
     await job(api)
     for headers in ({"tracestate": "a=b"}, {"traceparent": "x", "tracestate": "a=b"}, {**GIVEN, "tracestate": "=b"}):
         await api.post("/api/v1/executions", json={"job": "pay"}, headers=headers)

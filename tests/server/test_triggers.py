@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.triggers import fires
 from tests.server.conftest import Api
 
@@ -61,7 +61,7 @@ async def test_what_cannot_be_is_refused(api: Api):
     assert stale.status_code == 412
 
 
-async def test_one_trigger_is_paused_and_resumed(api: Api, node: Node):
+async def test_one_trigger_is_paused_and_resumed(api: Api, node: ServerNode):
     await create(api, triggers=[NIGHTLY, {"name": "often", "every": "1s"}])
     paused = (await api.post("/api/v1/jobs/report/triggers/often/pause")).json()
     assert (paused["state"], paused["nextFireAt"]) == ("paused", None)
@@ -123,7 +123,7 @@ async def test_a_wrong_preview_says_why(api: Api, body, status, detail):
     assert (answer.status_code, detail in answer.json()["detail"]) == (status, True), answer.text
 
 
-async def test_fires_of_a_window_are_what_was_decided_and_what_is_to_come(api: Api, node: Node):
+async def test_fires_of_a_window_are_what_was_decided_and_what_is_to_come(api: Api, node: ServerNode):
     await create(api, "a", triggers=[{"name": "x", "every": "1h", "anchor": "2026-01-01T00:00:00Z"}])
     await create(api, "b", schedule={"cron": "30 * * * *"})
     await create(api, "c", schedule={"every": "1h", "paused": True})
@@ -152,7 +152,7 @@ async def test_fires_of_a_window_are_what_was_decided_and_what_is_to_come(api: A
         assert len(page["items"]) == found
 
 
-async def test_what_is_left_out_of_a_window_is_said(api: Api, node: Node, monkeypatch: pytest.MonkeyPatch):
+async def test_what_is_left_out_of_a_window_is_said(api: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fires, "MOST_TIMERS", 2)
     monkeypatch.setattr(fires, "BATCH", 1)
     for n in range(4):

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw, Struct
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND
 from horae.errors import Busy, HoraeError, SessionEnded
 from horae.model.base.ids import execution_id
@@ -152,7 +152,7 @@ class Worker(Actor):
             chunk.end(begun, self.world.clock.monotonic(), stopped or _fate(params, lot.grant.failures, attempt))
         session.finish(chunk)
 
-    async def ask(self, session: WorkerSession, act: Callable[[Node], Awaitable[T]]) -> T:
+    async def ask(self, session: WorkerSession, act: Callable[[ServerNode], Awaitable[T]]) -> T:
         """Put a question to the servers until one answers."""
         while not session.ended:
             await self._thaw()

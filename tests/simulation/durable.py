@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw, Struct
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND
 from horae.errors import Conflict, NotFound, SessionEnded
 from horae.model.base.ids import execution_id
@@ -61,7 +61,7 @@ class Course:
             if execution == self.execution and kept.at <= self.began_at:
                 assert name in self.known, f"{execution} forgot {name}"
 
-    async def _page(self, after: str, node: Node) -> KnownSteps:
+    async def _page(self, after: str, node: ServerNode) -> KnownSteps:
         return await node.gateway.memory.known(1, self.session.id, self.parcel, self.item, after)
 
     def _learn(self, name: str, result: bytes) -> None:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from random import Random
 from typing import Any, TypeVar
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, VirtualClock, uuid7
 from horae.store.contract import Store
@@ -81,7 +81,7 @@ class Server(Actor):
 
     def __init__(self, world: "World", name: str) -> None:
         super().__init__(name)
-        self.node = Node(world.env, Store(world.driver, world.env), SETTINGS)
+        self.node = ServerNode(world.env, Store(world.driver, world.env), SETTINGS)
 
     async def start(self) -> None:
         await self.spawn(self.node.start())
@@ -123,7 +123,7 @@ class World:
         self.servers.remove(server)
         await server.kill()
 
-    async def call(self, act: Callable[[Node], Awaitable[T]], timeout: float = 5.0) -> T:
+    async def call(self, act: Callable[[ServerNode], Awaitable[T]], timeout: float = 5.0) -> T:
         """Ask some server; the request or the answer may be lost, late or repeated."""
         if not self.servers or self._happens(self.faults.drop, "dropped"):
             await self.clock.sleep(timeout)
@@ -146,10 +146,10 @@ class World:
         await self._travel()
         return handling.result()
 
-    async def _handle(self, server: Server, act: Callable[[Node], Awaitable[T]]) -> T:
+    async def _handle(self, server: Server, act: Callable[[ServerNode], Awaitable[T]]) -> T:
         return await act(server.node)
 
-    async def _repeat(self, server: Server, act: Callable[[Node], Awaitable[Any]]) -> None:
+    async def _repeat(self, server: Server, act: Callable[[ServerNode], Awaitable[Any]]) -> None:
         """The network delivers the same request again, sooner or much later; nobody reads that answer."""
         await self.clock.sleep(self.rng.choice([0.0, 0.01, 1.0, 8.0]))
         try:

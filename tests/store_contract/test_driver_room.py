@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import Env, system_env
 from horae.errors import StoreUnavailable
 from horae.store.driver import Driver
@@ -78,7 +78,7 @@ async def test_a_server_beside_a_full_postgresql_is_not_ready(small_disk: Path):
     try:
         server.create({"max_wal_size": "64MB", "shared_buffers": "16MB"})
         server.start()
-        node = await Node.open(system_env(), server.create_database("horae"))
+        node = await ServerNode.open(system_env(), server.create_database("horae"))
         await node.start()
         try:
             await eventually(lambda: node.ready)

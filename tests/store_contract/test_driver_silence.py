@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import Env, system_env
 from horae.errors import StoreUnavailable
 from horae.store.contract import Store
@@ -203,7 +203,7 @@ async def test_lines_are_watched_by_the_system(migrated_url: str):
 async def test_a_server_says_that_it_is_not_ready_and_goes_on_when_the_store_is_back(migrated_url: str):
     env = system_env()
     async with through_hole(migrated_url, env) as (hole, driver):
-        node = Node(env, Store(driver, env))
+        node = ServerNode(env, Store(driver, env))
         await node.start()
         hole.dark()
         await eventually(lambda: not node.ready, within=NOTICED)

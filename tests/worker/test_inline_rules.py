@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from horae import App, Cancelled, Client, Context, EmbeddedTransport, GiveUp, Retry
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import system_env
 from horae.server.app import Application
 from horae.testing import Crash, Inline
@@ -138,7 +138,7 @@ async def test_who_cancels_the_test_ends_it():
 
 async def really(app: App) -> Any:
     """Run the app's job on a server and a worker of their own, to its end."""
-    node = await Node.open(system_env(), "sqlite://")
+    node = await ServerNode.open(system_env(), "sqlite://")
     await node.start()
     await node.tenancy.keys.ensure_admin_key(KEY)
     client = Client(key=KEY, transport=EmbeddedTransport(Application(node)))

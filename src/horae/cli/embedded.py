@@ -11,7 +11,7 @@ from msgspec.json import encode
 from horae.cli.apps import load_app
 from horae.cli.fleet.worker import trace_attempts, worker_settings
 from horae.config.settings import Settings
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.errors import HoraeError
 from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
@@ -49,7 +49,7 @@ def with_demo(settings: Settings) -> Settings:
     return structs.replace(settings, queues=(*settings.queues, QUEUE)) if is_default else settings
 
 
-async def apply_jobs(node: Node, registry: CombinedApps) -> None:
+async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
     """Make the store's jobs be as the apps define them; what is new of the demo runs once, or begins paused."""
     from horae.cli.apps import places_of
     from horae.cli.definitions.apply import naming_places
@@ -80,7 +80,7 @@ def _naming_a_way() -> Iterator[None]:
         raise
 
 
-async def embedded_worker(node: Node, settings: Settings, registry: CombinedApps) -> WorkerProcess:
+async def embedded_worker(node: ServerNode, settings: Settings, registry: CombinedApps) -> WorkerProcess:
     """A worker that calls the node beside it. A stuck thread keeps its slot: the process is the server's too."""
     is_alone = not node.store.driver.is_shared
     name = settings.worker_name or (f"embedded@{platform.node()}" if is_alone else "")
@@ -93,7 +93,7 @@ async def embedded_worker(node: Node, settings: Settings, registry: CombinedApps
     return worker
 
 
-async def _end_former(node: Node, name: str) -> None:
+async def _end_former(node: ServerNode, name: str) -> None:
     """An earlier process's embedded worker went with that process: no timeout is waited for."""
     for session in await node.store.sessions(DEFAULT_NAMESPACE, node.env.now()):
         if session.worker == name and session.state in ("live", "draining"):

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from horae import private
 from horae.config.settings import Settings
-from horae.engine.tenancy.keys import Keys
+from horae.engine.tenancy.keys import ApiKeys
 from horae.errors import BadInput
 
 
-async def ensure_key(keys: Keys, settings: Settings) -> str:
+async def ensure_key(keys: ApiKeys, settings: Settings) -> str:
     """Make sure that somebody can get in; tells where the key is, for people."""
     if settings.admin_key:
         await keys.ensure_admin_key(str(settings.admin_key))

@@ -32,7 +32,7 @@ class QueueSample(NamedTuple):
     at: Instant
 
 
-class Happenings:
+class Topics:
     """The topics of one server. `str` lists them with their subscribers, in the order in which these are told."""
 
     def __init__(self, store: Store) -> None:

@@ -8,16 +8,16 @@ from msgspec import structs
 
 from horae.engine.executions.submit import Submitter
 from horae.engine.fleet.gateway import Gateway
-from horae.engine.parts.admission import Admission
-from horae.engine.parts.base import Base
-from horae.engine.parts.definitions import Definitions
-from horae.engine.parts.firing import Firing
-from horae.engine.parts.fleet import Fleet
+from horae.engine.parts.admission import AdmissionPart
+from horae.engine.parts.base import BasePart
+from horae.engine.parts.definitions import DefinitionsPart
+from horae.engine.parts.firing import FiringPart
+from horae.engine.parts.fleet import FleetPart
 from horae.engine.parts.optional import OptionalPart
-from horae.engine.parts.part import ROLES, Part
-from horae.engine.parts.tenancy import Tenancy
-from horae.engine.parts.work import Work
-from horae.engine.parts.workflows import Workflows
+from horae.engine.parts.part import ROLES, ServerPart
+from horae.engine.parts.tenancy import TenancyPart
+from horae.engine.parts.work import WorkPart
+from horae.engine.parts.workflows import WorkflowsPart
 from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
 from horae.env import Env
@@ -28,12 +28,12 @@ from horae.model.executions.tracer import Tracer
 from horae.store.contract import Store
 from horae.store.open import DEFAULT, Connections, open_store_driver
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=ServerPart)
 Q = TypeVar("Q", bound=OptionalPart)
 log = structlog.get_logger("horae.engine")
 
 
-class Node:
+class ServerNode:
     """Everything a server does beside HTTP; `start` begins its services, `stop` ends them cleanly.
 
     It is composed of parts, made in the order in which each needs those before it: first the kernel's, then those of
@@ -52,10 +52,10 @@ class Node:
         self.features = served(settings.features)
         self.env, self.store, self.settings, self.tracer = env, store, settings, tracer
         self.ready = False
-        self.base = base = Base(env, store, settings, self.features)
+        self.base = base = BasePart(env, store, settings, self.features)
         self.id = base.id
-        self.admission = Admission(base)
-        self.fleet = Fleet(base, tracer)
+        self.admission = AdmissionPart(base)
+        self.fleet = FleetPart(base, tracer)
         self.submitter = Submitter(
             env, store, base.directory, base.hints, settings, self.admission.quotas, base.seals, base.counters,
             base.parcels, self.fleet.lot, tracer,
@@ -64,15 +64,17 @@ class Node:
             env, store, base.directory, base.hints, settings, base.outcomes, base.seals, self.submitter,
             self.fleet.sessions, self.fleet.lot, self.fleet.hand_backs, self.fleet.answers,
         )  # fmt: skip
-        self.firing = Firing(base)
+        self.firing = FiringPart(base)
         check_places = [load(feature.check_place)(settings) for feature in self.features if feature.check_place]
-        self.definitions = Definitions(base, self.admission, self.firing, *check_places)
-        self.work = Work(base, self.admission, self.fleet, self.definitions, self.submitter, traced=tracer is not None)
-        self.workflows = Workflows(base, self.work, tracer)
+        self.definitions = DefinitionsPart(base, self.admission, self.firing, *check_places)
+        self.work = WorkPart(
+            base, self.admission, self.fleet, self.definitions, self.submitter, traced=tracer is not None
+        )
+        self.workflows = WorkflowsPart(base, self.work, tracer)
         users = [load(feature.users)(env, store, settings) for feature in self.features if feature.users]
         (audit,) = [load(feature.audit)(env, store, base.sealer) for feature in self.features if feature.audit]
-        self.tenancy = Tenancy(base, audit, *users)
-        self._parts: dict[type[Part], Part] = {
+        self.tenancy = TenancyPart(base, audit, *users)
+        self._parts: dict[type[ServerPart], ServerPart] = {
             type(part): part
             for part in (
                 base, self.admission, self.fleet, self.firing, self.definitions, self.work, self.workflows, self.tenancy
@@ -93,7 +95,7 @@ class Node:
         owner: str = "",
         connections: Connections = DEFAULT,
         tracer: Tracer | None = None,
-    ) -> "Node":
+    ) -> "ServerNode":
         """Open the store at a URL, bring it up to date, and make a node on it."""
         driver = await open_store_driver(url, env, owner, connections)
         try:

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.parts.part import ROLES
 from horae.errors import BadInput, Forbidden
 from horae.server.body_room import BodyBudget
@@ -28,7 +28,7 @@ class Application:
 
     def __init__(
         self,
-        node: Node,
+        node: ServerNode,
         parts: Collection[str] = ROLES,
         *,
         certified: bool = False,

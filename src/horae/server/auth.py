@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Mapping
 
-from horae.engine.tenancy.keys import Keys
+from horae.engine.tenancy.keys import ApiKeys
 from horae.errors import Forbidden, StoreUnavailable, Unauthorized
 from horae.model.tenancy.principal import Principal
 from horae.server.promptly import promptly
@@ -19,7 +19,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _REMEDY = "Send `Authorization: Bearer <key>`; the first key lies in the server's admin.key, `horae keys` makes more."
 
 
-async def authenticate(keys: Keys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
+async def authenticate(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
     """Who this request comes from, in the namespace that it chooses if its credential is for several.
 
     Raises Unauthorized, Forbidden for a browser's write without its token, and NotFound for a namespace that is not
@@ -31,7 +31,7 @@ async def authenticate(keys: Keys, method: str, headers: Mapping[bytes, bytes]) 
     return who if chosen is None else await keys.in_namespace(who, chosen.decode("latin-1"))
 
 
-async def authenticate_watcher(keys: Keys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
+async def authenticate_watcher(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
     """The same for who watches this server: a store that is away does not keep out whom it let in before."""
     known = keys.recall(_key_of(headers.get(b"authorization", b"")))
     if known is None:
@@ -58,7 +58,7 @@ def authorise(who: Principal, route: Route) -> None:
     )
 
 
-async def _browser(keys: Keys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
+async def _browser(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
     cookie = cookie_of(headers)
     who = await keys.check_cookie(cookie) if cookie else None
     if who is None:
@@ -68,7 +68,7 @@ async def _browser(keys: Keys, method: str, headers: Mapping[bytes, bytes]) -> P
     return who
 
 
-async def _bearer(keys: Keys, shown: bytes) -> Principal:
+async def _bearer(keys: ApiKeys, shown: bytes) -> Principal:
     key = _key_of(shown)
     who = await keys.check(key) if key else None
     if who is None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from horae.engine.definitions.permits import ACTING
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.parts.part import ROLES
 from horae.errors import BadInput, Forbidden, HoraeError, Misdirected, NotFound
 from horae.model.tenancy.principal import Principal
@@ -29,7 +29,7 @@ from horae.server.route import Route
 BODIED = frozenset({"POST", "PUT", "PATCH"})
 
 
-async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Response:
+async def answer(node: ServerNode, route: Route, scope: Scope, receive: Receive) -> Response:
     """The answer to a request that a route matched."""
     try:
         headers = scope["fields"]
@@ -77,7 +77,7 @@ async def _acting(call: ApiCall) -> Response:
         ACTING.reset(before)
 
 
-async def unmatched(node: Node, scope: Scope, there: Mapping[str, Route], parts: Collection[str] = ROLES) -> Response:
+async def unmatched(node: ServerNode, scope: Scope, there: Mapping[str, Route], parts: Collection[str] = ROLES) -> Response:
     """Answer a request that no route matched, of those at its path. Without a credential nobody learns what exists."""
     try:
         if scope["path"] == "*":  # a question about the server as a whole; nothing else has this path
@@ -103,7 +103,9 @@ def _not_allowed(scope: Scope, allow: str) -> Response:
     raise MethodNotAllowed(f"{scope['path'][:200]} has no {scope['method'][:20]}.", f"It has: {allow}.", allow=allow)
 
 
-async def _admit(node: Node, route: Route, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> Principal:
+async def _admit(
+    node: ServerNode, route: Route, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive
+) -> Principal:
     ask = authenticate_watcher if route.is_watching else authenticate
     who = await ask(node.tenancy.keys, route.method, headers)
     node.base.fair_access.heard(who.namespace)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from msgspec import Struct
 
-from horae.engine.tenancy.repeats import Kept
+from horae.engine.tenancy.repeats import KeptResponse
 from horae.env import SECOND, Micros
 from horae.model.base.duration import DAY
 from horae.model.executions.submission import Idempotency
@@ -42,5 +42,5 @@ def _asked(call: ApiCall, key: str, keep: Micros) -> Idempotency:
     return Idempotency(call.namespace, call.route.name, key, call.fingerprint(), call.node.env.now() + keep)
 
 
-def _kept(reply: Response) -> Kept:
-    return Kept(reply.status, msgspec.msgpack.encode(StoredResponse(list(reply.headers), reply.kept or reply.body)))
+def _kept(reply: Response) -> KeptResponse:
+    return KeptResponse(reply.status, msgspec.msgpack.encode(StoredResponse(list(reply.headers), reply.kept or reply.body)))

@@ -6,7 +6,7 @@ import platform
 import socket
 from collections.abc import Collection
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.parts.part import ROLES
 from horae.errors import BadInput
 from horae.server.app import Application
@@ -24,7 +24,7 @@ class Serving:
     """A server that listens; it runs on the event loop that made it."""
 
     def __init__(
-        self, node: Node, listener: HttpListener, host: str, port: int, grace: float, *, is_private: bool = False
+        self, node: ServerNode, listener: HttpListener, host: str, port: int, grace: float, *, is_private: bool = False
     ) -> None:
         self._node, self._listener, self._grace = node, listener, grace
         self.host, self.port, self.is_private = host, port, is_private
@@ -41,7 +41,7 @@ class Serving:
 
 
 async def serve(
-    node: Node,
+    node: ServerNode,
     host: str,
     port: int,
     *,

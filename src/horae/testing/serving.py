@@ -24,7 +24,7 @@ from horae.client.embedded import EmbeddedTransport
 from horae.client.loops import at_home
 from horae.client.sync import SyncProxy
 from horae.client.views import ExecutionInfo
-from horae.engine.node import Node
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import DAY, EngineSettings
 from horae.env import SECOND, Env, Instant, Micros, SystemClock, VirtualClock, steady_time, system_env
 from horae.server.app import Application
@@ -81,7 +81,7 @@ class Server:
         driver = MemoryDriver(env)
         await driver.migrate()
         settings = EngineSettings(session_timeout=AGES, master_keys=MASTER_KEY)
-        self._node = Node(env, Store(driver, env), settings)
+        self._node = ServerNode(env, Store(driver, env), settings)
         await self._node.start()
         await self._node.tenancy.keys.ensure_admin_key(KEY)
         self.client = Client(key=KEY, transport=EmbeddedTransport(Application(self._node)))

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.parts.optional import KeepsArtifacts, Upload
 from horae.model.base.ids import execution_id
 from horae.model.executions.output.artifact import url_of
@@ -31,7 +31,7 @@ _ANSWER = msgspec.json.Decoder(Answer)
 class GatewayTransport:
     """A worker's transport that calls the gateway."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self._node = node
         self._gateway, self._memory = node.gateway, node.gateway.memory
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from tests.engine.alerts.stage import SETTINGS
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import World
@@ -19,6 +19,6 @@ async def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> Stage:
         return world.now()
 
     monkeypatch.setattr(world.driver, "server_time", server_time)
-    node = Node(world.env, world.store, SETTINGS)
+    node = ServerNode(world.env, world.store, SETTINGS)
     await node.prepare()
     return Stage(world, node)

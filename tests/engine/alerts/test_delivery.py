@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
 from horae.features.alerts.engine import delivery
@@ -54,7 +54,7 @@ async def told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Receiver:
     return receiver
 
 
-async def deliver(*nodes: Node) -> float:
+async def deliver(*nodes: ServerNode) -> float:
     """One look of each, and all that it began."""
     waits = await asyncio.gather(*(node.part(AlertsPart).delivery.step() for node in nodes))
     for node in nodes:
@@ -102,7 +102,7 @@ async def test_a_server_that_dies_after_it_told_leaves_the_notice_to_another(
         broken.setattr(notices, "settle", dies)
         await stage.node.part(AlertsPart).delivery.step()
         await eventually(lambda: told.heard)
-    other = Node(stage.world.env, stage.world.store, SETTINGS)
+    other = ServerNode(stage.world.env, stage.world.store, SETTINGS)
     await other.prepare()
     monkeypatch.setattr(other.base.outbound, "fetch", told.fetch)
     await deliver(other)
@@ -117,7 +117,7 @@ async def test_a_server_that_dies_after_it_told_leaves_the_notice_to_another(
 
 
 async def test_two_servers_that_look_at_once_open_one_alert(stage: Stage, told: Receiver):
-    other = Node(stage.world.env, stage.world.store, SETTINGS)
+    other = ServerNode(stage.world.env, stage.world.store, SETTINGS)
     await other.prepare()
     stage.world.clock.advance(31 * SECOND)  # the duty is over
     await other.part(AlertsPart).watch.step()

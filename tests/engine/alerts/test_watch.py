@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import SECOND
 from horae.features.alerts.engine import suspects, turns
 from horae.features.alerts.engine.deadlines import Nearing
@@ -21,7 +21,7 @@ HOUR = 3600
 
 async def crash(stage: Stage) -> Stage:
     """The server is gone with all that it had counted and not written; another one begins."""
-    node = Node(stage.world.env, stage.world.store, SETTINGS)
+    node = ServerNode(stage.world.env, stage.world.store, SETTINGS)
     await node.prepare()
     await node.fleet.presence.step()
     stage.world.clock.advance(21 * SECOND)  # its duty is over
@@ -56,7 +56,7 @@ async def test_another_server_that_dies_makes_whoever_looks_look_at_all(
 ):
     monkeypatch.setattr(suspects, "PAGE", 1)
     await rule(stage, "failures-in-a-row", count=1)
-    looks = Stage(stage.world, Node(stage.world.env, stage.world.store, SETTINGS))
+    looks = Stage(stage.world, ServerNode(stage.world.env, stage.world.store, SETTINGS))
     await looks.node.prepare()
     for name in "abcdef":
         await stage.job(name, retries=0)
@@ -218,7 +218,7 @@ async def test_who_looks_for_long_keeps_the_duty_and_leaves_when_it_is_lost(
 ):
     for kind in ("lag", "overlong", "queue-age"):
         await rule(stage, kind)
-    other = Node(stage.world.env, stage.world.store, SETTINGS)
+    other = ServerNode(stage.world.env, stage.world.store, SETTINGS)
     await other.prepare()
     looks: list[AlertWatch] = []
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import system_env
 from horae.errors import BadInput
 from horae.server.app import Application
@@ -91,7 +91,7 @@ def test_connections_of_trusted_proxies_are_bounded_by_their_sum():
 
 @pytest.fixture
 async def named() -> AsyncIterator[Application]:
-    node = await Node.open(system_env(), "sqlite://")
+    node = await ServerNode.open(system_env(), "sqlite://")
     await node.start()
     yield Application(node, proxies=Proxies(INGRESS, hosts=("Horae.example.com", "[::1]")))
     await node.stop()

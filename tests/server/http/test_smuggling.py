@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from horae.cli.process import run
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import system_env
 from horae.server.app import Application
 from horae.server.http import tls
@@ -90,7 +90,7 @@ class Target:
 
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        node = await Node.open(system_env(), "sqlite://")
+        node = await ServerNode.open(system_env(), "sqlite://")
         await node.start()
         application = Application(node)
 

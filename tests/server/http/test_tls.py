@@ -17,7 +17,7 @@ from horae.client.problems import Unreachable
 from horae.client.transport.http import HttpClientTransport as ClientTransport
 from horae.client.transport.trust import trust
 from horae.config.settings import Settings
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import VirtualClock, system_env, virtual_env
 from horae.errors import BadInput, Busy, Forbidden
 from horae.model.fleet.protocol import PROTOCOL, Register
@@ -38,8 +38,8 @@ def authority(tmp_path: Path) -> Authority:
     return Authority(tmp_path)
 
 
-async def serving_with(tls: Tls) -> tuple[Node, Serving, str]:
-    node = await Node.open(system_env(), "sqlite://")
+async def serving_with(tls: Tls) -> tuple[ServerNode, Serving, str]:
+    node = await ServerNode.open(system_env(), "sqlite://")
     serving = await serve(node, "127.0.0.1", 0, tls=tls)
     key = await node.tenancy.keys.ensure_admin_key()
     assert key is not None

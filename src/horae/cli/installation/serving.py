@@ -13,7 +13,7 @@ from horae.cli.terminal import echo
 from horae.config.build import connections, engine_settings
 from horae.config.load import load
 from horae.config.settings import Settings
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.env import Env
 from horae.errors import BadInput
 from horae.feature import load as load_target
@@ -36,12 +36,12 @@ def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
     return settings
 
 
-async def open_node(env: Env, settings: Settings, command: str) -> Node:
+async def open_node(env: Env, settings: Settings, command: str) -> ServerNode:
     """Open the store and bring it up to date."""
     make_folder(settings.data)
     owner = f"({command}, {settings.public_url})"
     own = engine_settings(reachable(settings))
-    return await Node.open(env, settings.store_url, own, owner, connections(settings), _tracer(env, settings))
+    return await ServerNode.open(env, settings.store_url, own, owner, connections(settings), _tracer(env, settings))
 
 
 def _tracer(env: Env, settings: Settings) -> Tracer | None:
@@ -82,7 +82,7 @@ def tls_of(settings: Settings) -> Tls | None:
     return Tls(Path(settings.tls_cert), Path(settings.tls_key or settings.tls_cert), authority)
 
 
-async def listen(node: Node, settings: Settings, parts: Collection[str], command: str) -> Serving:
+async def listen(node: ServerNode, settings: Settings, parts: Collection[str], command: str) -> Serving:
     """Begin to serve. Whoever sets another host has asked for other machines to be let in."""
     raise_open_files()  # each connection is one, and a usual soft limit is less than one address may open
     remote = not is_loopback(settings.host)

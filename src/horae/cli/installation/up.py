@@ -14,7 +14,7 @@ from horae.cli.terminal import echo
 
 if TYPE_CHECKING:
     from horae.config.settings import Settings
-    from horae.engine.node import Node
+    from horae.engine.node import ServerNode
     from horae.server.run import Serving
 
 
@@ -77,7 +77,7 @@ async def _up(settings: "Settings", demo: bool) -> None:
             await unless_aborted(stop(), taken)
 
 
-async def greet(node: "Node", serving: "Serving", settings: "Settings", key: str, demo: bool) -> None:
+async def greet(node: "ServerNode", serving: "Serving", settings: "Settings", key: str, demo: bool) -> None:
     """Say where everything is and what to do next."""
     from horae.config.show import masked
     from horae.version import __version__

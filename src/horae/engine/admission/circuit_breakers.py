@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from horae.engine.admission.circuits import Circuits
+from horae.engine.admission.circuits import CircuitMonitor
 from horae.engine.base.refs import find_job
 from horae.env import Env
 from horae.errors import BadInput, Conflict
@@ -26,7 +26,7 @@ MOST_REASON = 256
 class CircuitBreakers:
     """What can be asked of circuits and done to them. A `ref` is a job's name or id, a key None for the job's own."""
 
-    def __init__(self, env: Env, store: Store, service: Circuits) -> None:
+    def __init__(self, env: Env, store: Store, service: CircuitMonitor) -> None:
         self._env, self._store, self._service = env, store, service
 
     async def list(self, namespace: int) -> list[CircuitView]:

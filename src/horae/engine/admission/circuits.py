@@ -11,8 +11,8 @@ import structlog
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
-from horae.engine.happenings import Happenings
+from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.admission.circuit import CircuitState, CircuitStatus, ParcelAttempts, delayed, is_due
@@ -32,7 +32,7 @@ FORGET_EVERY = 3600.0
 log = structlog.get_logger("horae.engine")
 
 
-class Circuits:
+class CircuitMonitor:
     """Counts, judges, and lets go."""
 
     name = "circuits"
@@ -42,10 +42,10 @@ class Circuits:
         env: Env,
         store: Store,
         node: UUID,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
         clock: ClockWatch,
-        happenings: Happenings,
+        happenings: Topics,
     ) -> None:
         self._env, self._store, self._node, self._clock = env, store, node, clock
         self._directory, self._hints = directory, hints

@@ -9,7 +9,7 @@ from horae.model.fleet.deal import WorkRequest
 from horae.store.admission.lanes import Lane
 
 
-class Demands:
+class LaneNeeds:
     """The terms of all lanes; those that jobs without any are in appear in nothing but `terms`."""
 
     def __init__(self, heads: Mapping[int, int]) -> None:

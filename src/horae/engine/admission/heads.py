@@ -10,7 +10,7 @@ _NOWHERE = (0, "")
 Told = Callable[[int], object]
 
 
-class Heads(dict[int, int]):
+class OccupiedLanes(dict[int, int]):
     """Lane -> its least rank. Whoever asks is told of lanes that got something, and of those that have nothing left."""
 
     def __init__(self, came: Told, went: Told) -> None:

@@ -11,9 +11,9 @@ import structlog
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.promote import until
-from horae.engine.happenings import Happenings
+from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
 from horae.model.admission.hold import Hold, longest, next_change, until_text, why_held
@@ -33,7 +33,7 @@ class HoldWatch:
     name = "holds"
 
     def __init__(
-        self, env: Env, store: Store, directory: Directory, hints: Hints, clock: ClockWatch, happenings: Happenings
+        self, env: Env, store: Store, directory: LocalDirectory, hints: Hints, clock: ClockWatch, happenings: Topics
     ) -> None:
         self._env, self._store, self._directory, self._hints, self._clock = env, store, directory, hints, clock
         self._happenings = happenings

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 from horae.engine.admission.hold_watch import HoldWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.refs import in_quotes, nearest
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.env import Env, Instant
 from horae.errors import NotFound
 from horae.model.admission.hold import Hold, check_window, span_of
@@ -27,7 +27,7 @@ MOST_REASON = 256
 log = structlog.get_logger("horae.engine")
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class HoldRequest(Struct, frozen=True, kw_only=True):
     """A hold as it is asked for: with an end or a length, from an instant on or at once."""
 
     length: str | int | float | None = None
@@ -37,13 +37,13 @@ class Asked(Struct, frozen=True, kw_only=True):
     drain: bool = False
 
 
-class Holds:
+class QueueHolds:
     """What can be done with holds. A queue that is None stands for all of the namespace."""
 
-    def __init__(self, env: Env, store: Store, directory: Directory, watch: HoldWatch, hints: Hints) -> None:
+    def __init__(self, env: Env, store: Store, directory: LocalDirectory, watch: HoldWatch, hints: Hints) -> None:
         self._env, self._store, self._directory, self._watch, self._hints = env, store, directory, watch, hints
 
-    async def open(self, namespace: int, queue: str | None, asked: Asked, by: str) -> HoldView:
+    async def open(self, namespace: int, queue: str | None, asked: HoldRequest, by: str) -> HoldView:
         """Start nothing of a queue for a time. One that has this reason already gets this end instead.
 
         Raises BadInput, NotFound with the nearest names, Conflict when there are too many.

@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.happenings import Happenings
+from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.store.admission import adoption, coarse, holder_sweep, holders, limit_changes
@@ -23,12 +23,12 @@ SETTLED = 3.0  # seconds after which every server knows of a change, and what it
 log = structlog.get_logger("horae.engine")
 
 
-class Limits:
+class LimitReconciler:
     """Lets changes of limits act at once, and sees that nobody waits for room that there is."""
 
     name = "limits"
 
-    def __init__(self, env: Env, store: Store, hints: Hints, happenings: Happenings) -> None:
+    def __init__(self, env: Env, store: Store, hints: Hints, happenings: Topics) -> None:
         self._env, self._store, self._hints = env, store, hints
         self._freed: set[UUID] = set()
         self._jobs: set[UUID] = set()

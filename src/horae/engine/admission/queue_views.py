@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from horae.engine.admission.holds import Holds
-from horae.engine.definitions.directory import Directory
+from horae.engine.admission.holds import QueueHolds
+from horae.engine.definitions.directory import LocalDirectory
 from horae.model.admission.queue import QUEUE, Queue, show_queue
 from horae.model.admission.queue_view import LaneView, QueueView
 from horae.store.admission.holds import running
@@ -16,7 +16,7 @@ MOST_LANES = 100  # shown of a queue; those with most in them
 class QueueViews:
     """Shows queues."""
 
-    def __init__(self, store: Store, directory: Directory, holds: Holds) -> None:
+    def __init__(self, store: Store, directory: LocalDirectory, holds: QueueHolds) -> None:
         self._store, self._directory, self._holds = store, directory, holds
 
     async def list(self, namespace: int) -> list[QueueView]:

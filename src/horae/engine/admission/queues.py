@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.refs import in_quotes, nearest
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.outcomes import Outcomes
 from horae.env import Env
 from horae.errors import BadInput, Conflict, NotFound
@@ -26,7 +26,7 @@ MOST_QUEUES = 10_000  # of a namespace
 log = structlog.get_logger("horae.engine")
 
 
-class Purged(Struct, frozen=True):
+class PurgeResult(Struct, frozen=True):
     """How many executions a purge ended."""
 
     cancelled: int
@@ -39,7 +39,7 @@ class Queues:
         self,
         env: Env,
         store: Store,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
         outcomes: Outcomes,
     ) -> None:
@@ -100,7 +100,7 @@ class Queues:
             await self._changed()
         return await self.get(namespace, name)
 
-    async def purge(self, namespace: int, name: str, confirm: str | None, by: str) -> Purged:
+    async def purge(self, namespace: int, name: str, confirm: str | None, by: str) -> PurgeResult:
         """Cancel everything of a queue that has not begun. Raises BadInput unless its name is given once more."""
         queue = await self.get(namespace, name)
         if confirm != name:
@@ -111,7 +111,7 @@ class Queues:
         total = await self._purge_waiting(queue.id, reason)
         for lane in await self._store.read(lambda: moves.lanes_of_queue(queue.id)):
             total += await self._purge_lane(lane, reason)
-        return Purged(total)
+        return PurgeResult(total)
 
     async def _purge_lane(self, lane: int, reason: str) -> int:
         total, more = 0, True

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
-from horae.engine.happenings import Happenings
+from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
 from horae.engine.tenancy.fair_access import FairAccess
 from horae.env import Env, Instant
@@ -40,11 +40,11 @@ class Quotas:
         self,
         env: Env,
         store: Store,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
         node: UUID,
         fair_access: FairAccess,
-        happenings: Happenings,
+        happenings: Topics,
     ) -> None:
         self._env, self._store, self._directory, self._hints, self._node = env, store, directory, hints, node
         self._fair_access = fair_access

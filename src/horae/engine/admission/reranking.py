@@ -3,7 +3,7 @@
 import structlog
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.admission.queue import Queue
@@ -24,7 +24,7 @@ class Reranker:
 
     name = "reranking"
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
+    def __init__(self, env: Env, store: Store, directory: LocalDirectory, hints: Hints) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._first: dict[int, tuple[int, float]] = {}  # revisions that were done once, and when
         self._forgets_at = 0.0  # when lanes that nobody uses are looked for next

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.env import Env
 from horae.errors import HoraeError
 from horae.model.admission.policy import FairPolicy
@@ -19,7 +19,7 @@ from horae.store.definitions.jobs import StoredJob
 class ShareLanes:
     """Finds the shares of executions, and their lanes; what no fair queue is about passes through as it is."""
 
-    def __init__(self, env: Env, store: Store, directory: Directory) -> None:
+    def __init__(self, env: Env, store: Store, directory: LocalDirectory) -> None:
         self._env, self._store, self._directory = env, store, directory
 
     def share(self, stored: StoredJob, item: bytes, extra: Extra) -> str:

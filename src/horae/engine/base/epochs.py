@@ -10,7 +10,7 @@ LOOK = 5.0
 log = structlog.get_logger("horae.engine")
 
 
-class Epochs:
+class EpochWatch:
     """Watches the store's epoch to tell of a new one, and knows which installation it is.
 
     Nothing is fenced by `current`: a session takes its epoch from the store, and tokens take theirs from the session.

@@ -9,7 +9,7 @@ from horae.model.base.event import Event
 Listener = Callable[[Event | None], object]  # hears None when the server stops; must not wait
 
 
-class Events:
+class EventFeed:
     """Spreads events to this server's listeners."""
 
     def __init__(self, hints: Hints) -> None:

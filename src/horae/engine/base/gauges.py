@@ -7,7 +7,7 @@ minute one server of all counts, so that there is a line of how much was queued.
 import asyncio
 from uuid import UUID
 
-from horae.engine.happenings import Happenings, QueueSample
+from horae.engine.happenings import QueueSample, Topics
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
 from horae.store.contract import Store
@@ -25,7 +25,7 @@ class Gauges:
 
     name = "gauges"
 
-    def __init__(self, env: Env, store: Store, node: UUID, happenings: Happenings) -> None:
+    def __init__(self, env: Env, store: Store, node: UUID, happenings: Topics) -> None:
         self._env, self._store, self._node, self._happenings = env, store, node, happenings
         self._known: dict[int, Live] = {}
         self._until = 0.0

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Collection
 from uuid import UUID
 
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
 from horae.model.fleet.server import KEYLESS, ServerProcess
@@ -22,7 +22,7 @@ class Presence:
 
     name = "presence"
 
-    def __init__(self, env: Env, store: Store, node: UUID, url: str, directory: Directory) -> None:
+    def __init__(self, env: Env, store: Store, node: UUID, url: str, directory: LocalDirectory) -> None:
         self._env, self._store, self._node = env, store, node
         self.url = url  # where workers reach this server
         self._roles: Collection[str] = ()

@@ -24,7 +24,7 @@ UNKEPT = Raw(b'{"$notKept":"The server had no secret key to seal it with."}')
 log = structlog.get_logger("horae.engine")
 
 
-class Seals:
+class ExecutionSealer:
     """Seals and opens."""
 
     def __init__(self, sealer: Sealer) -> None:

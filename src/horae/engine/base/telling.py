@@ -6,7 +6,7 @@ from uuid import UUID
 
 import structlog
 
-from horae.engine.definitions.definitions import Definition, Version
+from horae.engine.definitions.definitions import CachedDefinition, Version
 from horae.model.base.ids import execution_id
 from horae.model.base.trace import trace_id_of
 from horae.model.executions.parcel import Parcel, extras_of
@@ -14,11 +14,13 @@ from horae.model.executions.slice import Running
 from horae.store.executions.state_changes import Ended
 
 Known = Callable[[UUID], Parcel | None]  # parcels that are still at hand
-Defined = Callable[[Version], Definition | None]  # and definitions
+Defined = Callable[[Version], CachedDefinition | None]  # and definitions
 log = structlog.get_logger("horae.engine")
 
 
-def granted(slices: Iterable[Running], parcels: Mapping[UUID, Parcel], jobs: Mapping[Version, Definition]) -> None:
+def granted(
+    slices: Iterable[Running], parcels: Mapping[UUID, Parcel], jobs: Mapping[Version, CachedDefinition]
+) -> None:
     """Workers got these."""
     for slice in slices:
         parcel = parcels[slice.parcel]

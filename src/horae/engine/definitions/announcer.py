@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from uuid import UUID
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.outcomes import Outcomes
 from horae.env import Env
 from horae.model.base.event import Event
@@ -18,7 +18,7 @@ class Announcer:
     """Announces changes; `later` gets each announcement and makes it, at once or after a commit."""
 
     def __init__(
-        self, env: Env, directory: Directory, hints: Hints, outcomes: Outcomes, later: Later = lambda act: act()
+        self, env: Env, directory: LocalDirectory, hints: Hints, outcomes: Outcomes, later: Later = lambda act: act()
     ) -> None:
         self._env, self._directory, self._hints, self._outcomes, self._later = env, directory, hints, outcomes, later
 

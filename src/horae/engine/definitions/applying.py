@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from horae.engine.definitions.announcer import FireDue, Later
 from horae.engine.definitions.job_changes import lock_all
-from horae.engine.definitions.job_drafts import Derived
+from horae.engine.definitions.job_drafts import Derivation
 from horae.engine.definitions.jobs import Jobs, change_of
 from horae.engine.triggers.calendars import Calendars
 from horae.env import Env
@@ -41,7 +41,7 @@ class Documents(Struct, frozen=True, kw_only=True):
 class TemplateSource(Protocol):
     """Templates as the kernel uses them: jobs are made from them, and documents change them."""
 
-    async def derive(self, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derived]:
+    async def derive(self, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
         """Return the whole definition that a body means by its template. Raises BadInput."""
         ...
 
@@ -53,7 +53,7 @@ class TemplateSource(Protocol):
 class NoTemplates:
     """Templates of a server that has the feature switched off."""
 
-    async def derive(self, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derived]:
+    async def derive(self, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
         remedy = 'Write the definition without a template; of a job that has one, change {"template": null} first.'
         raise BadInput(_NO_TEMPLATES, remedy, field="template")
 
@@ -61,7 +61,7 @@ class NoTemplates:
         raise BadInput(_NO_TEMPLATES, "Apply the other documents alone.")
 
 
-class Parts(Struct, frozen=True):
+class DefinitionWriters(Struct, frozen=True):
     """Who writes definitions to a store."""
 
     jobs: Jobs
@@ -73,10 +73,12 @@ class _OnlyLooked(Exception):
     """Undoes what a dry run has written."""
 
 
-class Applying:
+class DocumentApplier:
     """Applies documents. `parts` makes who writes them to a store, and has what they tell done later."""
 
-    def __init__(self, env: Env, store: Store, parts: Callable[[Store, Later], Parts], fire_due: FireDue) -> None:
+    def __init__(
+        self, env: Env, store: Store, parts: Callable[[Store, Later], DefinitionWriters], fire_due: FireDue
+    ) -> None:
         self._env, self._store, self._parts, self._fire_due = env, store, parts, fire_due
         # Another apply of the namespace would only wait for the first one's locks, with a connection in its hands.
         self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -116,7 +118,7 @@ class Applying:
         return AppliedListView(items=_as_given(documents, done))
 
 
-Step = tuple[str, dict[str, Any], Callable[[Parts, int, dict[str, Any]], Awaitable[AppliedView]]]
+Step = tuple[str, dict[str, Any], Callable[[DefinitionWriters, int, dict[str, Any]], Awaitable[AppliedView]]]
 
 
 def _in_order(documents: Documents) -> Iterator[Step]:
@@ -138,16 +140,16 @@ def _lock(namespace: int, documents: Documents) -> Script[None]:
     yield from lock_all(namespace, (str(one.get("name")) for one in documents.jobs))
 
 
-async def _calendar(parts: Parts, namespace: int, document: dict[str, Any]) -> AppliedView:
+async def _calendar(parts: DefinitionWriters, namespace: int, document: dict[str, Any]) -> AppliedView:
     view, outcome = await parts.calendars.put(namespace, document.get("name", ""), document)
     return AppliedView(kind="calendar", name=view.name, outcome=outcome, version=view.version)
 
 
-async def _template(parts: Parts, namespace: int, document: dict[str, Any]) -> AppliedView:
+async def _template(parts: DefinitionWriters, namespace: int, document: dict[str, Any]) -> AppliedView:
     return await parts.templates.apply(parts.jobs, namespace, document)
 
 
-async def _job(parts: Parts, namespace: int, document: dict[str, Any]) -> AppliedView:
+async def _job(parts: DefinitionWriters, namespace: int, document: dict[str, Any]) -> AppliedView:
     before, after = await parts.jobs.bring(namespace, document)
     job = after.job
     changes = [] if before is None else differences(render_definition(before.job.spec), render_definition(job.spec))

@@ -19,7 +19,7 @@ MOST_BYTES = 32 * 1024 * 1024
 OVERHEAD = 1000  # bytes that one takes beside its text
 
 
-class Definition(Struct, frozen=True):
+class CachedDefinition(Struct, frozen=True):
     """A version of a job: its text, and what servers ask of it all the time."""
 
     spec: bytes
@@ -30,12 +30,12 @@ class Definition(Struct, frozen=True):
     name: str = ""
 
 
-class Definitions:
+class DefinitionCache:
     """A cache by job and version; what was not asked for the longest goes first."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: OrderedDict[Version, Definition] = OrderedDict()
+        self._kept: OrderedDict[Version, CachedDefinition] = OrderedDict()
         self._policies: dict[Version, RetryPolicy] = {}
         self._bytes = 0
 
@@ -44,13 +44,13 @@ class Definitions:
         """The retry policies of what is kept."""
         return self._policies
 
-    def at_hand(self, version: Version) -> Definition | None:
+    def at_hand(self, version: Version) -> CachedDefinition | None:
         """One that is kept; nothing is read."""
         return self._kept.get(version)
 
-    async def get(self, wanted: Sequence[Version]) -> dict[Version, Definition]:
+    async def get(self, wanted: Sequence[Version]) -> dict[Version, CachedDefinition]:
         """Definitions from memory or from the store."""
-        found: dict[Version, Definition] = {}
+        found: dict[Version, CachedDefinition] = {}
         for version in wanted:
             known = self._kept.get(version)
             if known is not None:
@@ -64,7 +64,7 @@ class Definitions:
             self._keep(fresh)
         return found
 
-    def _keep(self, fresh: Mapping[Version, Definition]) -> None:
+    def _keep(self, fresh: Mapping[Version, CachedDefinition]) -> None:
         for version, definition in fresh.items():
             if version not in self._kept:
                 self._kept[version] = definition
@@ -76,7 +76,7 @@ class Definitions:
             self._bytes -= len(definition.spec) + OVERHEAD
 
 
-def _read(spec: bytes) -> Definition:
+def _read(spec: bytes) -> CachedDefinition:
     read = msgspec.json.decode(spec, type=Spec)
     secrets = tuple(filter(is_stored, read.references))
-    return Definition(spec, read.retry, read.allowance, secrets, read.sensitive, read.name)
+    return CachedDefinition(spec, read.retry, read.allowance, secrets, read.sensitive, read.name)

@@ -10,16 +10,16 @@ from uuid import UUID
 
 from msgspec import structs
 
-from horae.engine.admission.demands import Demands
+from horae.engine.admission.demands import LaneNeeds
 from horae.engine.admission.fair_shares import FairShares
 from horae.engine.admission.full_lanes import FullLanes
-from horae.engine.admission.heads import Heads, may_fetch
+from horae.engine.admission.heads import OccupiedLanes, may_fetch
 from horae.engine.admission.lane_estimates import NO_JOBS, LaneEstimates
-from horae.engine.admission.tastes import Tastes
+from horae.engine.admission.tastes import QueuePreferences
 from horae.engine.base.hints import MANY, Hint, Hints
 from horae.engine.base.refs import find_job, no_such_job
 from horae.engine.definitions.choices import with_choice
-from horae.engine.definitions.definitions import Definitions, Version
+from horae.engine.definitions.definitions import DefinitionCache, Version
 from horae.engine.executions.expectations import Expectations
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
@@ -49,7 +49,7 @@ FREES = -1  # among marks: no lane has this number
 SCAN = 1.0  # seconds between scans for lanes that hints did not tell of
 
 
-class Directory:
+class LocalDirectory:
     """Queues, lanes, occupied lanes, paused jobs, and caches of jobs and their definitions."""
 
     name = "directory"
@@ -70,16 +70,16 @@ class Directory:
         self.expectations = Expectations(env, store)
         self.estimates = LaneEstimates(self.expectations.of)
         self.fair = FairShares(env, store, self.expectations, node)
-        self._heads = Heads(self.fair.came, self.fair.went)
-        self.demands = Demands(self._heads)
+        self._heads = OccupiedLanes(self.fair.came, self.fair.went)
+        self.demands = LaneNeeds(self._heads)
         self._front: set[int] = set()  # lanes where something stands for which others gave way
         self._moved: dict[int, int] = {}
         self._families: dict[tuple[int, frozenset[str]], list[int]] = {}  # lanes that differ in their shares alone
         self._by_share: dict[tuple[int, frozenset[str], str], int] = {}
         self._reaches: dict[tuple[int, frozenset[tuple[int, frozenset[str]]]], frozenset[int]] = {}
         self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
-        self.definitions = Definitions(store)
-        self.tastes = Tastes()
+        self.definitions = DefinitionsPart(store)
+        self.tastes = QueuePreferences()
         self.lead = RankLeads(self.policy, self.expectations.of)
         self.rank = self.lead.rank
         self.full = FullLanes()

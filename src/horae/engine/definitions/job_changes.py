@@ -7,7 +7,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.engine.definitions import owned_changes
-from horae.engine.definitions.owned_jobs import Keeping
+from horae.engine.definitions.owned_jobs import OwnedJobsPlan
 from horae.env import Instant
 from horae.errors import BadInput, Busy, Conflict
 from horae.model.definitions.job import Job, Spec
@@ -39,16 +39,16 @@ class Adoption(Struct, frozen=True, kw_only=True):
     end: Callable[[Instant], Script[object]]  # ends the rollout; None when it is no longer on
 
 
-class Draft(Struct, frozen=True, kw_only=True):
+class JobDraft(Struct, frozen=True, kw_only=True):
     """A version to be written: what it says, and when it fires."""
 
     spec: Spec
     whens: Sequence[When] = ()
-    keeping: Keeping | None = None  # what goes with it
+    keeping: OwnedJobsPlan | None = None  # what goes with it
     derived: tuple[UUID, int] | None = None  # the template, and the version of it, that it was made from just now
 
 
-def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) -> Script[None]:
+def create(id: UUID, namespace: int, draft: JobDraft, new_id: NewId, now: Instant) -> Script[None]:
     """A job and its triggers. Raises Conflict when the name is taken."""
     alone = draft.keeping is None and draft.derived is None
     together = () if alone else (locks.of_dependencies(namespace),)  # guard: create-together
@@ -75,7 +75,7 @@ def _refuse_closed(namespace: int) -> Script[None]:
         raise Conflict("The namespace is being deleted, or is gone.", "Use another one.")
 
 
-def _is_current(draft: Draft) -> Script[bool]:
+def _is_current(draft: JobDraft) -> Script[bool]:
     """Whether the template that a draft was made from is still what it was."""
     if draft.derived is None:
         return True
@@ -85,7 +85,7 @@ def _is_current(draft: Draft) -> Script[bool]:
 
 def edit(
     before: StoredJob,
-    draft: Draft,
+    draft: JobDraft,
     new_id: NewId,
     now: Instant,
     *,

@@ -17,7 +17,7 @@ from horae.store.triggers.dependencies.starts import Started
 BATCH = 500  # slices cancelled in one transaction
 
 
-class Deletions:
+class JobDeletions:
     """Ends what deleted jobs left behind. A job's row says what is left to do, so anybody may go on after a crash."""
 
     def __init__(

@@ -7,9 +7,9 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.engine.base.refs import as_id, in_quotes, nearest
-from horae.engine.definitions.job_changes import Draft
+from horae.engine.definitions.job_changes import JobDraft
 from horae.engine.definitions.owned_changes import refuse_owned
-from horae.engine.definitions.owned_jobs import ALONE, Beside, Keeper, Keeping
+from horae.engine.definitions.owned_jobs import ALONE, OwnedJobPlanner, OwnedJobsPlan, SiblingChanges
 from horae.engine.definitions.permits import ACTING, Change, check_changes, check_job, check_name, visible
 from horae.engine.tenancy.secrets import check_secrets
 from horae.engine.triggers.trigger_calendars import check_calendars
@@ -33,7 +33,7 @@ from horae.store.tenancy import namespaces
 CheckPlace = Callable[[Watch, str], None]
 
 
-class Derived(Struct, frozen=True):
+class Derivation(Struct, frozen=True):
     """What a job was made from, and by which version of it."""
 
     made: TemplateUse
@@ -47,10 +47,10 @@ class Derived(Struct, frozen=True):
 
 
 # The whole definition that a body of a namespace means by its template. Raises BadInput.
-Derive = Callable[[int, dict[str, Any]], Awaitable[tuple[dict[str, Any], Derived]]]
+Derive = Callable[[int, dict[str, Any]], Awaitable[tuple[dict[str, Any], Derivation]]]
 
 
-class Drafts:
+class JobDrafter:
     """Makes drafts; nothing is written here."""
 
     def __init__(
@@ -67,12 +67,12 @@ class Drafts:
         """
         self._env, self._store, self._check_place, self._derive = env, store, check_place, derive
         self._default_queue = default_queue
-        self._keeper = Keeper(store, env.new_id)
+        self._keeper = OwnedJobPlanner(store, env.new_id)
         self._namespaces: dict[int, str] = {}
 
     async def parse(self, namespace: int, body: Any, created_at: Instant, derive: Derive | None = None) -> Definition:
         """A definition from a request's body; one that names a template is made by it, or as `derive` says."""
-        made: Derived | None = None
+        made: Derivation | None = None
         if isinstance(body, dict) and body.get("template") is not None:
             body, made = await (derive or self._derive)(namespace, body)
         own = await self._store.read(lambda: namespaces.one(namespace))
@@ -88,7 +88,7 @@ class Drafts:
                 check_params(when, definition.spec, created_at)
         return definition if made is None else made.marked(definition)
 
-    async def create(self, namespace: int, body: Any) -> Draft:
+    async def create(self, namespace: int, body: Any) -> JobDraft:
         """A job that is made now; whatever of it would never fire is refused."""
         now = self._env.now()
         definition = await self.parse(namespace, body, now)
@@ -125,8 +125,8 @@ class Drafts:
         return Definition(spec=spec, whens=whens, dependencies=spec.dependencies, conditions=spec.conditions)
 
     async def resolve(
-        self, namespace: int, definition: Definition, before: StoredJob | None = None, beside: Beside = ALONE
-    ) -> Draft:
+        self, namespace: int, definition: Definition, before: StoredJob | None = None, beside: SiblingChanges = ALONE
+    ) -> JobDraft:
         """Resolve the jobs a definition names."""
         known = {*definition.spec.dependencies, *(before.job.spec.dependencies if before else ())}
         upstream = await self._upstream(namespace, definition.dependencies, known)
@@ -139,10 +139,10 @@ class Drafts:
         spec, keeping = await self._keeper.keep(namespace, spec, before, beside)
         check_changes(_changes(spec, keeping, before))
         await self._check_secrets(namespace, spec, keeping, before)
-        return Draft(spec=spec, whens=definition.whens, keeping=keeping, derived=definition.derived)
+        return JobDraft(spec=spec, whens=definition.whens, keeping=keeping, derived=definition.derived)
 
     async def _check_secrets(
-        self, namespace: int, spec: Spec, keeping: Keeping | None, before: StoredJob | None
+        self, namespace: int, spec: Spec, keeping: OwnedJobsPlan | None, before: StoredJob | None
     ) -> None:
         """Refuse what refers to a secret that is not there, unless it did so before."""
         kept = () if keeping is None else keeping.kept
@@ -181,7 +181,7 @@ class Drafts:
                 check_job(stored.job, ref)
 
 
-def _changes(spec: Spec, keeping: Keeping | None, before: StoredJob | None) -> list[Change]:
+def _changes(spec: Spec, keeping: OwnedJobsPlan | None, before: StoredJob | None) -> list[Change]:
     """What a draft changes: the job itself, and those that go with it."""
     kept = () if keeping is None else keeping.kept
     own = (None if before is None else before.job.spec, spec)

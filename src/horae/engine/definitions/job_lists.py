@@ -9,7 +9,7 @@ from msgspec import Meta, structs
 
 from horae.engine.base.lookup import Lookup
 from horae.engine.base.refs import find_job, job_ref, no_such_job, tag_ref
-from horae.engine.definitions.job_views import Renderings, render, runs_of, show_job, show_version
+from horae.engine.definitions.job_views import RenderingCache, render, runs_of, show_job, show_version
 from horae.engine.triggers.trigger_calendars import is_met_between_fires, next_runs
 from horae.errors import BadInput, NotFound
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
@@ -48,7 +48,7 @@ class JobLists:
     def __init__(self, store: Store, held: Held, warn: Warn) -> None:
         """`held` tells in words why nothing of a queue is started, by its name; `warn`, what is odd about a spec."""
         self._store, self._held, self._warn = store, held, warn
-        self._renderings = Renderings()
+        self._renderings = RenderingCache()
         self._doing: Lookup[job_reads.Ref, job_reads.Doing] = Lookup(
             lambda refs: self._store.look_up(lambda: job_reads.doing(refs))
         )

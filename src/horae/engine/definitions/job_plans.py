@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from horae.engine.definitions.job_changes import Draft, name_taken, rolling
+from horae.engine.definitions.job_changes import JobDraft, name_taken, rolling
 from horae.engine.definitions.job_views import notes_of, show_version, when_in_words
 from horae.engine.definitions.jobs import Jobs
 from horae.model.definitions.job import JobVersion
@@ -43,7 +43,7 @@ class JobPlans:
             raise rolling(job)
         return await self._shown(draft, before)
 
-    async def _shown(self, draft: Draft, before: StoredJob | None) -> JobPlanView:
+    async def _shown(self, draft: JobDraft, before: StoredJob | None) -> JobPlanView:
         names = await self._jobs.names_of([draft.spec, *([] if before is None else [before.job.spec])])
         job, number = (NOBODY, 0) if before is None else (before.job.id, before.job.version)
         after = show_version(JobVersion(job=job, version=number + 1, spec=draft.spec, created_at=0), number, names)

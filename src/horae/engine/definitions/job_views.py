@@ -47,7 +47,7 @@ def status_of(state: str, activity: Activity) -> JobStatus:
     return "idle" if activity.next_fire_at is None else "scheduled"
 
 
-class Rendering(Struct, frozen=True):
+class JobRendering(Struct, frozen=True):
     """A version of a job's definition as it is shown; but for the names of what it depends on, it never changes."""
 
     spec: Spec
@@ -55,23 +55,23 @@ class Rendering(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def render(spec: Spec) -> Rendering:
+def render(spec: Spec) -> JobRendering:
     """A definition as it is shown."""
     notes = []
     if spec.retry.most_tries == 0 and structs.replace(spec.retry, within=None, budgets=Budgets()) != RetryPolicy():
         notes.append(NO_RETRIES)
     own = {} if spec.made is None else {"own": spec.made.own}
-    return Rendering(spec, {**JOB.keywords(render_definition(spec)), **own}, tuple(notes))
+    return JobRendering(spec, {**JOB.keywords(render_definition(spec)), **own}, tuple(notes))
 
 
-class Renderings:
+class RenderingCache:
     """A cache by job and version; what was not asked for the longest goes first."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[UUID, int], tuple[Rendering, int]] = OrderedDict()
+        self._kept: OrderedDict[tuple[UUID, int], tuple[JobRendering, int]] = OrderedDict()
         self._bytes = 0
 
-    def of(self, job: UUID, version: int, spec: str) -> Rendering:
+    def of(self, job: UUID, version: int, spec: str) -> JobRendering:
         """A version's rendering; `spec` is its definition as it is stored."""
         known = self._kept.get((job, version))
         if known is not None:
@@ -85,7 +85,7 @@ class Renderings:
         return made
 
 
-def show_job(job: Job | Doing, rendering: Rendering, activity: Activity, names: Mapping[UUID, str]) -> JobView:
+def show_job(job: Job | Doing, rendering: JobRendering, activity: Activity, names: Mapping[UUID, str]) -> JobView:
     """A job with what it is doing; `names` are those of the jobs it depends on."""
     running, fields = activity.running, rendering.fields
     if names and isinstance(rendering.spec.task, Workflow):

@@ -10,12 +10,12 @@ import msgspec
 from horae.engine.base.refs import as_id, find_job
 from horae.engine.definitions import job_changes as changes
 from horae.engine.definitions.announcer import Announcer, FireDue
-from horae.engine.definitions.job_changes import Draft
-from horae.engine.definitions.job_deletions import Deletions
-from horae.engine.definitions.job_drafts import CheckPlace, Derive, Drafts
+from horae.engine.definitions.job_changes import JobDraft
+from horae.engine.definitions.job_deletions import JobDeletions
+from horae.engine.definitions.job_drafts import CheckPlace, Derive, JobDrafter
 from horae.engine.definitions.job_lists import Held, JobLists, Warn, no_such_version, one_of
 from horae.engine.definitions.owned_changes import refuse_owned
-from horae.engine.definitions.owned_jobs import ALONE, Beside
+from horae.engine.definitions.owned_jobs import ALONE, SiblingChanges
 from horae.engine.definitions.permits import check_changes, check_name, visible
 from horae.env import Env
 from horae.errors import Busy, Conflict, Stale
@@ -50,7 +50,7 @@ class Jobs(JobLists):
         announcer: Announcer,
         fire_due: FireDue,
         rank: Ranker,
-        deletions: Deletions,
+        deletions: JobDeletions,
         check_place: CheckPlace,
         held: Held,
         default_queue: Callable[[int], str],
@@ -65,7 +65,7 @@ class Jobs(JobLists):
         """
         super().__init__(store, held, warn)
         self._env, self._announcer, self._fire_due, self._rank = env, announcer, fire_due, rank
-        self._drafts = Drafts(env, store, check_place, default_queue, derive)
+        self._drafts = JobDrafter(env, store, check_place, default_queue, derive)
         self._deletions = deletions
 
     async def create(self, namespace: int, body: Any) -> JobView:
@@ -119,19 +119,19 @@ class Jobs(JobLists):
                 return await self.get(namespace, str(before.job.id))
         raise _too_busy(ref)
 
-    async def draft(self, namespace: int, body: Any) -> Draft:
+    async def draft(self, namespace: int, body: Any) -> JobDraft:
         """A job that could be made; nothing is written. Raises as a creation does, but for a name that is taken."""
         return await self._drafts.create(namespace, body)
 
     async def candidate(
         self, namespace: int, ref: str, patch: Any, if_match: int | None, *, replace: bool = False
-    ) -> tuple[StoredJob, Draft]:
+    ) -> tuple[StoredJob, JobDraft]:
         """A job, and what it would become by a patch; nothing is written. Raises as an edit does."""
         before = await self._present(namespace, ref, if_match)
         definition = await self._drafts.change(before, patch, replace=replace)
         return before, await self._drafts.resolve(namespace, definition, before)
 
-    async def redraft(self, before: StoredJob, derive: Derive, beside: Beside = ALONE) -> Draft:
+    async def redraft(self, before: StoredJob, derive: Derive, beside: SiblingChanges = ALONE) -> JobDraft:
         """A job as a version of its template makes it, which `derive` knows. Raises as an edit does."""
         job = before.job
         assert job.spec.made is not None

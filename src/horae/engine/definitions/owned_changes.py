@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from horae.engine.definitions.owned_jobs import Keeping, Kept
+from horae.engine.definitions.owned_jobs import OwnedJobDraft, OwnedJobsPlan
 from horae.env import Instant
 from horae.errors import BadInput, Conflict
 from horae.model.definitions.job import Job
@@ -13,7 +13,7 @@ from horae.store.definitions.owned import Placed
 from horae.store.script import Script
 
 
-def is_true(keeping: Keeping | None, job: UUID | None) -> Script[bool]:
+def is_true(keeping: OwnedJobsPlan | None, job: UUID | None) -> Script[bool]:
     """Whether what a change was made from is still so; nothing has been written yet, and the lock is held."""
     copies = [] if job is None else (yield from owned.copies_of(job))
     if keeping is None:
@@ -31,7 +31,7 @@ def is_true(keeping: Keeping | None, job: UUID | None) -> Script[bool]:
     return all(kept.before is None or versions.get(kept.id) == kept.before.version for kept in keeping.kept)
 
 
-def write(keeping: Keeping | None, job: UUID, namespace: int, now: Instant) -> Script[None]:
+def write(keeping: OwnedJobsPlan | None, job: UUID, namespace: int, now: Instant) -> Script[None]:
     """Write what goes with a job that was just written. Raises BadInput when workflows would run each other."""
     if keeping is None:
         return
@@ -53,14 +53,14 @@ def write(keeping: Keeping | None, job: UUID, namespace: int, now: Instant) -> S
         raise (yield from _in_a_circle(circle))
 
 
-def _is_same(kept: Kept) -> bool:
+def _is_same(kept: OwnedJobDraft) -> bool:
     before = kept.before
     return before is not None and (before.name, before.version, before.base, before.own) == (
         kept.name, kept.version, kept.base, kept.own,
     )  # fmt: skip
 
 
-def _placed(kept: Kept, job: UUID, queue: int, lane: int) -> Placed:
+def _placed(kept: OwnedJobDraft, job: UUID, queue: int, lane: int) -> Placed:
     before = kept.before
     return Placed(
         id=kept.id, owner=kept.owner or job, name=kept.name, version=kept.version, spec=kept.spec, base=kept.base,

@@ -30,7 +30,7 @@ MOST_OWNED = 1_000  # jobs that go with one change
 NewId = Callable[[], UUID]
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class OwnedJobDraft(Struct, frozen=True, kw_only=True):
     """A job to be kept for a step."""
 
     id: UUID
@@ -43,10 +43,10 @@ class Kept(Struct, frozen=True, kw_only=True):
     before: Owned | None  # as it is now
 
 
-class Keeping(Struct, frozen=True, kw_only=True):
+class OwnedJobsPlan(Struct, frozen=True, kw_only=True):
     """What a change of a job means for jobs that go with it, and what must still be true when it is written."""
 
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[OwnedJobDraft, ...] = ()
     uses: tuple[tuple[UUID | None, frozenset[UUID]], ...] = ()  # which jobs run which; None: the one being written
     gone: frozenset[UUID] = frozenset()  # jobs that no step needs any more
     seen: Mapping[UUID, int] = {}  # the versions of jobs that this was made from
@@ -55,25 +55,25 @@ class Keeping(Struct, frozen=True, kw_only=True):
     beside: frozenset[UUID] = frozenset()  # workflows that the same change writes: what they keep is theirs to derive
 
 
-class Beside(Struct, frozen=True):
+class SiblingChanges(Struct, frozen=True):
     """What else one change writes: jobs as they will be, and those of them that are workflows."""
 
     specs: Mapping[UUID, Spec] = {}
     workflows: frozenset[UUID] = frozenset()
 
 
-ALONE = Beside()
+ALONE = SiblingChanges()
 
 
-class Keeper:
+class OwnedJobPlanner:
     """Works out what goes with a job. Nothing is written here."""
 
     def __init__(self, store: Store, new_id: NewId) -> None:
         self._store, self._new_id = store, new_id
 
     async def keep(
-        self, namespace: int, spec: Spec, before: StoredJob | None, beside: Beside = ALONE
-    ) -> tuple[Spec, Keeping | None]:
+        self, namespace: int, spec: Spec, before: StoredJob | None, beside: SiblingChanges = ALONE
+    ) -> tuple[Spec, OwnedJobsPlan | None]:
         """A spec whose steps know the ids of their jobs, and what goes with it; None when nothing does."""
         copies = [copy for copy in await self._copies(before) if copy.owner not in beside.workflows]
         if spec.sensitive and before is not None:
@@ -82,7 +82,7 @@ class Keeper:
         is_workflow = isinstance(spec.task, Workflow)
         was_workflow = before is not None and isinstance(before.job.spec.task, Workflow)
         if not is_workflow and not was_workflow and not copies:
-            return spec, Keeping(beside=beside.workflows) if beside.workflows else None
+            return spec, OwnedJobsPlan(beside=beside.workflows) if beside.workflows else None
         owners = {copy.owner for copy in copies} | ({before.job.id} if before else set())
         existing = await self._store.read(lambda: owned.of_owners(owners))
         changing = None if before is None else before.job.id
@@ -119,13 +119,13 @@ class _Draft:
         existing: Sequence[Owned],
         copies: Sequence[Owned],
         changing: UUID | None,
-        beside: Beside,
+        beside: SiblingChanges,
     ) -> None:
         self._store, self._namespace, self._new_id, self._changing = store, namespace, new_id, changing
         self._beside = beside
         self._existing = {(one.owner, _inside(one.name)): one for one in existing}
         self._known = frozenset(one.id for one in (*existing, *copies))
-        self._kept: list[Kept] = []
+        self._kept: list[OwnedJobDraft] = []
         self.uses: list[tuple[UUID | None, frozenset[UUID]]] = []
         self._seen: dict[UUID, int] = {}
 
@@ -176,7 +176,7 @@ class _Draft:
         owner: UUID | None,
         *,
         changed: Spec | None = None,
-    ) -> Kept | None:
+    ) -> OwnedJobDraft | None:
         """The job that is kept for a step, if it says more than which job it runs."""
         if not call.own:
             return None
@@ -192,7 +192,7 @@ class _Draft:
         _refuse_sensitive(spec)
         version = 1 if before is None else before.version + (before.spec != spec)
         made_from = base.job.id if base is not None else before.base if before is not None and changed else None
-        kept = Kept(
+        kept = OwnedJobDraft(
             id=id, owner=owner, name=name, version=version, spec=spec, base=made_from, own=dict(call.own), before=before
         )
         self._kept.append(kept)
@@ -230,14 +230,14 @@ class _Draft:
         remedy += f'Create it first: POST /api/v1/jobs {{"name": "{shown}", "command": "..."}}, or say here what runs.'
         return BadInput(f'It runs job "{ref[:128]}", which does not exist.', remedy, field="job", missing=[ref])
 
-    def keeping(self, owners: frozenset[UUID]) -> Keeping:
+    def keeping(self, owners: frozenset[UUID]) -> OwnedJobsPlan:
         kept = {one.id for one in self._kept}
         gone = {
             one.id
             for (owner, inside), one in self._existing.items()
             if one.id not in kept and self._is_replaced(owner, inside)
         }
-        return Keeping(
+        return OwnedJobsPlan(
             kept=tuple(self._kept),
             uses=tuple(self.uses),
             gone=frozenset(gone),
@@ -259,7 +259,7 @@ def _inside(name: str) -> str:
     return name.partition("/")[2]
 
 
-def _of_owned(mine: Kept | None, call: Call) -> dict[str, Any]:
+def _of_owned(mine: OwnedJobDraft | None, call: Call) -> dict[str, Any]:
     """How a step names the job that is kept for it; only what is defined in the workflow alone goes by its version."""
     if mine is None:
         return {"owned": "", "version": 0}

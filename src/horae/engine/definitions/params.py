@@ -16,7 +16,7 @@ TOGETHER = 500  # items that are decoded before they are checked
 A_TURN = MOST_UNITS // 4  # after so many units of checks other requests have their turn
 
 
-class Params:
+class ParamsChecker:
     """Checks items of jobs; what a schema is compiled to is kept, because a version never changes."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
     repaired: audit.Repaired | None = None
 
 
-class Audit:
+class ExecutionAuditor:
     """Checks that each execution lies on one shelf, in one slice, with an owner, and that what follows it has begun."""
 
     def __init__(self, env: Env, store: Store, hints: Hints) -> None:

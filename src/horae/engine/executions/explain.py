@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from horae.engine.admission.hold_watch import HoldWatch
 from horae.engine.base.refs import find_job
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.executions import Executions
 from horae.engine.executions.probes.case import Case, ExecutionCase, Sources
 from horae.engine.executions.probes.order import crowd
@@ -39,7 +39,9 @@ FREE = "Nothing holds it: a worker takes it in a moment."
 class Explainer:
     """Answers why something does not run. A `ref` is a job's name or id."""
 
-    def __init__(self, env: Env, store: Store, directory: Directory, holds: HoldWatch, executions: Executions) -> None:
+    def __init__(
+        self, env: Env, store: Store, directory: LocalDirectory, holds: HoldWatch, executions: Executions
+    ) -> None:
         self._env, self._store, self._executions = env, store, executions
         self._sources = Sources(store, directory, holds)
 

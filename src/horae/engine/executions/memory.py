@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from horae.engine.batcher import Batcher
-from horae.engine.fleet.known_sessions import KnownSessions
+from horae.engine.fleet.known_sessions import SessionCache
 from horae.env import Env
 from horae.errors import BadInput, Conflict, TooLarge
 from horae.model.base.buckets import Buckets
@@ -37,10 +37,10 @@ def not_held() -> Conflict:
     return Conflict("This session does not hold that execution.", "Stop running it.")
 
 
-class Memory:
+class DurableSteps:
     """Steps, checkpoints and waits of what workers run, fenced by session and attempt."""
 
-    def __init__(self, env: Env, store: Store, sessions: KnownSessions) -> None:
+    def __init__(self, env: Env, store: Store, sessions: SessionCache) -> None:
         self._env, self._store, self._sessions = env, store, sessions
         self._batcher: Batcher[Call, list[StepRemembered]] = Batcher(
             self._commit, most=MOST_CALLS, size=_size, most_size=MOST_BYTES, in_flight=2

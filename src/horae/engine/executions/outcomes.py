@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from horae.engine.base.counters import Counters
-from horae.engine.base.event_feed import Events
+from horae.engine.base.event_feed import EventFeed
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.happenings import CancelledCount, Happenings
+from horae.engine.happenings import CancelledCount, Topics
 from horae.env import Env
 from horae.model.base.event import Event, missed
 from horae.model.base.ids import execution_id
@@ -19,7 +19,7 @@ MOST_TOLD, FEW_TOLD = 1000, 20  # events of one kind in a batch
 class Outcomes:
     """Publish what was committed: first to subscribers on this server, then as one hint with events to all servers."""
 
-    def __init__(self, env: Env, hints: Hints, events: Events, counters: Counters, happenings: Happenings) -> None:
+    def __init__(self, env: Env, hints: Hints, events: EventFeed, counters: Counters, happenings: Topics) -> None:
         self._env, self._hints, self._events = env, hints, events
         self._counters, self._happenings = counters, happenings
         happenings.started.subscribe("outcomes", self._started)

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
@@ -34,7 +34,7 @@ class Promoter:
         self,
         env: Env,
         store: Store,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
         settings: EngineSettings,
         clock: ClockWatch,

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 
 from horae.engine.base.refs import nearest
 from horae.engine.executions.executions import Executions
-from horae.engine.executions.stories import letter_of
+from horae.engine.executions.stories import dead_letter_of
 from horae.errors import BadInput, Conflict
 from horae.model.documents.merge import merge
 from horae.model.executions.execution import FINAL, Extra, Rerun
@@ -25,7 +25,7 @@ from horae.store.workflows import reads as flow_reads
 SubmitAll = Callable[..., Awaitable[Sequence[Receipt]]]
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class RerunRequest(Struct, frozen=True, kw_only=True):
     """How to run it again."""
 
     since: str = ""
@@ -40,7 +40,7 @@ class Reruns:
     def __init__(self, store: Store, executions: Executions, submit: SubmitAll) -> None:
         self._store, self._executions, self._submit = store, executions, submit
 
-    async def rerun(self, namespace: int, ref: str | UUID, wish: Wish, caller: str) -> Receipt:
+    async def rerun(self, namespace: int, ref: str | UUID, wish: RerunRequest, caller: str) -> Receipt:
         """Run an execution again. Raises Conflict while it has not ended."""
         execution = (await self._executions.find(namespace, ref)).execution
         if execution.state not in FINAL:
@@ -61,7 +61,7 @@ class Reruns:
         rerun = Rerun(
             of=execution.id, since=wish.since, latest=wish.latest, breakpoints=wish.breakpoints, version=version
         )
-        letter = await letter_of(self._store, execution)
+        letter = await dead_letter_of(self._store, execution)
         told = Extra(rerun=rerun, retry_of=letter, tags=extra.tags, interval=extra.interval, propagate=extra.propagate)
         params = execution.params if wish.params is None else edited(execution.params, wish.params)
         request = Submit(job=str(execution.job), params=params, priority=execution.priority, tags=extra.tags)
@@ -72,7 +72,7 @@ class Reruns:
         return receipt
 
 
-def _check(plan: Plan, wish: Wish) -> None:
+def _check(plan: Plan, wish: RerunRequest) -> None:
     """Refuse steps that are not there."""
     main = plan.order["main"]
     for field, name in (("from", wish.since), *(("breakpoints", name) for name in wish.breakpoints)):

@@ -6,11 +6,11 @@ from uuid import UUID
 from msgspec import Raw, Struct, structs
 
 from horae.engine.admission.share_lanes import ShareLanes, split
-from horae.engine.base.sealed import Seals
+from horae.engine.base.sealed import ExecutionSealer
 from horae.engine.definitions.choices import arm_of
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.definitions.owned_changes import refuse_part
-from horae.engine.definitions.params import Params
+from horae.engine.definitions.params import ParamsChecker
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, NotFound
 from horae.model.admission.execution_keys import by_affinity, by_circuit, common_keys, envelope_keys, is_keyed
@@ -35,7 +35,7 @@ BY_NAME = ("submit", "trigger", "child")  # origins of executions that somebody 
 FAR = 50 * 366 * 86_400 * 1_000_000  # nothing is scheduled further ahead than this
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class SubmissionRequest(Struct, frozen=True, kw_only=True):
     """One request as it came in: what it wants, and under what circumstances.
 
     With `items`, the single request says on which terms each of them is wanted as params.
@@ -59,13 +59,13 @@ class Wanted(Struct, frozen=True, kw_only=True):
 class Resolver:
     """Makes of a request what the store accepts: envelopes, ranks, keys and shares."""
 
-    def __init__(self, env: Env, store: Store, directory: Directory, seals: Seals) -> None:
+    def __init__(self, env: Env, store: Store, directory: LocalDirectory, seals: ExecutionSealer) -> None:
         self._env, self._directory = env, directory
-        self._params = Params()
+        self._params = ParamsChecker()
         self._seals = seals  # of params that are not stored as they are
         self._shares = ShareLanes(env, store, directory)
 
-    async def resolve(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> Submission:
+    async def resolve(self, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None) -> Submission:
         """Check each request against its job; everything that can be refused is refused here."""
         now = self._env.now()
         if wanted.items is not None:
@@ -90,7 +90,7 @@ class Resolver:
         return await self._shares.in_lanes(Submission(executions=executions, idempotency=wanted.idempotency))
 
     async def _resolve_lot(
-        self, wanted: Wanted, items: Sequence[bytes], refused: dict[int, HoraeError] | None, now: Instant
+        self, wanted: SubmissionRequest, items: Sequence[bytes], refused: dict[int, HoraeError] | None, now: Instant
     ) -> Submission:
         """Terms are checked once, params one by one."""
         (terms,) = wanted.requests
@@ -131,7 +131,7 @@ class Resolver:
 
     async def _resolve_each(
         self,
-        wanted: Wanted,
+        wanted: SubmissionRequest,
         items: Sequence[bytes],
         stored: StoredJob,
         refused: dict[int, HoraeError] | None,
@@ -155,7 +155,7 @@ class Resolver:
                 refused[i] = error
         return Submission(executions=executions, idempotency=wanted.idempotency)
 
-    async def _job(self, wanted: Wanted, request: Submit) -> StoredJob:
+    async def _job(self, wanted: SubmissionRequest, request: Submit) -> StoredJob:
         stored = self._directory.known(wanted.namespace, request.job) or await self._directory.job(
             wanted.namespace, request.job
         )
@@ -164,7 +164,9 @@ class Resolver:
         self._directory.check_accepts(stored.queue)
         return stored
 
-    def _execution(self, wanted: Wanted, index: int, request: Submit, stored: StoredJob, now: Instant) -> NewExecution:
+    def _execution(
+        self, wanted: SubmissionRequest, index: int, request: Submit, stored: StoredJob, now: Instant
+    ) -> NewExecution:
         item = self._opened(stored, bytes(request.params) or b"{}")
         if stored.choice is not None:
             stored = self._arm(stored, item, request.tags)
@@ -205,7 +207,7 @@ class Resolver:
         self._directory.check_accepts(arm.queue)
         return arm
 
-    def _envelope(self, wanted: Wanted, request: Submit, stored: StoredJob, now: Instant) -> Envelope:
+    def _envelope(self, wanted: SubmissionRequest, request: Submit, stored: StoredJob, now: Instant) -> Envelope:
         check_key(request)
         spec, due_at = stored.job.spec, _due(request, now)
         return Envelope(
@@ -227,7 +229,7 @@ def check_key(request: Submit) -> None:
         )
 
 
-def without(wanted: Wanted, refused: dict[int, HoraeError]) -> Wanted:
+def without(wanted: SubmissionRequest, refused: dict[int, HoraeError]) -> SubmissionRequest:
     """The request less what was refused, in case it must be resolved again."""
     if not refused:
         return wanted
@@ -246,7 +248,7 @@ def _placed(error: HoraeError, index: int, count: int) -> HoraeError:
     return error
 
 
-def _extra(wanted: Wanted, index: int, request: Submit) -> Extra:
+def _extra(wanted: SubmissionRequest, index: int, request: Submit) -> Extra:
     base = wanted.extras[index] if wanted.extras is not None else Extra()
     if not (wanted.caller or request.tags or request.key or request.trace or wanted.origin):
         return base

@@ -24,7 +24,7 @@ TRIES, PAUSES = 100, 10  # at once, and after a pause each
 PAUSE = 0.05  # seconds
 
 
-class Signals:
+class SignalSender:
     """Sends signals to executions that have not ended."""
 
     def __init__(self, env: Env, store: Store, executions: Executions, hints: Hints) -> None:

@@ -12,7 +12,7 @@ from horae.store.executions.reads import execution_reads as reads
 MOST_STEPS = 100  # of one story, back and forth
 
 
-async def letter_of(store: Store, execution: Execution) -> UUID | None:
+async def dead_letter_of(store: Store, execution: Execution) -> UUID | None:
     """Return the open letter that a new run of an execution closes; None when nothing of its story is open.
 
     An execution that was cancelled answers for the letter that it was to run again. A letter that was run again, and

@@ -8,11 +8,11 @@ from msgspec import Struct, structs
 from horae.engine.admission.quotas import Quotas
 from horae.engine.base.counters import Counters
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.base.sealed import Seals
+from horae.engine.base.sealed import ExecutionSealer
 from horae.engine.batcher import Batcher
-from horae.engine.definitions.directory import Directory
-from horae.engine.executions.resolve import Resolver, Wanted, without
-from horae.engine.fleet.answers import Parcels
+from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.executions.resolve import Resolver, SubmissionRequest, without
+from horae.engine.fleet.answers import ParcelCache
 from horae.engine.fleet.parking import ParkingLot
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
@@ -41,7 +41,7 @@ RESOLVE_TRIES = 3
 
 
 class _Pending(Struct, frozen=True):
-    wanted: Wanted
+    wanted: SubmissionRequest
     submission: Submission
     size: int
 
@@ -53,13 +53,13 @@ class Submitter:
         self,
         env: Env,
         store: Store,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
         settings: EngineSettings,
         quotas: Quotas,
-        seals: Seals,
+        seals: ExecutionSealer,
         counters: Counters,
-        parcels: Parcels,
+        parcels: ParcelCache,
         lot: ParkingLot,
         tracer: Tracer | None = None,
     ) -> None:
@@ -89,7 +89,7 @@ class Submitter:
         partial: bool = False,
     ) -> list[Receipt | HoraeError]:
         """Accept executions, in order. With `partial`, refused ones come back as errors; otherwise they refuse all."""
-        wanted = Wanted(
+        wanted = SubmissionRequest(
             namespace=namespace, requests=requests, origin=origin, caller=caller, parent=parent, extras=extras,
             idempotency=idempotency,
         )  # fmt: skip
@@ -129,19 +129,21 @@ class Submitter:
         The receipts cover what was accepted. With `partial`, refused ones are told by their index; otherwise they
         refuse all.
         """
-        wanted = Wanted(
+        wanted = SubmissionRequest(
             namespace=namespace, requests=[terms], items=items, origin=origin, caller=caller, idempotency=idempotency
         )
         refused: dict[int, HoraeError] = {}
         return await self._accept(wanted, refused if partial else None), refused
 
-    async def _accept(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+    async def _accept(self, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None) -> list[Receipt]:
         """Resolve a request and have it committed; what was refused is noted, and left out."""
         if self._tracer is not None and wanted.requests:
             return await self._traced(self._tracer, wanted, refused)
         return await self._admit(wanted, refused)
 
-    async def _traced(self, tracer: Tracer, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+    async def _traced(
+        self, tracer: Tracer, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None
+    ) -> list[Receipt]:
         """The same as a span, which what is accepted follows from."""
         one = tracer.submitting(wanted.requests)
         if one is None:
@@ -160,7 +162,7 @@ class Submitter:
             alone = [receipt.execution_id for receipt in receipts if receipt.count == 1]
             tracer.submitted(one, wanted.requests[0].job[:128], wanted.count, alone, error)
 
-    async def _admit(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+    async def _admit(self, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None) -> list[Receipt]:
         namespace = wanted.namespace
         if len(self._batcher) >= self._settings.max_pending // 2 and self._is_crowded(namespace):
             raise Busy("Too many submissions wait for the store.")
@@ -181,7 +183,7 @@ class Submitter:
         together = sum(map(weight, self._pending.keys() | {namespace}))
         return self._pending.get(namespace, 0) >= most * weight(namespace) / together
 
-    async def _commit_soon(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+    async def _commit_soon(self, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None) -> list[Receipt]:
         self._quotas.keep_pace(wanted.namespace, wanted.count)
         submission = await self._resolver.resolve(wanted, refused)
         if not submission.executions:
@@ -232,7 +234,7 @@ class Submitter:
         self._tell(done)
         return done
 
-    async def _commit_anew(self, wanted: Wanted) -> list[Receipt] | BaseException:
+    async def _commit_anew(self, wanted: SubmissionRequest) -> list[Receipt] | BaseException:
         for _ in range(RESOLVE_TRIES):
             try:
                 done = await self._store_all([await self._resolver.resolve(wanted, None)])
@@ -280,7 +282,7 @@ def _bytes_of(asked: NewItems) -> int:
     return len(asked.item) if isinstance(asked, NewExecution) else sum(map(len, asked.items))
 
 
-def _answer(answer: list[Receipt] | RepeatedRequest | ReusedKey, wanted: Wanted) -> list[Receipt] | BaseException:
+def _answer(answer: list[Receipt] | RepeatedRequest | ReusedKey, wanted: SubmissionRequest) -> list[Receipt] | BaseException:
     """A repeated request is answered as before; children that were submitted before are told as such."""
     if isinstance(answer, ReusedKey):
         return KeyReused("This Idempotency-Key came with another body before.", "Use a new key for a new request.")

@@ -6,7 +6,7 @@ from uuid import UUID
 import structlog
 
 from horae.engine.base.clockwatch import ClockWatch
-from horae.engine.definitions.job_deletions import Deletions
+from horae.engine.definitions.job_deletions import JobDeletions
 from horae.engine.executions.promote import Promoter
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
@@ -46,7 +46,7 @@ class Sweeper:
         settings: EngineSettings,
         promoter: Promoter,
         clock: ClockWatch,
-        deletions: Deletions,
+        deletions: JobDeletions,
         sweeps: Sequence[Sweep] = (),
     ) -> None:
         """`sweeps` are what features forget."""

@@ -10,7 +10,7 @@ from horae.store.contract import Store
 from horae.store.executions.leaving import timeouts
 
 
-class Timeouts:
+class TimeoutEnforcer:
     """Ends what is over its time; sleeps until the earliest that may be."""
 
     name = "timeouts"

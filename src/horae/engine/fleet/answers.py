@@ -9,10 +9,10 @@ from msgspec import Raw
 
 from horae.engine.base import telling
 from horae.engine.base.presence import Presence
-from horae.engine.base.sealed import Seals
-from horae.engine.definitions.definitions import Definition, Version
-from horae.engine.definitions.directory import Directory
-from horae.engine.tenancy.secrets import NOTHING, Given, Secrets
+from horae.engine.base.sealed import ExecutionSealer
+from horae.engine.definitions.definitions import CachedDefinition, Version
+from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.tenancy.secrets import NOTHING, GrantedSecrets, Secrets
 from horae.env import Env
 from horae.model.executions.parcel import Parcel, extras_of
 from horae.model.executions.slice import Running
@@ -24,7 +24,7 @@ from horae.store.contract import Store
 CACHE_BYTES = 32 * 1024 * 1024
 
 
-class Parcels:
+class ParcelCache:
     """Parcels lately written or granted; they never change."""
 
     def __init__(self, store: Store) -> None:
@@ -61,16 +61,16 @@ def _weight(parcel: Parcel) -> int:
     return 500 + len(parcel.items.blob) + len(parcel.items.ends) + len(parcel.extras or b"")
 
 
-class Answers:
+class AnswerBuilder:
     """Builds answers for workers."""
 
     def __init__(
         self,
         env: Env,
-        directory: Directory,
-        parcels: Parcels,
+        directory: LocalDirectory,
+        parcels: ParcelCache,
         secrets: Secrets,
-        seals: Seals,
+        seals: ExecutionSealer,
         presence: Presence,
         tracer: Tracer | None,
         *,
@@ -128,12 +128,12 @@ class Answers:
         definitions = await self._directory.definitions.get(sorted(set(versions.values())))
         return {id for id, version in versions.items() if version in definitions and definitions[version].sensitive}
 
-    async def _given(self, namespace: int, definitions: Mapping[Version, Definition]) -> Given:
+    async def _given(self, namespace: int, definitions: Mapping[Version, CachedDefinition]) -> GrantedSecrets:
         """The secrets that granted jobs refer to; most refer to none."""
         wanted = {name for known in definitions.values() for name in known.secrets}
         return await self._secrets.give(namespace, sorted(wanted)) if wanted else NOTHING
 
-    def _grant(self, s: Running, epoch: int, parcel: Parcel, definitions: Mapping[Version, Definition]) -> Grant:
+    def _grant(self, s: Running, epoch: int, parcel: Parcel, definitions: Mapping[Version, CachedDefinition]) -> Grant:
         e = parcel.envelope
         items, problem = parcel.items.part(s.lo, s.hi), ""
         known = definitions.get((e.job, e.version))

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.env import SECOND, Env, Micros
 from horae.errors import NotFound
 from horae.model.fleet.autoscale import ArrivalMeter, BacklogSample, ScalingSignals, desired_workers
@@ -27,7 +27,7 @@ class Advice(Struct, frozen=True, kw_only=True):
 class Autoscale:
     """Answers how many workers a queue wants. What arrives is told from one question to the next."""
 
-    def __init__(self, env: Env, store: Store, directory: Directory) -> None:
+    def __init__(self, env: Env, store: Store, directory: LocalDirectory) -> None:
         self._env, self._store, self._directory = env, store, directory
         self._flows: dict[int, ArrivalMeter] = {}
 

@@ -5,7 +5,7 @@ from uuid import UUID
 import structlog
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant, Micros
 from horae.model.base.ids import execution_id
@@ -24,7 +24,7 @@ class Backstop:
 
     name = "backstop"
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
+    def __init__(self, env: Env, store: Store, directory: LocalDirectory, hints: Hints) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self.asked = 0
         self.alarm = Alarm()

@@ -14,7 +14,7 @@ MOST_TOLD = 10_000
 FRESH = 20  # what was read is used for so many times as long as reading it took
 
 
-class Fleet:
+class WorkerOffers:
     """What live workers offer. A read costs what they are many, so a large fleet is read less often."""
 
     def __init__(self, env: Env, store: Store) -> None:

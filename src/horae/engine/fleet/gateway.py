@@ -13,17 +13,17 @@ from msgspec import structs
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.lookup import Lookup
-from horae.engine.base.sealed import Seals
+from horae.engine.base.sealed import ExecutionSealer
 from horae.engine.batcher import Batcher, all_fail
-from horae.engine.definitions.directory import Directory
-from horae.engine.executions.memory import Memory, not_held
+from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.executions.memory import DurableSteps, not_held
 from horae.engine.executions.outcomes import Outcomes
 from horae.engine.executions.resolve import check_key
 from horae.engine.executions.submit import Submitter
-from horae.engine.fleet.answers import Answers
+from horae.engine.fleet.answers import AnswerBuilder
 from horae.engine.fleet.hand_backs import HandBacks
-from horae.engine.fleet.known_sessions import Known, KnownSessions
-from horae.engine.fleet.parked import Parked
+from horae.engine.fleet.known_sessions import CachedSession, SessionCache
+from horae.engine.fleet.parked import ParkedExchange
 from horae.engine.fleet.parking import ParkingLot
 from horae.engine.fleet.protocol_checks import check_exchange, check_presence
 from horae.engine.settings import DAY, EngineSettings
@@ -70,22 +70,22 @@ class Gateway:
         self,
         env: Env,
         store: Store,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
         settings: EngineSettings,
         outcomes: Outcomes,
-        seals: Seals,
+        seals: ExecutionSealer,
         submitter: Submitter,
-        sessions: KnownSessions,
+        sessions: SessionCache,
         lot: ParkingLot,
         hand_backs: HandBacks,
-        answers: Answers,
+        answers: AnswerBuilder,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._submitter, self._settings, self._outcomes = submitter, settings, outcomes
         self._seals = seals  # of results that are not stored as they are
         self._sessions, self._lot, self._hand_backs, self._answers = sessions, lot, hand_backs, answers
-        self.memory = Memory(env, store, sessions)
+        self.memory = DurableSteps(env, store, sessions)
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
         self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2, key=_session_of)
         self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
@@ -194,7 +194,7 @@ class Gateway:
         self._outcomes.settled(done.effects, left | done.effects.requeued)
         return done.replies
 
-    async def _park(self, known: Known, head: Head, reply: Reply) -> bytes:
+    async def _park(self, known: CachedSession, head: Head, reply: Reply) -> bytes:
         """Wait for work; the answer may come from a claim, from a request, or be empty."""
         up, session = head.exchange, head.session
         wait = min(up.wait, self._settings.heartbeat) * self._share_of_wait(known)
@@ -202,7 +202,7 @@ class Gateway:
         until = self._env.clock.monotonic() + wait / 1_000_000
         if len(self._lot) >= CROWD:
             until -= until % TOGETHER
-        parked = Parked(want=want, until=until)
+        parked = ParkedExchange(want=want, until=until)
         served = await self._lot.park(parked)
         if served.decision == "ended":
             self._forget(session)
@@ -216,7 +216,7 @@ class Gateway:
         draining = reply.draining or served.draining
         return await self._encode(known, granted, reply.ignored, draining, telling=not granted)
 
-    def _share_of_wait(self, known: Known) -> float:
+    def _share_of_wait(self, known: CachedSession) -> float:
         """Those that come together from a server that is gone have their heartbeat soon, and apart from each other."""
         if not known.is_new:
             return 1.0
@@ -224,7 +224,13 @@ class Gateway:
         return self._env.rng.uniform(*FIRST_WAIT)
 
     async def _encode(
-        self, known: Known, granted: Sequence[Running], ignored: Sequence[Range], draining: bool, *, telling: bool
+        self,
+        known: CachedSession,
+        granted: Sequence[Running],
+        ignored: Sequence[Range],
+        draining: bool,
+        *,
+        telling: bool,
     ) -> bytes:
         """Requests are told with answers that bring no work, and at once when somebody just asked."""
         session = known.session.id

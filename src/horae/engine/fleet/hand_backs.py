@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
-from horae.engine.happenings import Happenings
+from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.admission.choice import QueuePreferences
@@ -40,9 +40,9 @@ class HandBacks:
         self,
         env: Env,
         store: Store,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
-        happenings: Happenings,
+        happenings: Topics,
         lanes_of: LanesOf,
         taste_of: TasteOf,
     ) -> None:

@@ -5,7 +5,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.engine.base.lookup import Lookup
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.env import Env
 from horae.errors import NotFound
 from horae.model.admission.choice import QueuePreferences
@@ -16,7 +16,7 @@ SILENT = 600.0  # seconds after which a session is read from the store again; pa
 MOST_READ = 256  # sessions read by one statement
 
 
-class Known(Struct):
+class CachedSession(Struct):
     """A session as this server knows it; what it may take from follows the directory."""
 
     session: Session
@@ -27,12 +27,12 @@ class Known(Struct):
     taste: QueuePreferences | None = None  # how it chooses between its queues
 
 
-class KnownSessions:
+class SessionCache:
     """Sessions that registered or exchanged here lately; those that come from another server are read together."""
 
-    def __init__(self, env: Env, store: Store, directory: Directory) -> None:
+    def __init__(self, env: Env, store: Store, directory: LocalDirectory) -> None:
         self._env, self._directory = env, directory
-        self._known: dict[UUID, Known] = {}
+        self._known: dict[UUID, CachedSession] = {}
         self._reads: Lookup[UUID, Session] = Lookup(store.some_sessions, most=MOST_READ)
 
     def __contains__(self, id: UUID) -> bool:
@@ -47,23 +47,23 @@ class KnownSessions:
         silent = [id for id, known in self._known.items() if known.used_at < now - SILENT]
         for id in silent:
             del self._known[id]
-        self._known[session.id] = Known(session, now)
+        self._known[session.id] = CachedSession(session, now)
         return silent
 
-    async def get(self, namespace: int, id: UUID) -> Known:
+    async def get(self, namespace: int, id: UUID) -> CachedSession:
         """A session of this namespace. Raises NotFound."""
         known = self._known.get(id)
         if known is None:
             session = await self._reads.get(id)
             if session is None or session.namespace != namespace:
                 raise _unknown()
-            known = self._known.setdefault(id, Known(session, 0.0, is_new=True))
+            known = self._known.setdefault(id, CachedSession(session, 0.0, is_new=True))
         if known.session.namespace != namespace:
             raise _unknown()
         known.used_at = self._env.clock.monotonic()
         return known
 
-    def lanes(self, known: Known) -> frozenset[int]:
+    def lanes(self, known: CachedSession) -> frozenset[int]:
         """What a session may take from now."""
         if known.version != self._directory.version:
             known.lanes, known.version = self._directory.may_take(known.session), self._directory.version

@@ -11,9 +11,9 @@ import structlog
 from horae.engine.admission.tastes import charge
 from horae.engine.base.counters import Counters
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
-from horae.engine.fleet.parked import Parked, Place, Places, Served
-from horae.engine.happenings import Happenings
+from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.fleet.parked import ParkedExchange, ParkingResult, ParkingSpot, ParkingSpots
+from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.errors import HoraeError, StoreUnavailable
@@ -39,17 +39,17 @@ class ParkingLot:
         self,
         env: Env,
         store: Store,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
         counters: Counters,
-        happenings: Happenings,
+        happenings: Topics,
         lanes_of: LanesOf,
         taste_of: TasteOf = lambda session: None,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._lanes_of = lanes_of  # asked at every claim: lanes come and go while exchanges wait
         self._taste_of = taste_of
-        self._places = Places(lanes_of)
+        self._places = ParkingSpots(lanes_of)
         self._claiming: asyncio.Task[None] | None = None
         self._looks_at = inf  # when `step` comes next, unless rung
         self._commits = 0  # of exchanges, which hold their sessions meanwhile
@@ -62,13 +62,13 @@ class ParkingLot:
     def __len__(self) -> int:
         return len(self._places)
 
-    async def park(self, parked: Parked) -> Served:
+    async def park(self, parked: ParkedExchange) -> ParkingResult:
         """Wait for work. Work that came since the claim that found none wakes the claimer at once."""
         old = self._places.get(parked.place)
         if old is not None:
             self._places.remove(old)
             if not old.done.done():
-                old.done.set_result(Served("superseded"))
+                old.done.set_result(ParkingResult("superseded"))
         place = self._places.add(parked, asyncio.get_running_loop().create_future())
         if self.has_work(parked.want, self._lanes_of(parked.want.session)):
             self._kick()
@@ -121,7 +121,7 @@ class ParkingLot:
         except HoraeError:
             for place in self._places:
                 if not place.done.done():
-                    place.done.set_result(Served("superseded"))
+                    place.done.set_result(ParkingResult("superseded"))
 
     async def step(self) -> Wait:
         """End the waits whose time is over: an empty answer is the heartbeat."""
@@ -137,7 +137,7 @@ class ParkingLot:
         self._looks_at = now + 60 if soonest is None else max(now + 0.005, soonest)
         return self._looks_at - now
 
-    async def _end(self, due: Sequence[Place]) -> None:
+    async def _end(self, due: Sequence[ParkingSpot]) -> None:
         if not due:
             return
         wants = [place.parked.want for place in due]
@@ -145,7 +145,7 @@ class ParkingLot:
         for place in due:
             verdict, draining = emptied[place.parked.place]
             if not place.done.done():
-                place.done.set_result(Served(verdict, draining=draining))
+                place.done.set_result(ParkingResult(verdict, draining=draining))
 
     def _on_hint(self, hint: Hint) -> None:
         if hint.lanes and self._places:
@@ -178,7 +178,7 @@ class ParkingLot:
                 log.exception("claim failed")
                 return
 
-    def _able(self, most: int) -> list[Place]:
+    def _able(self, most: int) -> list[ParkingSpot]:
         able = self._places.able(self._directory.version, self._is_occupied)
         if self._directory.demands.costs:
             able = (place for place in able if self._directory.demands.affords(place.parked.want, place.lanes))
@@ -193,7 +193,7 @@ class ParkingLot:
         ahead = None if want.free > 0 else [job for job, count in want.prefetch.items() if count > 0]
         return self._directory.occupied(lanes, of=ahead)
 
-    async def _claim(self, able: Sequence[Place]) -> bool:
+    async def _claim(self, able: Sequence[ParkingSpot]) -> bool:
         """One claim for these; false when it brought nothing new: the next hint, exchange or scan tells."""
         marks, commits = self._directory.marks(), self._commits
         parked = [self._as_it_stands(place) for place in able]
@@ -210,7 +210,7 @@ class ParkingLot:
             return not self._passed_over
         return bool(done.running) or any(low is None for low in done.lanes.values())
 
-    def _as_it_stands(self, place: Place) -> exchange.Parked:
+    def _as_it_stands(self, place: ParkingSpot) -> exchange.Parked:
         want = place.parked.want
         return exchange.Parked(want=want, lanes=place.lanes, taste=self._taste_of(want.session))
 
@@ -224,7 +224,7 @@ class ParkingLot:
         for key, granted in served.items():
             found = self._places.get(key)
             if found is not None and found.parked.want.n == granted[0].n and not found.done.done():
-                found.done.set_result(Served("granted", granted))
+                found.done.set_result(ParkingResult("granted", granted))
                 self._places.remove(found)
 
     def takers(self, amounts: Mapping[int, int]) -> list[exchange.Parked]:

@@ -6,7 +6,7 @@ from horae.store.contract import Store
 LOOK = 5.0
 
 
-class Room:
+class DiskSpaceCheck:
     """Looks whether the store's disk takes more; while it does not, the runner tells that the store is away."""
 
     name = "room"

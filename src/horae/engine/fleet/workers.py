@@ -25,7 +25,7 @@ MOST_COUNTED = 100_000
 MOST_TOLD = 4 * 1024 * 1024  # characters of what workers say of themselves, in a list
 
 
-class Worker(Struct, frozen=True, kw_only=True):
+class WorkerProcess(Struct, frozen=True, kw_only=True):
     """A worker process; its session is what is fenced."""
 
     worker: str
@@ -52,14 +52,14 @@ class Slots(Struct):
     busy: int = 0
 
 
-class Counted(Struct, frozen=True):
+class WorkerCountsByNamespace(Struct, frozen=True):
     """How many workers of each namespace are how, and the slots of those that are there."""
 
     by_status: Mapping[tuple[int, Status], int]
     slots: Mapping[int, Slots]
 
 
-class Fleet(Struct, frozen=True):
+class WorkerCounts(Struct, frozen=True):
     """How many workers of one namespace are how, and the slots of those that are there."""
 
     by_status: Mapping[Status, int]
@@ -82,7 +82,7 @@ class Workers:
         self._env, self._store, self._outcomes, self._costs = env, store, outcomes, costs
         self._late_after = settings.heartbeat * 3 // 2
 
-    async def list(self, namespace: int) -> Sequence[Worker]:
+    async def list(self, namespace: int) -> Sequence[WorkerProcess]:
         """Workers that are there or were lost lately, newest first; those that left are not listed.
 
         A list ends where it would have more than `MOST_TOLD` characters.
@@ -99,7 +99,7 @@ class Workers:
             [structs.replace(sessions[id], running=brief.running) for id, brief in told.items() if id in sessions]
         )
 
-    async def fleet(self, namespace: int) -> Fleet:
+    async def fleet(self, namespace: int) -> WorkerCounts:
         """How many workers of a namespace are how, and the slots of those that are there."""
         briefs = _newest(await self._sessions(namespace))
         there = [brief for brief in briefs if self._status(brief) != "lost"]
@@ -107,9 +107,9 @@ class Workers:
         costs = self._costs()
         busy = sum(used(brief.concurrency, held[brief.id], costs)[SLOTS] for brief in there)
         slots = Slots(all=sum(brief.concurrency for brief in there), busy=busy)
-        return Fleet(Counter(map(self._status, briefs)), slots)
+        return WorkerCounts(Counter(map(self._status, briefs)), slots)
 
-    async def counts(self) -> Counted:
+    async def counts(self) -> WorkerCountsByNamespace:
         """How many workers of each namespace are how."""
         after, sessions = self._env.now() - REMEMBERED, dict[int, list[Brief]]()
         for session in await self._store.read(lambda: in_brief(0, after, MOST_COUNTED)):
@@ -125,13 +125,13 @@ class Workers:
                     own = slots.setdefault(namespace, Slots())
                     own.all += one.concurrency
                     own.busy += min(one.concurrency, one.running)
-        return Counted(by_status, slots)
+        return WorkerCountsByNamespace(by_status, slots)
 
-    async def show(self, namespace: int, ref: str) -> Worker:
+    async def show(self, namespace: int, ref: str) -> WorkerProcess:
         """One worker by its name or by its session's id."""
         return (await self._shown([await self._find(namespace, ref)]))[0]
 
-    async def drain(self, namespace: int, ref: str) -> Worker:
+    async def drain(self, namespace: int, ref: str) -> WorkerProcess:
         """Ask a worker to finish what it runs and leave."""
         session = await self._find(namespace, ref)
         if not await self._store.ask_drain(session.id) and session.state != "draining":
@@ -150,13 +150,13 @@ class Workers:
                 return session
         raise NotFound(f'No worker "{ref}".', "List workers with `horae workers list` or GET /api/v1/workers.")
 
-    async def _shown(self, sessions: Sequence[Session]) -> Sequence[Worker]:
+    async def _shown(self, sessions: Sequence[Session]) -> Sequence[WorkerProcess]:
         held = await self._store.read(lambda: held_by_lane(session.id for session in sessions))
         return [self._worker(session, held[session.id]) for session in sessions]
 
-    def _worker(self, session: Session, held: Mapping[int, int]) -> Worker:
+    def _worker(self, session: Session, held: Mapping[int, int]) -> WorkerProcess:
         presence = session.presence
-        return Worker(
+        return WorkerProcess(
             worker=session.worker, session=session.id, host=presence.host, pid=presence.pid, version=presence.version,
             labels=labels_of(presence), queues=session.queues, capacity=session.concurrency, running=session.running,
             resources=presence.resources, used=used(session.concurrency, held, self._costs()),

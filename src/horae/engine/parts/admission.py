@@ -3,11 +3,11 @@
 from collections.abc import Collection, Sequence
 
 from horae.engine.admission.circuit_breakers import CircuitBreakers
-from horae.engine.admission.circuits import Circuits
+from horae.engine.admission.circuits import CircuitMonitor
 from horae.engine.admission.held_keys import HeldKeys
 from horae.engine.admission.hold_watch import HoldWatch
-from horae.engine.admission.holds import Holds
-from horae.engine.admission.limits import Limits
+from horae.engine.admission.holds import QueueHolds
+from horae.engine.admission.limits import LimitReconciler
 from horae.engine.admission.placement.placer import Placer
 from horae.engine.admission.placement.preemptor import Preemptor
 from horae.engine.admission.placement.reserver import Reserver
@@ -16,28 +16,28 @@ from horae.engine.admission.queues import Queues
 from horae.engine.admission.quotas import Quotas
 from horae.engine.admission.reranking import Reranker
 from horae.engine.fleet.backstop import Backstop
-from horae.engine.fleet.fleet import Fleet
-from horae.engine.parts.base import Base
-from horae.engine.parts.part import Part
+from horae.engine.fleet.fleet import WorkerOffers
+from horae.engine.parts.base import BasePart
+from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
 
 
-class Admission(Part):
+class AdmissionPart(ServerPart):
     """Queues, holds, circuits, quotas, limits and placement."""
 
-    def __init__(self, base: Base) -> None:
+    def __init__(self, base: BasePart) -> None:
         env, store, directory, hints = base.env, base.store, base.directory, base.hints
         self.hold_watch = HoldWatch(env, store, directory, hints, base.clock, base.happenings)
-        self.holds = Holds(env, store, directory, self.hold_watch, hints)
+        self.holds = QueueHolds(env, store, directory, self.hold_watch, hints)
         self.queues = Queues(env, store, directory, hints, base.outcomes)
         self.queue_views = QueueViews(store, directory, self.holds)
         self.reranker = Reranker(env, store, directory, hints)
-        self.circuits = Circuits(env, store, base.id, directory, hints, base.clock, base.happenings)
+        self.circuits = CircuitMonitor(env, store, base.id, directory, hints, base.clock, base.happenings)
         self.circuit_breakers = CircuitBreakers(env, store, self.circuits)
         self.quotas = Quotas(env, store, directory, hints, base.id, base.fair_access, base.happenings)
-        self.limits = Limits(env, store, hints, base.happenings)
+        self.limits = LimitReconciler(env, store, hints, base.happenings)
         self.held_keys = HeldKeys(store)
-        self.fleet = Fleet(env, store)
+        self.fleet = WorkerOffers(env, store)
         self.placer = Placer(env, store, directory, hints, self.fleet, base.clock)
         self.reserver = Reserver(env, store, directory, self.fleet)
         self.backstop = Backstop(env, store, directory, hints)

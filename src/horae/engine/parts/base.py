@@ -6,17 +6,17 @@ from uuid import UUID
 from horae.engine.base import telling
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.counters import Counters
-from horae.engine.base.epochs import Epochs
-from horae.engine.base.event_feed import Events
+from horae.engine.base.epochs import EpochWatch
+from horae.engine.base.event_feed import EventFeed
 from horae.engine.base.hints import Hints
-from horae.engine.base.sealed import Seals
+from horae.engine.base.sealed import ExecutionSealer
 from horae.engine.base.sealing import Sealer
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.outcomes import Outcomes
-from horae.engine.fleet.answers import Parcels
-from horae.engine.fleet.room import Room
-from horae.engine.happenings import Happenings
-from horae.engine.parts.part import Part
+from horae.engine.fleet.answers import ParcelCache
+from horae.engine.fleet.room import DiskSpaceCheck
+from horae.engine.happenings import Topics
+from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
 from horae.engine.settings import EngineSettings
 from horae.engine.tenancy.fair_access import FairAccess
@@ -29,28 +29,28 @@ from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
 
 
-class Base(Part):
+class BasePart(ServerPart):
     """Objects that every other part uses."""
 
     def __init__(self, env: Env, store: Store, settings: EngineSettings, features: Sequence[Feature]) -> None:
         self.env, self.store, self.settings, self.features = env, store, settings, features
         self.id: UUID = env.new_id()
-        self.happenings = Happenings(store)
+        self.happenings = Topics(store)
         self.counters = Counters()
         self.happenings.settled.subscribe("counters", self.counters.settled)
         if settings.verbose:
             self.happenings.settled.subscribe("log", self._log)
-        self.epochs = Epochs(store)
+        self.epochs = EpochWatch(store)
         self.sealer = Sealer(env, store, settings.master_keys, settings.master_key_file, make=settings.make_master_key)
-        self.seals = Seals(self.sealer)
+        self.seals = ExecutionSealer(self.sealer)
         self.secrets = Secrets(env, store, self.sealer)
         self.hints = Hints(env, store, self.id)
-        self.events = Events(self.hints)
+        self.events = EventFeed(self.hints)
         self.outcomes = Outcomes(env, self.hints, self.events, self.counters, self.happenings)
-        self.directory = Directory(env, store, self.hints, self.id)
-        self.parcels = Parcels(store)
+        self.directory = LocalDirectory(env, store, self.hints, self.id)
+        self.parcels = ParcelCache(store)
         self.clock = ClockWatch(env, store, self.hints)
-        self.room = Room(store)
+        self.room = DiskSpaceCheck(store)
         self.fair_access = FairAccess(env, self.directory.weight, settings)
         self.outbound = Outbound(Allowed.read(settings.outbound_allow))
 

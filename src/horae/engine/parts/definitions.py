@@ -1,15 +1,15 @@
 """Definitions as people change them: jobs, triggers, calendars and dependencies."""
 
 from horae.engine.definitions.announcer import Announcer, FireDue, Later, already_fired
-from horae.engine.definitions.applying import Applying, NoTemplates, Parts, TemplateSource
-from horae.engine.definitions.job_deletions import Deletions
+from horae.engine.definitions.applying import DefinitionWriters, DocumentApplier, NoTemplates, TemplateSource
+from horae.engine.definitions.job_deletions import JobDeletions
 from horae.engine.definitions.job_drafts import CheckPlace
 from horae.engine.definitions.job_plans import JobPlans
 from horae.engine.definitions.jobs import Jobs
-from horae.engine.parts.admission import Admission
-from horae.engine.parts.base import Base
-from horae.engine.parts.firing import Firing
-from horae.engine.parts.part import Part
+from horae.engine.parts.admission import AdmissionPart
+from horae.engine.parts.base import BasePart
+from horae.engine.parts.firing import FiringPart
+from horae.engine.parts.part import ServerPart
 from horae.engine.triggers.calendars import Calendars
 from horae.engine.triggers.dependencies import Dependencies
 from horae.engine.triggers.triggers import Triggers
@@ -17,21 +17,25 @@ from horae.feature import load
 from horae.store.contract import Store
 
 
-class Definitions(Part):
+class DefinitionsPart(ServerPart):
     """Reads and writes definitions, and tells schedulers of changes."""
 
     def __init__(
-        self, base: Base, admission: Admission, firing: Firing, check_place: CheckPlace = lambda place, field: None
+        self,
+        base: BasePart,
+        admission: AdmissionPart,
+        firing: FiringPart,
+        check_place: CheckPlace = lambda place, field: None,
     ) -> None:
         self._base, self._admission, self._check_place = base, admission, check_place
         env, store, fire_due = base.env, base.store, firing.scheduler.step
-        self.deletions = Deletions(store, base.outcomes)
+        self.deletions = JobDeletions(store, base.outcomes)
         self._announcer = announcer = Announcer(env, base.directory, base.hints, base.outcomes)
         self.jobs = self._jobs_in(store, announcer, fire_due)
         self.job_plans = JobPlans(store, self.jobs)
         self.triggers = Triggers(env, store, self.jobs, announcer, fire_due, base.fair_access.compute)
         self.calendars = Calendars(env, store, announcer, fire_due)
-        self.applying = Applying(env, store, self._parts_in, fire_due)
+        self.applying = DocumentApplier(env, store, self._parts_in, fire_due)
         self.dependencies = Dependencies(store, base.directory, base.hints)
 
     def _jobs_in(self, store: Store, announcer: Announcer, fire_due: FireDue) -> Jobs:
@@ -51,12 +55,12 @@ class Definitions(Part):
             derive=self._templates_in(store).derive,
         )
 
-    def _parts_in(self, store: Store, later: Later) -> Parts:
+    def _parts_in(self, store: Store, later: Later) -> DefinitionWriters:
         """Return objects that write definitions in a transaction, and announce them by `later`."""
         announcer = self._announcer.postponed(later)
         jobs = self._jobs_in(store, announcer, already_fired)
         calendars = Calendars(self._base.env, store, announcer, already_fired)
-        return Parts(jobs, self._templates_in(store), calendars)
+        return DefinitionWriters(jobs, self._templates_in(store), calendars)
 
     def _templates_in(self, store: Store) -> TemplateSource:
         """Return the templates of a store, or of a transaction."""

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Sequence
 
 from horae.engine.base.zones import ZoneRules
-from horae.engine.parts.base import Base
-from horae.engine.parts.part import Part
+from horae.engine.parts.base import BasePart
+from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
-from horae.engine.triggers.audit_fires import FireAudits
-from horae.engine.triggers.coming import Coming
+from horae.engine.triggers.audit_fires import FireAuditor
+from horae.engine.triggers.coming import FireForecasts
 from horae.engine.triggers.fire import Scheduler
 from horae.engine.triggers.fire_counts import FireCounts
 from horae.engine.triggers.fires import Fires
@@ -17,10 +17,10 @@ from horae.engine.triggers.turns import Turns
 from horae.feature import load
 
 
-class Firing(Part):
+class FiringPart(ServerPart):
     """Decides timers and joins, and shows what fired and what is coming."""
 
-    def __init__(self, base: Base) -> None:
+    def __init__(self, base: BasePart) -> None:
         env, store, directory, hints, settings = base.env, base.store, base.directory, base.hints, base.settings
         happenings, outcomes, clock = base.happenings, base.outcomes, base.clock
         self.scheduler = Scheduler(env, store, directory, hints, settings, clock, base.counters, happenings)
@@ -28,11 +28,11 @@ class Firing(Part):
         self.zones = ZoneRules(env, store, hints)
         self.joiner = Joiner(env, store, hints, settings, outcomes, clock)
         self.streaks = Streaks(env, store, hints, happenings)
-        self.coming = Coming(env, store)
+        self.coming = FireForecasts(env, store)
         self.fires = Fires(env, store)
         ended = [load(feature.ended_counts) for feature in base.features if feature.ended_counts]
         self.fire_counts = FireCounts(env, store, *ended)
-        self.fire_audits = FireAudits(env, store)
+        self.fire_audits = FireAuditor(env, store)
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
         chosen: list[Service] = [self.coming]

@@ -3,36 +3,36 @@
 from collections.abc import Collection, Sequence
 
 from horae.engine.base.presence import Presence
-from horae.engine.fleet.answers import Answers
+from horae.engine.fleet.answers import AnswerBuilder
 from horae.engine.fleet.autoscale import Autoscale
 from horae.engine.fleet.enrolments import Enrolments
 from horae.engine.fleet.hand_backs import HandBacks
-from horae.engine.fleet.known_sessions import KnownSessions
+from horae.engine.fleet.known_sessions import SessionCache
 from horae.engine.fleet.parking import ParkingLot
 from horae.engine.fleet.rescue import Rescuer
 from horae.engine.fleet.workers import Workers
-from horae.engine.parts.base import Base
-from horae.engine.parts.part import Part
+from horae.engine.parts.base import BasePart
+from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
-from horae.engine.tenancy.withholding import Withholding
+from horae.engine.tenancy.withholding import MasterKeyCheck
 from horae.model.executions.tracer import Tracer
 
 
-class Fleet(Part):
+class FleetPart(ServerPart):
     """Sessions and their exchanges that wait, answers, rescues, and workers as people see them."""
 
-    def __init__(self, base: Base, tracer: Tracer | None) -> None:
+    def __init__(self, base: BasePart, tracer: Tracer | None) -> None:
         env, store, directory, hints = base.env, base.store, base.directory, base.hints
-        self.sessions = KnownSessions(env, store, directory)
+        self.sessions = SessionCache(env, store, directory)
         lanes_of, taste_of = self.sessions.lanes_of, self.sessions.taste_of
         self.lot = ParkingLot(env, store, directory, hints, base.counters, base.happenings, lanes_of, taste_of)
         self.hand_backs = HandBacks(env, store, directory, hints, base.happenings, lanes_of, taste_of)
         self.presence = Presence(env, store, base.id, base.settings.url, directory)
-        self.answers = Answers(
+        self.answers = AnswerBuilder(
             env, directory, base.parcels, base.secrets, base.seals, self.presence, tracer,
             verbose=base.settings.verbose,
         )  # fmt: skip
-        self.withholding = Withholding(store, base.sealer, base.secrets, directory, hints)
+        self.withholding = MasterKeyCheck(store, base.sealer, base.secrets, directory, hints)
         self.rescuer = Rescuer(env, store, hints, base.settings, base.outcomes, base.clock)
         self.workers = Workers(env, store, base.settings, base.outcomes, costs=lambda: directory.demands.costs)
         self.enrolments = Enrolments(env, store)

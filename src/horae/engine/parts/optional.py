@@ -7,13 +7,13 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from horae.engine.parts.part import Part
+from horae.engine.parts.part import ServerPart
 from horae.model.definitions.job_view import JobView
 from horae.model.definitions.listed_job_view import ListedJobView
 from horae.model.executions.output.artifact import Artifact
 
 
-class OptionalPart(Part):
+class OptionalPart(ServerPart):
     """A part that is missing while its feature is off."""
 
     feature: ClassVar[str]

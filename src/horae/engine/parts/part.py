@@ -8,7 +8,7 @@ from horae.model.base.store_view import StoreView
 ROLES = frozenset({"api", "gateway", "scheduler"})  # that a server may take; all by default
 
 
-class Part:
+class ServerPart:
     """A group of objects that belong together. A node calls the methods below in their order."""
 
     async def prepare(self) -> None:

@@ -4,40 +4,40 @@ from collections.abc import Collection, Sequence
 
 from horae.engine.base.gauges import Gauges
 from horae.engine.base.survey import Surveyor
-from horae.engine.executions.audit import Audit
+from horae.engine.executions.audit import ExecutionAuditor
 from horae.engine.executions.executions import Executions
 from horae.engine.executions.explain import Explainer
 from horae.engine.executions.promote import Promoter
 from horae.engine.executions.reruns import Reruns
-from horae.engine.executions.signals import Signals
+from horae.engine.executions.signals import SignalSender
 from horae.engine.executions.submit import Submitter
 from horae.engine.executions.sweep import Sweeper
-from horae.engine.executions.timeouts import Timeouts
-from horae.engine.parts.admission import Admission
-from horae.engine.parts.base import Base
-from horae.engine.parts.definitions import Definitions
-from horae.engine.parts.fleet import Fleet
-from horae.engine.parts.part import Part
+from horae.engine.executions.timeouts import TimeoutEnforcer
+from horae.engine.parts.admission import AdmissionPart
+from horae.engine.parts.base import BasePart
+from horae.engine.parts.definitions import DefinitionsPart
+from horae.engine.parts.fleet import FleetPart
+from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
 from horae.feature import load
 
 
-class Work(Part):
+class WorkPart(ServerPart):
     """Promotes, times out and sweeps executions; reads, explains, signals and reruns them."""
 
     def __init__(
         self,
-        base: Base,
-        admission: Admission,
-        fleet: Fleet,
-        definitions: Definitions,
+        base: BasePart,
+        admission: AdmissionPart,
+        fleet: FleetPart,
+        definitions: DefinitionsPart,
         submitter: Submitter,
         *,
         traced: bool,
     ) -> None:
         env, store, directory, hints, settings = base.env, base.store, base.directory, base.hints, base.settings
         self.promoter = Promoter(env, store, directory, hints, settings, base.clock)
-        self.timeouts = Timeouts(env, store, settings, base.outcomes, base.clock)
+        self.timeouts = TimeoutEnforcer(env, store, settings, base.outcomes, base.clock)
         sweeps = [load(feature.sweep) for feature in base.features if feature.sweep]
         deletions = definitions.deletions
         self.sweeper = Sweeper(env, store, base.id, settings, self.promoter, base.clock, deletions, sweeps)
@@ -45,10 +45,10 @@ class Work(Part):
             env, store, base.outcomes, waits=definitions.dependencies.waits, held=admission.hold_watch.why,
             retention=settings.retention, traced=traced,
         )  # fmt: skip
-        self.signals = Signals(env, store, self.executions, hints)
+        self.signals = SignalSender(env, store, self.executions, hints)
         self.explainer = Explainer(env, store, directory, admission.hold_watch, self.executions)
         self.reruns = Reruns(store, self.executions, submitter.submit_all)
-        self.audit = Audit(env, store, hints)
+        self.audit = ExecutionAuditor(env, store, hints)
         self.surveyor = Surveyor(env, store, admission.hold_watch, fleet.workers)
         self.gauges = Gauges(env, store, base.id, base.happenings)
 

@@ -2,27 +2,27 @@
 
 from collections.abc import Collection, Sequence
 
-from horae.engine.parts.base import Base
-from horae.engine.parts.part import Part
-from horae.engine.parts.work import Work
+from horae.engine.parts.base import BasePart
+from horae.engine.parts.part import ServerPart
+from horae.engine.parts.work import WorkPart
 from horae.engine.service import Service
 from horae.engine.workflows.callbacks import Callbacks
-from horae.engine.workflows.graphs import Graphs
-from horae.engine.workflows.grid import Grid
+from horae.engine.workflows.graphs import WorkflowGraphs
+from horae.engine.workflows.grid import WorkflowGrid
 from horae.engine.workflows.steps_by_hand import StepsByHand
-from horae.engine.workflows.workflows import Flows, Opener
+from horae.engine.workflows.workflows import WorkflowAdvancer, WorkflowOpener
 from horae.model.executions.tracer import Tracer
 
 
-class Workflows(Part):
+class WorkflowsPart(ServerPart):
     """Opens workflows, looks at those that are due, and shows their graphs."""
 
-    def __init__(self, base: Base, work: Work, tracer: Tracer | None) -> None:
+    def __init__(self, base: BasePart, work: WorkPart, tracer: Tracer | None) -> None:
         env, store, happenings = base.env, base.store, base.happenings
-        self.opener = Opener(env, store, base.directory, base.hints, happenings, tracer)
-        self.flows = Flows(env, store, base.hints, base.clock, base.outcomes, happenings)
-        self.graphs = Graphs(env, store, work.executions)
-        self.grid = Grid(store)
+        self.opener = WorkflowOpener(env, store, base.directory, base.hints, happenings, tracer)
+        self.flows = WorkflowAdvancer(env, store, base.hints, base.clock, base.outcomes, happenings)
+        self.graphs = WorkflowGraphs(env, store, work.executions)
+        self.grid = WorkflowGrid(store)
         self.steps_by_hand = StepsByHand(env, store, work.executions)
         self.callbacks = Callbacks(store, work.signals)
 

@@ -12,7 +12,7 @@ from horae.errors import BadInput
 SCHEMES = ("s3", "gs", "az")
 
 
-class Place(Protocol):
+class FileStorage(Protocol):
     """Keeps contents under locations, which are paths of safe parts below it."""
 
     url: str  # for people: where it is
@@ -30,7 +30,7 @@ class Place(Protocol):
         ...
 
 
-def place_at(url: str) -> Place:
+def open_storage(url: str) -> FileStorage:
     """The place of a setting: a path, or s3://bucket/prefix and its like."""
     parts = urlsplit(url)
     if parts.scheme in SCHEMES and parts.netloc:

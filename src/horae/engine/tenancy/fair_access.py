@@ -31,7 +31,7 @@ class Compute(Protocol):
     async def __call__(self, work: Callable[[], T]) -> T: ...
 
 
-class Pace:
+class NamespaceRates:
     """How fast each namespace goes beside others, by a rate."""
 
     def __init__(self, rate: Rate | None) -> None:
@@ -57,7 +57,10 @@ class FairAccess:
 
     def __init__(self, env: Env, weight: Callable[[int], float], settings: EngineSettings) -> None:
         self._env, self._weight = env, weight
-        self._requests, self._submissions = Pace(settings.namespace_request_rate), Pace(settings.namespace_submit_rate)
+        self._requests, self._submissions = (
+            NamespaceRates(settings.namespace_request_rate),
+            NamespaceRates(settings.namespace_submit_rate),
+        )
         self._last, self._other = (-1, -CALM), (-1, -CALM)  # the namespaces that asked last, and when; never the same
         self._working: dict[int, int] = {}
         self._waiting: dict[int, deque[asyncio.Future[None]]] = {}

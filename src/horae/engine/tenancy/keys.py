@@ -95,7 +95,7 @@ class UserSessions(Protocol):
     async def sign_out(self, text: str) -> None: ...
 
 
-class Keys:
+class ApiKeys:
     """Makes, checks and revokes keys; signs browsers in and out."""
 
     def __init__(self, env: Env, store: Store, users: UserSessions | None = None) -> None:

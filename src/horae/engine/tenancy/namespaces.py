@@ -6,7 +6,7 @@ from typing import Any
 import structlog
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.settings import EngineSettings
 from horae.env import Env
 from horae.errors import Conflict, Forbidden, NotFound
@@ -36,7 +36,9 @@ log = structlog.get_logger("horae.engine")
 class Namespaces:
     """What can be done with namespaces."""
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, settings: EngineSettings) -> None:
+    def __init__(
+        self, env: Env, store: Store, directory: LocalDirectory, hints: Hints, settings: EngineSettings
+    ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._retention = settings.retention
 

@@ -20,20 +20,22 @@ RUNNING_FOR: Micros = 60 * SECOND  # by then a request has ended, or its server 
 T = TypeVar("T")
 
 
-class Kept(Struct, frozen=True):
+class KeptResponse(Struct, frozen=True):
     """An answer as it is kept."""
 
     status: int
     content: bytes
 
 
-class Repeats:
+class IdempotentRequests:
     """Runs a request once, however often it is sent."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
 
-    async def once(self, asked: Idempotency, run: Callable[[], Awaitable[T]], keep: Callable[[T], Kept]) -> T | Kept:
+    async def once(
+        self, asked: Idempotency, run: Callable[[], Awaitable[T]], keep: Callable[[T], KeptResponse]
+    ) -> T | KeptResponse:
         """Run a request, or return what its first run was answered.
 
         Raises KeyReused when its key came with another request, and Conflict while the first run goes on.
@@ -54,9 +56,9 @@ class Repeats:
         return done
 
 
-def _first_answer(known: keys.Known) -> Kept:
+def _first_answer(known: keys.Known) -> KeptResponse:
     if not known.same_body:
         raise KeyReused("This Idempotency-Key came with another request before.", "Use a new key for a new request.")
     if known.status is None or known.answer is None:
         raise Conflict("The same request is under way.", "Wait for its answer, then repeat it.", retryAfter=1)
-    return Kept(known.status, known.answer)
+    return KeptResponse(known.status, known.answer)

@@ -34,14 +34,14 @@ log = structlog.get_logger("horae.engine")
 KeepSecret = Callable[[Store, int, str], Awaitable[None]]  # raises Conflict while a feature refers to a secret
 
 
-class Given(Struct, frozen=True):
+class GrantedSecrets(Struct, frozen=True):
     """What a grant gets: values by name, and why there is none of the others."""
 
     values: dict[str, str]
     problems: dict[str, str]
 
 
-NOTHING = Given({}, {})
+NOTHING = GrantedSecrets({}, {})
 
 
 class Secrets:
@@ -122,7 +122,7 @@ class Secrets:
             raise MasterKeyMissing(f'The secret "{name}" is left as it is. {error.detail}', error.remedy) from None
         return await self._store.write(lambda: secrets.reseal(namespace, name, sealed, anew))
 
-    async def give(self, namespace: int, names: Sequence[str]) -> Given:
+    async def give(self, namespace: int, names: Sequence[str]) -> GrantedSecrets:
         """Values for a grant. What cannot be given is told, so that nothing starts without it."""
         values, problems, missing = {}, {}, []
         now = self._env.clock.monotonic()
@@ -139,7 +139,7 @@ class Secrets:
             except HoraeError as error:
                 problems[name] = str(error)
                 log.warning("a secret cannot be given", secret=name, error=str(error))
-        return Given(values, problems)
+        return GrantedSecrets(values, problems)
 
     def _open(self, namespace: int, name: str, found: dict[str, Sealed], now: float) -> str:
         if name not in found:

@@ -4,7 +4,7 @@ import structlog
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.sealing import Sealer
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.service import Alarm, Wait
 from horae.engine.tenancy.secrets import Secrets
 from horae.store.base import sealing
@@ -14,7 +14,7 @@ LOOK = 5.0  # seconds
 log = structlog.get_logger("horae.engine")
 
 
-class Withholding:
+class MasterKeyCheck:
     """Looks whether this server opens what its store has sealed, and tells the directory and the other servers."""
 
     name = "withholding"
@@ -24,7 +24,7 @@ class Withholding:
         store: Store,
         sealer: Sealer,
         secrets: Secrets,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
     ) -> None:
         self._store, self._sealer, self._secrets = store, sealer, secrets

@@ -52,7 +52,7 @@ class FiresAudit(View, frozen=True, kw_only=True):
     notes: list[str]
 
 
-class FireAudits:
+class FireAuditor:
     """Checks that every nominal fire is covered by exactly one row of the ledger."""
 
     def __init__(self, env: Env, store: Store) -> None:

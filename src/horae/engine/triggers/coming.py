@@ -34,7 +34,7 @@ WATCHED = 600.0  # seconds for which a namespace is counted after somebody asked
 FIRST = UUID(int=0)
 
 
-class Ahead(Struct, frozen=True):
+class FireForecast(Struct, frozen=True):
     """Fires to come between edges of time, as far as they were counted."""
 
     edges: Sequence[Instant]
@@ -51,12 +51,12 @@ class Ahead(Struct, frozen=True):
 
 
 class _Watched(Struct):
-    ahead: Ahead
+    ahead: FireForecast
     asked: float
     due: float
 
 
-class Coming:
+class FireForecasts:
     """Fires to come of whole namespaces, by half hours. A service: its step counts anew what is looked at."""
 
     name = "coming"
@@ -66,7 +66,7 @@ class Coming:
         self._watched: dict[int, _Watched] = {}
         self.alarm = Alarm()
 
-    async def of(self, namespace: int) -> Ahead:
+    async def of(self, namespace: int) -> FireForecast:
         """The half hours from the present one on; roughly, if nobody asked for long and there are many."""
         now = self._env.clock.monotonic()
         known = self._watched.get(namespace)
@@ -90,7 +90,7 @@ class Coming:
                 one.due = ended + max(AT_LEAST, SHARE * (ended - begun))
         return max(1.0, min((one.due for one in self._watched.values()), default=now + AT_LEAST) - now)
 
-    async def _count(self, namespace: int, seconds: float) -> Ahead:
+    async def _count(self, namespace: int, seconds: float) -> FireForecast:
         begin = begin_of(self._env.now(), STEP)
         edges = [begin + place * STEP * SECOND for place in range(SLOTS + 1)]
         return await count(self._store, self._env, namespace, None, edges, seconds)
@@ -98,7 +98,7 @@ class Coming:
 
 async def count(
     store: Store, env: Env, namespace: int, job: UUID | None, edges: Sequence[Instant], seconds: float
-) -> Ahead:
+) -> FireForecast:
     """The fires of a namespace, or of one job, that are to come between each two edges."""
     made = _Counting(store, namespace, edges)
     place: fire_reads.Place | None = (-(1 << 62), FIRST)
@@ -111,7 +111,7 @@ async def count(
         for one in rows:
             now = env.clock.monotonic()
             if now > until:
-                return Ahead(edges, made.counts(), one.timer.next_fire_at)
+                return FireForecast(edges, made.counts(), one.timer.next_fire_at)
             if now > rest_at:
                 await env.clock.sleep(0)
                 rest_at = env.clock.monotonic() + IN_A_ROW
@@ -120,7 +120,7 @@ async def count(
         if len(rows) == BATCH:
             last = rows[-1].timer
             place = last.next_fire_at or 0, last.id
-    return Ahead(edges, made.counts())
+    return FireForecast(edges, made.counts())
 
 
 class _Counting:

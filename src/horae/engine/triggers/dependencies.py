@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.refs import find_job
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.definitions.permits import visible
 from horae.model.base.instant import format_instant
 from horae.model.base.view import shown_time
@@ -25,7 +25,7 @@ MOST_KNOWN = 10_000  # jobs whose neighbours are remembered
 GONE = '"{}" is deleted: this job does not start by it any more. Restore it, or take it off the list.'
 
 
-class About(Struct, frozen=True, kw_only=True):
+class RunDependencies(Struct, frozen=True, kw_only=True):
     """What a manual run has to do with other jobs: those it depends on, and those that depend on it, by name."""
 
     upstreams: Sequence[str]
@@ -55,9 +55,9 @@ def _listed(names: Sequence[str], most: int = 10) -> str:
 class Dependencies:
     """What can be asked about dependencies. A `ref` is a job's name or id."""
 
-    def __init__(self, store: Store, directory: Directory, hints: Hints) -> None:
+    def __init__(self, store: Store, directory: LocalDirectory, hints: Hints) -> None:
         self._store, self._directory = store, directory
-        self._known: dict[UUID, About] = {}
+        self._known: dict[UUID, RunDependencies] = {}
         hints.listen(self._on_hint)
 
     def _on_hint(self, hint: Hint) -> None:
@@ -65,7 +65,7 @@ class Dependencies:
         if hint.jobs:
             self._known = {}
 
-    async def about(self, namespace: int, ref: str) -> About:
+    async def about(self, namespace: int, ref: str) -> RunDependencies:
         """Return the jobs that a run of a job waits for, and those that it starts and the actor may learn of."""
         job = (self._directory.known(namespace, ref) or await self._directory.job(namespace, ref)).job
         known = self._known
@@ -77,11 +77,11 @@ class Dependencies:
         about = known[job.id]
         return structs.replace(about, dependents=visible(about.dependents))
 
-    async def _about(self, job: Job) -> About:
+    async def _about(self, job: Job) -> RunDependencies:
         dependents = await self._store.look_up(lambda: job_reads.dependents(job.id))
         upstreams = [UUID(id) for id in job.spec.dependencies]
         names = await self._store.read(lambda: job_reads.names_of(upstreams)) if upstreams else {}
-        return About(upstreams=[names.get(id, str(id)) for id in upstreams], dependents=dependents)
+        return RunDependencies(upstreams=[names.get(id, str(id)) for id in upstreams], dependents=dependents)
 
     async def of(self, namespace: int, ref: str) -> DependenciesView:
         """What a job depends on, what of that is met, and which jobs depend on it. Raises NotFound."""

@@ -8,10 +8,10 @@ import structlog
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.counters import Counters
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.promote import OTHERS, SAFETY, is_held, until
 from horae.engine.executions.submit import created
-from horae.engine.happenings import FiredParcels, Happenings
+from horae.engine.happenings import FiredParcels, Topics
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
@@ -29,7 +29,7 @@ INLINE, APART = 0.05, 0.5  # seconds that a batch may take: on this process's ow
 log = structlog.get_logger("horae.engine")
 
 
-class Pace:
+class BatchSize:
     """How many timers a batch has: as many as the store decides in the time for which others can wait."""
 
     def __init__(self, most: int, seconds: float) -> None:
@@ -51,17 +51,17 @@ class Scheduler:
         self,
         env: Env,
         store: Store,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
         settings: EngineSettings,
         clock: ClockWatch,
         counters: Counters,
-        happenings: Happenings,
+        happenings: Topics,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._clock = clock
         self._is_inline = not store.driver.is_shared
-        self._pace = Pace(settings.fire_batch, INLINE if self._is_inline else APART)
+        self._pace = BatchSize(settings.fire_batch, INLINE if self._is_inline else APART)
         self._next: Instant | None = None
         self._low: Mark = FIRST
         self._scan_at = 0.0

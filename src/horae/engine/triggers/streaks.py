@@ -6,7 +6,7 @@ from uuid import UUID
 import structlog
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.happenings import Happenings
+from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.base.event import Event
@@ -25,7 +25,7 @@ class Streaks:
 
     name = "streaks"
 
-    def __init__(self, env: Env, store: Store, hints: Hints, happenings: Happenings) -> None:
+    def __init__(self, env: Env, store: Store, hints: Hints, happenings: Topics) -> None:
         self._env, self._store, self._hints = env, store, hints
         self._failed: set[UUID] = set()  # jobs of which something failed since the last look
         self._look_at = 0.0

@@ -3,10 +3,10 @@
 from uuid import UUID
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.outcomes import Outcomes
 from horae.engine.executions.promote import SAFETY
-from horae.engine.happenings import Happenings
+from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.base.ids import index_of, parcel_of
@@ -30,10 +30,10 @@ class Turns:
         self,
         env: Env,
         store: Store,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
         outcomes: Outcomes,
-        happenings: Happenings,
+        happenings: Topics,
     ) -> None:
         self._outcomes = outcomes
         self._env, self._store, self._directory, self._hints = env, store, directory, hints

@@ -5,7 +5,7 @@ from uuid import uuid5
 from msgspec import Raw
 
 from horae.engine.base.tokens import new_callback_secret
-from horae.engine.executions.signals import Signals
+from horae.engine.executions.signals import SignalSender
 from horae.errors import Conflict, NotFound
 from horae.model.executions.awaits import Signal, SignalView
 from horae.model.workflows.decisions.waits import CALLBACK, read_token
@@ -16,7 +16,7 @@ from horae.store.workflows.workflow_run import keep_secret
 class Callbacks:
     """Takes calls; each is for one step, and counts once."""
 
-    def __init__(self, store: Store, signals: Signals) -> None:
+    def __init__(self, store: Store, signals: SignalSender) -> None:
         self._store, self._signals = store, signals
         self._secret = b""
 

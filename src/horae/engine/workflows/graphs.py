@@ -14,7 +14,7 @@ from horae.store.workflows import pause as flow_pause
 from horae.store.workflows import reads as flow_reads
 
 
-class Graphs:
+class WorkflowGraphs:
     """Workflows under way, and those that have ended, as long as they are kept."""
 
     def __init__(self, env: Env, store: Store, executions: Executions) -> None:

@@ -23,7 +23,7 @@ MOST_CELLS = 20_000
 GridOrder = Literal["run", "interval"]
 
 
-class Grid:
+class WorkflowGrid:
     """Executions beside one another."""
 
     def __init__(self, store: Store) -> None:

@@ -11,10 +11,10 @@ import structlog
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.outcomes import Outcomes
 from horae.engine.executions.promote import SAFETY, until
-from horae.engine.happenings import Happenings
+from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
 from horae.errors import Busy, HoraeError
@@ -37,7 +37,7 @@ AGAIN = 0.05  # seconds before what somebody holds is looked at again
 log = structlog.get_logger("horae.engine")
 
 
-class Opener:
+class WorkflowOpener:
     """Takes workflows off the queue and begins them, in the order in which workers would."""
 
     name = "opener"
@@ -46,9 +46,9 @@ class Opener:
         self,
         env: Env,
         store: Store,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
-        happenings: Happenings,
+        happenings: Topics,
         tracer: Tracer | None = None,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
@@ -125,7 +125,7 @@ class Opener:
             self._tracer.waited(context, one.execution, attempt, job, slice.queued_at, slice.granted_at)
 
 
-class Flows:
+class WorkflowAdvancer:
     """Looks at workflows that are due: opened ones begin, late ones fail, waits end, and what is to stop is stopped."""
 
     name = "workflows"
@@ -137,7 +137,7 @@ class Flows:
         hints: Hints,
         clock: ClockWatch,
         outcomes: Outcomes,
-        happenings: Happenings,
+        happenings: Topics,
     ) -> None:
         self._env, self._store, self._clock = env, store, clock
         self._outcomes = outcomes

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
-from horae.engine.node import Node
-from horae.engine.parts.part import Part
+from horae.engine.node import ServerNode
+from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
 from horae.features.alerts.engine.alerts import Alerts
 from horae.features.alerts.engine.channels import AlertChannels
@@ -12,10 +12,10 @@ from horae.features.alerts.engine.rules import AlertRules
 from horae.features.alerts.engine.watch import AlertWatch
 
 
-class AlertsPart(Part):
+class AlertsPart(ServerPart):
     """Watches rules, and delivers notifications by channels."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         env, store, base = node.env, node.store, node.base
         self.channels = AlertChannels(env, store, base.sealer, base.secrets)
         self.delivery = AlertDelivery(env, store, self.channels, base.outbound)

@@ -4,20 +4,20 @@ from collections.abc import Collection, Sequence
 
 from msgspec import structs
 
-from horae.engine.node import Node
-from horae.engine.parts.part import Part
+from horae.engine.node import ServerNode
+from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
-from horae.engine.storage.place import place_at
+from horae.engine.storage.place import open_storage
 from horae.features.archive.engine.archiver import Archiver
 from horae.features.archive.engine.reader import ArchiveReader
 from horae.model.base.store_view import StoreView
 
 
-class ArchivePart(Part):
+class ArchivePart(ServerPart):
     """Moves old executions to files, and reads them there."""
 
-    def __init__(self, node: Node) -> None:
-        place, retention = place_at(node.settings.artifacts), node.settings.retention
+    def __init__(self, node: ServerNode) -> None:
+        place, retention = open_storage(node.settings.artifacts), node.settings.retention
         self.reader = ArchiveReader(node.env, node.store, place)
         self.archiver = Archiver(
             node.env, node.store, node.id, retention, node.base.clock, node.work.executions, place

@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncIterable, Collection, Sequence
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.parts.optional import KeepsArtifacts, Upload
 from horae.engine.service import Service
-from horae.engine.storage.place import place_at
+from horae.engine.storage.file_storage import open_storage
 from horae.features.artifacts.engine.artifacts import Artifacts
 from horae.features.artifacts.engine.sweep import ArtifactSweeper
 from horae.model.executions.output.artifact import Artifact
@@ -14,8 +14,8 @@ from horae.model.executions.output.artifact import Artifact
 class ArtifactsPart(KeepsArtifacts):
     """Keeps files of executions, and deletes those that are over their time."""
 
-    def __init__(self, node: Node) -> None:
-        place, most = place_at(node.settings.artifacts), node.settings.artifact_limit
+    def __init__(self, node: ServerNode) -> None:
+        place, most = open_storage(node.settings.artifacts), node.settings.artifact_limit
         self.artifacts = Artifacts(node.env, node.store, node.fleet.sessions, node.work.executions, place, most)
         self.sweeper = ArtifactSweeper(node.env, node.store, node.id, place)
 

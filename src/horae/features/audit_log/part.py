@@ -1,14 +1,14 @@
 """The audit log in a server."""
 
-from horae.engine.node import Node
-from horae.engine.parts.part import Part
+from horae.engine.node import ServerNode
+from horae.engine.parts.part import ServerPart
 from horae.features.audit_log.engine import AuditLog
 
 
-class AuditLogPart(Part):
+class AuditLogPart(ServerPart):
     """Shows what was recorded, with its proof."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         found = node.tenancy.audit
         assert isinstance(found, AuditLog)
         self.audit_log = found

@@ -2,17 +2,17 @@
 
 from collections.abc import Collection, Sequence
 
-from horae.engine.node import Node
-from horae.engine.parts.part import Part
+from horae.engine.node import ServerNode
+from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
 from horae.features.backfills.engine.backfiller import Backfiller
 from horae.features.backfills.engine.backfills import Backfills
 
 
-class BackfillsPart(Part):
+class BackfillsPart(ServerPart):
     """Runs the fires of a past range, some at a time."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self.backfiller = Backfiller(node.env, node.store, node.base.directory, node.base.hints)
         self.backfills = Backfills(
             node.env, node.store, wake=self.backfiller.alarm.ring, cancel=node.work.executions.cancel,

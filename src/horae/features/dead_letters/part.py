@@ -2,17 +2,17 @@
 
 from collections.abc import Collection, Sequence
 
-from horae.engine.node import Node
-from horae.engine.parts.part import Part
+from horae.engine.node import ServerNode
+from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
 from horae.features.dead_letters.engine.dead_letters import DeadLetters
 from horae.features.dead_letters.engine.replays import Replayer, Replays
 
 
-class DeadLettersPart(Part):
+class DeadLettersPart(ServerPart):
     """Lists executions that failed for good, and runs them again."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self.dead_letters = DeadLetters(node.env, node.store, node.submitter.submit_all, node.work.executions)
         self.replayer = Replayer(node.env, node.store, self.dead_letters)
         self.replays = Replays(node.env, node.store, self.dead_letters, self.replayer.alarm.ring)

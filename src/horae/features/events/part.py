@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 
 from horae.engine.definitions.job_drafts import CheckPlace
-from horae.engine.node import Node
-from horae.engine.parts.part import Part
+from horae.engine.node import ServerNode
+from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
 from horae.engine.settings import EngineSettings
 from horae.features.events.engine.hook_secrets import HookSecrets
@@ -18,10 +18,10 @@ def check_place(settings: EngineSettings) -> CheckPlace:
     return Places(settings.watch_roots).check
 
 
-class EventsPart(Part):
+class EventsPart(ServerPart):
     """Takes events in, from the API, from webhooks and from watched places."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         env, store, base = node.env, node.store, node.base
         directory, hints, happenings = base.directory, base.hints, base.happenings
         self.intake = EventIntake(env, store, directory, hints, node.admission.quotas, happenings)

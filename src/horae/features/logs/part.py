@@ -1,14 +1,14 @@
 """Logs of executions in a server."""
 
-from horae.engine.node import Node
-from horae.engine.parts.part import Part
+from horae.engine.node import ServerNode
+from horae.engine.parts.part import ServerPart
 from horae.features.logs.engine.logs import ExecutionLogs
 from horae.store.executions.log_lines import ATTEMPTS_KEPT
 
 
-class LogsPart(Part):
+class LogsPart(ServerPart):
     """Reads and searches what executions logged."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         most = node.settings.log_limit * ATTEMPTS_KEPT
         self.logs = ExecutionLogs(node.store, node.work.executions, most=most)

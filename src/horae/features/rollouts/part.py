@@ -2,16 +2,16 @@
 
 from collections.abc import Collection, Sequence
 
-from horae.engine.node import Node
-from horae.engine.parts.part import Part
+from horae.engine.node import ServerNode
+from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
 from horae.features.rollouts.engine.rollouts import Rollouts
 
 
-class RolloutsPart(Part):
+class RolloutsPart(ServerPart):
     """Gives a new version of a job a share of its executions, and judges it."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         base = node.base
         self.rollouts = Rollouts(node.env, node.store, node.id, base.hints, node.definitions.jobs, base.happenings)
 

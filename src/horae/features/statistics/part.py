@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.engine.parts.optional import ListsJobs
 from horae.engine.service import Service
 from horae.features.statistics.engine.job_statistics import JobStatistics
@@ -16,7 +16,7 @@ from horae.model.definitions.listed_job_view import ListedJobView
 class StatisticsPart(ListsJobs):
     """Counts outcomes by minute, hour and day, and shows them."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         env, store, happenings = node.env, node.store, node.base.happenings
         self.statistics = Statistics(env, store, node.id, happenings)
         self.recounter = Recounter(env, store, node.id, happenings)

@@ -1,12 +1,12 @@
 """Templates in a server."""
 
-from horae.engine.node import Node
-from horae.engine.parts.part import Part
+from horae.engine.node import ServerNode
+from horae.engine.parts.part import ServerPart
 from horae.features.templates.engine.templates import Templates
 
 
-class TemplatesPart(Part):
+class TemplatesPart(ServerPart):
     """Changes templates, with the jobs that were made from them."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self.templates = Templates(node.env, node.store, node.definitions.jobs)

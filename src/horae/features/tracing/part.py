@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
-from horae.engine.node import Node
-from horae.engine.parts.part import Part
+from horae.engine.node import ServerNode
+from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
 from horae.features.tracing.engine.spans import Tracing
 from horae.features.tracing.engine.workflow_spans import FlowSpans
@@ -11,10 +11,10 @@ from horae.model.executions.tracer import SpanSink
 from horae.store.executions.leaving.effects import Effects
 
 
-class TracingPart(Part):
+class TracingPart(ServerPart):
     """Records spans while the settings name somewhere to send them."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self.tracing = node.tracer if isinstance(node.tracer, Tracing) else None
         self.flows: FlowSpans | None = None
         if self.tracing is not None:

@@ -1,7 +1,7 @@
 """Users in a server: people with passwords or an identity provider."""
 
-from horae.engine.node import Node
-from horae.engine.parts.part import Part
+from horae.engine.node import ServerNode
+from horae.engine.parts.part import ServerPart
 from horae.engine.settings import EngineSettings
 from horae.env import Env
 from horae.features.users.engine.oidc import Oidc
@@ -16,10 +16,10 @@ def sign_ins(env: Env, store: Store, settings: EngineSettings) -> SignIns:
     return SignIns(env, store, Passwords(), settings.sign_in_idle, settings.sign_in_life)
 
 
-class UsersPart(Part):
+class UsersPart(ServerPart):
     """Signs users in, and manages them with their roles."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         env, store, settings = node.env, node.store, node.settings
         found = node.tenancy.keys.users
         assert isinstance(found, SignIns)

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.errors import StoreUnavailable
 from horae.feature import load
 from horae.server.call import ApiCall
@@ -18,7 +18,7 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4.encode()
 class Metrics:
     """The families of one server."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self.registry = CollectorRegistry()
         features = [load(feature.metrics)(node) for feature in node.features if feature.metrics]
         self._answers, self._look = RequestMetrics(), StoreSampler(node, features)

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.model.base.buckets import Buckets
 
 K = TypeVar("K", bound=str)
@@ -66,7 +66,7 @@ class FeatureMetrics:
 
     gauges: Sequence[Gauge] = ()
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self.node = node
 
     def collect(self) -> Iterator[Metric]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.server.metrics.families import by, counter, gauge, histogram
 from horae.server.metrics.stored import StoredMetrics
 from horae.version import __version__
@@ -15,7 +15,7 @@ from horae.version import __version__
 class ServiceMetrics(Collector):
     """What services count as they go."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self._node = node
 
     def collect(self) -> Iterator[Metric]:
@@ -35,7 +35,7 @@ class ServiceMetrics(Collector):
 class ServerInfoMetrics(Collector):
     """What this server is, and whether it trusts its clock."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self._node = node
 
     def collect(self) -> Iterator[Metric]:
@@ -51,7 +51,7 @@ class ServerInfoMetrics(Collector):
 class StoreMetrics(Collector):
     """How long the store takes, how much is committed together, and which epoch it is in."""
 
-    def __init__(self, node: Node, shown: StoredMetrics) -> None:
+    def __init__(self, node: ServerNode, shown: StoredMetrics) -> None:
         self._node, self._shown = node, shown
 
     def collect(self) -> Iterator[Metric]:

@@ -8,7 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from horae.engine.base.survey import MOST_HOLDERS, Survey
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.errors import Busy, StoreUnavailable
 from horae.server.metrics.families import FeatureMetrics, Labels, bounded, gauge
 from horae.server.promptly import heard
@@ -27,7 +27,7 @@ class StoreSample(Struct):
 class StoreSampler:
     """Asks the store, once for all who read at the same time."""
 
-    def __init__(self, node: Node, features: Sequence[FeatureMetrics]) -> None:
+    def __init__(self, node: ServerNode, features: Sequence[FeatureMetrics]) -> None:
         self._node, self._features = node, features
         self._going: asyncio.Task[StoreSample] | None = None
 
@@ -48,7 +48,7 @@ class StoreSampler:
             return None
 
 
-async def look(node: Node, features: Sequence[FeatureMetrics]) -> StoreSample:
+async def look(node: ServerNode, features: Sequence[FeatureMetrics]) -> StoreSample:
     """Ask for everything."""
     looked = StoreSample(await node.work.surveyor.look())
     for feature in features:

@@ -7,7 +7,7 @@ from typing import get_args
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.model.base.buckets import Buckets
 from horae.model.fleet.protocol import FailureKind
 from horae.server.metrics.families import Labels, by, counter, gauge, histogram, named
@@ -38,7 +38,7 @@ class RequestMetrics(Collector):
 class ExchangeMetrics(Collector):
     """Claims, and the exchanges that they are made for."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self._node = node
 
     def collect(self) -> Iterator[Metric]:
@@ -69,7 +69,7 @@ assert set(CLASSES) == set(get_args(FailureKind))
 class ExecutionMetrics(Collector):
     """Executions from when they are asked for to their ends."""
 
-    def __init__(self, node: Node, names: Mapping[int, str]) -> None:
+    def __init__(self, node: ServerNode, names: Mapping[int, str]) -> None:
         """`names` are those of namespaces as they are known by now."""
         self._node, self._names = node, names
 

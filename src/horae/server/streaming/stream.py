@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from horae.engine.node import Node
+from horae.engine.node import ServerNode
 from horae.errors import TooOften
 from horae.server.reply import UNCACHED, Receive, Response, Scope, Send
 from horae.server.streaming.gathering import EventEncoder, EventFeed, StreamFilter, StreamReader
@@ -18,7 +18,7 @@ Admitted = Callable[[], Awaitable[bool]]
 class EventStreams:
     """The gatherings of a server, one for each namespace and each thing that listeners want of it."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ServerNode) -> None:
         self._node = node
         self._write = EventEncoder()
         self._gatherings: dict[tuple[int, StreamFilter], tuple[EventFeed, ExitStack]] = {}

@@ -2,8 +2,8 @@
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
-from horae.engine.fleet.fleet import Fleet, able
+from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.fleet.fleet import WorkerOffers, able
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant
 from horae.model.admission.placement.placement import Requirements, settle_for
@@ -26,7 +26,7 @@ class Placer:
     name = "placer"
 
     def __init__(
-        self, env: Env, store: Store, directory: Directory, hints: Hints, fleet: Fleet, clock: ClockWatch
+        self, env: Env, store: Store, directory: LocalDirectory, hints: Hints, fleet: WorkerOffers, clock: ClockWatch
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._fleet, self._clock = fleet, clock

@@ -5,7 +5,7 @@ from collections.abc import Collection
 import structlog
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.admission.placement.placement import PLAIN, read_needs
@@ -25,7 +25,7 @@ class Preemptor:
 
     name = "preemptor"
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
+    def __init__(self, env: Env, store: Store, directory: LocalDirectory, hints: Hints) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._lanes: set[int] = set()  # where something that preempts has waited: what comes there is looked at at once
         self._looked_at = 0.0

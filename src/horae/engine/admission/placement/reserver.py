@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from uuid import UUID
 
-from horae.engine.definitions.directory import Directory
-from horae.engine.fleet.fleet import Fleet, able
+from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.fleet.fleet import WorkerOffers, able
 from horae.engine.fleet.workers import used
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
@@ -25,7 +25,7 @@ class Reserver:
 
     name = "reserver"
 
-    def __init__(self, env: Env, store: Store, directory: Directory, fleet: Fleet) -> None:
+    def __init__(self, env: Env, store: Store, directory: LocalDirectory, fleet: WorkerOffers) -> None:
         self._env, self._store, self._directory, self._fleet = env, store, directory, fleet
         self.alarm = Alarm()
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from horae.engine.admission.hold_watch import HoldWatch
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.env import Instant
 from horae.model.admission.placement.placement import fits, read_needs, widest
 from horae.model.definitions.job import Job
@@ -19,7 +19,7 @@ class Sources(Struct, frozen=True):
     """Where probes ask."""
 
     store: Store
-    directory: Directory
+    directory: LocalDirectory
     holds: HoldWatch
 
 

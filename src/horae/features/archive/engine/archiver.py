@@ -11,7 +11,7 @@ import structlog
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.executions.executions import Executions
 from horae.engine.service import Alarm, Wait
-from horae.engine.storage.place import Place
+from horae.engine.storage.place import FileStorage
 from horae.env import SECOND, Env, Instant, Micros
 from horae.features.archive.engine.files import discard
 from horae.features.archive.engine.writing import Writing
@@ -41,7 +41,7 @@ class Archiver:
 
     def __init__(
         self, env: Env, store: Store, node: UUID, retention: Micros, clock: ClockWatch, executions: Executions,
-        place: Place,
+        place: FileStorage,
     ) -> None:  # fmt: skip
         self._env, self._store, self._node, self._retention = env, store, node, retention
         self._clock, self._executions, self._place = clock, executions, place

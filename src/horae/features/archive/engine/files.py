@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import structlog
 
-from horae.engine.storage.place import Place
+from horae.engine.storage.place import FileStorage
 from horae.features.artifacts.store import artifacts
 from horae.store.contract import Store
 
@@ -32,7 +32,7 @@ class Packer:
         return self._packer.flush()
 
 
-async def lines(place: Place, location: str) -> AsyncIterator[bytes]:
+async def lines(place: FileStorage, location: str) -> AsyncIterator[bytes]:
     """The lines of a file, in bounded memory. Raises FileNotFoundError, and Damaged after the last that can be read."""
     opener, rest = zlib.decompressobj(wbits=_GZIP), b""
     async for piece in place.read(location):
@@ -56,7 +56,7 @@ def _opened(opener: "zlib._Decompress", piece: bytes) -> bytes:
         raise Damaged(str(error)) from None
 
 
-async def discard(store: Store, place: Place, location: str) -> None:
+async def discard(store: Store, place: FileStorage, location: str) -> None:
     """Remove a file that was announced and that nothing names, whole or not."""
     try:
         await place.remove(location)

@@ -9,7 +9,7 @@ from msgspec import Raw, structs
 
 from horae.engine.base.refs import tag_ref
 from horae.engine.executions.executions import Bound, Count, low_parcel, start
-from horae.engine.storage.place import Place
+from horae.engine.storage.place import FileStorage
 from horae.env import SECOND, Env, Instant
 from horae.errors import Busy
 from horae.features.archive.engine.files import Damaged, Packer, discard, lines
@@ -52,7 +52,7 @@ _read = msgspec.json.Decoder(ArchivedView).decode
 class ArchiveReader:
     """Lists what was archived, the newest files first."""
 
-    def __init__(self, env: Env, store: Store, place: Place) -> None:
+    def __init__(self, env: Env, store: Store, place: FileStorage) -> None:
         self._env, self._store, self._place = env, store, place
 
     async def list(

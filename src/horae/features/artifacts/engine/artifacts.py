@@ -9,9 +9,9 @@ import structlog
 
 from horae.engine.executions.executions import Executions
 from horae.engine.executions.memory import not_held
-from horae.engine.fleet.known_sessions import KnownSessions
+from horae.engine.fleet.known_sessions import SessionCache
 from horae.engine.parts.optional import Upload
-from horae.engine.storage.place import Place
+from horae.engine.storage.place import FileStorage
 from horae.env import Env
 from horae.errors import BadInput, Busy, Gone, NotFound, TooLarge
 from horae.features.artifacts.store import artifacts
@@ -30,7 +30,7 @@ class Artifacts:
     """Keeps what executions leave behind, fenced by session and attempt, and gives it out again."""
 
     def __init__(
-        self, env: Env, store: Store, sessions: KnownSessions, executions: Executions, place: Place, limit: int
+        self, env: Env, store: Store, sessions: SessionCache, executions: Executions, place: FileStorage, limit: int
     ) -> None:
         self._env, self._store, self._sessions, self._executions = env, store, sessions, executions
         self.place, self._limit = place, limit

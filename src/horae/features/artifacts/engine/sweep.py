@@ -5,7 +5,7 @@ from uuid import UUID
 import structlog
 
 from horae.engine.service import Alarm, Wait
-from horae.engine.storage.place import Place
+from horae.engine.storage.place import FileStorage
 from horae.env import SECOND, Env
 from horae.features.artifacts.store import artifacts
 from horae.store.contract import Store
@@ -24,7 +24,7 @@ class ArtifactSweeper:
 
     name = "artifact-sweeper"
 
-    def __init__(self, env: Env, store: Store, node: UUID, place: Place) -> None:
+    def __init__(self, env: Env, store: Store, node: UUID, place: FileStorage) -> None:
         self._env, self._store, self._node, self._place = env, store, node, place
         self._at = artifacts.START
         self.alarm = Alarm()

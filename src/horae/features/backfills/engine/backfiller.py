@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.submit import created
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
@@ -22,7 +22,7 @@ class Backfiller:
 
     name = "backfiller"
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
+    def __init__(self, env: Env, store: Store, directory: LocalDirectory, hints: Hints) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._jobs: frozenset[UUID] = frozenset()  # those of unfinished backfills
         self.started = 0

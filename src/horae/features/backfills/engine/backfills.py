@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.engine.base.refs import as_id, find_job, in_quotes, nearest
-from horae.engine.definitions.params import Params
+from horae.engine.definitions.params import ParamsChecker
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput, Conflict, HoraeError, NotFound
 from horae.features.backfills.model.plan import Outline, outline, stretches
@@ -61,7 +61,7 @@ class Backfills:
         """`wake` is called when there is work, `cancel` with an execution to cancel; `fire_due` lets the scheduler
         decide what is due, so that the newest fires are in the ledger.
         """
-        self._env, self._store, self._params = env, store, Params()
+        self._env, self._store, self._params = env, store, ParamsChecker()
         self._wake, self._cancel, self._fire_due = wake, cancel, fire_due
 
     async def plan(self, namespace: int, asked: BackfillRequest) -> BackfillPlan:

@@ -10,7 +10,7 @@ from uuid import UUID
 from msgspec import Raw
 
 from horae.engine.base.refs import find_job, tag_ref
-from horae.engine.base.sealed import Seals
+from horae.engine.base.sealed import ExecutionSealer
 from horae.engine.executions.executions import Executions, start
 from horae.errors import HoraeError
 from horae.features.archive.engine.reader import ArchiveReader
@@ -33,7 +33,7 @@ CHILDREN = 500  # that are read together
 class Erasures:
     """Finds what is meant and erases it."""
 
-    def __init__(self, store: Store, executions: Executions, seals: Seals, archive: ArchiveReader) -> None:
+    def __init__(self, store: Store, executions: Executions, seals: ExecutionSealer, archive: ArchiveReader) -> None:
         self._store, self._executions, self._seals, self._archive = store, executions, seals, archive
 
     async def erase(self, namespace: int, which: Which, cursor: str | None, limit: int) -> ErasureView:

@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 
 from horae.engine.definitions.jobs import Jobs
-from horae.engine.tenancy.keys import Keys
+from horae.engine.tenancy.keys import ApiKeys
 from horae.engine.tenancy.namespaces import Namespaces
 from horae.env import Env, Instant
 from horae.errors import BadInput, Conflict, Forbidden
@@ -45,7 +45,7 @@ class NamespaceErasures:
         store: Store,
         namespaces: Namespaces,
         jobs: Jobs,
-        keys: Keys,
+        keys: ApiKeys,
         ends: NamespaceEnds,
         archive: ArchiveReader,
     ) -> None:

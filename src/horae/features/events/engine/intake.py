@@ -10,10 +10,10 @@ from horae.engine.admission.quotas import Quotas
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.refs import as_id, in_quotes, nearest
 from horae.engine.batcher import Batcher
-from horae.engine.definitions.directory import Directory
-from horae.engine.definitions.params import Params
+from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.definitions.params import ParamsChecker
 from horae.engine.executions.submit import created
-from horae.engine.happenings import Happenings
+from horae.engine.happenings import Topics
 from horae.env import Env
 from horae.errors import BadInput, Conflict, HoraeError, OverQuota
 from horae.features.events.model.read import MOST_EVENTS
@@ -42,14 +42,14 @@ class EventIntake:
         self,
         env: Env,
         store: Store,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
         quotas: Quotas,
-        happenings: Happenings,
+        happenings: Topics,
     ) -> None:
         self._happenings = happenings
         self._env, self._store, self._directory, self._hints, self._quotas = env, store, directory, hints, quotas
-        self._params = Params()
+        self._params = ParamsChecker()
         self._together: dict[int, Batcher[Sequence[NewEvent], list[StoredEvent]]] = {}
 
     def checking(self) -> Check:

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from horae.engine.definitions.job_changes import Adoption, Draft, rolling
+from horae.engine.definitions.job_changes import Adoption, JobDraft, rolling
 from horae.env import Instant
 from horae.features.rollouts.model.read import RolloutRequest, plan_of
 from horae.features.rollouts.store import rollouts
@@ -15,7 +15,7 @@ from horae.store.script import Script
 
 
 def start(
-    before: StoredJob, request: RolloutRequest, draft: Draft | None, by: str, now: Instant
+    before: StoredJob, request: RolloutRequest, draft: JobDraft | None, by: str, now: Instant
 ) -> Script[Rollout | None]:
     """Begin a rollout, or change the shares of the one that is on; None when the job is no longer what it was.
 

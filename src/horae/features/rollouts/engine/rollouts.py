@@ -11,11 +11,11 @@ import structlog
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.refs import find_job
-from horae.engine.definitions.job_changes import Draft, rolling
+from horae.engine.definitions.job_changes import JobDraft, rolling
 from horae.engine.definitions.job_lists import no_such_version
 from horae.engine.definitions.jobs import TRIES, Jobs
 from horae.engine.definitions.permits import check_changes
-from horae.engine.happenings import Happenings
+from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.errors import BadInput, Busy, Conflict, NotFound, StoreUnavailable
@@ -45,7 +45,7 @@ class Rollouts:
 
     name = "rollouts"
 
-    def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, jobs: Jobs, happenings: Happenings) -> None:
+    def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, jobs: Jobs, happenings: Topics) -> None:
         self._env, self._store, self._node, self._hints, self._jobs = env, store, node, hints, jobs
         self._trials: list[RolloutAttempts] = []
         self._count_at = 0.0
@@ -67,7 +67,7 @@ class Rollouts:
         """
         request = read_request(body)
         for _ in range(TRIES):
-            draft: Draft | None = None
+            draft: JobDraft | None = None
             if request.change is not None:
                 before, draft = await self._candidate(namespace, ref, request.change, if_match)
             else:
@@ -152,7 +152,9 @@ class Rollouts:
             raise none_on(before.job)
         return before, rollout
 
-    async def _candidate(self, namespace: int, ref: str, change: Any, if_match: int | None) -> tuple[StoredJob, Draft]:
+    async def _candidate(
+        self, namespace: int, ref: str, change: Any, if_match: int | None
+    ) -> tuple[StoredJob, JobDraft]:
         """A version that is made to be tried."""
         before, draft = await self._jobs.candidate(namespace, ref, change, if_match)
         if before.rolling is not None:

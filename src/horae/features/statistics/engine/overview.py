@@ -2,9 +2,9 @@
 
 from horae.engine.base.gauges import Gauges
 from horae.engine.base.refs import time_bound
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.fleet.workers import Workers
-from horae.engine.triggers.coming import STEP, Coming
+from horae.engine.triggers.coming import STEP, FireForecasts
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
 from horae.features.statistics.model.overview_view import (
@@ -47,7 +47,7 @@ class Overview:
     """What happens in a namespace, and what did."""
 
     def __init__(
-        self, env: Env, store: Store, directory: Directory, gauges: Gauges, coming: Coming, workers: Workers
+        self, env: Env, store: Store, directory: LocalDirectory, gauges: Gauges, coming: FireForecasts, workers: Workers
     ) -> None:
         self._env, self._store, self._directory = env, store, directory
         self._gauges, self._coming, self._workers = gauges, coming, workers

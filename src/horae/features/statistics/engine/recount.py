@@ -4,7 +4,7 @@ from uuid import UUID
 
 import structlog
 
-from horae.engine.happenings import Happenings
+from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant
 from horae.features.statistics.store import recounting
@@ -28,7 +28,7 @@ class Recounter:
 
     name = "recounter"
 
-    def __init__(self, env: Env, store: Store, node: UUID, happenings: Happenings) -> None:
+    def __init__(self, env: Env, store: Store, node: UUID, happenings: Topics) -> None:
         self._env, self._store, self._node, self._happenings = env, store, node, happenings
         self._alone = not store.driver.is_shared
         self.alarm = Alarm()

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping
 from uuid import UUID
 
-from horae.engine.happenings import CancelledCount, FiredParcels, Happenings, QueueSample
+from horae.engine.happenings import CancelledCount, FiredParcels, QueueSample, Topics
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
 from horae.errors import StoreUnavailable
@@ -31,7 +31,7 @@ class Statistics:
 
     name = "statistics"
 
-    def __init__(self, env: Env, store: Store, node: UUID, happenings: Happenings) -> None:
+    def __init__(self, env: Env, store: Store, node: UUID, happenings: Topics) -> None:
         self._env, self._store, self._node = env, store, node
         self._jobs: dict[tuple[UUID, int], JobTally] = {}  # by minute: since the last flush
         self._minutes: dict[tuple[UUID, int], JobTally] = {}  # the same, in wider spans already and not written

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from horae.engine.definitions import job_changes
-from horae.engine.definitions.job_changes import Draft, NewId
+from horae.engine.definitions.job_changes import JobDraft, NewId
 from horae.env import Instant
 from horae.features.templates.model.values import Body, JobTemplate
 from horae.features.templates.store import templates
@@ -31,7 +31,7 @@ def change(
     before: JobTemplate,
     body: Body,
     seen: Seen,
-    edits: Sequence[tuple[StoredJob, Draft]],
+    edits: Sequence[tuple[StoredJob, JobDraft]],
     new_id: NewId,
     now: Instant,
     done: Started,

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 from uuid import UUID
 
-from horae.engine.definitions.job_changes import Draft
+from horae.engine.definitions.job_changes import JobDraft
 from horae.engine.definitions.jobs import Jobs
-from horae.engine.definitions.owned_jobs import ALONE, Beside
+from horae.engine.definitions.owned_jobs import ALONE, SiblingChanges
 from horae.errors import Forbidden, HoraeError
 from horae.features.templates.engine.drafts import by
 from horae.features.templates.model.values import JobTemplate
@@ -15,35 +15,35 @@ from horae.model.workflows.decisions.naming import calls_of
 from horae.model.workflows.decisions.values import Workflow
 from horae.store.definitions.jobs import StoredJob
 
-Drafts = dict[UUID, Draft | HoraeError]  # by job; or why one cannot be made any more
+Drafts = dict[UUID, JobDraft | HoraeError]  # by job; or why one cannot be made any more
 
 
 async def drafts_together(jobs: Jobs, after: JobTemplate, users: Sequence[StoredJob]) -> Drafts:
     """What all become. Where a workflow changes with a job that its steps run, it is made of what that will be."""
     drafts = {user.job.id: await _drafted(jobs, user, after, ALONE) for user in users}
     known = {user.job.id: user for user in users}
-    changed = {id: d.spec for id, d in drafts.items() if isinstance(d, Draft) and d.spec != known[id].job.spec}
+    changed = {id: d.spec for id, d in drafts.items() if isinstance(d, JobDraft) and d.spec != known[id].job.spec}
     workflows = frozenset(id for id, spec in changed.items() if isinstance(spec.task, Workflow))
     if not any(changed.keys() & _runs(changed[id]) for id in workflows):
         return drafts
     coming: dict[UUID, Spec] = {}
     for id in used_first(drafts):
-        draft = drafts[id] = await _drafted(jobs, known[id], after, Beside(coming, workflows - {id}))
-        if isinstance(draft, Draft):
+        draft = drafts[id] = await _drafted(jobs, known[id], after, SiblingChanges(coming, workflows - {id}))
+        if isinstance(draft, JobDraft):
             coming[id] = draft.spec
     return drafts
 
 
 def used_first(drafts: Drafts) -> list[UUID]:
     """Jobs in such an order that those which workflows run come before these."""
-    runs = {id: _runs(draft.spec) if isinstance(draft, Draft) else set() for id, draft in drafts.items()}
+    runs = {id: _runs(draft.spec) if isinstance(draft, JobDraft) else set() for id, draft in drafts.items()}
     try:
         return list(TopologicalSorter({id: sorted(runs[id] & runs.keys()) for id in sorted(runs)}).static_order())
     except CycleError:  # whoever writes them refuses that
         return sorted(drafts)
 
 
-async def _drafted(jobs: Jobs, user: StoredJob, after: JobTemplate, beside: Beside) -> Draft | HoraeError:
+async def _drafted(jobs: Jobs, user: StoredJob, after: JobTemplate, beside: SiblingChanges) -> JobDraft | HoraeError:
     try:
         return await jobs.redraft(user, by(after), beside)
     except Forbidden:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from horae.engine.base.refs import in_quotes, nearest
-from horae.engine.definitions.job_drafts import Derive, Derived
+from horae.engine.definitions.job_drafts import Derivation, Derive
 from horae.errors import BadInput
 from horae.features.templates.model.read import read_use
 from horae.features.templates.model.values import JobTemplate
@@ -13,7 +13,7 @@ from horae.store.contract import Store
 MOST_NAMES = 1000
 
 
-async def derive(store: Store, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derived]:
+async def derive(store: Store, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
     """The whole definition that a body means by its template. Raises BadInput."""
     name, _, _ = read_use(body)
     found = await store.read(lambda: templates.named(namespace, name))
@@ -25,18 +25,18 @@ async def derive(store: Store, namespace: int, body: dict[str, Any]) -> tuple[di
 def by(template: JobTemplate) -> Derive:
     """Return what makes definitions by this template, whatever it is that has its name now."""
 
-    async def derive(namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derived]:
+    async def derive(namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
         return _filled(template, body)
 
     return derive
 
 
-def _filled(template: JobTemplate, body: dict[str, Any]) -> tuple[dict[str, Any], Derived]:
+def _filled(template: JobTemplate, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
     _, values, own = read_use(body)
     if not isinstance(own.get("name"), str):
         raise BadInput("A job needs a name.", 'Add "name": "backup-eu".', field="name")
     whole, made = template.derive(own["name"], values, {k: v for k, v in own.items() if k != "name"})
-    return whole, Derived(made, template.id, template.version)
+    return whole, Derivation(made, template.id, template.version)
 
 
 async def _missing(store: Store, namespace: int, name: str) -> BadInput:

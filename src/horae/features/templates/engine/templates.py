@@ -6,8 +6,8 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.engine.base.refs import in_quotes, nearest
-from horae.engine.definitions.job_changes import Draft
-from horae.engine.definitions.job_drafts import Derived
+from horae.engine.definitions.job_changes import JobDraft
+from horae.engine.definitions.job_drafts import Derivation
 from horae.engine.definitions.jobs import TRIES, Jobs
 from horae.engine.definitions.permits import check_template
 from horae.env import Env
@@ -36,7 +36,7 @@ class _Course(Struct, frozen=True):
     """What a change of a template does to the jobs that were made from it."""
 
     seen: frozenset[tuple[UUID, int]] = frozenset()
-    edits: tuple[tuple[StoredJob, Draft], ...] = ()
+    edits: tuple[tuple[StoredJob, JobDraft], ...] = ()
     affected: tuple[AffectedView, ...] = ()
 
 
@@ -177,7 +177,7 @@ class StoredTemplates:
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
 
-    async def derive(self, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derived]:
+    async def derive(self, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
         """Return the whole definition that a body means by its template. Raises BadInput."""
         return await derive(self._store, namespace, body)
 

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from horae.engine.definitions.definitions import Definitions
+from horae.engine.definitions.definitions import DefinitionCache
 from horae.engine.service import Alarm, Wait
 from horae.features.tracing.engine.spans import Tracing
 from horae.model.base.ids import execution_id
@@ -22,7 +22,7 @@ class FlowSpans:
 
     name = "flow-spans"
 
-    def __init__(self, store: Store, definitions: Definitions, tracing: Tracing) -> None:
+    def __init__(self, store: Store, definitions: DefinitionCache, tracing: Tracing) -> None:
         self._store, self._definitions, self._tracing = store, definitions, tracing
         self._ended: deque[Ended] = deque(maxlen=MOST)
         self.alarm = Alarm()

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from horae.engine.admission.holds import MOST_REASON, Asked
+from horae.engine.admission.holds import MOST_REASON, HoldRequest
 from horae.errors import Conflict, NotFound
 from horae.model.admission.hold_view import HoldView, ReleasedView
 from horae.model.base.view import Whole
@@ -30,8 +30,8 @@ class HoldBody(RequestBody, frozen=True, kw_only=True):
     reason: Reason = ""
     drain: Annotated[bool, Meta(description="Somebody waits for what runs to end; `running` counts it.")] = False
 
-    def asked(self) -> Asked:
-        return Asked(length=self.length, until=self.until, since=self.since, reason=self.reason, drain=self.drain)
+    def asked(self) -> HoldRequest:
+        return HoldRequest(length=self.length, until=self.until, since=self.since, reason=self.reason, drain=self.drain)
 
 
 class WindowBody(RequestBody, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from horae.engine.fleet.workers import Status, Worker
+from horae.engine.fleet.workers import Status, WorkerProcess
 from horae.errors import Conflict, NotFound
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View, Whole
@@ -37,7 +37,7 @@ class WorkerView(View, frozen=True, kw_only=True):
     status: Status
 
     @classmethod
-    def of(cls, worker: Worker) -> "WorkerView":
+    def of(cls, worker: WorkerProcess) -> "WorkerView":
         return cls(
             worker_id=worker.worker, session_id=worker.session, host=worker.host, pid=worker.pid,
             version=worker.version, labels=worker.labels, queues=list(worker.queues), capacity=worker.capacity,

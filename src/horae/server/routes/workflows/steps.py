@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Raw, field
 
 from horae.engine.base.sealed import hidden
-from horae.engine.executions.reruns import Wish
+from horae.engine.executions.reruns import RerunRequest
 from horae.errors import Conflict, Forbidden, Gone, NotFound, OverQuota, TooLarge
 from horae.model.base.view import Page
 from horae.model.executions.execution_view import ExecutionView
@@ -62,7 +62,7 @@ class RerunBody(RequestBody, frozen=True, kw_only=True):
 )  # fmt: skip
 async def rerun(call: ApiCall, body: RerunBody) -> Response:
     """Run an execution that has ended again, as a new one: a workflow from a step on, or from what failed."""
-    wish = Wish(since=body.since, params=body.params, latest=body.latest, breakpoints=tuple(body.breakpoints))
+    wish = RerunRequest(since=body.since, params=body.params, latest=body.latest, breakpoints=tuple(body.breakpoints))
     receipt = await call.node.work.reruns.rerun(call.namespace, call.id(), wish, call.caller)
     return ok(accepted(receipt), 202, location=f"{API}/executions/{receipt.execution_id}")
 

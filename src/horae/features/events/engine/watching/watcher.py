@@ -7,10 +7,10 @@ import structlog
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import Directory
+from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.promote import OTHERS
 from horae.engine.executions.submit import created
-from horae.engine.happenings import Happenings
+from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
 from horae.engine.storage.buckets import Open, open_bucket
 from horae.env import SECOND, Env, Instant, Micros
@@ -69,12 +69,12 @@ class Watcher:
         self,
         env: Env,
         store: Store,
-        directory: Directory,
+        directory: LocalDirectory,
         hints: Hints,
         clock: ClockWatch,
         check: Check,
         places: Places,
-        happenings: Happenings,
+        happenings: Topics,
     ) -> None:
         self._happenings = happenings
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
