@@ -12,7 +12,7 @@ from msgspec import Raw, structs
 
 from bench.kit.app import app
 from horae.engine.base.hints import Hint
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import Env
 from horae.errors import HoraeError
 from horae.model.base.ids import execution_id

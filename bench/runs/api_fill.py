@@ -14,7 +14,7 @@ from msgspec import structs
 
 from bench.kit.app import app
 from bench.runs.timer_fill import JOBS, TIMERS, TRIGGERS, VERSIONS, resting
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, Env, Instant
 from horae.features.statistics.store import statistics
 from horae.model.base.ids import first_id_at

@@ -12,7 +12,7 @@ from bench.kit.app import app
 from bench.kit.fill import JOB as FILLED
 from bench.kit.fill import Filler
 from bench.kit.stores import Source
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.errors import HoraeError
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Outcome, Register

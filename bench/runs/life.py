@@ -11,7 +11,7 @@ from msgspec import Raw, Struct, structs
 
 from bench.kit.app import app
 from horae.engine.definitions.params import ParamsChecker
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import Env
 from horae.errors import HoraeError
 from horae.model.admission.choice import LaneState

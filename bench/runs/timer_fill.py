@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from bench.kit.app import app
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, Env, Instant
 from horae.model.base.ids import execution_id, parcel_id
 from horae.model.executions.parcel import MAX_ITEMS

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from bench.runs.timer_fill import TEMPLATE
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, Env, Instant
 from horae.errors import HoraeError
 from horae.model.base.duration import HOUR

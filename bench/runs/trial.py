@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw, Struct
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import Instant, Micros, VirtualClock, virtual_env
 from horae.errors import HoraeError
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Grant, Outcome, Register

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.store.contract import Store
 from horae.store.open import open_store_driver

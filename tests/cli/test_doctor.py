@@ -12,7 +12,7 @@ from horae.cli.installation.store_checks import _migrations, _pooler, judged, to
 from horae.client.transport.transport import ApiResponse, Unanswered
 from horae.config.load import load
 from horae.config.settings import Settings
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.errors import StoreUnavailable, Unauthorized

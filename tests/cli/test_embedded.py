@@ -8,7 +8,7 @@ import pytest
 from horae.cli.embedded import apply_jobs, registry_of
 from horae.cli.fleet.worker import unserved
 from horae.config.settings import Settings
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.errors import BadInput

@@ -10,7 +10,7 @@ UNUSED = {"alembic", "pydantic", "playwright", "sqlalchemy", "uvicorn"}
 START = """
 import asyncio, sys
 from pathlib import Path
-from horae.engine.node import Node
+from horae.engine.server_node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.server.app import Application

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from horae import App, Client, EmbeddedTransport, SyncClient
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.server.app import Application

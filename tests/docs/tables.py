@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.feature import installed
 from horae.model.executions.gates import GATES, About

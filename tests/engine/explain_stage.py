@@ -7,7 +7,7 @@ from uuid import UUID
 
 from msgspec import Struct, json
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, Instant
 from horae.model.base.ids import execution_id, parcel_of
 from horae.model.executions.explain_view import BlockerView, ExplanationView

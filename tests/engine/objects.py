@@ -8,17 +8,17 @@ from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.counters import Counters
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.announcer import Announcer, FireDue, already_fired
-from horae.engine.definitions.applying import NoTemplates
 from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.definitions.document_applier import NoTemplates
 from horae.engine.definitions.job_deletions import JobDeletions
 from horae.engine.definitions.jobs import Jobs
 from horae.engine.executions.executions import Executions
-from horae.engine.happenings import Topics
 from horae.engine.parts.base import BasePart
 from horae.engine.settings import EngineSettings
+from horae.engine.topics import Topics
 from horae.engine.triggers.calendars import Calendars
 from horae.engine.triggers.dependencies import Dependencies
-from horae.engine.triggers.fire import Scheduler
+from horae.engine.triggers.scheduler import Scheduler
 from horae.engine.triggers.triggers import Triggers
 from horae.env import Env
 from horae.model.admission.queue import DEFAULT_QUEUE

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.definitions.applying import MOST, Documents
+from horae.engine.definitions.document_applier import MOST, Documents
 from horae.errors import BadInput, Busy, HoraeError
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE

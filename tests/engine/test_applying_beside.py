@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from horae.engine.definitions.applying import Documents
-from horae.engine.node import ServerNode
+from horae.engine.definitions.document_applier import Documents
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.store.contract import Store

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, VirtualClock
 from horae.errors import Busy

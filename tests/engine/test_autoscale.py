@@ -5,7 +5,7 @@ import pytest
 from horae.engine.base.hints import Hints
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.fleet.autoscale import Autoscale
-from horae.engine.happenings import Topics
+from horae.engine.topics import Topics
 from horae.env import SECOND
 from horae.errors import NotFound
 from horae.features.statistics.engine.statistics import Statistics

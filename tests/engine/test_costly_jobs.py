@@ -5,7 +5,7 @@ import time
 import msgspec
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.errors import Costly
 from horae.features.events.model.read import read_event

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, StoreUnavailable
 from horae.features.dead_letters.engine import dead_letters

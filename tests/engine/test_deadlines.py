@@ -3,7 +3,7 @@
 import pytest
 
 from horae.client.workflows.job_options import SPELLED
-from horae.engine.executions.resolve import deadline_of
+from horae.engine.executions.resolver import deadline_of
 from horae.env import SECOND
 from horae.model.fleet.submit import Submit
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from horae.engine.definitions import definitions
-from horae.engine.definitions.definitions import OVERHEAD, DefinitionCache
+from horae.engine.definitions import definition_cache as definitions
+from horae.engine.definitions.definition_cache import OVERHEAD, DefinitionCache
 from horae.model.definitions.retry import RetryPolicy
 from tests.store_contract.world import World
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Raw
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.errors import BadInput, NotFound
 from horae.features.dead_letters.part import DeadLettersPart

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from horae import App, Client, EmbeddedTransport
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, system_env
 from horae.model.fleet.protocol import Await, Awaited, Remember, Remembered
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE

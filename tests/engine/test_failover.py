@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from msgspec import json
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.errors import SessionEnded, StoreUnavailable
 from horae.model.fleet.protocol import Answer, Exchange, Grant, Register, Registered

@@ -6,7 +6,7 @@ from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.settings import EngineSettings
-from horae.engine.triggers.fire import FEWEST, BatchSize
+from horae.engine.triggers.scheduler import FEWEST, BatchSize
 from horae.env import SECOND, virtual_env
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval

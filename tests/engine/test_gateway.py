@@ -8,7 +8,7 @@ from msgspec import Raw, json
 from horae.engine.base.hints import Hint
 from horae.engine.fleet.gateway import CROWD
 from horae.engine.fleet.protocol_checks import MOST_PIECES
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, virtual_env
 from horae.errors import BadInput, StoreUnavailable
 from horae.features.statistics.part import StatisticsPart

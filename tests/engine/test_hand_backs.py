@@ -7,7 +7,7 @@ from msgspec import json
 
 from horae.engine.admission.holds import HoldRequest
 from horae.engine.fleet.hand_backs import BURST, PAUSE
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, virtual_env
 from horae.model.fleet.protocol import Answer, Exchange, Outcome, Register
 from horae.store.contract import Store

@@ -7,7 +7,7 @@ import pytest
 from msgspec import json
 
 from horae.engine.admission.holds import HoldRequest
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, Instant
 from horae.errors import BadInput, Conflict, NotFound
 from horae.model.base.event import Event

@@ -9,7 +9,7 @@ import pytest
 
 from horae.engine.definitions import job_changes, job_deletions, job_lists
 from horae.engine.definitions.jobs import Jobs
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.base.ids import execution_id

@@ -5,7 +5,7 @@ import pytest
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.promote import OTHERS, Promoter
+from horae.engine.executions.promoter import OTHERS, Promoter
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, virtual_env
 from horae.store.contract import Store

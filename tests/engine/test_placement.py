@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, Env
 from horae.errors import BadInput
 from horae.model.base.ids import parcel_of

@@ -7,7 +7,7 @@ import pytest
 
 from bench.runs.trial import trial
 from horae.engine.base.hints import Hint
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict
 from horae.model.admission.choice import plan

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.happenings import Topics
+from horae.engine.topics import Topics
 from horae.env import SECOND
 from horae.features.statistics.engine.recount import Recounter
 from horae.features.statistics.engine.statistics import Statistics

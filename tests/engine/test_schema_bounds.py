@@ -6,7 +6,7 @@ import time
 import pytest
 
 from horae.engine.definitions.params import ParamsChecker
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.errors import BadInput, Costly
 from horae.model.fleet.submit import Submit
 from tests.store_contract.world import NAMESPACE, World

@@ -3,8 +3,8 @@
 import pytest
 
 from horae.engine.base.gauges import Gauges
-from horae.engine.happenings import CancelledCount, Topics
-from horae.engine.triggers.coming import FireForecasts, count
+from horae.engine.topics import CancelledCount, Topics
+from horae.engine.triggers.fire_forecasts import FireForecasts, count
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
 from horae.features.statistics.engine import tallies as tallying

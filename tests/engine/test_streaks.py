@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.features.statistics.part import StatisticsPart
 from horae.model.fleet.submit import Submit

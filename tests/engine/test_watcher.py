@@ -12,9 +12,9 @@ from obstore.store import LocalStore, MemoryStore
 from horae.engine.admission.quotas import Quotas
 from horae.engine.base.hints import Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.happenings import Topics
 from horae.engine.settings import EngineSettings
 from horae.engine.tenancy.fair_access import FairAccess
+from horae.engine.topics import Topics
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.features.events.engine.intake import EventIntake

@@ -8,11 +8,11 @@ from structlog.testing import capture_logs
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.promote import Promoter
-from horae.engine.executions.sweep import Sweeper
-from horae.engine.fleet.rescue import Rescuer
-from horae.engine.happenings import CancelledCount, Topics
+from horae.engine.executions.promoter import Promoter
+from horae.engine.executions.sweeper import Sweeper
+from horae.engine.fleet.rescuer import Rescuer
 from horae.engine.settings import EngineSettings
+from horae.engine.topics import CancelledCount, Topics
 from horae.env import SECOND, Env, SystemClock, uuid7
 from horae.errors import StoreUnavailable
 from horae.features.statistics.engine.statistics import Statistics

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.engine.workflows import workflows
 from horae.env import Env

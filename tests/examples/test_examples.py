@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from horae import App, Client, EmbeddedTransport
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.server.app import Application
 from horae.testing import Inline

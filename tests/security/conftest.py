@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import VirtualClock, virtual_env
 from horae.server.app import Application

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import Env, virtual_env
 from horae.features.users.part import UsersPart

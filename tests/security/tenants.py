@@ -13,7 +13,7 @@ from uuid import UUID, uuid5
 import httpx2
 from msgspec import Struct
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.features.alerts.part import AlertsPart
 from horae.model.base.ids import parcel_of
 from horae.model.base.instant import format_instant

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.errors import StoreUnavailable
 from horae.features.audit_log.engine import MOST_DENIED_OF_ONE
 from horae.features.audit_log.part import AuditLogPart

@@ -7,7 +7,7 @@ import pytest
 
 from horae.cli.fleet.worker import enrolled
 from horae.config.settings import Secret, Settings
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock, system_env
 from horae.errors import HoraeError
 from horae.server.run import serve

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.errors import MasterKeyMissing
 from horae.features.artifacts.part import ArtifactsPart
 from horae.store.driver import one

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.tenancy.keys import CACHED, LONGEST_OVERLAP
 from horae.env import SECOND
 from horae.model.base.duration import DAY

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock
 from horae.errors import StoreUnavailable
 from horae.features.erasure.engine import namespaces as namespace_erasures

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.model.fleet.protocol import Failure
 from tests.security.people import Api, both, done
 from tests.server.working import HandWorker

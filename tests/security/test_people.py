@@ -10,7 +10,7 @@ import pytest
 from argon2 import PasswordHasher
 from joserfc.jwk import ECKey, OctKey
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import DAY, EngineSettings, OidcSettings
 from horae.engine.tenancy.keys import CACHED
 from horae.engine.tenancy.throttle import MOST, Throttle, Trickle

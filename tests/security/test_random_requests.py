@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env
 from horae.model.tenancy.principal import Principal

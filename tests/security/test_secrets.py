@@ -15,7 +15,7 @@ import msgspec
 import pytest
 import structlog
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env, virtual_env
 from horae.errors import Conflict, MasterKeyMissing

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.errors import MasterKeyMissing
 from horae.store.driver import one
 from horae.store.script import Statement

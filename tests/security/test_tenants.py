@@ -9,7 +9,7 @@ import httpx2
 import msgspec
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.model.base.event import Event
 from horae.model.base.ids import parcel_of
 from horae.server.openapi import build

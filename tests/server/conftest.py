@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 import httpx2
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import Env, VirtualClock, virtual_env
 from horae.model.executions.tracer import Tracer
 from horae.model.tenancy.principal import Role

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.model.fleet.protocol import PROTOCOL, Register
 from horae.model.fleet.submit import Submit
 from horae.server.openapi import build

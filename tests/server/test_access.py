@@ -4,7 +4,7 @@ import httpx2
 import pytest
 from msgspec.structs import replace
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.errors import Forbidden
 from horae.model.tenancy.principal import LOCAL
 from horae.server.access import VIEW

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND
 from horae.features.alerts.model.channel import Webhook, private_part

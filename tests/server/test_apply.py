@@ -1,6 +1,6 @@
 """POST /api/v1/apply: many definitions at once, who may, and what the audit log tells."""
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from tests.server.conftest import Api, Connect
 
 APPLY = "/api/v1/apply"

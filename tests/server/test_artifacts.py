@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import Env
 from horae.features.artifacts.engine import sweep

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 import uvicorn
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, system_env
 from horae.model.fleet.protocol import PROTOCOL, Exchange
 from horae.server.app import Application

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock
 from horae.features.backfills.part import BackfillsPart
 from horae.model.base.instant import format_instant

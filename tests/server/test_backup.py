@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from horae.engine.base.backups import MARK
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import Env, system_env
 from horae.errors import Busy, Conflict
 from horae.model.fleet.submit import Submit

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.server.app import Application
 from horae.server.body_room import SMALL, BodyBudget, room_of

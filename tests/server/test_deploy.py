@@ -10,7 +10,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.server.app import Application
 from tests.server.conftest import Api
 from tests.server.promql import asked_for

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock
 from horae.model.base.signature import sign
 from tests.server.conftest import Api, Connect

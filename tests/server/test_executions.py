@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Outcome
 from tests.server.conftest import Api
 from tests.server.test_jobs import create

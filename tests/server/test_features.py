@@ -16,7 +16,7 @@ from horae.cli.fleet.worker import NoFunctions
 from horae.cli.main import cli
 from horae.client.client import Client
 from horae.config.load import load
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.errors import BadInput, NotFound

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from tests.server.conftest import Api, Connect
 from tests.server.test_sessions import register
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import Env, system_env
 from horae.model.fleet.server import ServerProcess
 from horae.server.app import Application

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.tenancy.keys import CACHED, CODE_LIFE, NOTED_EVERY, ApiKeys
 from horae.env import SECOND, VirtualClock
 from horae.errors import BadInput, StoreUnavailable, Unauthorized

@@ -4,7 +4,7 @@ import asyncio
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock
 from horae.features.alerts.part import AlertsPart
 from horae.model.fleet.protocol import Failure

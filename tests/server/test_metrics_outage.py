@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.tenancy.keys import CACHED, RECALLED
 from horae.env import SECOND, VirtualClock
 from horae.errors import Busy, StoreUnavailable

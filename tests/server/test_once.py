@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from horae.engine.node import ServerNode
-from horae.engine.tenancy.repeats import RUNNING_FOR
+from horae.engine.server_node import ServerNode
+from horae.engine.tenancy.idempotent_requests import RUNNING_FOR
 from horae.env import VirtualClock
 from horae.server.once import KEPT_FOR
 from horae.server.routes.table import ROUTES

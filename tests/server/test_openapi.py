@@ -11,7 +11,7 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env
 from horae.server.openapi import build

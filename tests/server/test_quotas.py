@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import VirtualClock
 from tests.server.conftest import Api
 from tests.server.test_meetings import create, submit, succeed

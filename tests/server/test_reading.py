@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.errors import StoreUnavailable
 from horae.server.app import Application
 from horae.server.reading.bodies import LARGE_LIMIT, LIMIT, MOST_DISCARDED

@@ -9,7 +9,7 @@ import httpx2
 import msgspec
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, system_env
 from horae.errors import BadInput
 from horae.model.fleet.protocol import PROTOCOL, Exchange

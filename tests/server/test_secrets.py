@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.store.contract import Store
 from horae.store.open import open_store_driver

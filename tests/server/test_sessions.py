@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from horae.engine.node import ServerNode
 from horae.engine.parts.part import ROLES
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Registered
 from horae.store.driver import one

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from tests.server.conftest import Api, Connect
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock
 from horae.features.statistics.part import StatisticsPart
 from horae.model.base.instant import format_instant

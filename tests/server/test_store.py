@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.feature import installed
 from horae.features.archive.engine.archiver import DUTY

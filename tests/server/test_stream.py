@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from horae.engine.base.hints import MOST_BYTES, MOST_EVENTS, Hint, _fit
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock
 from horae.model.base.event import Event, cut
 from horae.model.base.ids import execution_id, parcel_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.model.fleet.protocol import MAX_PROGRESS, Exchange
 from horae.server.reading.told import _closed_decoder
 from horae.store.driver import one

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND, Env, VirtualClock
 from horae.errors import BadInput
 from horae.features.tracing.engine.otel import open_sink, wanted

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw, Struct
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.errors import Conflict, NotFound, SessionEnded
 from horae.model.base.ids import execution_id

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from random import Random
 from typing import Any, TypeVar
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, VirtualClock, uuid7
 from horae.store.contract import Store

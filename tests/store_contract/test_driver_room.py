@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import Env, system_env
 from horae.errors import StoreUnavailable
 from horae.store.driver import Driver

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import Env, system_env
 from horae.errors import StoreUnavailable
 from horae.store.contract import Store

@@ -11,7 +11,7 @@ from msgspec.json import encode
 from horae.cli.apps import load_app
 from horae.cli.fleet.worker import trace_attempts, worker_settings
 from horae.config.settings import Settings
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.errors import HoraeError
 from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
@@ -54,7 +54,7 @@ async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
     from horae.cli.apps import places_of
     from horae.cli.definitions.apply import naming_places
     from horae.cli.installation.demo import FIRST, PAUSED
-    from horae.engine.definitions.applying import Documents
+    from horae.engine.definitions.document_applier import Documents
 
     documents = registry.definitions()
     if not documents:

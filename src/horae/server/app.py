@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
-from horae.engine.node import ServerNode
 from horae.engine.parts.part import ROLES
+from horae.engine.server_node import ServerNode
 from horae.errors import BadInput, Forbidden
 from horae.server.body_room import BodyBudget
 from horae.server.cors import Cors

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping
 from uuid import UUID
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.errors import BadInput, NotFound
 from horae.model.base.trace import TraceHeaders
 from horae.model.tenancy.principal import Principal

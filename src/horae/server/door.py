@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from horae.engine.definitions.permits import ACTING
-from horae.engine.node import ServerNode
 from horae.engine.parts.part import ROLES
+from horae.engine.server_node import ServerNode
 from horae.errors import BadInput, Forbidden, HoraeError, Misdirected, NotFound
 from horae.model.tenancy.principal import Principal
 from horae.server.auth import authenticate, authenticate_watcher, authorise

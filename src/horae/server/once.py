@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from msgspec import Struct
 
-from horae.engine.tenancy.repeats import KeptResponse
+from horae.engine.tenancy.idempotent_requests import KeptResponse
 from horae.env import SECOND, Micros
 from horae.model.base.duration import DAY
 from horae.model.executions.submission import Idempotency

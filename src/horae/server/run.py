@@ -6,8 +6,8 @@ import platform
 import socket
 from collections.abc import Collection
 
-from horae.engine.node import ServerNode
 from horae.engine.parts.part import ROLES
+from horae.engine.server_node import ServerNode
 from horae.errors import BadInput
 from horae.server.app import Application
 from horae.server.cors import Cors

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import msgspec
 
-from horae.engine.node import ServerNode
 from horae.engine.parts.optional import KeepsArtifacts, Upload
+from horae.engine.server_node import ServerNode
 from horae.model.base.ids import execution_id
 from horae.model.executions.output.artifact import url_of
 from horae.model.fleet.protocol import (

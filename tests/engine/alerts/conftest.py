@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from tests.engine.alerts.stage import SETTINGS
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import World

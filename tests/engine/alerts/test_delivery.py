@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
 from horae.features.alerts.engine import delivery

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.features.alerts.engine import suspects, turns
 from horae.features.alerts.engine.deadlines import Nearing

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from horae.cli.process import run
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.server.app import Application
 from horae.server.http import tls

@@ -17,7 +17,7 @@ from horae.client.problems import Unreachable
 from horae.client.transport.http import HttpClientTransport as ClientTransport
 from horae.client.transport.trust import trust
 from horae.config.settings import Settings
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import VirtualClock, system_env, virtual_env
 from horae.errors import BadInput, Busy, Forbidden
 from horae.model.fleet.protocol import PROTOCOL, Register

@@ -13,7 +13,7 @@ from horae.cli.terminal import echo
 from horae.config.build import connections, engine_settings
 from horae.config.load import load
 from horae.config.settings import Settings
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.env import Env
 from horae.errors import BadInput
 from horae.feature import load as load_target

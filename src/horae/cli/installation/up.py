@@ -14,7 +14,7 @@ from horae.cli.terminal import echo
 
 if TYPE_CHECKING:
     from horae.config.settings import Settings
-    from horae.engine.node import ServerNode
+    from horae.engine.server_node import ServerNode
     from horae.server.run import Serving
 
 

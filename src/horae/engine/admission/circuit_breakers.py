@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from horae.engine.admission.circuits import CircuitMonitor
+from horae.engine.admission.circuit_monitor import CircuitMonitor
 from horae.engine.base.refs import find_job
 from horae.env import Env
 from horae.errors import BadInput, Conflict

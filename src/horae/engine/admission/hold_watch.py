@@ -12,9 +12,9 @@ import structlog
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.promote import until
-from horae.engine.happenings import Topics
+from horae.engine.executions.promoter import until
 from horae.engine.service import Alarm, Wait
+from horae.engine.topics import Topics
 from horae.env import Env, Instant
 from horae.model.admission.hold import Hold, longest, next_change, until_text, why_held
 from horae.model.base.event import Event

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
 from horae.engine.tenancy.fair_access import FairAccess
+from horae.engine.topics import Topics
 from horae.env import Env, Instant
 from horae.errors import BadInput, OverQuota, StoreUnavailable
 from horae.model.admission.quota import QUOTA, UNBOUNDED, Quota, QuotaBounds, QuotaUsage, day_of, read_quota, spent

@@ -7,8 +7,8 @@ minute one server of all counts, so that there is a line of how much was queued.
 import asyncio
 from uuid import UUID
 
-from horae.engine.happenings import QueueSample, Topics
 from horae.engine.service import Alarm, Wait
+from horae.engine.topics import QueueSample, Topics
 from horae.env import SECOND, Env
 from horae.store.contract import Store
 from horae.store.executions.reads import housekeeping, live_reads

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import structlog
 
-from horae.engine.definitions.definitions import CachedDefinition, Version
+from horae.engine.definitions.definition_cache import CachedDefinition, Version
 from horae.model.base.ids import execution_id
 from horae.model.base.trace import trace_id_of
 from horae.model.executions.parcel import Parcel, extras_of

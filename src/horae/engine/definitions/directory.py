@@ -10,16 +10,16 @@ from uuid import UUID
 
 from msgspec import structs
 
-from horae.engine.admission.demands import LaneNeeds
 from horae.engine.admission.fair_shares import FairShares
 from horae.engine.admission.full_lanes import FullLanes
-from horae.engine.admission.heads import OccupiedLanes, may_fetch
 from horae.engine.admission.lane_estimates import NO_JOBS, LaneEstimates
-from horae.engine.admission.tastes import QueuePreferences
+from horae.engine.admission.lane_needs import LaneNeeds
+from horae.engine.admission.occupied_lanes import OccupiedLanes, may_fetch
+from horae.engine.admission.queue_preferences import QueuePreferences
 from horae.engine.base.hints import MANY, Hint, Hints
 from horae.engine.base.refs import find_job, no_such_job
 from horae.engine.definitions.choices import with_choice
-from horae.engine.definitions.definitions import DefinitionCache, Version
+from horae.engine.definitions.definition_cache import DefinitionCache, Version
 from horae.engine.executions.expectations import Expectations
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant

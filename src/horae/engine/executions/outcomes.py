@@ -6,7 +6,7 @@ from uuid import UUID
 from horae.engine.base.counters import Counters
 from horae.engine.base.event_feed import EventFeed
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.happenings import CancelledCount, Topics
+from horae.engine.topics import CancelledCount, Topics
 from horae.env import Env
 from horae.model.base.event import Event, missed
 from horae.model.base.ids import execution_id

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from horae.engine.base.refs import nearest
+from horae.engine.executions.dead_letter import dead_letter_of
 from horae.engine.executions.executions import Executions
-from horae.engine.executions.stories import dead_letter_of
 from horae.errors import BadInput, Conflict
 from horae.model.documents.merge import merge
 from horae.model.executions.execution import FINAL, Extra, Rerun

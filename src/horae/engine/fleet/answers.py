@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Raw
 
 from horae.engine.base import telling
+from horae.engine.base.execution_sealing import ExecutionSealer
 from horae.engine.base.presence import Presence
-from horae.engine.base.sealed import ExecutionSealer
-from horae.engine.definitions.definitions import CachedDefinition, Version
+from horae.engine.definitions.definition_cache import CachedDefinition, Version
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.tenancy.secrets import NOTHING, GrantedSecrets, Secrets
 from horae.env import Env

@@ -11,21 +11,21 @@ from uuid import UUID
 import msgspec
 from msgspec import structs
 
+from horae.engine.base.execution_sealing import ExecutionSealer
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.lookup import Lookup
-from horae.engine.base.sealed import ExecutionSealer
 from horae.engine.batcher import Batcher, all_fail
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.memory import DurableSteps, not_held
+from horae.engine.executions.durable_steps import DurableSteps, not_held
 from horae.engine.executions.outcomes import Outcomes
-from horae.engine.executions.resolve import check_key
-from horae.engine.executions.submit import Submitter
+from horae.engine.executions.resolver import check_key
+from horae.engine.executions.submitter import Submitter
 from horae.engine.fleet.answers import AnswerBuilder
 from horae.engine.fleet.hand_backs import HandBacks
-from horae.engine.fleet.known_sessions import CachedSession, SessionCache
-from horae.engine.fleet.parked import ParkedExchange
 from horae.engine.fleet.parking import ParkingLot
+from horae.engine.fleet.parking_spots import ParkedExchange
 from horae.engine.fleet.protocol_checks import check_exchange, check_presence
+from horae.engine.fleet.session_cache import CachedSession, SessionCache
 from horae.engine.settings import DAY, EngineSettings
 from horae.env import SECOND, Env, Instant
 from horae.errors import (

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
+from horae.engine.topics import Topics
 from horae.env import Env
 from horae.model.admission.choice import QueuePreferences
 from horae.model.admission.placement.ahead import MARGIN, goes_before

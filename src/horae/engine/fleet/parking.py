@@ -8,13 +8,13 @@ from uuid import UUID
 
 import structlog
 
-from horae.engine.admission.tastes import charge
+from horae.engine.admission.queue_preferences import charge
 from horae.engine.base.counters import Counters
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.fleet.parked import ParkedExchange, ParkingResult, ParkingSpot, ParkingSpots
-from horae.engine.happenings import Topics
+from horae.engine.fleet.parking_spots import ParkedExchange, ParkingResult, ParkingSpot, ParkingSpots
 from horae.engine.service import Alarm, Wait
+from horae.engine.topics import Topics
 from horae.env import Env
 from horae.errors import HoraeError, StoreUnavailable
 from horae.model.admission.choice import QueuePreferences

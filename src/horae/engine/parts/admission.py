@@ -3,11 +3,11 @@
 from collections.abc import Collection, Sequence
 
 from horae.engine.admission.circuit_breakers import CircuitBreakers
-from horae.engine.admission.circuits import CircuitMonitor
+from horae.engine.admission.circuit_monitor import CircuitMonitor
 from horae.engine.admission.held_keys import HeldKeys
 from horae.engine.admission.hold_watch import HoldWatch
 from horae.engine.admission.holds import QueueHolds
-from horae.engine.admission.limits import LimitReconciler
+from horae.engine.admission.limit_reconciler import LimitReconciler
 from horae.engine.admission.placement.placer import Placer
 from horae.engine.admission.placement.preemptor import Preemptor
 from horae.engine.admission.placement.reserver import Reserver
@@ -16,7 +16,7 @@ from horae.engine.admission.queues import Queues
 from horae.engine.admission.quotas import Quotas
 from horae.engine.admission.reranking import Reranker
 from horae.engine.fleet.backstop import Backstop
-from horae.engine.fleet.fleet import WorkerOffers
+from horae.engine.fleet.worker_offers import WorkerOffers
 from horae.engine.parts.base import BasePart
 from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service

@@ -1,7 +1,7 @@
 """Definitions as people change them: jobs, triggers, calendars and dependencies."""
 
 from horae.engine.definitions.announcer import Announcer, FireDue, Later, already_fired
-from horae.engine.definitions.applying import DefinitionWriters, DocumentApplier, NoTemplates, TemplateSource
+from horae.engine.definitions.document_applier import DefinitionWriters, DocumentApplier, NoTemplates, TemplateSource
 from horae.engine.definitions.job_deletions import JobDeletions
 from horae.engine.definitions.job_drafts import CheckPlace
 from horae.engine.definitions.job_plans import JobPlans

@@ -7,14 +7,14 @@ from horae.engine.fleet.answers import AnswerBuilder
 from horae.engine.fleet.autoscale import Autoscale
 from horae.engine.fleet.enrolments import Enrolments
 from horae.engine.fleet.hand_backs import HandBacks
-from horae.engine.fleet.known_sessions import SessionCache
 from horae.engine.fleet.parking import ParkingLot
-from horae.engine.fleet.rescue import Rescuer
+from horae.engine.fleet.rescuer import Rescuer
+from horae.engine.fleet.session_cache import SessionCache
 from horae.engine.fleet.workers import Workers
 from horae.engine.parts.base import BasePart
 from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
-from horae.engine.tenancy.withholding import MasterKeyCheck
+from horae.engine.tenancy.master_key_check import MasterKeyCheck
 from horae.model.executions.tracer import Tracer
 
 

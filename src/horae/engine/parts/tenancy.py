@@ -5,9 +5,9 @@ from horae.engine.base.store_report import StoreReport
 from horae.engine.parts.base import BasePart
 from horae.engine.parts.part import ServerPart
 from horae.engine.tenancy.audit_trail import AuditTrail
+from horae.engine.tenancy.idempotent_requests import IdempotentRequests
 from horae.engine.tenancy.keys import ApiKeys, UserSessions
 from horae.engine.tenancy.namespaces import Namespaces
-from horae.engine.tenancy.repeats import IdempotentRequests
 from horae.engine.tenancy.request_rates import RequestRates
 from horae.engine.tenancy.sealed_kinds import SealedKinds
 

@@ -4,15 +4,15 @@ from collections.abc import Collection, Sequence
 
 from horae.engine.base.gauges import Gauges
 from horae.engine.base.survey import Surveyor
-from horae.engine.executions.audit import ExecutionAuditor
+from horae.engine.executions.execution_audit import ExecutionAuditor
 from horae.engine.executions.executions import Executions
 from horae.engine.executions.explain import Explainer
-from horae.engine.executions.promote import Promoter
+from horae.engine.executions.promoter import Promoter
 from horae.engine.executions.reruns import Reruns
 from horae.engine.executions.signals import SignalSender
-from horae.engine.executions.submit import Submitter
-from horae.engine.executions.sweep import Sweeper
-from horae.engine.executions.timeouts import TimeoutEnforcer
+from horae.engine.executions.submitter import Submitter
+from horae.engine.executions.sweeper import Sweeper
+from horae.engine.executions.timeout_enforcer import TimeoutEnforcer
 from horae.engine.parts.admission import AdmissionPart
 from horae.engine.parts.base import BasePart
 from horae.engine.parts.definitions import DefinitionsPart

@@ -13,7 +13,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.engine.base.refs import find_job
-from horae.engine.triggers.coming import count
+from horae.engine.triggers.fire_forecasts import count
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
 from horae.model.base.days import a_day, begin_of_day, day_at, days_between

@@ -6,8 +6,8 @@ from uuid import UUID
 import structlog
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
+from horae.engine.topics import Topics
 from horae.env import Env
 from horae.model.base.event import Event
 from horae.store.contract import Store

@@ -5,9 +5,9 @@ from uuid import UUID
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.outcomes import Outcomes
-from horae.engine.executions.promote import SAFETY
-from horae.engine.happenings import Topics
+from horae.engine.executions.promoter import SAFETY
 from horae.engine.service import Alarm, Wait
+from horae.engine.topics import Topics
 from horae.env import Env
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.execution import FINAL

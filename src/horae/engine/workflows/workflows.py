@@ -13,9 +13,9 @@ from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.outcomes import Outcomes
-from horae.engine.executions.promote import SAFETY, until
-from horae.engine.happenings import Topics
+from horae.engine.executions.promoter import SAFETY, until
 from horae.engine.service import Alarm, Wait
+from horae.engine.topics import Topics
 from horae.env import Env, Instant
 from horae.errors import Busy, HoraeError
 from horae.model.admission.choice import LaneState

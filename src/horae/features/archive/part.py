@@ -4,10 +4,10 @@ from collections.abc import Collection, Sequence
 
 from msgspec import structs
 
-from horae.engine.node import ServerNode
 from horae.engine.parts.part import ServerPart
+from horae.engine.server_node import ServerNode
 from horae.engine.service import Service
-from horae.engine.storage.place import open_storage
+from horae.engine.storage.file_storage import open_storage
 from horae.features.archive.engine.archiver import Archiver
 from horae.features.archive.engine.reader import ArchiveReader
 from horae.model.base.store_view import StoreView

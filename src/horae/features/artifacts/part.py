@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncIterable, Collection, Sequence
 
-from horae.engine.node import ServerNode
 from horae.engine.parts.optional import KeepsArtifacts, Upload
+from horae.engine.server_node import ServerNode
 from horae.engine.service import Service
 from horae.engine.storage.file_storage import open_storage
 from horae.features.artifacts.engine.artifacts import Artifacts

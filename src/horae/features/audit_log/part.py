@@ -1,7 +1,7 @@
 """The audit log in a server."""
 
-from horae.engine.node import ServerNode
 from horae.engine.parts.part import ServerPart
+from horae.engine.server_node import ServerNode
 from horae.features.audit_log.engine import AuditLog
 
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from horae.engine.executions.audit import ExecutionsAudit
-from horae.engine.triggers.audit_fires import FiresAudit
+from horae.engine.executions.execution_audit import ExecutionsAudit
+from horae.engine.triggers.fire_audit import FiresAudit
 from horae.errors import BadInput, NotFound
 from horae.features.audit_log.model.values import RowFilter
 from horae.features.audit_log.model.view import AuditRow, AuditVerdict

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from msgspec import Meta, structs
 
-from horae.engine.base.sealed import hidden
+from horae.engine.base.execution_sealing import hidden
 from horae.engine.definitions.permits import scope_in_words
 from horae.errors import BadInput, Conflict, Forbidden, Gone, NotFound, OverQuota
 from horae.features.dead_letters.bodies import (

@@ -1,8 +1,8 @@
 """Erasure in a server."""
 
-from horae.engine.node import ServerNode
 from horae.engine.parts.part import ServerPart
-from horae.engine.storage.place import open_storage
+from horae.engine.server_node import ServerNode
+from horae.engine.storage.file_storage import open_storage
 from horae.features.archive.engine.reader import ArchiveReader
 from horae.features.erasure.engine.executions import Erasures
 from horae.features.erasure.engine.namespace_ends import NamespaceEnds

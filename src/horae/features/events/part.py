@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 
 from horae.engine.definitions.job_drafts import CheckPlace
-from horae.engine.node import ServerNode
 from horae.engine.parts.part import ServerPart
+from horae.engine.server_node import ServerNode
 from horae.engine.service import Service
 from horae.engine.settings import EngineSettings
 from horae.features.events.engine.hook_secrets import HookSecrets

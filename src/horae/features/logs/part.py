@@ -1,7 +1,7 @@
 """Logs of executions in a server."""
 
-from horae.engine.node import ServerNode
 from horae.engine.parts.part import ServerPart
+from horae.engine.server_node import ServerNode
 from horae.features.logs.engine.logs import ExecutionLogs
 from horae.store.executions.log_lines import ATTEMPTS_KEPT
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
-from horae.engine.node import ServerNode
 from horae.engine.parts.optional import ListsJobs
+from horae.engine.server_node import ServerNode
 from horae.engine.service import Service
 from horae.features.statistics.engine.job_statistics import JobStatistics
 from horae.features.statistics.engine.overview import Overview

@@ -1,7 +1,7 @@
 """Templates in a server."""
 
-from horae.engine.node import ServerNode
 from horae.engine.parts.part import ServerPart
+from horae.engine.server_node import ServerNode
 from horae.features.templates.engine.templates import Templates
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
-from horae.engine.node import ServerNode
 from horae.engine.parts.part import ServerPart
+from horae.engine.server_node import ServerNode
 from horae.engine.service import Service
 from horae.features.tracing.engine.spans import Tracing
 from horae.features.tracing.engine.workflow_spans import FlowSpans

@@ -1,7 +1,7 @@
 """Users in a server: people with passwords or an identity provider."""
 
-from horae.engine.node import ServerNode
 from horae.engine.parts.part import ServerPart
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import Env
 from horae.features.users.engine.oidc import Oidc

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.errors import StoreUnavailable
 from horae.feature import load
 from horae.server.call import ApiCall

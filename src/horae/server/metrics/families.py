@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.model.base.buckets import Buckets
 
 K = TypeVar("K", bound=str)

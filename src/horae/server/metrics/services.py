@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.server.metrics.families import by, counter, gauge, histogram
 from horae.server.metrics.stored import StoredMetrics
 from horae.version import __version__

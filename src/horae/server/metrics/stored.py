@@ -8,7 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from horae.engine.base.survey import MOST_HOLDERS, Survey
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.errors import Busy, StoreUnavailable
 from horae.server.metrics.families import FeatureMetrics, Labels, bounded, gauge
 from horae.server.promptly import heard

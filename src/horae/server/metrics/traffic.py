@@ -7,7 +7,7 @@ from typing import get_args
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.model.base.buckets import Buckets
 from horae.model.fleet.protocol import FailureKind
 from horae.server.metrics.families import Labels, by, counter, gauge, histogram, named

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from horae.engine.node import ServerNode
+from horae.engine.server_node import ServerNode
 from horae.errors import TooOften
 from horae.server.reply import UNCACHED, Receive, Response, Scope, Send
 from horae.server.streaming.gathering import EventEncoder, EventFeed, StreamFilter, StreamReader

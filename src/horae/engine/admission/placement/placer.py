@@ -3,7 +3,7 @@
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.fleet.fleet import WorkerOffers, able
+from horae.engine.fleet.worker_offers import WorkerOffers, able
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant
 from horae.model.admission.placement.placement import Requirements, settle_for

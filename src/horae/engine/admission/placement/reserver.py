@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.fleet.fleet import WorkerOffers, able
+from horae.engine.fleet.worker_offers import WorkerOffers, able
 from horae.engine.fleet.workers import used
 from horae.engine.service import Alarm, Wait
 from horae.env import Env

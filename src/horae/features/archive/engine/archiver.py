@@ -11,7 +11,7 @@ import structlog
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.executions.executions import Executions
 from horae.engine.service import Alarm, Wait
-from horae.engine.storage.place import FileStorage
+from horae.engine.storage.file_storage import FileStorage
 from horae.env import SECOND, Env, Instant, Micros
 from horae.features.archive.engine.files import discard
 from horae.features.archive.engine.writing import Writing

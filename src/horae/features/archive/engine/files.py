@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import structlog
 
-from horae.engine.storage.place import FileStorage
+from horae.engine.storage.file_storage import FileStorage
 from horae.features.artifacts.store import artifacts
 from horae.store.contract import Store
 

@@ -9,7 +9,7 @@ from msgspec import Raw, structs
 
 from horae.engine.base.refs import tag_ref
 from horae.engine.executions.executions import Bound, Count, low_parcel, start
-from horae.engine.storage.place import FileStorage
+from horae.engine.storage.file_storage import FileStorage
 from horae.env import SECOND, Env, Instant
 from horae.errors import Busy
 from horae.features.archive.engine.files import Damaged, Packer, discard, lines

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import structlog
 
+from horae.engine.executions.durable_steps import not_held
 from horae.engine.executions.executions import Executions
-from horae.engine.executions.memory import not_held
-from horae.engine.fleet.known_sessions import SessionCache
+from horae.engine.fleet.session_cache import SessionCache
 from horae.engine.parts.optional import Upload
-from horae.engine.storage.place import FileStorage
+from horae.engine.storage.file_storage import FileStorage
 from horae.env import Env
 from horae.errors import BadInput, Busy, Gone, NotFound, TooLarge
 from horae.features.artifacts.store import artifacts

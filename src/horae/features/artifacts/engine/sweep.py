@@ -5,7 +5,7 @@ from uuid import UUID
 import structlog
 
 from horae.engine.service import Alarm, Wait
-from horae.engine.storage.place import FileStorage
+from horae.engine.storage.file_storage import FileStorage
 from horae.env import SECOND, Env
 from horae.features.artifacts.store import artifacts
 from horae.store.contract import Store

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.submit import created
+from horae.engine.executions.submitter import created
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.features.backfills.store.backfills import unfinished

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from horae.engine.base.refs import as_id
-from horae.engine.executions.promote import until
+from horae.engine.executions.promoter import until
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
 from horae.errors import Busy, Conflict, NotFound, OverQuota, StoreUnavailable

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from msgspec import Raw
 
+from horae.engine.base.execution_sealing import ExecutionSealer
 from horae.engine.base.refs import find_job, tag_ref
-from horae.engine.base.sealed import ExecutionSealer
 from horae.engine.executions.executions import Executions, start
 from horae.errors import HoraeError
 from horae.features.archive.engine.reader import ArchiveReader

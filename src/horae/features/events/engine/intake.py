@@ -12,8 +12,8 @@ from horae.engine.base.refs import as_id, in_quotes, nearest
 from horae.engine.batcher import Batcher
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.definitions.params import ParamsChecker
-from horae.engine.executions.submit import created
-from horae.engine.happenings import Topics
+from horae.engine.executions.submitter import created
+from horae.engine.topics import Topics
 from horae.env import Env
 from horae.errors import BadInput, Conflict, HoraeError, OverQuota
 from horae.features.events.model.read import MOST_EVENTS

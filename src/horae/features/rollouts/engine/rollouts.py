@@ -15,8 +15,8 @@ from horae.engine.definitions.job_changes import JobDraft, rolling
 from horae.engine.definitions.job_lists import no_such_version
 from horae.engine.definitions.jobs import TRIES, Jobs
 from horae.engine.definitions.permits import check_changes
-from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
+from horae.engine.topics import Topics
 from horae.env import Env
 from horae.errors import BadInput, Busy, Conflict, NotFound, StoreUnavailable
 from horae.features.rollouts.engine.changes import abort, adoption, start

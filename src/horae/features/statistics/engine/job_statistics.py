@@ -7,7 +7,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.engine.base.refs import find_job
-from horae.engine.triggers.coming import count
+from horae.engine.triggers.fire_forecasts import count
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
 from horae.features.statistics.engine.overview import window

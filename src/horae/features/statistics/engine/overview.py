@@ -4,7 +4,7 @@ from horae.engine.base.gauges import Gauges
 from horae.engine.base.refs import time_bound
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.fleet.workers import Workers
-from horae.engine.triggers.coming import STEP, FireForecasts
+from horae.engine.triggers.fire_forecasts import STEP, FireForecasts
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
 from horae.features.statistics.model.overview_view import (

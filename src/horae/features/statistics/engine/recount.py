@@ -4,8 +4,8 @@ from uuid import UUID
 
 import structlog
 
-from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
+from horae.engine.topics import Topics
 from horae.env import SECOND, Env, Instant
 from horae.features.statistics.store import recounting
 from horae.features.statistics.store.recounting import MINUTE, Lost

@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Mapping
 from uuid import UUID
 
-from horae.engine.happenings import CancelledCount, FiredParcels, QueueSample, Topics
 from horae.engine.service import Alarm, Wait
+from horae.engine.topics import CancelledCount, FiredParcels, QueueSample, Topics
 from horae.env import Env, Instant
 from horae.errors import StoreUnavailable
 from horae.features.statistics.engine.tallies import Tallies

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from horae.engine.definitions.definitions import DefinitionCache
+from horae.engine.definitions.definition_cache import DefinitionCache
 from horae.engine.service import Alarm, Wait
 from horae.features.tracing.engine.spans import Tracing
 from horae.model.base.ids import execution_id

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from horae.engine.definitions.applying import MOST, Documents
+from horae.engine.definitions.document_applier import MOST, Documents
 from horae.engine.definitions.permits import check_job, outside
 from horae.errors import Conflict
 from horae.model.definitions.applied_view import AppliedListView

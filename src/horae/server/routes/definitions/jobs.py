@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from horae.engine.base.sealed import hidden_page
+from horae.engine.base.execution_sealing import hidden_page
 from horae.engine.parts.optional import ListsJobs
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Stale
 from horae.model.base.view import Page, View

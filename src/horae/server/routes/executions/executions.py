@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
-from horae.engine.base.sealed import hidden_page
+from horae.engine.base.execution_sealing import hidden_page
 from horae.errors import Conflict, Gone, KeyReused, NotFound, OverQuota
 from horae.model.base.trace import UNTRACED
 from horae.model.base.view import Page, Whole

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Raw, field
 
-from horae.engine.base.sealed import hidden
+from horae.engine.base.execution_sealing import hidden
 from horae.engine.executions.reruns import RerunRequest
 from horae.errors import Conflict, Forbidden, Gone, NotFound, OverQuota, TooLarge
 from horae.model.base.view import Page

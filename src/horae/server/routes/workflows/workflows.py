@@ -4,8 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from horae.engine.base.sealed import hidden
-from horae.engine.workflows.grid import GridOrder
+from horae.engine.base.execution_sealing import hidden
+from horae.engine.workflows.workflow_grid import GridOrder
 from horae.errors import BadInput, Conflict, Gone, NotFound
 from horae.model.executions.execution_view import ExecutionView
 from horae.model.workflows.decisions.graph import GraphView

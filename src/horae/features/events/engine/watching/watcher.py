@@ -8,11 +8,11 @@ import structlog
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.promote import OTHERS
-from horae.engine.executions.submit import created
-from horae.engine.happenings import Topics
+from horae.engine.executions.promoter import OTHERS
+from horae.engine.executions.submitter import created
 from horae.engine.service import Alarm, Wait
 from horae.engine.storage.buckets import Open, open_bucket
+from horae.engine.topics import Topics
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, OverQuota, StoreUnavailable
 from horae.features.events.engine.watching import bucket, folder

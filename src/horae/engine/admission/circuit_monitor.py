@@ -12,8 +12,8 @@ import structlog
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
+from horae.engine.topics import Topics
 from horae.env import Env
 from horae.model.admission.circuit import CircuitState, CircuitStatus, ParcelAttempts, delayed, is_due
 from horae.model.base.duration import DAY, HOUR

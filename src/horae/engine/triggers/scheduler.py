@@ -9,11 +9,11 @@ from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.counters import Counters
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.promote import OTHERS, SAFETY, is_held, until
-from horae.engine.executions.submit import created
-from horae.engine.happenings import FiredParcels, Topics
+from horae.engine.executions.promoter import OTHERS, SAFETY, is_held, until
+from horae.engine.executions.submitter import created
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
+from horae.engine.topics import FiredParcels, Topics
 from horae.env import SECOND, Env, Instant
 from horae.model.base.event import Event
 from horae.store.contract import Store

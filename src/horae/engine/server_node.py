@@ -6,7 +6,7 @@ from typing import TypeVar
 import structlog
 from msgspec import structs
 
-from horae.engine.executions.submit import Submitter
+from horae.engine.executions.submitter import Submitter
 from horae.engine.fleet.gateway import Gateway
 from horae.engine.parts.admission import AdmissionPart
 from horae.engine.parts.base import BasePart

@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Raw, Struct, structs
 
 from horae.engine.admission.share_lanes import ShareLanes, split
-from horae.engine.base.sealed import ExecutionSealer
+from horae.engine.base.execution_sealing import ExecutionSealer
 from horae.engine.definitions.choices import arm_of
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.definitions.owned_changes import refuse_part

@@ -2,7 +2,7 @@
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.executions.outcomes import Outcomes
-from horae.engine.executions.promote import OTHERS, SAFETY, is_held, until
+from horae.engine.executions.promoter import OTHERS, SAFETY, is_held, until
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import Env

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from horae.engine.batcher import Batcher
-from horae.engine.fleet.known_sessions import SessionCache
+from horae.engine.fleet.session_cache import SessionCache
 from horae.env import Env
 from horae.errors import BadInput, Conflict, TooLarge
 from horae.model.base.buckets import Buckets

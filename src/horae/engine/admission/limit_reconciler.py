@@ -9,8 +9,8 @@ from uuid import UUID
 import structlog
 
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.happenings import Topics
 from horae.engine.service import Alarm, Wait
+from horae.engine.topics import Topics
 from horae.env import Env
 from horae.store.admission import adoption, coarse, holder_sweep, holders, limit_changes
 from horae.store.admission.holders import Entered

@@ -7,7 +7,7 @@ import structlog
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.definitions.job_deletions import JobDeletions
-from horae.engine.executions.promote import Promoter
+from horae.engine.executions.promoter import Promoter
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant

@@ -7,11 +7,11 @@ from msgspec import Struct, structs
 
 from horae.engine.admission.quotas import Quotas
 from horae.engine.base.counters import Counters
+from horae.engine.base.execution_sealing import ExecutionSealer
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.base.sealed import ExecutionSealer
 from horae.engine.batcher import Batcher
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.resolve import Resolver, SubmissionRequest, without
+from horae.engine.executions.resolver import Resolver, SubmissionRequest, without
 from horae.engine.fleet.answers import ParcelCache
 from horae.engine.fleet.parking import ParkingLot
 from horae.engine.settings import EngineSettings
