@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from horae.engine.definitions import definition_cache as definitions
+from horae.engine.definitions import definition_cache
 from horae.engine.definitions.definition_cache import OVERHEAD, DefinitionCache
 from horae.model.definitions.retry import RetryPolicy
 from tests.store_contract.world import World
@@ -39,7 +39,7 @@ async def test_what_was_not_asked_for_the_longest_goes_first(
     world: World, reads: list[int], monkeypatch: pytest.MonkeyPatch
 ):
     a, b, c = [((await world.job(name)).id, 1) for name in "abc"]
-    monkeypatch.setattr(definitions, "MOST", 2)
+    monkeypatch.setattr(definition_cache, "MOST", 2)
     kept = DefinitionCache(world.store)
     for wanted in ([a], [b], [a], [c]):
         await kept.get(wanted)
@@ -54,7 +54,7 @@ async def test_what_was_not_asked_for_the_longest_goes_first(
 
 async def test_large_ones_are_bounded_by_their_bytes(world: World, monkeypatch: pytest.MonkeyPatch):
     jobs = [((await world.job(name, params={"text": "x" * 5000})).id, 1) for name in "abcd"]
-    monkeypatch.setattr(definitions, "MOST_BYTES", 2 * (6000 + OVERHEAD))
+    monkeypatch.setattr(definition_cache, "MOST_BYTES", 2 * (6000 + OVERHEAD))
     kept = DefinitionCache(world.store)
     for job in jobs:
         await kept.get([job])

@@ -38,7 +38,7 @@ NOUNS = (
             "model.workflows.reading",
             "features.templates.model.kinds",  # what a job that is made from a template says
             "engine.definitions.permits",
-            "engine.executions.resolve",  # where the key of a submission has no effect
+            "engine.executions.resolver",  # where the key of a submission has no effect
             "client.app",  # fields that decorators spell in their own way
             "client.workflows",
             "cli.definitions",  # fields that options spell in their own way
