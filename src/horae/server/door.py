@@ -77,7 +77,9 @@ async def _acting(call: ApiCall) -> Response:
         ACTING.reset(before)
 
 
-async def unmatched(node: ServerNode, scope: Scope, there: Mapping[str, Route], parts: Collection[str] = ROLES) -> Response:
+async def unmatched(
+    node: ServerNode, scope: Scope, there: Mapping[str, Route], parts: Collection[str] = ROLES
+) -> Response:
     """Answer a request that no route matched, of those at its path. Without a credential nobody learns what exists."""
     try:
         if scope["path"] == "*":  # a question about the server as a whole; nothing else has this path

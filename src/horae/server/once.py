@@ -43,4 +43,6 @@ def _asked(call: ApiCall, key: str, keep: Micros) -> Idempotency:
 
 
 def _kept(reply: Response) -> KeptResponse:
-    return KeptResponse(reply.status, msgspec.msgpack.encode(StoredResponse(list(reply.headers), reply.kept or reply.body)))
+    return KeptResponse(
+        reply.status, msgspec.msgpack.encode(StoredResponse(list(reply.headers), reply.kept or reply.body))
+    )

@@ -19,7 +19,7 @@ from horae.engine.admission.queue_preferences import QueuePreferences
 from horae.engine.base.hints import MANY, Hint, Hints
 from horae.engine.base.refs import find_job, no_such_job
 from horae.engine.definitions.choices import with_choice
-from horae.engine.definitions.definition_cache import DefinitionCache, Version
+from horae.engine.definitions.definition_cache import Version
 from horae.engine.executions.expectations import Expectations
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant

@@ -282,7 +282,9 @@ def _bytes_of(asked: NewItems) -> int:
     return len(asked.item) if isinstance(asked, NewExecution) else sum(map(len, asked.items))
 
 
-def _answer(answer: list[Receipt] | RepeatedRequest | ReusedKey, wanted: SubmissionRequest) -> list[Receipt] | BaseException:
+def _answer(
+    answer: list[Receipt] | RepeatedRequest | ReusedKey, wanted: SubmissionRequest
+) -> list[Receipt] | BaseException:
     """A repeated request is answered as before; children that were submitted before are told as such."""
     if isinstance(answer, ReusedKey):
         return KeyReused("This Idempotency-Key came with another body before.", "Use a new key for a new request.")
