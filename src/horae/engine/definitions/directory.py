@@ -15,11 +15,11 @@ from horae.engine.admission.full_lanes import FullLanes
 from horae.engine.admission.lane_estimates import NO_JOBS, LaneEstimates
 from horae.engine.admission.lane_needs import LaneNeeds
 from horae.engine.admission.occupied_lanes import OccupiedLanes, may_fetch
-from horae.engine.admission.queue_preferences import QueuePreferences
+from horae.engine.admission.preference_cache import PreferenceCache
 from horae.engine.base.hints import MANY, Hint, Hints
 from horae.engine.base.refs import find_job, no_such_job
 from horae.engine.definitions.choices import with_choice
-from horae.engine.definitions.definition_cache import Version
+from horae.engine.definitions.definition_cache import DefinitionCache, Version
 from horae.engine.executions.expectations import Expectations
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
@@ -78,8 +78,8 @@ class LocalDirectory:
         self._by_share: dict[tuple[int, frozenset[str], str], int] = {}
         self._reaches: dict[tuple[int, frozenset[tuple[int, frozenset[str]]]], frozenset[int]] = {}
         self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
-        self.definitions = DefinitionsPart(store)
-        self.tastes = QueuePreferences()
+        self.definitions = DefinitionCache(store)
+        self.tastes = PreferenceCache()
         self.lead = RankLeads(self.policy, self.expectations.of)
         self.rank = self.lead.rank
         self.full = FullLanes()

@@ -123,7 +123,7 @@ class ParkingSpots:
             heappop(self._ends)
         return self._ends[0][0] if self._ends else None
 
-    def able(self, version: int, has_work: Callable[[WorkRequest, Lanes], bool]) -> Iterator[NamespaceQueue]:
+    def able(self, version: int, has_work: Callable[[WorkRequest, Lanes], bool]) -> Iterator[ParkingSpot]:
         """Those that a claim may bring something, the least loaded first. `version` is that of the lanes."""
         self._keep_up(version)
         free = [line for lanes, line in self._free.items() if has_work(line[0][2].parked.want, lanes)]

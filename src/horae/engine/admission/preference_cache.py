@@ -13,7 +13,7 @@ MOST = 1_000  # different ones; more are workers that come and go with weights o
 Key = tuple[int, tuple[tuple[str, float], ...], bool]
 
 
-class QueuePreferences:
+class PreferenceCache:
     """The tastes of sessions that were seen here."""
 
     def __init__(self) -> None:
