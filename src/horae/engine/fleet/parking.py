@@ -8,7 +8,7 @@ from uuid import UUID
 
 import structlog
 
-from horae.engine.admission.queue_preferences import charge
+from horae.engine.admission.preference_cache import charge
 from horae.engine.base.counters import Counters
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
