@@ -33,7 +33,7 @@ PAGES = {
     **dict.fromkeys(("preemptible", "preempts"), "fleet.md#preemption"),
     **dict.fromkeys(("dependencies", "dependencyTimeout", "onDependencyTimeout"), "dependencies.md"),
     **dict.fromkeys(("concurrency", "rate", "burst", "limits", "sequence"), "limits.md"),
-    **{name: f"meetings.md#{name}" for name in ("unique", "debounce", "batch", "cache")},
+    **{name: f"deduplication.md#{name}" for name in ("unique", "debounce", "batch", "cache")},
     **dict.fromkeys(("template", "with"), "templates.md"),
     "command": "commands.md",
     "workflow": "workflows.md",

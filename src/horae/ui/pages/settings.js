@@ -5,7 +5,7 @@ import { can, has, may } from "../core/api.js";
 import { link } from "../core/route.js";
 import { Page, Tabs } from "../parts/basics.js";
 import { Keys } from "./settings-keys.js";
-import { People } from "./settings-people.js";
+import { People } from "./settings-users.js";
 import { Secrets, Servers } from "./settings-more.js";
 import { Namespaces } from "./settings-namespaces.js";
 
