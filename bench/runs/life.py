@@ -14,7 +14,7 @@ from horae.engine.definitions.params import ParamsChecker
 from horae.engine.server_node import ServerNode
 from horae.env import Env
 from horae.errors import HoraeError
-from horae.model.admission.choice import LaneState
+from horae.model.admission.claim_plan import LaneState
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Envelope
 from horae.model.executions.submission import NewBulk, Submission

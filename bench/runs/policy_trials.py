@@ -9,7 +9,7 @@ from msgspec import Struct
 from bench.runs.trial import Ran, trial
 from horae.env import SECOND, Micros
 from horae.model.admission.policy import QUANTUM
-from horae.model.admission.shares import jain
+from horae.model.admission.virtual_times import jain
 
 MS = SECOND // 1000
 TENANTS = range(1, 11)  # each with its number as its weight

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from horae.client.sync import SyncClient
     from horae.client.workflows import steps as step
     from horae.errors import HoraeError
-    from horae.model.executions.signals import Cancelled, GiveUp, Retry, SignalTimeout
+    from horae.model.executions.job_exceptions import Cancelled, GiveUp, Retry, SignalTimeout
     from horae.worker.code.context import Context, current
 
 __all__ = [
@@ -44,7 +44,7 @@ _HOMES = {
     "horae.client.embedded": ("EmbeddedTransport",),
     "horae.client.sync": ("SyncClient",),
     "horae.errors": ("HoraeError",),
-    "horae.model.executions.signals": ("Cancelled", "GiveUp", "Retry", "SignalTimeout"),
+    "horae.model.executions.job_exceptions": ("Cancelled", "GiveUp", "Retry", "SignalTimeout"),
     "horae.worker.code.context": ("Context", "current"),
 }
 _MODULES = {"step": "horae.client.workflows.steps"}  # names that are modules themselves

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from horae.env import SystemClock
-from horae.model.base.signature import verify
+from horae.model.base.webhook_signature import verify
 from tests.acceptance.fleet import Fleet
 from tests.waiting import eventually_sync
 

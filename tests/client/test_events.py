@@ -4,7 +4,7 @@ import pytest
 
 from horae.env import SECOND, system_env
 from horae.errors import BadInput, Conflict, NotFound
-from horae.model.base.signature import sign
+from horae.model.base.webhook_signature import sign
 from tests.client.test_real import embedded
 
 

@@ -10,9 +10,9 @@ from horae.engine.base.hints import Hint
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict
-from horae.model.admission.choice import plan
+from horae.model.admission.claim_plan import plan
 from horae.model.admission.policy import quantum
-from horae.model.admission.shares import jain
+from horae.model.admission.virtual_times import jain
 from horae.model.executions.slice import Running
 from horae.model.fleet.protocol import PROTOCOL, Exchange, Register
 from horae.model.fleet.submit import Submit

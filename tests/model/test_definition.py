@@ -6,11 +6,11 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.definitions.confines import ResourceLimits
 from horae.model.definitions.reading.patch import merge_definition
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.schedule import parse_when, render_when
 from horae.model.definitions.reading.write import render_definition
+from horae.model.definitions.resource_limits import ResourceLimits
 from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask
 from horae.model.triggers.decisions.rules import Rules, offset_in
 from horae.model.triggers.decisions.values import Cron, Interval, Once

@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 
 from horae.errors import BadInput, Costly
-from horae.model.base.naming import fill
+from horae.model.base.key_templates import fill
 from horae.model.definitions.reading.read import parse_definition
-from horae.model.executions.awaits import Signal, compile_signal_filter, first_signal_for
+from horae.model.executions.signal_waits import Signal, compile_signal_filter, first_signal_for
 from horae.model.expressions.meter import Meter, defining, shared
 from horae.model.expressions.template import (
     TemplateError,

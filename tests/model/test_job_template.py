@@ -11,9 +11,9 @@ from horae.errors import BadInput
 from horae.features.templates.model.read import read_template, read_use
 from horae.features.templates.model.values import JobTemplate, filled_in
 from horae.model.definitions.job import Spec
-from horae.model.definitions.made import source_of
 from horae.model.definitions.reading.patch import patched_form
 from horae.model.definitions.tasks import CommandTask
+from horae.model.definitions.template_use import source_of
 
 PARAMETERS = {"region": {"type": "string", "enum": ["eu", "us"]}, "keep": {"type": "integer", "default": 7}}
 BACKUP = {

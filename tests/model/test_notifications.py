@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from horae.errors import BadInput
 from horae.features.events.model.delivery import read_delivery
 from horae.features.events.model.notifications import Notice, read_notification
-from horae.model.base.signature import SignedMessage
+from horae.model.base.webhook_signature import SignedMessage
 
 S3 = {
     "Records": [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.errors import BadInput, BadSignature
-from horae.model.base.signature import check_secret, sign, verify
+from horae.model.base.webhook_signature import check_secret, sign, verify
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_" + "A" * 32

@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from horae.model.admission.choice import LaneState
+from horae.model.admission.claim_plan import LaneState
 from horae.model.fleet.protocol import Exchange
 from horae.model.workflows.repeats import Foreach
 from horae.model.workflows.waits import Sleep

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import structs
 
-from horae.model.admission.choice import LaneState
+from horae.model.admission.claim_plan import LaneState
 from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.limits import KeyLimit, Limit, key_name, queue_limit, sequence_name
 from horae.model.admission.rate import Rate

@@ -12,7 +12,7 @@ from horae.errors import BadInput, Conflict
 from horae.features.backfills.model.values import Backfill
 from horae.features.backfills.store import backfills
 from horae.features.backfills.store import work as backfill_work
-from horae.model.admission.choice import LaneState
+from horae.model.admission.claim_plan import LaneState
 from horae.model.base.ids import parcel_of
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions import submission

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from horae.model.executions.awaits import Signal
+from horae.model.executions.signal_waits import Signal
 from horae.model.fleet.protocol import Await, Outcome
 from horae.store.executions.durable import signals
 from tests.races.scenes import Cast, cast, holding, scene

@@ -11,7 +11,7 @@ from horae.errors import Busy
 from horae.features.templates.engine import changes as template_changes
 from horae.features.templates.model.values import Body, JobTemplate
 from horae.features.templates.store import templates
-from horae.model.definitions.made import TemplateUse
+from horae.model.definitions.template_use import TemplateUse
 from horae.store.definitions import made
 from horae.store.definitions.jobs import StoredJob
 from horae.store.triggers.dependencies.starts import Started

@@ -11,8 +11,8 @@ import pytest
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.features.templates.model.read import read_template
-from horae.model.definitions.confines import ResourceLimits
 from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.resource_limits import ResourceLimits
 from horae.model.definitions.tasks import CommandTask, PythonTask
 from horae.worker.processes.processes import all_processes, mark_of, tasks_of
 from tests.waiting import eventually

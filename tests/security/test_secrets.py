@@ -19,7 +19,7 @@ from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env, virtual_env
 from horae.errors import Conflict, MasterKeyMissing
-from horae.model.base.signature import sign
+from horae.model.base.webhook_signature import sign
 from horae.model.fleet.protocol import Answer, Exchange, Register
 from horae.model.fleet.submit import Submit
 from horae.outbound.allow import Allowed

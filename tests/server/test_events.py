@@ -9,7 +9,7 @@ import pytest
 
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock
-from horae.model.base.signature import sign
+from horae.model.base.webhook_signature import sign
 from tests.server.conftest import Api, Connect
 
 UPLOAD = {"event": "upload", "name": "on-upload", "params": {"file": "${event.payload.key}"}}

@@ -5,8 +5,8 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.admission.choice import LaneState
 from horae.model.admission.circuit import Circuit, CircuitChange, ParcelAttempts
+from horae.model.admission.claim_plan import LaneState
 from horae.model.admission.keys import EnvelopeKeys, encode_keys
 from horae.model.executions.submission import Submission
 from horae.store.admission import circuit_gates, circuit_reads, circuits

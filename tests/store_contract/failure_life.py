@@ -3,7 +3,7 @@
 from horae.env import SECOND
 from horae.features.dead_letters.model.replay import Letters, Replay
 from horae.features.dead_letters.store import replays
-from horae.model.admission.choice import LaneState
+from horae.model.admission.claim_plan import LaneState
 from horae.model.definitions.retry import Budgets, RetryPolicy
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.triggers.decisions.values import Interval

@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from horae.model.admission.choice import LaneState, WorkerGroup
+from horae.model.admission.claim_plan import LaneState, WorkerGroup
 from horae.model.admission.keys import EnvelopeKeys, encode_keys
 from horae.model.admission.placement.placement import Affinity, Preference, read_needs, widest
 from horae.model.admission.placement.reservation import Reservation

@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from horae.model.admission.choice import LaneState
+from horae.model.admission.claim_plan import LaneState
 from horae.model.executions.submission import Submission
 from horae.store.admission import share_lanes, shares
 from horae.store.admission.lanes import revisions

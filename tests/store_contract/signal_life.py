@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from horae.env import SECOND
-from horae.model.admission.choice import LaneState
-from horae.model.executions.awaits import Signal
+from horae.model.admission.claim_plan import LaneState
+from horae.model.executions.signal_waits import Signal
 from horae.model.fleet.protocol import Await, Outcome
 from horae.store.executions.durable import awaits, signals
 from tests.store_contract.world import World

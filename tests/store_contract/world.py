@@ -11,7 +11,7 @@ from uuid import UUID
 from msgspec import Raw, Struct
 
 from horae.env import Env, Instant, VirtualClock
-from horae.model.admission.choice import LaneState
+from horae.model.admission.claim_plan import LaneState
 from horae.model.admission.keys import EnvelopeKeys, encode_keys
 from horae.model.admission.limits import namespace_limit, queue_limit
 from horae.model.admission.policy import PRIORITY

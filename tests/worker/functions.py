@@ -13,7 +13,7 @@ from pathlib import Path
 
 from horae.client.app import App
 from horae.client.tracing import current_trace
-from horae.model.executions.signals import Cancelled, GiveUp, Retry
+from horae.model.executions.job_exceptions import Cancelled, GiveUp, Retry
 from horae.worker.code.context import Context, current
 
 app = App()

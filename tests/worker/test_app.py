@@ -9,8 +9,8 @@ from horae.client.options import JobOptions, WorkflowOptions
 from horae.client.workflows.job_options import SPELLED
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.definitions.confines import ResourceLimits
 from horae.model.definitions.reading.read import parse_definition
+from horae.model.definitions.resource_limits import ResourceLimits
 from horae.model.definitions.tasks import PythonTask
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from horae import App, GiveUp, Retry, SignalTimeout
-from horae.model.executions.signals import BadResult, Cancelled, NotDurable, ResultTooLarge
+from horae.model.executions.job_exceptions import BadResult, Cancelled, NotDurable, ResultTooLarge
 from horae.testing import Crash, Inline, Waits
 from horae.worker.code.durable import counted
 

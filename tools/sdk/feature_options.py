@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict
 
-from horae.model.executions.signals import Span
+from horae.model.executions.job_exceptions import Span
 '''
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict
 
-from horae.model.executions.signals import Span
+from horae.model.executions.job_exceptions import Span
 
 # A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
 RetryFunction = Callable[[int, BaseException], Span | bool | None]
@@ -29,7 +29,7 @@ STEPS_HEAD = '''"""Fields of steps as keywords. `python -m tools.sdk` writes thi
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
-from horae.model.executions.signals import Span
+from horae.model.executions.job_exceptions import Span
 '''
 OF_PROCESSES = '''    isolation: Literal["thread", "process"] | None
     """Where a sync function runs; one with a timeout runs in a process of its own unless this says otherwise."""

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict
 
-from horae.model.executions.signals import Span
+from horae.model.executions.job_exceptions import Span
 '''
 BY_POSITION = ("timezone",)  # parameters of `cron` itself, beside the field that tells a kind of trigger
 

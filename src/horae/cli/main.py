@@ -10,7 +10,7 @@ from horae.cli.hiding import hide
 from horae.cli.lazy import CommandEntry, LazyGroup, with_features
 from horae.cli.terminal import echo, guard_terminals, style
 from horae.errors import HoraeError, Unauthorized
-from horae.model.base.controls import visible
+from horae.model.base.control_characters import visible
 from horae.version import __version__
 
 KERNEL: dict[str, tuple[CommandEntry, ...]] = {

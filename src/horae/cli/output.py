@@ -9,7 +9,7 @@ import msgspec
 
 from horae.cli.terminal import echo
 from horae.env import SECOND, Instant
-from horae.model.base.controls import visible
+from horae.model.base.control_characters import visible
 from horae.model.base.duration import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import click
 
-from horae.model.base.controls import visible
+from horae.model.base.control_characters import visible
 
 ERASE_LINE = "\r\x1b[2K"
 

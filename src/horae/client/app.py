@@ -29,7 +29,7 @@ from horae.client.workflows.options import StepOptions
 from horae.client.workflows.workflow import BUILDING, AppWorkflow, StepCall, StepNode, described
 from horae.errors import BadInput
 from horae.model.definitions.function_signature import Signature, signature_of
-from horae.model.executions.signals import Span
+from horae.model.executions.job_exceptions import Span
 from horae.model.fields.values import NAME
 
 if TYPE_CHECKING:

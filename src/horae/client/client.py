@@ -44,7 +44,7 @@ from horae.features.rollouts.client import RolloutsResource
 from horae.features.statistics.client import OverviewInfo, window
 from horae.features.templates.client import TemplatesResource
 from horae.features.users.client import UsersResource
-from horae.model.executions.signals import Span
+from horae.model.executions.job_exceptions import Span
 
 if TYPE_CHECKING:
     from horae.client.sync import SyncClient

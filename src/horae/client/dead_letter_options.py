@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import TypedDict
 
-from horae.model.executions.signals import Span
+from horae.model.executions.job_exceptions import Span
 
 
 class DeadLetterFilters(TypedDict, total=False):

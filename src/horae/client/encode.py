@@ -8,7 +8,7 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.model.base.duration import format_duration
-from horae.model.executions.signals import Span, micros_of
+from horae.model.executions.job_exceptions import Span, micros_of
 
 
 def _more(value: Any) -> Any:

@@ -17,7 +17,7 @@ from horae.client.views import (
     WorkerInfo,
     page_of,
 )
-from horae.model.executions.signals import Span
+from horae.model.executions.job_exceptions import Span
 
 
 class DeadLettersResource(Resource):

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.executions.signals import Span, micros_of
+from horae.model.executions.job_exceptions import Span, micros_of
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from horae.client.places import caller
 from horae.client.submission import OF_CALLS
 from horae.client.views import ExecutionInfo, SubmittedItem
 from horae.model.definitions.function_signature import Signature
-from horae.model.executions.signals import Span
+from horae.model.executions.job_exceptions import Span
 
 if TYPE_CHECKING:
     from horae.client.client import Client

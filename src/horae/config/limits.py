@@ -6,7 +6,7 @@ from pathlib import Path
 from horae.config.settings import Settings
 from horae.errors import BadInput
 from horae.model.admission.reading.placement import read_amount
-from horae.model.definitions.confines import ResourceLimits
+from horae.model.definitions.resource_limits import ResourceLimits
 
 # Where containers say how much memory they have, by the version of control groups.
 _BOUNDS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")

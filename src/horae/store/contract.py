@@ -10,7 +10,7 @@ from uuid import UUID
 
 from horae.env import Env, Instant
 from horae.errors import Busy
-from horae.model.admission.choice import LaneState
+from horae.model.admission.claim_plan import LaneState
 from horae.model.admission.queue import Queue
 from horae.model.admission.quota import UNBOUNDED, QuotaBounds
 from horae.model.base.topic import Topic

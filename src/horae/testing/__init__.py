@@ -5,8 +5,8 @@ Users import it, and so do Horae's tests and benches; no other layer does.
 
 from typing import TYPE_CHECKING, Any
 
+from horae.testing.failure_policy import TimedOut
 from horae.testing.inline import Crash, Inline, Waits
-from horae.testing.judge import TimedOut
 from horae.testing.workflows import WorkflowFailed
 
 if TYPE_CHECKING:

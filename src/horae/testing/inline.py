@@ -25,11 +25,11 @@ from msgspec import Raw, Struct
 from horae.client.workflows.workflow import AppWorkflow
 from horae.env import SECOND, Instant, virtual_env
 from horae.model.definitions.retry import NoRetry as Ends
-from horae.model.executions.awaits import TIMED_OUT, Signal, first_signal_for, signal_result
-from horae.model.executions.signals import BadResult, Cancelled, ResultTooLarge, Suspended
+from horae.model.executions.job_exceptions import BadResult, Cancelled, ResultTooLarge, Suspended
+from horae.model.executions.signal_waits import TIMED_OUT, Signal, first_signal_for, signal_result
 from horae.model.fleet.protocol import Awaited
 from horae.model.fleet.submit import Submit
-from horae.testing.judge import Judge, TimedOut
+from horae.testing.failure_policy import Judge, TimedOut
 from horae.testing.workflows import InlineWorkflow
 from horae.worker.code.asks import (
     ArtifactReceipt,

@@ -11,9 +11,9 @@ from msgspec import Raw
 
 from horae.env import SECOND
 from horae.errors import HoraeError
-from horae.model.definitions.confines import FREE
 from horae.model.definitions.function_signature import BadParams, Bind
 from horae.model.definitions.job import Spec
+from horae.model.definitions.resource_limits import FREE
 from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask
 from horae.model.expressions.template import compile_template, compile_tree
 from horae.model.tenancy.secret_refs import Values, filled, filled_tree, filled_url

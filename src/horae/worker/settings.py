@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from horae.env import SECOND, Micros
-from horae.model.definitions.confines import FREE, ResourceLimits
 from horae.model.definitions.function_signature import Signature
+from horae.model.definitions.resource_limits import FREE, ResourceLimits
 from horae.model.fleet.protocol import PROTOCOL, Function, Register
 from horae.outbound.allow import Allowed
 from horae.version import __version__

@@ -3,8 +3,8 @@
 import asyncio
 
 from horae.env import SECOND
-from horae.model.admission.choice import LaneState
 from horae.model.admission.circuit import Circuit, CircuitChange
+from horae.model.admission.claim_plan import LaneState
 from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.limits import KeyLimit, Limit, key_name, queue_limit
 from horae.model.admission.rate import Rate

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from horae.model.admission.choice import LaneState
+from horae.model.admission.claim_plan import LaneState
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.fleet.protocol import MAX_EXCHANGE
 from tests.store_contract.world import World, failed, released, spans, success, suspended

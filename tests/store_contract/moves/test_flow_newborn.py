@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.model.admission.choice import LaneState, QueuePreferences
+from horae.model.admission.claim_plan import LaneState, QueuePreferences
 from horae.model.admission.hold import Hold
 from horae.model.admission.limits import Limit
 from horae.store.admission import coarse, holds

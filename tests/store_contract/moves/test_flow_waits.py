@@ -9,7 +9,7 @@ import pytest
 from horae.env import SECOND
 from horae.features.events.store import events
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.executions.awaits import Signal
+from horae.model.executions.signal_waits import Signal
 from horae.model.triggers.events.values import NewEvent
 from horae.model.workflows.decisions.flow import Ended
 from horae.model.workflows.decisions.waits import answered

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from horae.features.statistics.store import statistics
-from horae.model.admission.choice import LaneState, QueuePreferences
+from horae.model.admission.claim_plan import LaneState, QueuePreferences
 from horae.model.admission.placement.preempt import is_in_front, to_front
 from horae.model.admission.policy import FIFO, FairPolicy, Policy
 from horae.model.admission.queue import QueueSpec

@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from horae.env import SECOND
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.executions.awaits import MOST_KEPT, Signal
+from horae.model.executions.signal_waits import MOST_KEPT, Signal
 from horae.model.fleet.protocol import Await, Awaited, Outcome, Step
 from horae.store.executions import promote
 from horae.store.executions.durable import signals, steps

@@ -10,7 +10,7 @@ from horae.cli.remote import Api, remote
 from horae.cli.terminal import echo, style
 from horae.client.kernel.explanation_view import Explanation
 from horae.errors import NotFound
-from horae.model.base.controls import visible
+from horae.model.base.control_characters import visible
 
 
 @click.command(

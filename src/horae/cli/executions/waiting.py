@@ -16,7 +16,7 @@ from horae.cli.terminal import ERASE_LINE, Terminal, echo
 from horae.client.views import ExecutionInfo, LogLine
 from horae.env import SECOND
 from horae.errors import HoraeError
-from horae.model.base.controls import visible
+from horae.model.base.control_characters import visible
 from horae.model.base.duration import parse_duration
 
 T = TypeVar("T")

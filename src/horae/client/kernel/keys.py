@@ -7,7 +7,7 @@ from typing import Literal
 from horae.client.encode import given, instant, span
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import ApiDocument, ResultPage, page_of
-from horae.model.executions.signals import Span
+from horae.model.executions.job_exceptions import Span
 
 
 class KeysResource(Resource):

@@ -9,7 +9,7 @@ from horae.client.options import QueueFields
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import ApiDocument, ResultPage, page_of
 from horae.errors import Conflict, NotFound
-from horae.model.executions.signals import Span
+from horae.model.executions.job_exceptions import Span
 
 LOOK = 0.5  # seconds between looks at a queue that is waited for
 

@@ -19,7 +19,7 @@ from horae.client.workflows.options import (
     WaitOptions,
 )
 from horae.client.workflows.workflow import INDEX, ITEM, PhaseSteps, StepNode, building, nodes_of
-from horae.model.executions.signals import Span
+from horae.model.executions.job_exceptions import Span
 from horae.model.fields.kinds import Custom, Duration
 from horae.model.fields.table import Object, Row
 from horae.model.workflows.waits import APPROVAL, CALLBACK, EVENT, SIGNAL

@@ -11,7 +11,7 @@ from horae.model.admission.circuit import CIRCUIT, NOBODY, AttemptCounts, Circui
 from horae.model.admission.circuit_view import CircuitChangeView, CircuitView, JobCircuitView, show_circuit
 from horae.model.base.duration import parse_duration
 from horae.model.base.instant import format_instant
-from horae.model.base.naming import MOST_KEY
+from horae.model.base.key_templates import MOST_KEY
 from horae.model.definitions.job import Job
 from horae.model.fields.values import a_text
 from horae.store.admission import circuit_reads, circuits

@@ -13,10 +13,10 @@ from msgspec import Struct, structs
 from horae.engine.executions.expectations import Expectations
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
-from horae.model.admission.choice import LaneState
+from horae.model.admission.claim_plan import LaneState
 from horae.model.admission.policy import QUANTUM, FairPolicy, quantum, slots_reserved
 from horae.model.admission.queue import Queue
-from horae.model.admission.shares import VirtualTimes
+from horae.model.admission.virtual_times import VirtualTimes
 from horae.model.executions.slice import Running
 from horae.store.admission import shares as moves
 from horae.store.admission.lanes import Lane

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
-from horae.model.admission.choice import WorkerGroup
+from horae.model.admission.claim_plan import WorkerGroup
 from horae.model.admission.placement.placement import Cost, Requirements, read_needs
 from horae.model.fleet.deal import WorkRequest
 from horae.store.admission.lanes import Lane

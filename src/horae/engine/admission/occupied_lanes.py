@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from horae.model.admission.placement.ahead import goes_before
+from horae.model.admission.placement.prefetch import goes_before
 from horae.store.admission.lanes import Lane
 
 _NOWHERE = (0, "")

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from horae.model.admission.choice import QueuePreferences
+from horae.model.admission.claim_plan import QueuePreferences
 from horae.model.admission.policy import ranks_by_arrival
 from horae.model.admission.queue import Queue
 from horae.model.executions.slice import Running

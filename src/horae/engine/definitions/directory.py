@@ -24,7 +24,7 @@ from horae.engine.executions.expectations import Expectations
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
 from horae.errors import Conflict
-from horae.model.admission.choice import LaneState
+from horae.model.admission.claim_plan import LaneState
 from horae.model.admission.placement.placement import PLAIN, fits
 from horae.model.admission.placement.preempt import is_in_front
 from horae.model.admission.policy import PRIORITY, FairPolicy, Policy

@@ -17,9 +17,9 @@ from horae.engine.triggers.trigger_checks import check_params, field_of, refuse_
 from horae.env import Env, Instant
 from horae.errors import BadInput
 from horae.model.definitions.job import Spec
-from horae.model.definitions.made import TemplateUse
 from horae.model.definitions.reading.patch import merge_definition, patched_form
 from horae.model.definitions.reading.read import Definition, parse_definition, parse_whens
+from horae.model.definitions.template_use import TemplateUse
 from horae.model.documents.schema import check_schema
 from horae.model.expressions.meter import defining
 from horae.model.tenancy.namespace import with_defaults

@@ -21,8 +21,8 @@ from horae.env import Env
 from horae.errors import Busy, Conflict, Stale
 from horae.model.definitions.job import Job, Spec
 from horae.model.definitions.job_view import JobView
-from horae.model.definitions.made import source_of
 from horae.model.definitions.reading.read import Definition
+from horae.model.definitions.template_use import source_of
 from horae.model.fields.values import NAME
 from horae.store.contract import Store
 from horae.store.definitions import job_reads, owned

@@ -13,7 +13,7 @@ from horae.env import Env
 from horae.errors import BadInput, Conflict, TooLarge
 from horae.model.base.buckets import Buckets
 from horae.model.documents.nesting import MAX_NESTING, is_too_deep
-from horae.model.executions.awaits import compile_signal_filter
+from horae.model.executions.signal_waits import compile_signal_filter
 from horae.model.fleet.protocol import (
     MAX_CHECKPOINT,
     MAX_RESULT,

@@ -14,12 +14,12 @@ from horae.errors import BadInput, Conflict
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.event import Event
 from horae.model.base.ids import first_id_at, index_of, instant_of, parcel_of
-from horae.model.base.show import show_attempt, show_execution
 from horae.model.base.view import Page, shown_time
 from horae.model.executions.execution import FAILED, QUEUED, RUNNING, STATES, SUCCESS, WAITING, Execution
 from horae.model.executions.execution_view import AttemptView, CancelView, ExecutionView
 from horae.model.executions.gates import BY_REASON
 from horae.model.executions.hint import why_queued
+from horae.model.executions.show_execution import show_attempt, show_execution
 from horae.model.fields.values import a_text
 from horae.model.tenancy.namespace import Retention
 from horae.store.contract import Store

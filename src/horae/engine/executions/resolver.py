@@ -18,10 +18,10 @@ from horae.model.base.instant import format_instant
 from horae.model.base.trace import checked_state, checked_trace
 from horae.model.definitions.job import Spec
 from horae.model.definitions.spec_fields import PRIORITIES
+from horae.model.executions.bulk_items import refuse_submission
 from horae.model.executions.deduplication import start_batch
 from horae.model.executions.deduplication_keys import deduplication_keys, refuse_timed, unique_key
 from horae.model.executions.execution import Extra
-from horae.model.executions.lot_items import refuse_submission
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, by_retry, by_rollout
 from horae.model.executions.submission import Idempotency, NewBulk, NewExecution, Submission, deadline_after
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared

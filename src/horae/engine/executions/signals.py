@@ -10,8 +10,8 @@ from horae.engine.executions.executions import Executions
 from horae.env import Env, Instant
 from horae.errors import BadInput, Busy, Conflict, TooLarge
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.executions.awaits import MOST_KEPT, Signal, SignalView
 from horae.model.executions.parcel import check_item
+from horae.model.executions.signal_waits import MOST_KEPT, Signal, SignalView
 from horae.model.fleet.protocol import MAX_SIGNAL, MAX_SIGNAL_NAME
 from horae.model.workflows.decisions.waits import CALLBACK
 from horae.store.contract import Store

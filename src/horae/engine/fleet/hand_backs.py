@@ -13,9 +13,9 @@ from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env
-from horae.model.admission.choice import QueuePreferences
-from horae.model.admission.placement.ahead import MARGIN, goes_before
+from horae.model.admission.claim_plan import QueuePreferences
 from horae.model.admission.placement.preempt import is_in_front
+from horae.model.admission.placement.prefetch import MARGIN, goes_before
 from horae.model.executions.slice import Running
 from horae.model.fleet.protocol import Exchange, Range
 from horae.store.admission.placement import ahead

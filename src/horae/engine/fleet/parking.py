@@ -17,7 +17,7 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env
 from horae.errors import HoraeError, StoreUnavailable
-from horae.model.admission.choice import QueuePreferences
+from horae.model.admission.claim_plan import QueuePreferences
 from horae.model.executions.slice import Running
 from horae.model.fleet.deal import WorkRequest, capacity
 from horae.store.contract import Store

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from horae.errors import BadInput, OutcomeRefused, ProtocolMismatch
-from horae.model.base.controls import refuse_controls
+from horae.model.base.control_characters import refuse_controls
 from horae.model.documents.nesting import MAX_NESTING, is_too_deep
 from horae.model.fleet.protocol import (
     FIRST_PROTOCOL,

@@ -8,7 +8,7 @@ from horae.engine.base.lookup import Lookup
 from horae.engine.definitions.directory import LocalDirectory
 from horae.env import Env
 from horae.errors import NotFound
-from horae.model.admission.choice import QueuePreferences
+from horae.model.admission.claim_plan import QueuePreferences
 from horae.model.fleet.session import Session
 from horae.store.contract import Store
 

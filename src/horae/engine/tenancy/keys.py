@@ -15,7 +15,7 @@ from horae.engine.base.tokens import digest_of, id_of, new_code, new_cookie, new
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import BadInput, Busy, Conflict, Forbidden, NotFound, Unauthorized
 from horae.model.admission.rate import parse_rate
-from horae.model.base.controls import refuse_controls
+from horae.model.base.control_characters import refuse_controls
 from horae.model.base.duration import DAY
 from horae.model.tenancy.keys import KeyGrant, StoredKey
 from horae.model.tenancy.principal import (

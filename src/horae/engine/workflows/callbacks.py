@@ -7,7 +7,7 @@ from msgspec import Raw
 from horae.engine.base.tokens import new_callback_secret
 from horae.engine.executions.signals import SignalSender
 from horae.errors import Conflict, NotFound
-from horae.model.executions.awaits import Signal, SignalView
+from horae.model.executions.signal_waits import Signal, SignalView
 from horae.model.workflows.decisions.waits import CALLBACK, read_token
 from horae.store.contract import Store
 from horae.store.workflows.workflow_run import keep_secret

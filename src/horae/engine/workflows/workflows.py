@@ -18,7 +18,7 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env, Instant
 from horae.errors import Busy, HoraeError
-from horae.model.admission.choice import LaneState
+from horae.model.admission.claim_plan import LaneState
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.slice import Running
 from horae.model.executions.tracer import Tracer

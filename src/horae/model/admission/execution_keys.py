@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from horae.errors import BadInput
 from horae.model.admission.keys import EnvelopeKeys, encode_keys, keys_of
 from horae.model.admission.limits import KeyTemplates, plain_param, value_of, with_own
-from horae.model.base.naming import MOST_KEY, fill, scope_of
+from horae.model.base.key_templates import MOST_KEY, fill, scope_of
 from horae.model.definitions.job import Spec
 from horae.model.executions.parcel import Envelope
 

@@ -10,10 +10,10 @@ from horae.env import Instant
 from horae.model.admission.keys import encode_keys, keys_of_job
 from horae.model.admission.limits import Limit
 from horae.model.admission.placement.placement import Cost, spell
+from horae.model.definitions.search_text import words_of
 from horae.model.definitions.spec_fields import SpecFields
 from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask
 from horae.model.definitions.timeouts import AttemptTimeouts, ParcelTimeouts
-from horae.model.definitions.words import words_of
 from horae.model.fields.table import Table
 from horae.model.tenancy.secret_refs import SEALED, TAKES_SECRETS, references_in_all, texts_in
 from horae.model.triggers.dependency import Condition

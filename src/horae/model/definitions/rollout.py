@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from horae.env import Instant, Micros
 from horae.errors import BadInput
-from horae.model.base.naming import fill, scope_of
+from horae.model.base.key_templates import fill, scope_of
 from horae.model.definitions.job import Spec
 
 RolloutState = Literal["on", "promoted", "aborted"]

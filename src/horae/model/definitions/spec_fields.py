@@ -10,7 +10,7 @@ from horae.model.admission.limits import AT_ONCE, BURST, LIMITS, KeyLimit
 from horae.model.admission.placement.placement import AFFINITY, PREFERS, Affinity, Preference
 from horae.model.admission.rate import RATE, RATE_TEXT, Rate
 from horae.model.base.duration import DAY, HOUR
-from horae.model.definitions.kinds import (
+from horae.model.definitions.field_kinds import (
     COMMAND,
     DEPENDENCIES,
     DEPENDS_ON,
@@ -35,9 +35,9 @@ from horae.model.definitions.kinds import (
     WORKFLOW,
     JobField,
 )
-from horae.model.definitions.made import TemplateUse
 from horae.model.definitions.retry import MOST_RETRIES, RetryPolicy
 from horae.model.definitions.tasks import Task
+from horae.model.definitions.template_use import TemplateUse
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.executions.deduplication import BATCH, CACHE, DEBOUNCE, UNIQUE, Batch, Cache, Debounce, Unique
 from horae.model.fields.kinds import Choice, Duration, Flag, Integer, Key, Name, Tags, Text

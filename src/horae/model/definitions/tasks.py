@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from horae.model.definitions.confines import FREE, ResourceLimits
+from horae.model.definitions.resource_limits import FREE, ResourceLimits
 from horae.model.workflows.decisions.values import Workflow
 
 Isolation = Literal["thread", "process"]

@@ -6,7 +6,7 @@ from hashlib import sha256
 import msgspec
 
 from horae.errors import BadInput
-from horae.model.base.naming import fill, scope_of
+from horae.model.base.key_templates import fill, scope_of
 from horae.model.definitions.job import Spec
 from horae.model.executions.deduplication import Batch, DeduplicationKey, Unique
 from horae.model.executions.parcel import Envelope

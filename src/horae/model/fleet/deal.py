@@ -5,8 +5,8 @@ from uuid import UUID
 
 from msgspec import Struct, structs
 
-from horae.model.admission.placement.ahead import goes_before
 from horae.model.admission.placement.placement import PLAIN, Cost
+from horae.model.admission.placement.prefetch import goes_before
 from horae.model.executions.slice import Queued
 from horae.model.fleet.protocol import MAX_EXCHANGE
 from horae.model.fleet.suspects import SessionSuspects, is_suspect

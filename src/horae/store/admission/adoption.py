@@ -10,7 +10,7 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.gate import on_the_way
+from horae.model.admission.key_gate import on_the_way
 from horae.model.admission.keys import KEYED, encode_keys, keys_of
 from horae.model.admission.limits import OWN, KeyLimit, key_name
 from horae.model.executions.slice import Queued, Waiting

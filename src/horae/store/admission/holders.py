@@ -15,7 +15,7 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.gate import GateEntry, GateResult, KeyState, pass_gate
+from horae.model.admission.key_gate import GateEntry, GateResult, KeyState, pass_gate
 from horae.model.admission.keys import EnvelopeKeys, keys_of
 from horae.model.admission.limits import Limit, is_sequence, job_of, limit_of
 from horae.model.executions.slice import Queued

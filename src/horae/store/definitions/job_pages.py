@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.model.definitions.job import Spec
-from horae.model.definitions.words import sought, sought_tag
+from horae.model.definitions.search_text import sought, sought_tag
 from horae.store.definitions.jobs import FROM, JOB, StoredJob, stored
 from horae.store.script import Fetch, Script, Statement
 

@@ -6,7 +6,7 @@ under it is still true when it is written, and a change finds all that it affect
 
 from uuid import UUID
 
-from horae.model.definitions.made import TemplateUse
+from horae.model.definitions.template_use import TemplateUse
 from horae.store.script import Fetch, Insert, Script, Statement
 
 PRESENT = Statement("template_version", "SELECT version FROM templates WHERE id = $1 AND deleted_at IS NULL")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
-from horae.model.base.show import status_of
+from horae.model.executions.show_execution import status_of
 from horae.model.executions.slice import gaps
 from horae.store.base import shelves
 from horae.store.script import ForEach, Script, Statement

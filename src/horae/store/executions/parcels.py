@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.env import Instant
-from horae.model.admission.gate import GateEntry, on_the_way
+from horae.model.admission.key_gate import GateEntry, on_the_way
 from horae.model.admission.keys import KEYED, flags_of, keys_of
 from horae.model.admission.rank import ranked
 from horae.model.base.packing import Packed

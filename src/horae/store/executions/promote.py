@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.admission.gate import GateEntry
+from horae.model.admission.key_gate import GateEntry
 from horae.model.admission.keys import KEYED, keys_of
 from horae.model.executions.slice import Queued, Waiting, merge
 from horae.store.admission.holders import enter

@@ -10,9 +10,9 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.choice import LaneState, QueuePreferences, after, is_plain, plan
+from horae.model.admission.claim_plan import LaneState, QueuePreferences, after, is_plain, plan
 from horae.model.admission.keys import AFFINE
-from horae.model.admission.placement.ahead import goes_before
+from horae.model.admission.placement.prefetch import goes_before
 from horae.model.executions.slice import Running
 from horae.model.fleet.deal import WorkRequest, capacity
 from horae.store.admission import coarse

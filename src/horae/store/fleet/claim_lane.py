@@ -7,7 +7,7 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.choice import LaneClaim, LaneState
+from horae.model.admission.claim_plan import LaneClaim, LaneState
 from horae.model.admission.keys import CIRCUIT, KEYED, LIMITED, RATED
 from horae.model.admission.policy import QUANTUM
 from horae.model.executions.slice import Queued, Running, Waiting

@@ -12,7 +12,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.admission.choice import LaneState, QueuePreferences
+from horae.model.admission.claim_plan import LaneState, QueuePreferences
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.slice import Running
 from horae.model.fleet.deal import WorkRequest

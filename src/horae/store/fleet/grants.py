@@ -10,7 +10,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.env import Instant
-from horae.model.admission.choice import LaneState, QueuePreferences
+from horae.model.admission.claim_plan import LaneState, QueuePreferences
 from horae.model.admission.keys import AFFINE, CIRCUIT, LIMITED
 from horae.model.executions.slice import Queued, Running
 from horae.model.fleet.deal import WorkRequest, deal

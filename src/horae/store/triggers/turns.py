@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.gate import on_the_way
+from horae.model.admission.key_gate import on_the_way
 from horae.model.admission.keys import encode_keys, flags_of, is_keyed, keys_of
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import Extra, WaitReason

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, field, structs
 
 from horae.env import Instant
-from horae.model.admission.choice import LaneState
+from horae.model.admission.claim_plan import LaneState
 from horae.model.admission.keys import CHILD, LIMITED, RATED
 from horae.model.base.ids import execution_id
 from horae.model.definitions.job import Spec

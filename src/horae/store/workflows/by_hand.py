@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.executions.awaits import MOST_KEPT, Signal
+from horae.model.executions.signal_waits import MOST_KEPT, Signal
 from horae.model.workflows.decisions.flow import FINAL, Ended
 from horae.model.workflows.decisions.waits import approvals_before, may_answer
 from horae.model.workflows.waits import Approval

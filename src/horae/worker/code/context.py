@@ -16,8 +16,8 @@ from msgspec import Raw, Struct
 from horae.env import Instant
 from horae.model.base.instant import parse_instant
 from horae.model.base.trace import TraceHeaders
-from horae.model.executions.lot_items import is_submission
-from horae.model.executions.signals import Cancelled, GiveUp, Span, micros_of
+from horae.model.executions.bulk_items import is_submission
+from horae.model.executions.job_exceptions import Cancelled, GiveUp, Span, micros_of
 from horae.model.fields.kinds import Duration, Kind, Moment
 from horae.model.fleet.submit import SUBMISSION, Submit
 from horae.model.tenancy.secret_refs import SCHEME

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from horae.env import SECOND, Instant, Micros
-from horae.model.executions.signals import (
+from horae.model.executions.job_exceptions import (
     BadResult,
     Cancelled,
     GiveUp,

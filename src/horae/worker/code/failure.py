@@ -8,8 +8,8 @@ from typing import Any
 from horae import worker
 from horae.env import Micros
 from horae.model.definitions.function_signature import BadParams
+from horae.model.executions.job_exceptions import Cancelled, GiveUp, Retry, Suspended, micros_of, waits_in_group
 from horae.model.executions.output.artifact import MAX_BROUGHT
-from horae.model.executions.signals import Cancelled, GiveUp, Retry, Suspended, micros_of, waits_in_group
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, ToldFailure, ToldKind
 from horae.worker.code.retry_after import asked_of
 from horae.worker.holding import CANCELLED, RELEASED, ItemOutcome

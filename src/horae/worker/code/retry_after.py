@@ -7,7 +7,7 @@ from typing import Any
 
 from horae.env import SECOND, Micros
 from horae.model.base.duration import DAY
-from horae.model.executions.signals import micros_of
+from horae.model.executions.job_exceptions import micros_of
 
 LONGEST: Micros = 7 * DAY  # more is not believed
 _STATUSES = range(100, 600)

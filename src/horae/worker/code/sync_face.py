@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from horae.model.executions.signals import Span
+from horae.model.executions.job_exceptions import Span
 from horae.worker.code.artifacts import Content, bringing
 from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, ExecutionRequest
 from horae.worker.code.transactions import SyncTransaction

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from horae.env import SECOND
-from horae.model.definitions.confines import FREE, ResourceLimits
+from horae.model.definitions.resource_limits import FREE, ResourceLimits
 from horae.worker.code.failure import failed
 from horae.worker.holding import ItemOutcome
 

@@ -22,7 +22,7 @@ import msgspec
 from horae.model.base.redaction import Redactor
 from horae.model.base.trace import TraceHeaders
 from horae.model.definitions.function_signature import Bind, signature_of
-from horae.model.executions.signals import Cancelled
+from horae.model.executions.job_exceptions import Cancelled
 from horae.model.fleet.protocol import LogStream
 from horae.worker.code.asks import ExecutionRequest
 from horae.worker.code.context import CURRENT, Context

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from horae.model.executions.signals import Suspended, together
+from horae.model.executions.job_exceptions import Suspended, together
 from horae.worker.code.asks import ExecutionPort, ExecutionRequest
 
 MOST_THREADS = 32  # of a sync function's steps side by side

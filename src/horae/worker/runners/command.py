@@ -30,8 +30,8 @@ from msgspec import Struct, structs
 
 from horae.env import SECOND
 from horae.model.base.instant import format_instant
-from horae.model.definitions.confines import FREE, ResourceLimits
 from horae.model.definitions.function_signature import BadParams
+from horae.model.definitions.resource_limits import FREE, ResourceLimits
 from horae.model.definitions.tasks import CommandTask
 from horae.model.expressions.meter import shared
 from horae.model.expressions.template import TemplateError, render

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from horae.env import SECOND
-from horae.model.definitions.confines import FREE, ResourceLimits
+from horae.model.definitions.resource_limits import FREE, ResourceLimits
 from horae.worker.code.failure import failed
 from horae.worker.environ import divide
 from horae.worker.holding import ItemOutcome, StartedItem

@@ -1,7 +1,7 @@
 """Gates of order: others whose turn comes first, by fair shares, by workers' choice of queues, or by a reservation."""
 
 from horae.engine.executions.probes.case import ExecutionCase, Sources
-from horae.model.admission.choice import LaneState, QueuePreferences
+from horae.model.admission.claim_plan import LaneState, QueuePreferences
 from horae.model.admission.policy import FairPolicy
 from horae.model.executions.gates import Blocker, closed
 

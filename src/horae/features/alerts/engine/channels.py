@@ -20,8 +20,8 @@ from horae.features.alerts.store import rules as moves
 from horae.features.alerts.store.rules import StoredChannel
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.instant import format_instant
-from horae.model.base.signature import check_secret
 from horae.model.base.view import Page
+from horae.model.base.webhook_signature import check_secret
 from horae.model.fields.values import NAME, a_name, an_object
 from horae.model.tenancy.secret_refs import SCHEME
 from horae.store.contract import Store

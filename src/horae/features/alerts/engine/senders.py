@@ -19,7 +19,7 @@ from horae.features.alerts.engine.chats import tell
 from horae.features.alerts.engine.undeliverable import Undeliverable
 from horae.features.alerts.model.channel import AnyChannel, Apprise, Email, Webhook
 from horae.features.alerts.model.notification import Content, text_of, title_of
-from horae.model.base.signature import sign
+from horae.model.base.webhook_signature import sign
 from horae.outbound.fetch import Outbound
 from horae.outbound.threads import TALKS, within
 

@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from horae.errors import BadInput
-from horae.model.base.signature import check_secret
+from horae.model.base.webhook_signature import check_secret
 from horae.model.fields.kinds import Custom
 from horae.model.fields.values import a_list, a_text, an_object
 from horae.model.tenancy.secret_refs import SCHEME, check_secret_name

@@ -17,10 +17,10 @@ from horae.features.dead_letters.model.replay import Letters
 from horae.features.dead_letters.model.view import BulkView, DeadLetterGroups, DeadLetterView, FailedStepView
 from horae.model.base.cursor import check_limit, make_cursor
 from horae.model.base.ids import execution_id, index_of, parcel_of
-from horae.model.base.show import show_error
 from horae.model.base.view import Page, shown_time
 from horae.model.executions.execution import FAILED, Execution
 from horae.model.executions.execution_view import ExecutionView
+from horae.model.executions.show_execution import show_error
 from horae.model.workflows.decisions.flow import StepRow
 from horae.store.contract import Store
 from horae.store.executions.leaving import dead_letters as moves

@@ -7,8 +7,8 @@ from uuid import UUID
 from horae.engine.executions.reruns import edited
 from horae.errors import BadInput, Conflict, NotFound, TooLarge
 from horae.model.base.duration import DAY
-from horae.model.base.show import RETRY_KEY
 from horae.model.executions.execution import CANCELLED, Execution, Extra, Rerun
+from horae.model.executions.show_execution import RETRY_KEY
 from horae.model.executions.submission import Receipt
 from horae.model.fleet.submit import Submit
 from horae.model.workflows.decisions.rerun import FAILED

@@ -12,7 +12,7 @@ from horae.env import Env, Instant
 from horae.errors import BadInput, Busy, MasterKeyMissing
 from horae.features.events.store import hooks
 from horae.features.events.store.hooks import Hook, Secret
-from horae.model.base.signature import check_secret
+from horae.model.base.webhook_signature import check_secret
 from horae.model.tenancy.secret_refs import SCHEME, is_stored
 from horae.store.contract import Store
 

@@ -22,7 +22,7 @@ from horae.features.events.store import hooks
 from horae.features.events.store.hooks import Hook, Secret
 from horae.model.base.duration import DAY
 from horae.model.base.instant import format_instant
-from horae.model.base.signature import SignedMessage, verify
+from horae.model.base.webhook_signature import SignedMessage, verify
 from horae.model.triggers.decisions.external import Event
 from horae.model.triggers.events.values import NewEvent
 from horae.store.contract import Store

@@ -23,10 +23,10 @@ from horae.features.events.store.event_reads import StoredEvent
 from horae.features.events.store.events import Taken
 from horae.features.events.store.listeners import Check
 from horae.model.base.instant import format_instant
-from horae.model.base.show import MOST_SHOWN
 from horae.model.base.view import Page
 from horae.model.definitions.job import Job
 from horae.model.documents.schema import Spent
+from horae.model.executions.show_execution import MOST_SHOWN
 from horae.model.triggers.events.values import NewEvent
 from horae.store.contract import Store
 from horae.store.triggers.refusals import Room

@@ -9,7 +9,7 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.features.events.model.notifications import Notice, Told, read_notification
-from horae.model.base.signature import SignedMessage
+from horae.model.base.webhook_signature import SignedMessage
 from horae.model.executions.parcel import is_deep
 from horae.model.triggers.events.values import NewEvent, encode_payload
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.base.show import MOST_SHOWN
+from horae.model.executions.show_execution import MOST_SHOWN
 from horae.model.triggers.events.decide import EventDisposition
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Row, Script, Statement

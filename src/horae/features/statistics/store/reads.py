@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from horae.env import Instant, Micros
 from horae.model.base.ids import execution_id
-from horae.model.base.show import status_of
 from horae.model.executions.settle import timing_of
+from horae.model.executions.show_execution import status_of
 from horae.model.executions.tally import DAY, HOUR, JobTally, NamespaceTally, OutcomeCounts, begin_of, most
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Row, Script, Statement

@@ -16,8 +16,8 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.errors import BadInput
 from horae.features.templates.model.kinds import FILLED, PARAMETERS
-from horae.model.definitions.made import TemplateUse
 from horae.model.definitions.reading.patch import merge_definition
+from horae.model.definitions.template_use import TemplateUse
 from horae.model.documents.schema import check_schema
 from horae.model.expressions.meter import current, defining
 from horae.model.expressions.template import Expression, TemplateError, as_text, expression_end, paid

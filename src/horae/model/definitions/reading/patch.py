@@ -4,10 +4,10 @@ from typing import Any
 
 from horae.errors import BadInput
 from horae.model.definitions.job import JOB, Spec
-from horae.model.definitions.made import source_of
 from horae.model.definitions.reading.task import PARSERS
 from horae.model.definitions.reading.timeouts import with_run
 from horae.model.definitions.reading.write import render_definition
+from horae.model.definitions.template_use import source_of
 from horae.model.documents.merge import merge
 from horae.model.fields.values import an_object
 

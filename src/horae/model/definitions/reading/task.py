@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.definitions.confines import CONFINES, FREE, read_confines
+from horae.model.definitions.resource_limits import CONFINES, FREE, read_confines
 from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask, Task
 from horae.model.expressions.template import compile_template, compile_tree
 from horae.model.fields.values import a_list, a_text, an_int, an_object, one_of, refuse_unknown

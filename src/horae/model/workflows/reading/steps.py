@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput
+from horae.model.definitions.field_kinds import TASK
 from horae.model.definitions.job import JOB
-from horae.model.definitions.kinds import TASK
 from horae.model.executions.parcel import check_item
 from horae.model.fields.table import Field, Row, Table, rows_of
 from horae.model.fields.values import a_list, a_text, an_object, refuse_unknown

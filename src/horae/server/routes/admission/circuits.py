@@ -7,7 +7,7 @@ from msgspec import Meta, field
 from horae.engine.admission.circuit_breakers import MOST_REASON
 from horae.errors import Conflict, NotFound
 from horae.model.admission.circuit_view import CircuitView, JobCircuitView
-from horae.model.base.naming import MOST_KEY
+from horae.model.base.key_templates import MOST_KEY
 from horae.model.base.view import Whole
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import ApiCall

@@ -5,8 +5,8 @@ from typing import Annotated
 from msgspec import Meta, Raw
 
 from horae.errors import Conflict, Gone, KeyReused, NotFound, TooLarge
-from horae.model.executions.awaits import SignalView
 from horae.model.executions.parcel import check_item
+from horae.model.executions.signal_waits import SignalView
 from horae.model.fleet.protocol import ABSENT, MAX_SIGNAL, MAX_SIGNAL_NAME
 from horae.server.access import EVERYBODY, OPERATE
 from horae.server.call import ApiCall

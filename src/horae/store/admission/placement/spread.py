@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from horae.env import Instant
-from horae.model.admission.choice import WorkerGroup
+from horae.model.admission.claim_plan import WorkerGroup
 from horae.model.admission.placement.placement import fits
 from horae.model.admission.placement.spread import PATIENCE, SpreadWorker, bounds
 from horae.model.executions.slice import Queued

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from horae.env import Instant
-from horae.model.executions.awaits import Signal, WaitingStep
 from horae.model.executions.settle import AwaitedStep
+from horae.model.executions.signal_waits import Signal, WaitingStep
 from horae.store.base import shelves
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 

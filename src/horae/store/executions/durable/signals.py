@@ -10,7 +10,7 @@ from uuid import UUID
 from msgspec import Raw, Struct
 
 from horae.env import Instant
-from horae.model.executions.awaits import (
+from horae.model.executions.signal_waits import (
     MOST_KEPT,
     TIMED_OUT,
     Signal,

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.admission.gate import GateResult
+from horae.model.admission.key_gate import GateResult
 from horae.model.admission.keys import KEYED, flags_of
 from horae.model.admission.quota import UNBOUNDED, QuotaBounds
 from horae.model.base.ids import execution_id, index_of, parcel_of

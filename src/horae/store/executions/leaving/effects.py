@@ -11,11 +11,11 @@ from msgspec import Struct
 from horae.env import Instant, Micros
 from horae.model.admission.circuit import ParcelAttempts
 from horae.model.admission.keys import AGAIN, CHOSEN, CIRCUIT, KEYED
-from horae.model.base.show import status_of
 from horae.model.definitions.rollout import RolloutAttempts
 from horae.model.executions.execution import CANCELLED
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.settle import FailedAttempt, FinishedSlice, Settlement, time_worked, timing_of
+from horae.model.executions.show_execution import status_of
 from horae.model.executions.slice import Queued, Running, Slice
 from horae.model.fleet.protocol import Range
 from horae.store.admission import holders

@@ -18,10 +18,10 @@ from msgspec import Raw, Struct, structs
 from horae.env import Instant
 from horae.model.admission.keys import CHILD
 from horae.model.base.ids import execution_id
-from horae.model.base.show import MOST_SHOWN, read_failure, status_of
 from horae.model.executions.execution import Execution, State
 from horae.model.executions.parcel import Extras
 from horae.model.executions.settle import timing_of
+from horae.model.executions.show_execution import MOST_SHOWN, read_failure, status_of
 from horae.store.base.shelves import SPAN
 from horae.store.definitions.job_reads import ITEM, PROGRESS
 from horae.store.executions import first_starts

@@ -13,11 +13,11 @@ from msgspec import Raw, Struct, structs
 from horae.env import Instant
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.base.packing import Packed
-from horae.model.base.show import read_failure, status_of
 from horae.model.executions.execution import Execution, UnsuccessfulAttempt
 from horae.model.executions.hint import Offer
 from horae.model.executions.parcel import extra_of
 from horae.model.executions.settle import timing_of
+from horae.model.executions.show_execution import read_failure, status_of
 from horae.store.base.shelves import Columns
 from horae.store.executions import first_starts
 from horae.store.script import Fetch, ForEach, Row, Script, Statement

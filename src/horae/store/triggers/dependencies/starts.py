@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import SECOND, Instant, Micros
-from horae.model.admission.gate import on_the_way
+from horae.model.admission.key_gate import on_the_way
 from horae.model.admission.keys import KEYED
 from horae.model.admission.policy import PRIORITY, Policy, ShortestPolicy, inner
 from horae.model.admission.rank import RankLeads

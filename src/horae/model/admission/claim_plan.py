@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from horae.model.admission.placement.placement import PLAIN, Cost, Requirements
 from horae.model.admission.placement.preempt import is_in_front
 from horae.model.admission.policy import quantum
-from horae.model.admission.shares import VirtualTimes
+from horae.model.admission.virtual_times import VirtualTimes
 
 NO_RANK = -(1 << 62)
 UNKNOWN = 1 << 20  # executions: as many as nobody has counted

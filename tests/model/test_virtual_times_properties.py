@@ -5,10 +5,10 @@ from heapq import heappop, heappush
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from horae.model.admission.choice import UNKNOWN, LaneState, QueuePreferences, is_plain, plan
+from horae.model.admission.claim_plan import UNKNOWN, LaneState, QueuePreferences, is_plain, plan
 from horae.model.admission.placement.preempt import to_front
 from horae.model.admission.policy import QUANTUM
-from horae.model.admission.shares import VirtualTimes, jain
+from horae.model.admission.virtual_times import VirtualTimes, jain
 
 
 class Tenant:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput
-from horae.model.base.controls import refuse_controls, visible
+from horae.model.base.control_characters import refuse_controls, visible
 from horae.model.definitions.reading.read import parse_definition
 
 CONTROLS = [

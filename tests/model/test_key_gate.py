@@ -6,7 +6,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.admission.gate import GateEntry, KeyState, pass_gate
+from horae.model.admission.key_gate import GateEntry, KeyState, pass_gate
 from horae.model.admission.keys import EnvelopeKeys
 from horae.model.executions.slice import Waiting
 
