@@ -20,7 +20,8 @@ from horae.server.route import API, Route
 NAMES = {
     "Any": "typing", "Literal": "typing", "Sequence": "collections.abc", "datetime": "datetime",
     "ResultPage": "horae.client.views", "ApiDocument": "horae.client.views", "page_of": "horae.client.views",
-    "Status": "horae.client.views", "path_of": "horae.client.transport.calls", "Span": "horae.model.executions.job_exceptions",
+    "Status": "horae.client.views", "path_of": "horae.client.transport.calls",
+    "Span": "horae.model.executions.job_exceptions",
     "definition": "horae.client.encode", "given": "horae.client.encode", "instant": "horae.client.encode",
     "span": "horae.client.encode",
     "document": "horae.client.encode",
