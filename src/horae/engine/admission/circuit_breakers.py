@@ -1,4 +1,4 @@
-"""Circuit breakers as people see and override them. Once one is opened by hand, nothing of it is started."""
+"""Circuit breakers: reads and manual changes by users. While a breaker is open, nothing behind it starts."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -24,19 +24,19 @@ MOST_REASON = 256
 
 
 class CircuitBreakers:
-    """What can be asked of circuits and done to them. A `ref` is a job's name or id, a key None for the job's own."""
+    """Lists circuits and changes them by hand. A `ref` is a job's name or id; the key None stands for the job's own."""
 
     def __init__(self, env: Env, store: Store, service: CircuitMonitor) -> None:
         self._env, self._store, self._service = env, store, service
 
     async def list(self, namespace: int) -> list[CircuitView]:
-        """Circuits that are not closed."""
+        """Return the circuits of a namespace that are not closed."""
         found = await self._store.read(lambda: circuit_reads.shut_in(namespace, MOST_SHOWN))
         names = {standing.job: name for standing, name in found}
         return await self._shown([standing for standing, _ in found], names)
 
     async def of(self, namespace: int, ref: str, key: str | None = None) -> JobCircuitView:
-        """A job's circuits. Raises NotFound, or Conflict when the job has none."""
+        """Return a job's circuits. Raises NotFound, or Conflict when the job has none."""
         job, circuit = await self._find(namespace, ref)
         found = await self._store.read(lambda: circuit_reads.of_job(job.id, MOST_SHOWN))
         wanted = key if circuit.key is not None else ""
@@ -70,13 +70,13 @@ class CircuitBreakers:
     async def close(
         self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = ""
     ) -> CircuitView:
-        """Start everything, whatever fails, until the circuit is reset."""
+        """Start everything, however much fails, until the circuit is reset."""
         return await self._force(namespace, ref, key, CircuitChange("closed", _reason(reason)), by)
 
     async def reset(
         self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = ""
     ) -> CircuitView:
-        """Close a circuit and count anew: what is by hand ends."""
+        """Close a circuit, count anew, and end a manual change."""
         return await self._force(namespace, ref, key, None, by, _reason(reason))
 
     async def _force(
@@ -116,13 +116,13 @@ def _reason(text: str) -> str:
 
 
 def _key(circuit: Circuit, key: str | None) -> str:
-    """Which of a job's circuits is meant."""
+    """Return the key of the circuit that a request names. Raises BadInput when it is missing or not needed."""
     if circuit.key is None:
         if key:
             raise BadInput("The job has one circuit, not one for each key.", "Leave the key out.", field="key")
         return ""
     if not key:
         raise BadInput(
-            f'The job has a circuit for each value of "{circuit.key}".', "Say which: give its key.", field="key"
+                f'The job has a circuit for each value of "{circuit.key}".', "Say which: give its key.", field="key"
         )
     return a_text(key, "key", most=MOST_KEY)

@@ -1,7 +1,7 @@
-"""Circuit breakers as they work: attempts are counted, circuits judged, and what waits before them is let go in time.
+"""The circuit breakers' service: counts attempts, opens and closes circuits, and releases executions that wait there.
 
-What reports tell is added up in memory, and given to the store at most ten times a second: nothing of it is in a
-report's transaction. What a server had not given yet is lost with it, and only makes a circuit slower to change.
+The outcomes of reports are added up in memory and written to the store at most ten times a second, outside the reports'
+transactions. A server that crashes loses its unwritten counts, which only makes a circuit slower to change.
 """
 
 from collections.abc import Sequence
@@ -23,17 +23,17 @@ from horae.store.admission.circuits import Which
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
 
-PACE = 0.1  # seconds between two countings
-LOOK = 1.0  # seconds between looks for what no other told of
-BATCH = 500  # slices that are let go in one transaction
-KEPT = 30 * DAY  # what circuits went through
-COUNTED = 3 * HOUR  # more than the longest window
+PACE = 0.1  # seconds between two writes of counts
+LOOK = 1.0  # seconds between looks for changes that no hint announced
+BATCH = 500  # slices released in one transaction
+KEPT = 30 * DAY  # for which the changes of circuits are kept
+COUNTED = 3 * HOUR  # for which counts are kept: longer than the longest window
 FORGET_EVERY = 3600.0
 log = structlog.get_logger("horae.engine")
 
 
 class CircuitMonitor:
-    """Counts, judges, and lets go."""
+    """Counts attempts, changes the states of circuits, and releases executions."""
 
     name = "circuits"
 
@@ -51,8 +51,8 @@ class CircuitMonitor:
         self._directory, self._hints = directory, hints
         self._attempted: list[ParcelAttempts] = []
         self._fed_at = self._look_at = self._forget_at = 0.0
-        self.known: dict[Which, CircuitStatus] = {}  # those that are not closed
-        self.changes: dict[CircuitState, int] = {"open": 0, "half-open": 0, "closed": 0}  # that this server made
+        self.known: dict[Which, CircuitStatus] = {}  # circuits that are not closed
+        self.changes: dict[CircuitState, int] = {"open": 0, "half-open": 0, "closed": 0}  # made by this server
         self.alarm = Alarm()
         happenings.settled.subscribe(self.name, self._settled)
 
@@ -62,7 +62,7 @@ class CircuitMonitor:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Count what ended; once a second, and when a circuit is due, see to those that are not closed."""
+        """Write the counts; once a second, or when a circuit is due, check the circuits that are not closed."""
         now = self._env.clock.monotonic()
         if self._attempted and now >= self._fed_at:
             self._fed_at = now + PACE
@@ -82,7 +82,7 @@ class CircuitMonitor:
         await self.tell(changed)
 
     async def look(self) -> None:
-        """Learn what is not closed, try what is due, and let go what need not wait."""
+        """Read the circuits that are not closed, half-open those that are due, and release what need not wait."""
         found = await self._store.read(circuit_reads.shut)
         if self._clock.trusted and any(is_due(standing, self._env.now()) for standing in found):
             await self.tell(await self._store.change(circuits.turn))
@@ -95,7 +95,7 @@ class CircuitMonitor:
                 await self._let_go(which)
 
     async def _let_go(self, which: Which) -> None:
-        """What is let go is due at once; what is left of a closed circuit's is next."""
+        """Make executions due at once. A half-open circuit releases one batch, a closed one everything."""
         while True:
             count = await self._store.change(lambda now: circuit_gates.let_go(which, BATCH, now))
             if count:
@@ -104,7 +104,7 @@ class CircuitMonitor:
                 return
 
     async def tell(self, changed: Sequence[CircuitStatus]) -> None:
-        """People hear of circuits that changed, and what follows is seen to at once."""
+        """Log and publish the circuits that changed, and check them again at once."""
         if not changed:
             return
         owners = await self._store.read(lambda: circuit_reads.owners({standing.job for standing in changed}))
@@ -120,7 +120,7 @@ class CircuitMonitor:
 
 
 def _together(attempted: Sequence[ParcelAttempts]) -> list[ParcelAttempts]:
-    """One of each parcel."""
+    """Return one sum for each parcel."""
     sums: dict[UUID, ParcelAttempts] = {}
     for one in attempted:
         before = sums.get(one.parcel)

@@ -1,8 +1,8 @@
-"""Fair shares: what each share of a fair queue has had, here and by the other servers.
+"""Fair shares: how much each share of a fair queue has received, from this server and the others.
 
-A share is charged for what is claimed, by what that is expected to take, and corrected when it has ended. Everything is
-in memory; a server writes down what it gave out at most once a second, and adds what the others did: fairness may be
-off by a second's work, safety never depends on it.
+A claim charges a share with the expected time of the executions; when they end, the charge is corrected. Everything is
+in memory. A server writes its charges down at most once a second and reads those of the others: fairness may be off by
+a second's work, safety never depends on it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,51 +24,52 @@ from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
 
 FLUSH = 1.0  # seconds
-FEW = 32  # lanes of a kind that are all looked at
-EXECUTION = 1_000_000.0  # what each costs where executions are counted
+FEW = 32  # lanes with the same needs that are all looked at
+EXECUTION = 1_000_000.0  # the charge for each, where executions are counted
 QUIET = 60.0  # seconds between looks while no queue is fair
 
 
 Family = tuple[int, frozenset[str]]  # queue and needs
-Expects = Callable[[int], float]  # of a lane: microseconds that an execution takes
+Expects = Callable[[int], float]  # lane -> expected microseconds of an execution
 
 
 class _Out(Struct):
-    """What is out of one job from one lane, and what was charged for it."""
+    """Executions of one job granted from one lane that have not ended, and the sum charged for them."""
 
     count: int = 0
     charged: float = 0.0
 
 
 class FairShares:
-    """Virtual times of the shares of fair queues. A service: its step tells the other servers and hears of them."""
+    """Virtual times of the shares of fair queues. A service: its step exchanges charges with the other servers."""
 
     name = "shares"
 
     def __init__(self, env: Env, store: Store, expectations: Expectations, node: UUID | None) -> None:
         self._env, self._store, self._expectations = env, store, expectations
-        self._node = node  # whose rows are this server's own
+        self._node = node  # the owner of the rows that this server writes
         self.alarm = Alarm()
         self._queues: Mapping[int, Queue] = {}
         self._lanes: Mapping[int, Lane] = {}
-        self._slots: Mapping[int, int] = {}  # that an execution of a lane takes, where it is not one
+        self._slots: Mapping[int, int] = {}  # of an execution of a lane, where it takes more than one
         self._shares: dict[int, VirtualTimes[str]] = {}
-        self._occupied: set[int] = set()  # lanes that have something, of whatever queue
-        self._standing: dict[moves.Share, set[int]] = {}  # those of fair queues, by share
-        self._families: dict[Family, set[int]] = {}  # and those that every worker may take from, or none
-        self.plain: set[int] = set()  # those of queues that are not fair
+        self._occupied: set[int] = set()  # of all queues
+        self._standing: dict[moves.Share, set[int]] = {}  # lanes of fair queues
+        # Lanes of fair queues: a worker may take from all lanes with the same needs, or none.
+        self._families: dict[Family, set[int]] = {}
+        self.plain: set[int] = set()  # occupied lanes of queues that are not fair
         self._out: dict[tuple[int, UUID], _Out] = {}
-        self._given: dict[moves.Share, float] = {}  # by this server, ever
+        self._given: dict[moves.Share, float] = {}  # by this server since it started
         self._unsaid: set[moves.Share] = set()
         self._heard: dict[tuple[int, str, UUID], int] = {}
-        self._has_heard = False  # what was given out before this server came is nobody's advantage
+        self._has_heard = False  # charges from before this server started are no advantage for any share
         self._since = 0
-        self._running: dict[moves.Share, int] = {}  # of queues with reserves, as last counted and since
+        self._running: dict[moves.Share, int] = {}  # of queues with reserves: the last count and the changes since
         self._capacity: dict[int, int] = {}  # slots that serve a queue
-        self._used: set[int] = set()  # lanes that were taken from since they were last written down
+        self._used: set[int] = set()  # lanes granted from since they were last written down
 
     def know(self, queues: Mapping[int, Queue], lanes: Mapping[int, Lane], slots: Mapping[int, int]) -> None:
-        """Queues or lanes have changed."""
+        """Replace the queues and lanes."""
         fair = {id: queue for id, queue in queues.items() if isinstance(queue.policy, FairPolicy)}
         self._queues, self._lanes, self._slots = fair, lanes, slots
         self._policies = {id: queue.policy for id, queue in fair.items() if isinstance(queue.policy, FairPolicy)}
@@ -86,7 +87,7 @@ class FairShares:
             shares.present([share for own, share in self._standing if own == queue])
 
     def came(self, lane: int) -> None:
-        """A lane has something."""
+        """Note that a lane is occupied now."""
         self._occupied.add(lane)
         known = self._lanes.get(lane)
         if known is None or known.queue not in self._queues:
@@ -97,7 +98,7 @@ class FairShares:
         self._shares[known.queue].came(known.share)
 
     def went(self, lane: int) -> None:
-        """A lane has nothing any more."""
+        """Note that a lane is empty now."""
         self._occupied.discard(lane)
         self.plain.discard(lane)
         known = self._lanes.get(lane)
@@ -111,21 +112,21 @@ class FairShares:
             self._shares[known.queue].went(known.share)
 
     def __bool__(self) -> bool:
-        """Whether any queue is fair."""
+        """Return whether any queue is fair."""
         return bool(self._queues)
 
     def policy_of(self, lane: int) -> FairPolicy | None:
-        """The policy of the fair queue that a lane belongs to."""
+        """Return the policy of a lane's fair queue; None for other lanes."""
         known = self._lanes.get(lane)
         return None if known is None else self._policies.get(known.queue)
 
     # Before a claim
 
     def next_lanes(self, room: int, amounts: Mapping[int, int], expects: Expects) -> set[int]:
-        """Lanes of fair queues that a claim for so many may take from: those whose shares are next.
+        """Return the lanes of fair queues that a claim of this size may take from: those whose shares are next.
 
-        Of each kind of lane there are as many as fill the room a quantum at a time, so that whoever may take
-        from any of them finds those that are next for it; the others are not looked at.
+        For each set of needs it chooses as many lanes as fill the room, a quantum at a time. So every worker finds the
+        lanes that are next for it, and the others are not looked at.
         """
         chosen: set[int] = set()
         for queue in self._shares:
@@ -142,7 +143,7 @@ class FairShares:
         return chosen
 
     def _fill(self, queue: int, large: dict[Family, int], amounts: Mapping[int, int], expects: Expects) -> set[int]:
-        """Lanes in the order of their shares, until what is wanted of each kind is there."""
+        """Return lanes in the order of their shares, until there are enough of each set of needs."""
         chosen: set[int] = set()
         for share in self._shares[queue].in_order():
             for lane in self._standing.get((queue, share), ()):
@@ -160,7 +161,7 @@ class FairShares:
         return chosen
 
     def filled(self, view: LaneState) -> LaneState:
-        """A lane of a fair queue with its share, and what that has had."""
+        """Return a lane's view with its share and the share's virtual time."""
         share, policy, shares = self._lanes[view.lane].share, self._policies[view.queue], self._shares[view.queue]
         cost = EXECUTION if policy.charge == "executions" else view.expected * self._slots.get(view.lane, 1)
         return structs.replace(
@@ -177,7 +178,7 @@ class FairShares:
     # After a claim, and after a report
 
     def given(self, lane: int, slices: Sequence[Running]) -> None:
-        """Slices were claimed from a lane: its share is charged what they are expected to take."""
+        """Charge a lane's share with the expected time of slices that were claimed from it."""
         policy = self.policy_of(lane)
         if policy is None:
             return
@@ -193,7 +194,7 @@ class FairShares:
         self._used.add(lane)
 
     def settled(self, effects: Effects) -> None:
-        """Executions have ended, or came back unstarted: what was charged for them is corrected."""
+        """Correct the charges of executions that ended or came back unstarted."""
         for one in effects.ended:
             policy = self.policy_of(one.lane)
             if policy is not None:
@@ -208,7 +209,7 @@ class FairShares:
     def _correct(self, policy: FairPolicy, lane: int, job: UUID, count: int, actual: float) -> None:
         key, out = self._key(lane), self._out.get((lane, job))
         charged = count * self._cost(policy, lane, job)
-        if out is not None:  # claimed here, as most of what is reported here is
+        if out is not None:  # claimed here, like most that are reported here
             charged = out.charged * min(1.0, count / out.count)
             out.count, out.charged = out.count - count, out.charged - charged
             if out.count <= 0:
@@ -234,7 +235,7 @@ class FairShares:
     # The other servers
 
     async def step(self) -> Wait:
-        """Write down what was given out here, and add what was given out elsewhere."""
+        """Write down the charges of this server, and add those of the others."""
         if not self._queues:
             return QUIET
         if self._store.driver.is_shared and self._node is not None:
@@ -258,14 +259,14 @@ class FairShares:
         self._has_heard = True
 
     def _hear(self, queue: int, share: str, server: UUID, charged: int) -> None:
-        """What a server has given out in all has grown."""
+        """Add the growth of another server's sum to a share."""
         before = self._heard.get((queue, share, server), 0 if self._has_heard else charged)
         self._heard[queue, share, server] = charged
         if queue in self._shares and charged != before:
             self._shares[queue].correct(share, float(charged - before))
 
     async def _count(self, queues: Iterable[int]) -> None:
-        """What runs of each share, and how many slots serve a queue: reserves are measured by them."""
+        """Count the running executions of each share and the slots of each queue, by which reserves are measured."""
         names = {id: (self._queues[id].namespace, self._queues[id].name) for id in queues}
         counted = await self._store.read(lambda: moves.in_use(names))
         running: dict[moves.Share, int] = {}

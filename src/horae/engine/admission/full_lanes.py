@@ -1,6 +1,6 @@
-"""Lanes whose limits have no room: they are not looked at until something ends that used it, or a rate lets more start.
+"""Lanes whose limits have no room. Claims skip them until an execution under the limit ends or a rate allows a start.
 
-A scan once a second looks at all of them, whatever was heard.
+A scan once a second looks at all of them regardless.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,34 +13,34 @@ SHORTEST = 0.005  # seconds between looks at a rate
 
 
 class FullLanes:
-    """Which lanes have limits, and which of those have no room now."""
+    """The limits of lanes, and the lanes that have no room now."""
 
     def __init__(self) -> None:
         self.limits: Mapping[str, Limit] = {}
-        self.frees = 0  # how often something may have freed room
-        self._full: dict[int, tuple[int, tuple[str, ...]]] = {}  # the least rank of each, and its limits
+        self.frees = 0  # how often room may have become free
+        self._full: dict[int, tuple[int, tuple[str, ...]]] = {}  # lane -> its least rank and its limits
         self._opens_at: Instant | None = None
 
     @property
     def lanes(self) -> frozenset[int]:
-        """Those that have no room now."""
+        """The lanes that have no room now."""
         return frozenset(self._full)
 
     def names(self, lane: Lane) -> tuple[str, ...]:
-        """The limits that a lane is under."""
+        """Return the limits that apply to a lane."""
         if not self.limits:
             return ()
         names = (namespace_limit(lane.namespace), queue_limit(lane.queue))
         return tuple(name for name in names if name in self.limits)
 
     def shut(self, lane: Lane, low: int, opens_at: Instant | None) -> None:
-        """A claim found no room for what a lane has."""
+        """Note that a claim found no room for the executions of a lane."""
         self._full[lane.id] = (low, self.names(lane))
         if opens_at is not None:
             self._opens_at = opens_at if self._opens_at is None else min(opens_at, self._opens_at)
 
     def freed(self, lanes: Iterable[Lane]) -> dict[int, int]:
-        """Something of these lanes has ended, or came: those under the same limits, which may have room now."""
+        """Return, and forget, the full lanes that share a limit with these: they may have room now."""
         names = {name for lane in lanes for name in self.names(lane)}
         if not names:
             return {}
@@ -51,12 +51,12 @@ class FullLanes:
         return found
 
     def clear(self) -> None:
-        """All lanes are looked at again."""
+        """Forget all full lanes."""
         self._full.clear()
         self._opens_at = None
 
     def wait(self, most: float, now: Instant) -> float:
-        """How long until a rate lets the next one start, at most so long."""
+        """Return the seconds until a rate allows the next start, at most `most`."""
         if self._opens_at is None:
             return most
         return min(most, max(SHORTEST, (self._opens_at - now) / SECOND))

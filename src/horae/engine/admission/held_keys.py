@@ -1,4 +1,4 @@
-"""Who holds the keys of a job's limits and sequences, key by key."""
+"""The keys of a job's limits and sequences that executions hold."""
 
 from typing import Literal
 
@@ -12,19 +12,19 @@ from horae.store.admission import limit_reads
 from horae.store.admission.limit_reads import HeldKey
 from horae.store.contract import Store
 
-MOST_KEYS = 100  # in one page, whatever is asked for: each is looked up
-MOST_NAMED = 10  # executions that are named of each
+MOST_KEYS = 100  # in one page, however many are requested: each is looked up
+MOST_NAMED = 10  # executions that are named for each key
 KINDS: tuple[Literal["limit", "sequence"], ...] = ("limit", "sequence")  # in the order of their keys
 
 
 class HeldKeys:
-    """Reads what is held."""
+    """Reads held keys."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def page(self, namespace: int, ref: str, *, limit: int = 50, cursor: str | None = None) -> Page[HeldKeyView]:
-        """The keys of a job that are held, in order, and that of the limit that all its executions share."""
+        """Return the held keys of a job in order, among them the key of the limit that all its executions share."""
         job = (await find_job(self._store, namespace, ref)).job
         after, size = read_cursor(cursor, str) if cursor else "", min(check_limit(limit), MOST_KEYS)
         found: list[HeldKey] = []

@@ -1,7 +1,7 @@
-"""What is held: known to every server, and ended when its time is over.
+"""The holds service: every server reads the holds in force, and ends those whose time is over.
 
-That nothing of it is started is kept by the claims themselves; what is known here spares them the attempt, tells people
-why something waits, and lets claims begin as soon as a hold has ended.
+Claims themselves refuse to start held executions. The copy in memory spares them the attempt, explains to users why an
+execution waits, and lets claims begin as soon as a hold has ended.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ log = structlog.get_logger("horae.engine")
 
 
 class HoldWatch:
-    """Ends what is over, follows windows from opening to opening, and tells the directory which queues are held.
+    """Ends holds that are over, moves maintenance windows on, and gives the directory the queues that are held.
 
-    It sleeps until the next hold begins or ends, and looks once a second for what no hint told of.
+    It sleeps until the next hold begins or ends, and looks once a second for changes that no hint announced.
     """
 
     name = "holds"
@@ -37,8 +37,8 @@ class HoldWatch:
     ) -> None:
         self._env, self._store, self._directory, self._hints, self._clock = env, store, directory, hints, clock
         self._happenings = happenings
-        self.known: list[Hold] = []  # those that have not ended
-        self._before: dict[UUID, Hold] | None = None  # those that held at the last look
+        self.known: list[Hold] = []  # holds that have not ended
+        self._before: dict[UUID, Hold] | None = None  # the holds in force at the last look
         self._turn = asyncio.Lock()
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -48,7 +48,7 @@ class HoldWatch:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """End what is due, and learn what is held now."""
+        """End the holds that are due, and read those in force."""
         async with self._turn:
             self.known = await self._store.read(holds.all_open)
             now = self._env.now()
@@ -60,15 +60,15 @@ class HoldWatch:
     async def _end_due(self, now: Instant) -> None:
         turned = await self._store.write(lambda: holds.turn(now))
         for hold in turned.troubled:
-            log.error("the calendar of a window cannot be told", calendar=hold.calendar, hold=str(hold.id))
+            log.error("the calendar of a window cannot be evaluated", calendar=hold.calendar, hold=str(hold.id))
         for hold in turned.ended:
             log.info("hold is over", hold=str(hold.id), reason=hold.reason, calendar=hold.calendar)
         if turned:
             self._hints.tell(Hint(holds=True))
-        self.known = await self._store.read(holds.all_open)  # also what another server turned meanwhile
+        self.known = await self._store.read(holds.all_open)  # also holds that another server ended meanwhile
 
     def _tell(self, now: Instant) -> None:
-        """Let the directory know, and this server's people of what began or ended; others see it by themselves."""
+        """Update the directory, and send events of changes to this server's listeners; other servers do the same."""
         queues = self._directory.queues.values()
         found = {queue.id: longest(self.known, queue.namespace, queue.id, now) for queue in queues}
         self._directory.hold({id: f"held {until_text(hold)}" for id, hold in found.items() if hold is not None})
@@ -83,16 +83,16 @@ class HoldWatch:
         self._before = holding
 
     def of_queue(self, namespace: int, queue: int) -> Hold | None:
-        """What keeps a queue from starting anything; of several, what ends last."""
+        """Return the hold that stops a queue; of several, the one that ends last."""
         return longest(self.known, namespace, queue, self._env.now())
 
     def why(self, namespace: int, queue: int, name: str) -> str | None:
-        """Why nothing of a queue is started, for people."""
+        """Return the reason why a queue starts nothing, in words; None when it is not held."""
         hold = self.of_queue(namespace, queue)
         return None if hold is None else why_held(hold, name)
 
     def why_named(self, namespace: int, name: str) -> str | None:
-        """The same of a queue by its name alone."""
+        """Return the same for a queue given by name."""
         queues = self._directory.queues.values()
         found = next((queue for queue in queues if queue.namespace == namespace and queue.name == name), None)
         return None if found is None else self.why(namespace, found.id, name)

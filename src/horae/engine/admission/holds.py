@@ -1,4 +1,4 @@
-"""Holds and maintenance windows: opened, released, listed. Once one is acknowledged, nothing of it is started."""
+"""Holds and maintenance windows: open, release, list. Once a hold is acknowledged, nothing of it starts."""
 
 from collections.abc import Callable, Iterable
 
@@ -28,7 +28,7 @@ log = structlog.get_logger("horae.engine")
 
 
 class HoldRequest(Struct, frozen=True, kw_only=True):
-    """A hold as it is asked for: with an end or a length, from an instant on or at once."""
+    """The body of a request for a hold, with an end or a length, from an instant on or at once."""
 
     length: str | int | float | None = None
     until: str | None = None
@@ -38,13 +38,13 @@ class HoldRequest(Struct, frozen=True, kw_only=True):
 
 
 class QueueHolds:
-    """What can be done with holds. A queue that is None stands for all of the namespace."""
+    """Opens, releases and lists holds. The queue None stands for the whole namespace."""
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory, watch: HoldWatch, hints: Hints) -> None:
         self._env, self._store, self._directory, self._watch, self._hints = env, store, directory, watch, hints
 
     async def open(self, namespace: int, queue: str | None, asked: HoldRequest, by: str) -> HoldView:
-        """Start nothing of a queue for a time. One that has this reason already gets this end instead.
+        """Start nothing of a queue for a time. An open hold with the same reason gets this end instead.
 
         Raises BadInput, NotFound with the nearest names, Conflict when there are too many.
         """
@@ -64,7 +64,7 @@ class QueueHolds:
         return await self._told(namespace, made)
 
     async def release(self, namespace: int, queue: str | None, reason: str | None, by: str) -> ReleasedView:
-        """End what was opened by hand, or only what has this reason, at once on all servers; again: nothing more."""
+        """End the holds opened by hand, or only those with this reason, at once on all servers. Idempotent."""
         id, now = await self._queue(namespace, queue), self._env.now()
         released = await self._store.write(lambda: moves.release(namespace, id, reason, by, now))
         for hold in released:
@@ -90,7 +90,7 @@ class QueueHolds:
         return await self._told(namespace, made)
 
     async def resume(self, namespace: int, queue: str | None, by: str) -> ReleasedView:
-        """End the pause of a queue at once on all servers; again: nothing more."""
+        """End the pause of a queue at once on all servers. Idempotent."""
         id, now = await self._queue(namespace, queue), self._env.now()
         resumed = await self._store.write(lambda: moves.resume(namespace, id, by, now))
         for hold in resumed:
@@ -104,9 +104,9 @@ class QueueHolds:
     async def put_window(
         self, namespace: int, queue: str | None, calendar: str, *, drain: bool, reason: str, by: str
     ) -> HoldView:
-        """Hold starts while a calendar is open, from now on.
+        """Hold a queue whenever a calendar is open, from now on.
 
-        Raises NotFound, or BadInput when it never opens or closes.
+        Raises NotFound, or BadInput when the calendar never opens or closes.
         """
         now = self._env.now()
         hold = Hold(
@@ -118,7 +118,7 @@ class QueueHolds:
         return await self._told(namespace, made)
 
     async def remove_window(self, namespace: int, queue: str | None, calendar: str, by: str) -> None:
-        """A calendar holds nothing of a queue any more. Raises NotFound."""
+        """Remove a maintenance window. Raises NotFound."""
         id, now = await self._queue(namespace, queue), self._env.now()
         removed = await self._store.write(lambda: moves.remove_window(namespace, id, calendar, by, now))
         if not removed:
@@ -129,7 +129,7 @@ class QueueHolds:
         await self._spread()
 
     async def list(self, namespace: int, *, queue: str | None = None, ended: bool = False) -> "list_of[HoldView]":
-        """Holds and windows, newest first; with `ended`, also those that ended in the last month."""
+        """Return holds and windows, newest first; with `ended`, also those that ended in the last month."""
         id, now = await self._queue(namespace, queue), self._env.now()
         since = now - moves.KEPT if ended else now + moves.KEPT
         found = await self._store.read(lambda: moves.of_namespace(namespace, since))
@@ -141,7 +141,7 @@ class QueueHolds:
         return (await self._viewer(namespace))(hold)
 
     async def _spread(self) -> None:
-        """This server knows at once, the others by a hint; until they do, their claims find nothing."""
+        """Update this server at once, and the others by a hint; until it arrives their claims find nothing."""
         self._hints.tell(Hint(holds=True))
         await self._watch.step()
 
@@ -172,7 +172,7 @@ list_of = list  # the class has a method of that name
 
 
 def _attach(hold: Hold, now: Instant) -> Script[Hold]:
-    """Attach a calendar, which stays as long as the window does."""
+    """Attach a calendar to a hold. The calendar cannot be deleted while the window exists."""
     name = hold.calendar or ""
     yield from locks.take(locks.of_calendars(hold.namespace))
     known = yield from calendars.definitions(hold.namespace)
@@ -188,7 +188,7 @@ def _reason(text: str) -> str:
 
 
 def _note(queue: str | None, released: Iterable[Hold], left: Iterable[Hold], now: Instant) -> str:
-    """What a release did, in words."""
+    """Return a sentence about the result of a release."""
     whose = "The namespace" if queue is None else f'Queue "{queue}"'
     count = len(list(released))
     done = f"{count} hold{'' if count == 1 else 's'} released." if count else f"{whose} was not held by hand."

@@ -1,6 +1,6 @@
-"""Estimates of lanes: how much each holds, of which jobs, in slices how large, and how long an execution takes.
+"""Estimates of lanes: their amounts, jobs and slice sizes, and how long an execution takes.
 
-Learned from hints and claims, so that a claim picks about as much as it needs. Nothing depends on their being right.
+Learned from hints and claims, so that a claim picks about as much as it needs. Correctness does not depend on them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,23 +15,23 @@ from horae.store.admission.lanes import Lane
 
 MOST_JOBS = 10_000  # of a lane
 NO_JOBS: frozenset[UUID] = frozenset()
-NOT_SHORT = SHORT_TIME / QUANTUM  # microseconds: more than a quantum of these is not given at a time
+NOT_SHORT = SHORT_TIME / QUANTUM  # microseconds: at most a quantum of such executions is granted at a time
 
 
 class LaneEstimates:
-    """What this server believes of lanes, and of queues for lanes that it has not seen yet."""
+    """Estimates for lanes, and for queues, which serve lanes not yet seen."""
 
     def __init__(self, expects: Callable[[UUID], Micros]) -> None:
-        self._expects = expects  # how long an execution of a job takes
-        self.amounts: dict[int, int] = {}  # executions that each lane holds; MANY when nobody has counted
-        self.jobs: dict[int, frozenset[UUID]] = {}  # whose executions were granted from each lane
-        self._sizes: dict[int, float] = {}  # executions that a slice of each lane has
+        self._expects = expects  # expected time of an execution of a job
+        self.amounts: dict[int, int] = {}  # executions that each lane holds; MANY when unknown
+        self.jobs: dict[int, frozenset[UUID]] = {}  # jobs whose executions were granted from each lane
+        self._sizes: dict[int, float] = {}  # executions in a slice of each lane
         self._queue_sizes: dict[int, float] = {}
-        self._times: dict[int, float] = {}  # microseconds that an execution of each lane takes
+        self._times: dict[int, float] = {}  # microseconds for an execution of each lane
         self._queue_times: dict[int, float] = {}
 
     def hinted(self, hint: Hint) -> None:
-        """Learn how much came to lanes."""
+        """Add the amounts that a hint brings."""
         add_amounts(self.amounts, hint)
 
     def picked(self, sizes: Mapping[int, float], lanes: Mapping[int, Lane]) -> None:
@@ -42,7 +42,7 @@ class LaneEstimates:
                 self._queue_sizes[lanes[lane].queue] = size
 
     def granted(self, lane: int, slices: Sequence[Running]) -> None:
-        """Learn whose slices a lane holds, and how long they take."""
+        """Learn the jobs and execution times of slices that were granted from a lane."""
         total = sum(s.hi - s.lo for s in slices)
         amount = self.amounts.get(lane, MANY)
         self.amounts[lane] = amount if amount == MANY else max(0, amount - total)
@@ -58,13 +58,13 @@ class LaneEstimates:
         return self.amounts.get(lane) or MANY
 
     def size(self, lane: int, queue: int) -> float:
-        """Return how many executions a slice of a lane has."""
+        """Return the number of executions in a slice of a lane."""
         return self._sizes.get(lane) or self._queue_sizes.get(queue, 1.0)
 
     def time(self, lane: int, queue: int | None) -> float:
         """Return the microseconds that an execution of a lane takes.
 
-        Without a claim of this lane it is what its queue's take, but not very short: little is given at a time then.
+        Without a claim of this lane it is the queue's time, but not a very short one: little is granted at a time.
         """
         jobs = self.jobs.get(lane, NO_JOBS)
         if len(jobs) == 1:

@@ -1,4 +1,4 @@
-"""Demands: what lanes ask of workers, and so which of them need more than a slot, or do not keep what stands there."""
+"""The needs of lanes: which lanes need more than a slot of a worker, and which hold executions only for a while."""
 
 from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
@@ -10,25 +10,25 @@ from horae.store.admission.lanes import Lane
 
 
 class LaneNeeds:
-    """The terms of all lanes; those that jobs without any are in appear in nothing but `terms`."""
+    """The terms of all lanes. A lane without needs appears in `terms` only."""
 
     def __init__(self, heads: Mapping[int, int]) -> None:
-        """`heads` are the lanes that have something, as the directory keeps them."""
+        """`heads` are the occupied lanes, as the directory keeps them."""
         self._heads = heads
         self.terms: dict[int, Requirements] = {}
-        self.costs: dict[int, Cost] = {}  # of executions, in lanes where they take more than a slot
-        self.among: dict[int, WorkerGroup] = {}  # workers that executions are spread over, in lanes where they are
-        self.reserved: Mapping[UUID, int] = {}  # sessions that keep their room for one lane
-        self._passing: set[int] = set()  # lanes that executions do not stay in
+        self.costs: dict[int, Cost] = {}  # of an execution, in lanes where it takes more than a slot
+        self.among: dict[int, WorkerGroup] = {}  # workers that executions are spread over, in lanes that spread
+        self.reserved: Mapping[UUID, int] = {}  # sessions that are reserved for one lane
+        self._passing: set[int] = set()  # lanes that executions leave again, for one with fewer needs
 
     def know(self, lanes: Iterable[Lane], queues: Mapping[int, str]) -> None:
-        """These are all lanes, and the names of their queues."""
+        """Replace all lanes; `queues` has the names of their queues."""
         self.terms, self.costs, self.among, self._passing = {}, {}, {}, set()
         for lane in lanes:
             self.add(lane, queues[lane.queue])
 
     def add(self, lane: Lane, queue: str) -> None:
-        """A lane, new or known."""
+        """Add a lane, or replace it."""
         terms = self.terms[lane.id] = read_needs(lane.needs)
         if terms.cost:
             self.costs[lane.id] = terms.cost
@@ -38,28 +38,28 @@ class LaneNeeds:
             self._passing.add(lane.id)
 
     def affords(self, want: WorkRequest, lanes: frozenset[int]) -> bool:
-        """Whether a want has room for what one of these lanes has, if that takes more than a slot."""
+        """Return whether a worker's request has room for an execution of one of these lanes."""
         if not self.costs:
             return True
         occupied = lanes.intersection(self._heads)
         return any((cost := self.costs.get(lane)) is None or cost.times(want.free, want.room) > 0 for lane in occupied)
 
     def is_costly(self, lanes: frozenset[int]) -> bool:
-        """Whether something in these lanes takes more than a slot."""
+        """Return whether an occupied one of these lanes takes more than a slot for an execution."""
         return any(lane in lanes and lane in self._heads for lane in self.costs)
 
     def at_hand(self, lanes: frozenset[int]) -> frozenset[int]:
-        """Those of these lanes whose executions may be given out as they come: each takes a slot, whoever runs it."""
+        """Return the lanes whose executions may be granted in any order: each takes one slot of any worker."""
         return lanes.difference(self.costs, self.among) if self.costs or self.among else lanes
 
     def is_passing(self, lanes: Collection[int]) -> bool:
-        """Whether executions do not stay in some of these lanes."""
+        """Return whether executions leave one of these lanes again."""
         return bool(self._passing) and not self._passing.isdisjoint(lanes)
 
     def costly(self) -> list[int]:
-        """Lanes that have something, each of which takes more than a slot."""
+        """Return the occupied lanes whose executions take more than a slot."""
         return [lane for lane in self.costs if lane in self._heads]
 
     def passing(self) -> list[int]:
-        """Lanes that have something, which does not stay there."""
+        """Return the occupied lanes that executions leave again."""
         return sorted(self._passing.intersection(self._heads))

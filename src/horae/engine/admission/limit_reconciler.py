@@ -1,6 +1,6 @@
-"""Limits: who waits goes in when a limit is raised, what runs under a new one is marked, and a sweep mends the rest.
+"""The limits service: applies raised limits, counts running executions under new ones, and repairs the rest by a sweep.
 
-Nothing here is waited for in the course of things: what ends lets the next in by itself.
+In normal operation nothing waits for this service: an execution that ends lets the next one in by itself.
 """
 
 from collections.abc import Iterable
@@ -16,15 +16,15 @@ from horae.store.admission import adoption, coarse, holder_sweep, holders, limit
 from horae.store.admission.holders import Entered
 from horae.store.contract import Store
 
-SWEEP = 5.0  # seconds between looks at all keys at which something waits
+SWEEP = 5.0  # seconds between looks at all keys with waiting executions
 BATCH = 100  # keys locked in one transaction
 ADOPTED = 500  # slices brought under a new limit in one transaction
-SETTLED = 3.0  # seconds after which every server knows of a change, and what it had begun before is done
+SETTLED = 3.0  # seconds after which every server has the change, and work begun before it is done
 log = structlog.get_logger("horae.engine")
 
 
 class LimitReconciler:
-    """Lets changes of limits act at once, and sees that nobody waits for room that there is."""
+    """Applies changes of limits at once, and lets in executions that wait although there is room."""
 
     name = "limits"
 
@@ -32,9 +32,9 @@ class LimitReconciler:
         self._env, self._store, self._hints = env, store, hints
         self._freed: set[UUID] = set()
         self._jobs: set[UUID] = set()
-        self._again: dict[UUID, float] = {}  # jobs that changed lately, and when they are looked at once more
+        self._again: dict[UUID, float] = {}  # jobs changed lately, and when to look at them once more
         self._sweep_at = 0.0
-        self.repaired = 0  # executions that had waited though there was room: none, unless something is wrong
+        self.repaired = 0  # executions that waited although there was room: 0 unless there is a bug
         self.alarm = Alarm()
         hints.listen(self._on_hint)
         happenings.freed.subscribe(self.name, self.freed)
@@ -45,12 +45,12 @@ class LimitReconciler:
             self.alarm.ring()
 
     def freed(self, parcels: Iterable[UUID]) -> None:
-        """Items of these parcels left the queue: others may have their keys."""
+        """Note that items of these parcels left the queue, so that others may have their keys."""
         self._freed.update(parcels)
         self.alarm.ring()
 
     async def step(self) -> Wait:
-        """See to what changed; now and then to everything."""
+        """Apply the changes; every few seconds, check all keys."""
         jobs, self._jobs = self._jobs, set()
         await self._adopt_again()
         for job in sorted(jobs):
@@ -69,7 +69,7 @@ class LimitReconciler:
         return SETTLED if self._again else SWEEP
 
     async def _adopt(self, job: UUID) -> None:
-        """What a job had before it was limited as a whole comes under that limit, what runs first: it counts."""
+        """Bring a job's executions under a limit of the whole job; the running ones are counted first."""
         for session in await self._store.read(lambda: adoption.running_in(job)):
             await self._store.write(lambda: adoption.mark(session, job))  # noqa: B023
         while await self._store.change(lambda now: adoption.adopt(job, ADOPTED, now)) >= ADOPTED:
@@ -77,7 +77,7 @@ class LimitReconciler:
         self._again[job] = self._env.clock.monotonic() + SETTLED
 
     async def _adopt_again(self) -> None:
-        """Once more, for what a claim or a submission had in its hands meanwhile."""
+        """Adopt once more, for executions that a claim or a submission was handling meanwhile."""
         now = self._env.clock.monotonic()
         for job in [job for job, at in self._again.items() if at <= now]:
             await self._adopt(job)
@@ -96,7 +96,7 @@ class LimitReconciler:
         return sum(slice.hi - slice.lo for slice in entered.queued)
 
     async def _mark(self) -> None:
-        """What ran before its queue or its namespace was limited counts from then on."""
+        """Count executions under a limit of a queue or namespace that was set while they ran."""
         for name, kind, id in await self._store.read(coarse.unready):
             for session in await self._store.read(lambda: coarse.unmarked(kind, id)):  # noqa: B023
                 await self._store.write(lambda: limit_changes.mark(session, kind, id))  # noqa: B023

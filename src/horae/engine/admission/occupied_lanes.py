@@ -1,4 +1,4 @@
-"""The occupied lanes with their least ranks; those of fair queues are known by their shares too."""
+"""The occupied lanes with their least ranks."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -11,7 +11,7 @@ Told = Callable[[int], object]
 
 
 class OccupiedLanes(dict[int, int]):
-    """Lane -> its least rank. Whoever asks is told of lanes that got something, and of those that have nothing left."""
+    """Maps a lane to its least rank, and calls back when a lane becomes occupied or empty."""
 
     def __init__(self, came: Told, went: Told) -> None:
         super().__init__()
@@ -42,9 +42,10 @@ def may_fetch(
     lanes: Mapping[int, Lane],
     costs: Collection[int],
 ) -> bool:
-    """Whether no other lane that the worker may take from goes before one of these, which hold its short jobs.
+    """Return whether one of these lanes, which hold a worker's short jobs, comes before all others it may take from.
 
-    Ranks are told from each other within a queue and a share; what takes more than a slot waits for room of its own.
+    Ranks are compared within a queue and a share only. Lanes whose executions take more than a slot are left out: they
+    wait for room of their own.
     """
     waiting: dict[tuple[int, str], int] = {}
     for lane, head in heads.items():

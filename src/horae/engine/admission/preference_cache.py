@@ -1,4 +1,4 @@
-"""Tastes: how workers choose between their queues. Those that choose alike share one, and its virtual times."""
+"""Queue preferences: how workers choose between their queues. Sessions with equal preferences share virtual times."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -8,29 +8,28 @@ from horae.model.admission.queue import Queue
 from horae.model.executions.slice import Running
 from horae.model.fleet.session import Session
 
-MOST = 1_000  # different ones; more are workers that come and go with weights of their own
+MOST = 1_000  # different ones; more come only from workers with ever new weights
 
 Key = tuple[int, tuple[tuple[str, float], ...], bool]
 
 
 class PreferenceCache:
-    """The tastes of sessions that were seen here."""
+    """The preferences of sessions that this server has seen."""
 
     def __init__(self) -> None:
         self._known: dict[Key, QueuePreferences] = {}
         self._queues: Mapping[tuple[int, str], Queue] = {}
 
     def know(self, queues: Iterable[Queue]) -> None:
-        """Queues have changed: who has a taste keeps it, and what its queues have had."""
+        """Replace the queues. Existing preferences keep the virtual times of their queues."""
         self._queues = {(queue.namespace, queue.name): queue for queue in queues}
         for (namespace, weights, _), taste in self._known.items():
             taste.choose(self._weights(namespace, weights))
 
     def of(self, session: Session) -> QueuePreferences | None:
-        """How a session chooses; None when there is nothing to choose, or rank alone decides.
+        """Return a session's preferences; None when it has no choice, or rank alone decides.
 
-        Without weights, queues whose ranks are arrivals are one line; where ranks cannot be compared, each has its
-        turn.
+        Without weights, queues ranked by arrival count as one line; where ranks cannot be compared, queues take turns.
         """
         names, presence = session.queues, session.presence
         if len(names) < 2 or not (presence.strict or presence.weights or self._differ(session)):
@@ -56,7 +55,7 @@ class PreferenceCache:
         }
 
     def present(self, queues: Collection[int]) -> None:
-        """These queues have work that waits."""
+        """Note which queues have waiting work."""
         for taste in self._known.values():
             taste.shares.present([queue for queue in taste.weights if queue in queues])
 
@@ -65,5 +64,5 @@ class PreferenceCache:
 
 
 def charge(taste: QueuePreferences, slice: Running, expected: float) -> None:
-    """A worker of this taste took something of a queue."""
+    """Charge a preference for a slice taken from a queue."""
     taste.shares.charge(slice.queue, (slice.hi - slice.lo) * taste.price(slice.queue, expected))

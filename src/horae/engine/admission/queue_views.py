@@ -1,4 +1,4 @@
-"""Queues as they are shown: with what waits in them, what runs, and what holds them."""
+"""Views of queues with their depth, running executions and holds."""
 
 from collections.abc import Callable
 
@@ -10,27 +10,27 @@ from horae.store.admission.holds import running
 from horae.store.contract import Store
 from horae.store.executions.reads.depths import depths
 
-MOST_LANES = 100  # shown of a queue; those with most in them
+MOST_LANES = 100  # shown for a queue: the deepest ones
 
 
 class QueueViews:
-    """Shows queues."""
+    """Builds views of queues."""
 
     def __init__(self, store: Store, directory: LocalDirectory, holds: QueueHolds) -> None:
         self._store, self._directory, self._holds = store, directory, holds
 
     async def list(self, namespace: int) -> list[QueueView]:
-        """Show all queues of a namespace, as the store has them now."""
+        """Return all queues of a namespace, freshly read from the store."""
         directory = await self._store.directory()
         view = await self._viewer(namespace)
         return [view(queue) for queue in directory.queues if queue.namespace == namespace]
 
     async def of(self, queue: Queue) -> QueueView:
-        """Show one queue."""
+        """Return one queue."""
         return (await self._viewer(queue.namespace))(queue)
 
     async def _viewer(self, namespace: int) -> Callable[[Queue], QueueView]:
-        """Count once for all queues of a namespace."""
+        """Return a function that builds views, with counts read once for the whole namespace."""
         queued = await self._store.read(lambda: depths(namespace))
         runs = await self._store.read(lambda: running(namespace))
         holds = [hold for hold in await self._holds.list(namespace) if hold.state == "open"]

@@ -1,4 +1,4 @@
-"""Queues: defined, made the default, drained and purged. Whoever changes a policy has what is queued ordered anew."""
+"""Queues: define, make default, drain and purge them. A changed policy makes the reranker order the queue anew."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,13 +27,13 @@ log = structlog.get_logger("horae.engine")
 
 
 class PurgeResult(Struct, frozen=True):
-    """How many executions a purge ended."""
+    """The number of executions that a purge ended."""
 
     cancelled: int
 
 
 class Queues:
-    """What can be done with queues."""
+    """Defines, changes and purges queues."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Queues:
         self._outcomes = outcomes
 
     async def put(self, namespace: int, name: str, body: Any) -> Queue:
-        """Define a queue, new or not; what is left out takes its default. Raises BadInput."""
+        """Define a queue, new or existing; missing fields take their defaults. Raises BadInput."""
         own = await self._store.read(lambda: namespaces.one(namespace))
         if isinstance(body, dict) and body.get("policy") is None and own is not None and own.policy is not None:
             body = {**body, "policy": write_policy(own.policy)}
@@ -55,7 +55,7 @@ class Queues:
         return await self._define(namespace, name, lambda before: (spec, default))
 
     async def patch(self, namespace: int, name: str, body: Any) -> Queue:
-        """Change some of a queue's definition; null takes a field back to its default. Raises BadInput, NotFound."""
+        """Change some fields of a queue; null resets a field to its default. Raises BadInput, NotFound."""
         await self.get(namespace, name)
 
         def change(before: Queue | None) -> tuple[QueueSpec, bool | None]:
@@ -78,7 +78,7 @@ class Queues:
         return queue
 
     async def get(self, namespace: int, name: str) -> Queue:
-        """A queue by its name. Raises NotFound with the nearest names."""
+        """Return a queue by name. Raises NotFound with the nearest names."""
         found = self._named(namespace, name)
         if found is None:
             await self._directory.load()
@@ -92,7 +92,7 @@ class Queues:
         return found
 
     async def set_state(self, namespace: int, name: str, state: QueueState) -> Queue:
-        """Let a queue accept what is submitted, or nothing more while what it has is run. Raises NotFound."""
+        """Open a queue for submissions, or drain it: it refuses new ones and runs what it has. Raises NotFound."""
         queue = await self.get(namespace, name)
         if queue.state != state:
             await self._store.write(lambda: moves.set_state(queue.id, state))
@@ -101,7 +101,7 @@ class Queues:
         return await self.get(namespace, name)
 
     async def purge(self, namespace: int, name: str, confirm: str | None, by: str) -> PurgeResult:
-        """Cancel everything of a queue that has not begun. Raises BadInput unless its name is given once more."""
+        """Cancel all executions of a queue that have not begun. Raises BadInput unless its name is given once more."""
         queue = await self.get(namespace, name)
         if confirm != name:
             detail = f'This cancels everything in the queue "{name}" that has not begun.'
@@ -143,7 +143,7 @@ class Queues:
         return sum(done.jobs.values())
 
     def default_of(self, namespace: int) -> str:
-        """The queue of jobs that name none."""
+        """Return the queue of jobs that name none."""
         return next((queue.name for queue in self._own(namespace) if queue.is_default), DEFAULT_QUEUE)
 
     async def _changed(self) -> None:

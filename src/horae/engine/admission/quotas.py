@@ -1,4 +1,4 @@
-"""Quotas: what namespaces may have and use, and what they used; known to every server, at most some seconds behind."""
+"""Quotas of namespaces, and their usage; every server has both in memory, at most some seconds behind."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
@@ -20,19 +20,19 @@ from horae.store.admission import quotas
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
 
-LOOK = 1.0  # seconds between looks at quotas that others set
-FLUSH = 5.0  # and between writing what was used
+LOOK = 1.0  # seconds between looks at quotas that other servers changed
+FLUSH = 5.0  # seconds between writes of usage
 MOST_DAYS = 400
 PATIENCE = 20.0  # seconds that a request waits for room
-AGAIN = 0.25  # seconds between its looks
-SHED = 0.1  # seconds for which a refusal stands for others like it
+AGAIN = 0.25  # seconds between its attempts
+SHED = 0.1  # seconds for which a refusal answers similar requests, too
 MOST_HELD = 1000  # requests that wait at a time
 T = TypeVar("T")
 Place = tuple[int, int]  # namespace and queue
 
 
 class Quotas:
-    """Adds up what namespaces use, beside the hot transactions, and knows which of them are over their quota."""
+    """Adds up the usage of namespaces outside the hot transactions, and blocks those that are over their quota."""
 
     name = "quotas"
 
@@ -50,11 +50,12 @@ class Quotas:
         self._fair_access = fair_access
         self.known: dict[int, Quota] = {}
         self._uses: dict[tuple[int, int], QuotaUsage] = {}  # not written yet, by namespace and day
-        self._told: dict[int, QuotaUsage] = {}  # what all servers had written of this day
+        self._told: dict[int, QuotaUsage] = {}  # written by all servers for this day
         self._day = 0
         self._flush_at = 0.0
         self.held = 0  # requests that wait for room
-        self._full: dict[Place, tuple[float, int, OverQuota]] = {}  # until when, how many, and what they were told
+        # When the refusal lapses, how many were refused, the refusal.
+        self._full: dict[Place, tuple[float, int, OverQuota]] = {}
         happenings.made.subscribe(self.name, self.accepted)
         happenings.settled.subscribe(self.name, self.ended)
         self.alarm = Alarm()
@@ -64,10 +65,10 @@ class Quotas:
         if hint.quotas or hint.queues:
             self.alarm.ring()
 
-    # What is used
+    # Usage
 
     def accepted(self, parcels: Iterable[Parcel]) -> None:
-        """Count executions that were made."""
+        """Count executions that were created."""
         day = day_of(self._env.now())
         for parcel in parcels:
             use = self._use(parcel.envelope.namespace, day)
@@ -77,7 +78,7 @@ class Quotas:
             self._bound()
 
     def ended(self, effects: Effects) -> None:
-        """Count what executions took and left."""
+        """Count the worker time and storage of executions that ended."""
         day = day_of(self._env.now())
         for ended in effects.ended:
             if ended.busy:
@@ -97,7 +98,7 @@ class Quotas:
             self._fair_access.count_submissions(namespace, count)
 
     async def patiently(self, place: Place, count: int, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask for so many, and again for a while when there is no room and the quota says that it is waited for."""
+        """Submit, and retry for a while when the quota is full and says that requests wait."""
         clock = self._env.clock
         ends_at = clock.monotonic() + PATIENCE
         while True:
@@ -118,7 +119,7 @@ class Quotas:
                 self.held -= 1
 
     def _shed(self, place: Place, count: int) -> None:
-        """Refuse what was refused a moment ago without asking the store: many who ask in vain cost it little."""
+        """Repeat a recent refusal without asking the store, so that many refused requests cost it little."""
         until, least, refusal = self._full.get(place, (0.0, 0, None))
         if refusal is None:
             return
@@ -131,7 +132,7 @@ class Quotas:
         return self._uses.setdefault((namespace, day), QuotaUsage())
 
     async def step(self) -> Wait:
-        """Learn which quotas there are, and every five seconds write what was used and read what all servers did."""
+        """Read the quotas; every five seconds write this server's usage and read that of all."""
         now = self._env.clock.monotonic()
         if now >= self._flush_at:
             self._flush_at = now + FLUSH
@@ -145,7 +146,7 @@ class Quotas:
         return LOOK
 
     async def flush(self) -> None:
-        """Write what was added up, and read what all servers wrote of this day."""
+        """Write the usage that was added up, and read the day's usage of all servers."""
         uses, self._uses = {key: use for key, use in self._uses.items() if use}, {}
         if uses:
             try:
@@ -168,21 +169,21 @@ class Quotas:
         self._store.bounds = QuotaBounds(self.known, queues, over) if queues or self.known else UNBOUNDED
 
     def _today(self, namespace: int) -> QuotaUsage:
-        """What a namespace used today, as far as this server knows."""
+        """Return the usage of a namespace today, as far as this server knows."""
         use = QuotaUsage()
         use.join(self._told.get(namespace, use))
         use.join(self._uses.get((namespace, self._day), QuotaUsage()))
         return use
 
-    # For people
+    # Reads and changes by users
 
     async def get(self, namespace: int, name: str) -> QuotaView:
-        """The quota of a namespace."""
+        """Return the quota of a namespace."""
         known = await self._store.read(quotas.all_quotas)
         return show_quota(name, known.get(namespace, Quota()))
 
     async def put(self, namespace: int, name: str, body: Any) -> QuotaView:
-        """Give a namespace a quota; what is left out is without a bound."""
+        """Set the quota of a namespace; missing fields are unlimited."""
         quota = read_quota(body)
         await self._store.change(lambda now: quotas.set_quota(namespace, quota, now))
         await self._directory.know_limits()
@@ -191,7 +192,7 @@ class Quotas:
         return show_quota(name, quota)
 
     async def usage(self, namespace: int, name: str, since: Instant | None, until: Instant | None) -> UsageView:
-        """What a namespace has and used, by day; the last thirty days unless told otherwise."""
+        """Return the current load of a namespace and its usage by day; by default of the last thirty days."""
         await self.flush()
         last = day_of(self._env.now() if until is None else until - 1)
         first = last - 29 if since is None else day_of(since)

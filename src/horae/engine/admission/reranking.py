@@ -1,4 +1,4 @@
-"""Reranking: when a queue's policy has changed, what is queued is ordered by the new one, batch after batch."""
+"""Reranking: after a change of a queue's policy, its queued executions are ordered anew, batch by batch."""
 
 import structlog
 
@@ -12,22 +12,25 @@ from horae.store.admission import queues as moves
 from horae.store.contract import Store
 
 BATCH = 500  # slices ordered in one transaction
-LOOK = 5.0  # seconds between looks at queues that nobody told of
-SETTLED = 3.0  # seconds after which every server ranks by the new policy: what came meanwhile is ordered once more
+LOOK = 5.0  # seconds between looks at queues without a hint
+SETTLED = 3.0  # seconds after which every server ranks by the new policy: late arrivals are then ordered once more
 FORGET_EVERY = 3600.0  # seconds
-UNUSED = 7 * DAY  # after which a share's lane is forgotten; one that comes back gets another
+UNUSED = 7 * DAY  # after which a share's lane is deleted; a share that returns gets another
 log = structlog.get_logger("horae.engine")
 
 
 class Reranker:
-    """Orders what is queued anew. A queue's row says by which policy that was done: anybody may go on after a crash."""
+    """Orders queues anew.
+
+    A queue's row holds the policy by which it was ordered, so any server can go on after a crash.
+    """
 
     name = "reranking"
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory, hints: Hints) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._first: dict[int, tuple[int, float]] = {}  # revisions that were done once, and when
-        self._forgets_at = 0.0  # when lanes that nobody uses are looked for next
+        self._first: dict[int, tuple[int, float]] = {}  # revisions that were ordered once, and when
+        self._forgets_at = 0.0  # monotonic time of the next deletion of unused lanes
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -36,19 +39,19 @@ class Reranker:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Order every queue whose policy has changed; and once more when no server uses the old one any longer."""
+        """Order every queue whose policy changed, and once more when no server uses the old policy any longer."""
         soonest = LOOK
         for queue in [queue for queue in self._directory.queues.values() if queue.ranked < queue.revision]:
             soonest = min(soonest, await self._rerank(queue))
         if self._directory.astray():
-            await self._directory.load()  # most are new, and only not known here yet
+            await self._directory.load()  # most are new, and only unknown to this server yet
             for lane in self._directory.astray():
                 await self._walk_lane(lane, astray=True)
         await self._forget()
         return soonest
 
     async def _forget(self) -> None:
-        """Lanes of shares that were not used for long go; there may be a new one for every customer."""
+        """Delete the lanes of shares that were unused for long; there may be a new share for every customer."""
         now = self._env.clock.monotonic()
         if now < self._forgets_at:
             return

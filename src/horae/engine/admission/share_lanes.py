@@ -1,4 +1,4 @@
-"""Where submissions to fair queues stand: in the lane of the share that they use, made when it is first seen."""
+"""Lanes of fair queues: each share has its own lane, created when the share is first used."""
 
 from collections.abc import Sequence
 
@@ -17,13 +17,13 @@ from horae.store.definitions.jobs import StoredJob
 
 
 class ShareLanes:
-    """Finds the shares of executions, and their lanes; what no fair queue is about passes through as it is."""
+    """Finds the shares of executions and their lanes. Submissions to other queues pass unchanged."""
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory) -> None:
         self._env, self._store, self._directory = env, store, directory
 
     def share(self, stored: StoredJob, item: bytes, extra: Extra) -> str:
-        """Whose share an execution uses. Raises BadInput when the queue's template cannot be filled."""
+        """Return the share of an execution. Raises BadInput when the queue's template cannot be filled."""
         policy = self._directory.policy(stored.queue)
         return (
             share_of(policy, stored.job.spec, item, extra.tags, extra.caller) if isinstance(policy, FairPolicy) else ""
@@ -32,7 +32,7 @@ class ShareLanes:
     def shares(
         self, stored: StoredJob, items: Sequence[bytes], extra: Extra, wrong: dict[int, HoraeError]
     ) -> Sequence[str] | None:
-        """The shares of many items, None when all use one; those that have none are noted as wrong."""
+        """Return the shares of many items, None when the queue is not fair; errors are added to `wrong` by index."""
         policy = self._directory.policy(stored.queue)
         if not isinstance(policy, FairPolicy):
             return None
@@ -43,7 +43,7 @@ class ShareLanes:
         return found
 
     async def in_lanes(self, submission: Submission) -> Submission:
-        """The same submission, each execution in the lane of its share."""
+        """Return the submission with each execution in the lane of its share."""
         places = {(one.envelope.lane, one.share) for one in submission.executions if one.share}
         if not places:
             return submission
@@ -65,7 +65,7 @@ def _moved(one: NewItems, lanes: dict[tuple[int, str], int]) -> NewItems:
 
 
 def split(lot: NewBulk, shares: Sequence[str] | None) -> list[NewBulk]:
-    """A lot in parts that use one share each, in the order of its items."""
+    """Split a lot into parts of one share each, in the order of its items."""
     if shares is None:
         return [lot]
     if shares.count(shares[0]) == len(shares):

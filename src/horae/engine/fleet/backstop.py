@@ -1,4 +1,4 @@
-"""The backstop: timeouts of what runs are the worker's; what it lets go on past them is asked to stop."""
+"""The backstop: workers enforce timeouts; where one fails to, the server asks it to end the attempt."""
 
 from uuid import UUID
 
@@ -14,13 +14,13 @@ from horae.store.contract import Store
 from horae.store.fleet import backstop
 
 LOOK = 5.0
-SLACK: Micros = 30 * SECOND  # beyond timeout and grace, for workers that are slow to say so
+SLACK: Micros = 30 * SECOND  # beyond timeout and grace, for workers that report late
 PAGE = 500
 log = structlog.get_logger("horae.engine")
 
 
 class Backstop:
-    """Leaves a timeout request for every item that has run longer than its job allows."""
+    """Requests the end of every item that has run longer than its job allows."""
 
     name = "backstop"
 
@@ -30,7 +30,7 @@ class Backstop:
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Look through everything that has run for a while."""
+        """Check everything that has run for a while."""
         after: tuple[UUID, int] | None = backstop.FIRST
         while after is not None:
             after = await self._page(after)
@@ -58,7 +58,10 @@ class Backstop:
 
 
 def _late(row: backstop.LongRunning, allowed: AttemptTimeouts, before: Instant) -> AttemptTimeout | None:
-    """Which timeout passed before an instant. Of several items under way together only the first may have spoken."""
+    """Return the timeout that passed before an instant.
+
+    Of several items held together only the first may have reported.
+    """
     if not allowed.is_bounded:
         return None
     heard_at = row.heard_at if row.hi - row.lo == 1 else before

@@ -1,4 +1,4 @@
-"""Admission: every reason for which an execution may not start yet."""
+"""Admission: everything that decides whether an execution may start."""
 
 from collections.abc import Collection, Sequence
 

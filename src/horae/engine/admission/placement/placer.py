@@ -1,4 +1,4 @@
-"""The placer: what waits for a worker it prefers goes on when its patience ends, or when there is no such worker."""
+"""The placer: moves executions to a wider lane when their patience ends or no preferred worker exists."""
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
@@ -13,15 +13,15 @@ from horae.store.admission.placement import affinity, relax
 from horae.store.admission.placement.relax import Relaxed
 from horae.store.contract import Store
 
-LOOK = 1.0  # seconds between looks that rely on no hint
-SOON = 0.02  # seconds before what others hold is looked at again
-FORGETS = 3600.0  # seconds between looks for lanes that nobody uses
+LOOK = 1.0  # seconds between looks without a hint
+SOON = 0.02  # seconds before executions in other hands are looked at again
+FORGETS = 3600.0  # seconds between deletions of unused lanes
 BATCH = 500  # slices moved in one transaction
-REST = 4  # a look rests for so many times as long as it took: a lane with a million slices is looked at less often
+REST = 4  # pause after a look, as a multiple of its duration: a lane with a million slices is looked at less often
 
 
 class Placer:
-    """Moves executions between the lanes of their queue, as they give up what they prefer."""
+    """Moves executions between the lanes of a queue as they give up their preferences."""
 
     name = "placer"
 
@@ -39,7 +39,7 @@ class Placer:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Look at every lane that executions do not stay in, and that has some."""
+        """Look at every occupied lane that executions leave again."""
         await self._forget()
         lanes = [self._directory.lanes[id] for id in self._directory.demands.passing()]
         if not lanes or not self._clock.trusted:
@@ -50,7 +50,7 @@ class Placer:
         return 0.0 if 0.0 in waits else min(LOOK, max(rest, min(waits)))
 
     async def _forget(self) -> None:
-        """Now and then: lanes that nothing was sent to for a day."""
+        """Delete, once an hour, the lanes that were unused for a day."""
         now = self._env.clock.monotonic()
         if now >= self._forgets_at:
             self._forgets_at = now + FORGETS
@@ -58,7 +58,7 @@ class Placer:
             await self._store.write(lambda: relax.forget_lanes(before))
 
     async def _look(self, lane: Lane) -> Wait:
-        """Move what does not stay in a lane; the wait until something else of it is due."""
+        """Move the executions that leave a lane now; return the wait until more are due."""
         now = self._env.now()
         if self._directory.demands.terms[lane.id].affinity is not None:
             done = await self._store.write(lambda: affinity.direct(lane.id, lane.needs, BATCH, now))
@@ -78,7 +78,7 @@ class Placer:
         return LOOK if since is None else max(SOON, (since + waited - now) / SECOND)
 
     async def _move(self, lane: Lane, needs: frozenset[str], since: Instant) -> Relaxed:
-        """Move what is queued since then to the lane with these needs, and tell of it."""
+        """Move the executions queued since an instant to the lane with these needs, and send a hint."""
         moved = await self._store.write(lambda: relax.relax(lane.id, since, needs, BATCH, self._env.now()))
         await self._tell(moved)
         return moved

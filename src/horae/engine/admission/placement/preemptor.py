@@ -1,4 +1,4 @@
-"""The preemptor: work that waits and may preempt gets the place of less urgent work that runs."""
+"""The preemptor: queued work that may preempt takes the place of less urgent running work."""
 
 from collections.abc import Collection
 
@@ -14,20 +14,20 @@ from horae.model.fleet.session import Session
 from horae.store.admission.placement import preempt
 from horae.store.contract import Store
 
-LOOK = 1.0  # seconds
+LOOK = 1.0  # seconds between two looks, however much arrives
 BREATH = 0.1  # seconds between two looks, however much arrives
 MOST_LANES = 10_000
 log = structlog.get_logger("horae.engine")
 
 
 class Preemptor:
-    """Asks preemptible work to stop where something more urgent waits for its place."""
+    """Asks preemptible executions to stop where more urgent ones wait for their slots."""
 
     name = "preemptor"
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory, hints: Hints) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._lanes: set[int] = set()  # where something that preempts has waited: what comes there is looked at at once
+        self._lanes: set[int] = set()  # where preempting work has waited: arrivals there are looked at without delay
         self._looked_at = 0.0
         self.asked = 0
         self.alarm = Alarm()
@@ -38,7 +38,7 @@ class Preemptor:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Look who waits; where anybody does, decide for its namespace."""
+        """Look for waiting executions that preempt, and decide for their namespaces."""
         now = self._env.clock.monotonic()
         early = self._looked_at + BREATH - now
         if early > 0:
@@ -65,11 +65,11 @@ class Preemptor:
         self._hints.tell(Hint(sessions=done.sessions, lanes=done.lanes))
 
     def _may_take(self, session: Session) -> frozenset[int]:
-        """Nobody gives way to what no limit would let start."""
+        """Return the lanes that a session may take from and that no limit blocks; blocked work preempts nothing."""
         return self._directory.may_take(session) - self._directory.full.lanes
 
     def _cost(self, lane: int) -> Cost:
-        """What an execution of a lane takes of its worker; one slot if this server does not know the lane yet."""
+        """Return the slots and resources that an execution of a lane takes; one slot when the lane is unknown here."""
         known = self._directory.lanes.get(lane)
         cost = read_needs(known.needs).cost if known else PLAIN
         return {"slots": cost.slots, **dict(cost.resources)} if cost else ONE_SLOT

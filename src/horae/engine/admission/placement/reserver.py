@@ -1,4 +1,4 @@
-"""The reserver: what needs much room is not passed over for ever."""
+"""The reserver: keeps workers free for executions that need much room, so that small ones do not pass them forever."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -21,7 +21,7 @@ LOOK = 1.0  # seconds
 
 
 class Reserver:
-    """Reserves workers for what was passed over too long, and lets them go; every server follows what is reserved."""
+    """Reserves workers for executions that were passed over too long. Every server follows the reservations."""
 
     name = "reserver"
 
@@ -30,7 +30,7 @@ class Reserver:
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Look at what stands first in lanes whose executions take more than a slot."""
+        """Look at the first executions of lanes that take more than a slot."""
         known = map(self._directory.lanes.__getitem__, self._directory.demands.costly())
         lanes = {lane.id: lane for lane in known if lane.queue not in self._directory.held}
         if not lanes and not self._directory.demands.reserved:
@@ -42,7 +42,7 @@ class Reserver:
         return LOOK
 
     async def _change(self, lanes: dict[int, Lane], passed: Passed) -> bool:
-        """End what is over and reserve what is due; false when there is nothing to change."""
+        """End and create reservations; return whether anything changed."""
         now, known = self._env.now(), passed.reservations
         live = await self._live(lanes.values())
         over = [one for one in known if is_over(one, passed.heads.get(one.lane), live, now)]
@@ -62,7 +62,7 @@ class Reserver:
         return found
 
     async def _loads(self, lane: Lane) -> list[SessionLoad]:
-        """The workers that are large enough for a lane, and how much of them is in use."""
+        """Return the load of each worker that is large enough for a lane."""
         queue, terms = self._directory.queues[lane.queue].name, self._directory.demands.terms[lane.id]
         fitting = {offer.session: offer for offer in able(await self._fleet.offers(lane.namespace), queue, terms)}
         ids = [id for id in fitting if id is not None]
